@@ -266,8 +266,8 @@ class _Gatherer:
                         raise
 
     async def _read_rights(self) -> None:
-        needed = rights_of(self.found, self._evidence().groups)
-        self.found = replace(self.found, rights=await ask_rights(self._server, needed))
+        rights = await ask_rights(self._server, rights_of(self.found, self._evidence().groups))
+        self.found = replace(self.found, rights=rights)
 
     def _evidence(self) -> SchedulerEvidence:
         leases = [each for each in self.found.of(Source.LEASES) if not name_of(each).startswith(_NODE_LEASES)]

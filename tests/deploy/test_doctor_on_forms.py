@@ -1,0 +1,115 @@
+"""doctor finds no fault in any shipped form of the installation, as the real API server stores its manifests."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+import pytest
+import yaml
+
+from certs.pki import issue_ca
+from certs.registration import Target, ca_bundle_patch, manifest
+from tests.acceptance.pools import pool_node
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.webhooks import ADMISSION
+from tests.deploy.helm import Helm
+from tests.support.batch_objects import definition
+from tests.support.command import run_here
+from tests.support.manifests import DEPLOY, Object
+
+NAMESPACE, CONFIGURATION = "placement-webhook", "00-placement-webhook"
+APPLY = ("apply", "--server-side", "--field-manager=deploy", "-f", "-")
+PARTS = ("", "-certs", "-policies")
+QUEUES = "Queue.scheduling.volcano.sh"
+VOLUMES: Object = {"audit": {"output": "volume"}, "policyObjects": True}
+
+Render = Callable[[Cluster, Helm], str]
+
+
+def overlay(name: str) -> Render:
+    return lambda cluster, _: cluster.control_plane.kubectl("kustomize", str(DEPLOY / "overlays" / name)).stdout
+
+
+def chart(values: Object) -> Render:
+    return lambda _, helm: helm.template(values)
+
+
+# The overlays crd and templates contain self-managed.
+FORMS: dict[str, Render] = {
+    "overlay cert-manager": overlay("cert-manager"),
+    "overlay crd": overlay("crd"),
+    "overlay templates": overlay("templates"),
+    "chart with volumes": chart(VOLUMES),
+}
+
+
+@pytest.fixture(scope="module")
+def volcano(control_plane: ControlPlane) -> Iterator[None]:
+    """The sign that Volcano runs, which the built-in policy names."""
+    name = control_plane.client.create(definition(QUEUES)).object["metadata"]["name"]
+    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+    yield
+    control_plane.kubectl("delete", "crd", name, "--timeout=30s")
+
+
+@pytest.fixture
+def removed(cluster: Cluster) -> Iterator[None]:
+    """Take away afterwards what a form has in the whole cluster."""
+    yield
+    names = [f"{kind}/placement-webhook{part}" for kind in ("clusterrole", "clusterrolebinding") for part in PARTS]
+    flags = ("--ignore-not-found", f"--namespace={NAMESPACE}")
+    cluster.control_plane.kubectl("delete", *flags, *names, "endpointslice/servers")
+
+
+@pytest.mark.usefixtures("cert_manager_kinds", "volcano", "removed")
+@pytest.mark.parametrize("form", FORMS)
+def test_no_fault_is_found_in_a_shipped_form(cluster: Cluster, helm: Helm, form: str) -> None:
+    """Nothing runs: the pods are said to be ready, and only a dry run would show that no server answers."""
+    cluster.make_namespace(NAMESPACE)
+    cluster.make_nodes(*(pool_node(f"{pool}-1", pool) for pool in ("training", "inference", "hybrid")))
+    text = FORMS[form](cluster, helm)
+    cluster.control_plane.kubectl(*APPLY, stdin=text)
+    for content in yaml.safe_load_all(text):
+        if content and content["kind"] in ("Deployment", "StatefulSet"):
+            say_ready(cluster, content)
+    say_served(cluster)
+
+    assert faults_of(cluster.control_plane.kubeconfig) == []
+
+
+def say_ready(cluster: Cluster, workload: Object) -> None:
+    count, name = workload["spec"]["replicas"], workload["metadata"]["name"]
+    status = {"status": {"replicas": count, "readyReplicas": count}}
+    cluster.client.patch(
+        workload["kind"], name, status, namespace=NAMESPACE, api_version="apps/v1", subresource="status"
+    )
+
+
+def say_served(cluster: Cluster) -> None:
+    """Make what a certs controller or cert-manager, and the servers, would make."""
+    found = cluster.kubectl("get", "mutatingwebhookconfigurations", CONFIGURATION, check=False)
+    if found.returncode != 0:
+        cluster.client.create(manifest(Target()))
+    configuration = cluster.client.get("MutatingWebhookConfiguration", CONFIGURATION, api_version=ADMISSION)
+    operations = ca_bundle_patch(configuration, issue_ca(now=datetime.now(UTC)).certificate, None)
+    cluster.client.patch("MutatingWebhookConfiguration", CONFIGURATION, operations, api_version=ADMISSION)
+    slices = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "servers", "labels": {"kubernetes.io/service-name": NAMESPACE}},
+        "addressType": "IPv4",
+        "ports": [{"name": "https", "port": 8443}],
+        # No connection to a broadcast address is tried, so that it costs no time.
+        "endpoints": [{"addresses": ["255.255.255.255"]}],
+    }
+    cluster.client.create(slices, namespace=NAMESPACE)
+
+
+def faults_of(kubeconfig: Path) -> list[Object]:
+    """Return the findings that are no notes; no machine reaches the Service."""
+    done = run_here("doctor", "--kubeconfig", kubeconfig, "-o", "json", "--skip=answer")
+    findings: list[Object] = orjson.loads(done.output)["findings"]
+    assert {each["check"] for each in findings} >= {"endpoint"}, done.errors
+    return [each for each in findings if each["severity"] != "info"]
