@@ -1,7 +1,8 @@
 """What doctor reads of a cluster: in pages, once, within its time, and nothing that no check needs."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import orjson
 import pytest
 from aiohttp import web
 
+from tests.doctor.healthy import NAMESPACE, deployment
 from tests.support.http_server import http_server
 from tests.support.kubeconfigs import write_kubeconfig
 from webhook.doctor.gatherer import Wanted, gather
@@ -24,15 +26,26 @@ NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
 class Cluster:
     """An API server with these objects by path, an empty list for another one; `asked` are the requests by path.
 
-    Lists come in pages of two. A request for a path in `silent` has no answer.
+    Lists come in pages of two. A request for a path in `silent` has no answer, one for a key of `after` has it after
+    the path there was asked for.
     """
 
-    def __init__(self, objects: dict[str, list[Any]], silent: frozenset[str] = frozenset(), status: int = 200) -> None:
-        self.objects, self.silent, self.status = objects, silent, status
+    def __init__(
+        self,
+        objects: dict[str, list[Any]],
+        silent: frozenset[str] = frozenset(),
+        status: int = 200,
+        after: Mapping[str, str] = {},
+    ) -> None:
+        self.objects, self.silent, self.status, self.after = objects, silent, status, after
         self.asked: Counter[str] = Counter()
+        self._asked: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.asked[request.path] += 1
+        self._asked[request.path].set()
+        if request.path in self.after:
+            await self._asked[self.after[request.path]].wait()
         if request.path in self.silent:
             await asyncio.Event().wait()
         items = self.objects.get(request.path, [])
@@ -83,6 +96,17 @@ def test_all_checks_read_each_list_once(tmp_path: Path) -> None:
 
     assert set(cluster.asked.values()) == {1}
     assert {NODES, PODS} <= cluster.asked.keys()
+
+
+def test_what_is_read_side_by_side_is_all_kept(tmp_path: Path) -> None:
+    """Whichever answer comes last: here those on rights."""
+    reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    config_map = f"/api/v1/namespaces/{NAMESPACE}/configmaps/placement-policy"
+    cluster = Cluster({"/apis/apps/v1/deployments": [deployment()]}, after={reviews: config_map})
+    found = gathered(cluster, tmp_path, Source.RIGHTS, Source.POLICY)
+
+    assert {each.account for each in found.rights} == {f"{NAMESPACE}/placement-webhook"}
+    assert found.stored is not None
 
 
 def test_pods_are_not_kept(tmp_path: Path) -> None:
