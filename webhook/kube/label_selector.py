@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from webhook.kube.reader import Reader
-
-_EXACT = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
+from webhook.kube.selectors import label_matches
 
 
 class LabelRequirement(NamedTuple):
@@ -16,18 +15,8 @@ class LabelRequirement(NamedTuple):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return true if `labels` satisfy it. A requirement that the API server rejects matches nothing.
-
-        Source: k8s.io/apimachinery/pkg/labels/selector.go, Requirement.Matches and NewRequirement
-        """
-        value = labels.get(self.key)
-        if _EXACT.get(self.operator) is not bool(self.values):
-            return False
-        if self.operator == "In":
-            return value is not None and value in self.values
-        if self.operator == "NotIn":
-            return value is None or value not in self.values
-        return (value is not None) is (self.operator == "Exists")
+        """Return true if `labels` satisfy it."""
+        return label_matches(self.operator, self.values, labels.get(self.key))
 
 
 # All requirements must hold; an empty selector matches everything. None is a null selector, which matches nothing.
@@ -39,7 +28,9 @@ def selector_matches(selector: LabelSelector | None, labels: Mapping[str, str]) 
 
     Source: k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go, LabelSelectorAsSelector
     """
-    return selector is not None and all(requirement.matches(labels) for requirement in selector)
+    return selector is not None and all(
+        label_matches(operator, values, labels.get(key)) for key, operator, values in selector
+    )
 
 
 def exact_selector(labels: Mapping[str, str]) -> LabelSelector:

@@ -9,16 +9,28 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def requirement_matches(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Return true if `labels` satisfy one NodeSelectorRequirement or LabelSelectorRequirement.
+    """Return true if `labels` satisfy one NodeSelectorRequirement, or LabelSelectorRequirement without Gt and Lt.
 
-    NotIn and DoesNotExist match if the key is absent; Gt and Lt only if label and value are integers. A
-    requirement that the API server rejects (an unknown operator, no values) matches nothing.
+    Gt and Lt match only if label and value are integers; the other operators are those of `label_matches`.
 
     Source: k8s.io/apimachinery/pkg/labels/selector.go, Requirement.Matches and NewRequirement
     """
     operator = requirement.get("operator")
     values: Sequence[str] = requirement.get("values") or ()
     label = labels.get(requirement.get("key") or "")
+    if operator == "Gt" or operator == "Lt":
+        return len(values) == 1 and label is not None and _compares(operator, label, values[0])
+    return label_matches(operator, values, label)
+
+
+def label_matches(operator: Any, values: Sequence[str], label: str | None) -> bool:
+    """Return true if an object with the value `label` (None: without the label) satisfies a requirement on it.
+
+    `operator` is one of a LabelSelector. NotIn and DoesNotExist match if the label is absent. A requirement that the
+    API server rejects (an unknown operator, no values) matches nothing.
+
+    Source: k8s.io/apimachinery/pkg/labels/selector.go, Requirement.Matches and NewRequirement
+    """
     if operator == "In":
         return label is not None and label in values
     if operator == "NotIn":
@@ -27,8 +39,6 @@ def requirement_matches(requirement: Mapping[str, Any], labels: Mapping[str, str
         return not values and label is not None
     if operator == "DoesNotExist":
         return not values and label is None
-    if operator in ("Gt", "Lt"):
-        return len(values) == 1 and label is not None and _compares(operator, label, values[0])
     return False
 
 

@@ -27,8 +27,8 @@ from webhook.policy.fields import (
     not_empty,
     wrong,
 )
+from webhook.policy.label_selector import NamespaceSelector
 from webhook.policy.namespace_limits import NamespaceLimits
-from webhook.policy.namespace_selector import NamespaceSelector
 from webhook.policy.node_template import NodeTemplate
 from webhook.policy.pack_gpus import PackGpus
 from webhook.policy.placement_check import PlacementCheck

@@ -7,7 +7,7 @@ from typing import Any
 
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import field
-from webhook.kube.selectors import requirement_matches
+from webhook.kube.label_selector import selector_matches
 from webhook.policy.document import PolicySpec
 from webhook.policy.exemption import Exemption, PodLabels
 from webhook.policy.patterns import matches_any
@@ -61,10 +61,7 @@ def _has_labels(pod: Mapping[str, Any], selector: PodLabels | None) -> bool:
     if selector is None:
         return True
     found = field(pod, "metadata", "labels")
-    labels = found if isinstance(found, Mapping) else {}
-    return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
-        requirement_matches(each.model_dump(), labels) for each in selector.match_expressions
-    )
+    return selector_matches(selector.requirements, found if isinstance(found, Mapping) else {})
 
 
 def _matches(name: str, patterns: tuple[str, ...], prefix: str = "") -> bool:

@@ -1,50 +1,21 @@
 """Requests and pods that the policy leaves alone."""
 
-from typing import Annotated, Literal
-
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from webhook.policy.fields import (
-    LabelKey,
-    LabelText,
     NamespacePattern,
     ServiceAccountPattern,
     SomeValues,
     StrictModel,
     Text,
     UserPattern,
-    Values,
     wrong,
 )
+from webhook.policy.label_selector import LabelSelector
 
 
-class LabelRequirement(StrictModel):
-    """A requirement on one label, as in a LabelSelector."""
-
-    key: LabelKey
-    """The label."""
-
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    """`In` and `NotIn` need `values`; `Exists` and `DoesNotExist` have none."""
-
-    values: Values[LabelText] = ()
-    """The values of `In` and `NotIn`."""
-
-    @model_validator(mode="after")
-    def _values_fit_the_operator(self) -> "LabelRequirement":
-        if bool(self.values) != (self.operator in ("In", "NotIn")):
-            raise wrong("must have values with In and NotIn, and none with Exists and DoesNotExist")
-        return self
-
-
-class PodLabels(StrictModel):
+class PodLabels(LabelSelector):
     """A LabelSelector for pods. All of its requirements must hold."""
-
-    match_labels: dict[LabelKey, LabelText] = Field(default={})
-    """Labels with their values."""
-
-    match_expressions: Annotated[tuple[LabelRequirement, ...], Field(strict=False)] = ()
-    """Requirements on labels."""
 
     @model_validator(mode="after")
     def _selects_something(self) -> "PodLabels":

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from webhook.kube.label_selector import selector_matches
 from webhook.policy.document import PolicySpec
 from webhook.policy.policy import Policy
 
@@ -54,7 +55,7 @@ class PolicySet:
             selector = each.spec.namespace_selector
             if selector is None or (labels is None and not selector.keys <= {NAME_LABEL}):
                 continue
-            if selector.matches(known):
+            if selector_matches(selector.requirements, known):
                 return each
         return self.default
 
