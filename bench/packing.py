@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
-from webhook.kube.admission import AdmissionRequest
+from webhook.kube.admission import pod_request
 from webhook.pipeline import admit
 from webhook.placement.plugins.node_affinity import NodeAffinity
 from webhook.placement.profile import BINPACK, DEFAULT, Enabled, Profile
@@ -80,7 +80,7 @@ def _admitted(row: dict[str, str], gpus: int, hint: bool) -> Object:
 
 def admitted(pod: Object) -> Object:
     """Return the pod as the built-in policy patches it."""
-    request = AdmissionRequest("", "CREATE", "Pod", "pods", "", "default", pod["metadata"]["name"], "", True, pod)
+    request = pod_request(pod, "default", name=pod["metadata"]["name"])
     verdict = admit(request, _POLICY, None)
     assert isinstance(verdict, Patched)
     return verdict.pod

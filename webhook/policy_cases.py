@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.kube.admission import AdmissionRequest
+from webhook.kube.admission import pod_request
 from webhook.kube.deadline import never
 from webhook.kube.documents import JsonObject
 from webhook.kube.field import FieldError, InvalidInput, invalid
@@ -85,9 +85,7 @@ def _differences(test: PolicyTest, policy: Policy) -> tuple[Difference, ...]:
 
 def _verdict(test: PolicyTest, policy: Policy) -> Verdict:
     pod, namespace = test.manifest(), test.namespace
-    request = AdmissionRequest(
-        "", "CREATE", "Pod", "pods", "", namespace, "", test.user, dry_run=True, object=pod, groups=test.groups
-    )
+    request = pod_request(pod, namespace, user=test.user, groups=test.groups)
     if reason := request_exemption(request, policy.spec):
         return Bypassed(reason)
     return admit_content(PodContent.of(request, test.namespace_annotations), policy, None, never)

@@ -7,7 +7,7 @@ import click
 from webhook.annotation_suggestions import Place, in_annotations
 from webhook.cli.terminal import echo
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.admission import AdmissionRequest
+from webhook.kube.admission import AdmissionRequest, pod_request
 from webhook.kube.deadline import never
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
@@ -78,17 +78,10 @@ def in_annotations_of(
 def _request(document: Document) -> AdmissionRequest:
     metadata = document.content.get("metadata")
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
-    return AdmissionRequest(
-        uid="",
-        operation="CREATE",
-        kind="Pod",
-        resource="pods",
-        subresource="",
-        namespace=namespace if isinstance(namespace, str) and namespace else DEFAULT_NAMESPACE,
+    return pod_request(
+        document.content,
+        namespace if isinstance(namespace, str) and namespace else DEFAULT_NAMESPACE,
         name=pod_name(document.content).partition("/")[2],
-        user="",
-        dry_run=True,
-        object=document.content,
     )
 
 

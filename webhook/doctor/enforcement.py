@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from webhook.doctor.installation import JsonObject
-from webhook.kube.admission import AdmissionRequest
+from webhook.kube.admission import pod_request
 from webhook.policy.canary import shadow_reason
 from webhook.policy.exempt import pod_exemption, request_exemption
 from webhook.policy.policy import Policy
@@ -24,9 +24,7 @@ NO_USER = User()
 
 def reason_not_enforced(policy: Policy, pod: JsonObject, namespace: str, user: User = NO_USER) -> str | None:
     """Return why `policy` is not enforced for `pod`, created by `user`; None if it is."""
-    request = AdmissionRequest(
-        "", "CREATE", "Pod", "pods", "", namespace, "", user.name, dry_run=True, object=pod, groups=user.groups
-    )
+    request = pod_request(pod, namespace, user=user.name, groups=user.groups)
     spec = policy.spec
     return shadow_reason(request, spec) or request_exemption(request, spec) or pod_exemption(pod, namespace, spec)
 
@@ -36,7 +34,6 @@ def named_in_the_canary(policy: Policy, pod: JsonObject, namespace: str) -> Json
     for number in range(_MOST_NAMES if policy.spec.canary_percent else 0):
         name = f"{pod['metadata']['generateName']}{number}-" if number else pod["metadata"]["generateName"]
         named = {**pod, "metadata": {**pod["metadata"], "generateName": name}}
-        request = AdmissionRequest("", "CREATE", "Pod", "pods", "", namespace, "", "", dry_run=True, object=named)
-        if shadow_reason(request, policy.spec) is None:
+        if shadow_reason(pod_request(named, namespace), policy.spec) is None:
             return named
     return pod

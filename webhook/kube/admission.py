@@ -44,6 +44,25 @@ class AdmissionRequest(NamedTuple):
     groups: tuple[str, ...] = ()
 
 
+def pod_request(
+    pod: JsonObject, namespace: str, *, name: str = "", user: str = "", groups: tuple[str, ...] = ()
+) -> AdmissionRequest:
+    """Return the request to create `pod` as a dry run, as a server would get it."""
+    return AdmissionRequest(
+        uid="",
+        operation="CREATE",
+        kind="Pod",
+        resource="pods",
+        subresource="",
+        namespace=namespace,
+        name=name,
+        user=user,
+        dry_run=True,
+        object=pod,
+        groups=groups,
+    )
+
+
 def parse_review(body: bytes) -> AdmissionRequest:
     """Return the request in an AdmissionReview.
 
