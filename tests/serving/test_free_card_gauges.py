@@ -1,7 +1,9 @@
 """The gauges of free cards: when they are counted, and what they show."""
 
 import asyncio
+import gc
 import threading
+import weakref
 
 from tests.support.server import Clock
 from webhook.cluster.snapshot import Snapshot
@@ -85,6 +87,19 @@ def test_cards_are_counted_once_in_ten_seconds_and_for_another_snapshot_alone() 
     assert asyncio.run(refresh_at(0, 5, 9.9, changed=True)) == 1
     assert asyncio.run(refresh_at(10, changed=True)) == 1
     assert asyncio.run(refresh_at(20, 30, 40, changed=False)) == 0
+
+
+def test_a_counted_snapshot_that_is_replaced_is_given_up() -> None:
+    view = View()
+    view.snapshot = Snapshot.of([])
+    gauges = FreeCardGauges(view, Counter(), Metrics(), Clock())
+    asyncio.run(gauges.refresh())
+
+    counted = weakref.ref(view.snapshot)
+    view.snapshot = Snapshot.of([])
+    gc.collect()
+
+    assert counted() is None
 
 
 def test_series_of_a_pool_that_is_gone_end() -> None:

@@ -135,7 +135,7 @@ class Load:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Snapshot:
     """The cluster at one moment. It is immutable; a later moment is another snapshot with another generation.
 

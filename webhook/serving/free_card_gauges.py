@@ -1,6 +1,7 @@
 """Exports the free cards of the cluster view, counted in a thread when a scrape asks for them."""
 
 import asyncio
+import weakref
 from collections.abc import Callable, Sequence
 
 import structlog
@@ -32,7 +33,8 @@ class FreeCardGauges:
         self._count = count
         self._metrics = metrics
         self._monotonic_seconds = monotonic_seconds
-        self._last: Snapshot | None = None
+        # A strong reference would keep an old snapshot until the next scrape, which may never come.
+        self._last: weakref.ref[Snapshot] | None = None
         self._next_seconds = float("-inf")
         self._log = structlog.get_logger()
 
@@ -52,9 +54,9 @@ class FreeCardGauges:
         self._next_seconds = now_seconds + _INTERVAL_SECONDS
         try:
             snapshot = self._snapshot()
-            if snapshot is not self._last:
+            if self._last is None or snapshot is not self._last():
                 self._show(await asyncio.to_thread(self._count, snapshot))
-                self._last = snapshot
+                self._last = weakref.ref(snapshot)
         except Exception:
             self._log.exception("free cards cannot be counted")
 
