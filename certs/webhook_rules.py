@@ -7,12 +7,13 @@ Source: k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.kube.object_path import segments
-from webhook.kube.pod_template_path import WorkloadKind
+from webhook.kube.pod_template_path import PodTemplatePath, WorkloadKind
 from webhook.kube.wellknown import MANUAL_JOB, MANUAL_JOB_ANNOTATION
+from webhook.policy.policy import Policy
 
 JsonObject = dict[str, Any]
 
@@ -23,17 +24,38 @@ NAMESPACES = "namespaces.placement.maip.mxsf.io"
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a policy adds to the objects that the webhooks are called for: its kinds, and its key domain."""
+    """What policies add to the objects that the webhooks are called for: their kinds, and their key domains."""
 
     kinds: tuple[WorkloadKind, ...]
     key_domain: str
+    other_domains: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, policies: Iterable[Policy]) -> "Coverage":
+        """Return what at least one of `policies` is about.
+
+        A kind of several policies has the templates of all: each policy is asked about an update that it may concern.
+        """
+        known: dict[tuple[str, str, str], WorkloadKind] = {}
+        templates: dict[tuple[str, str], dict[PodTemplatePath, None]] = {}
+        domains = []
+        for policy in policies:
+            domains.append(policy.spec.key_domain)
+            for each in policy.kinds.values():
+                known.setdefault((each.group, each.kind, each.resource), each)
+                templates.setdefault((each.group, each.kind), {}).update(dict.fromkeys(each.templates))
+        kinds = (replace(each, templates=tuple(templates[each.group, each.kind])) for each in known.values())
+        first, *others = dict.fromkeys(domains)
+        return cls(tuple(kinds), first, tuple(others))
 
     def rules(self, webhook: str) -> JsonObject:
         """Return the fields of the webhook of this name that depend on the policy."""
         if webhook == WORKLOADS:
-            conditions = workload_match_conditions(self.kinds, self.key_domain)
+            conditions = workload_match_conditions(self.kinds, self.key_domain, *self.other_domains)
             return {"rules": workload_rules(self.kinds), "matchConditions": conditions}
-        return {"matchConditions": namespace_match_conditions(self.key_domain)} if webhook == NAMESPACES else {}
+        if webhook == NAMESPACES:
+            return {"matchConditions": namespace_match_conditions(self.key_domain, *self.other_domains)}
+        return {}
 
 
 _NAME_LENGTH = 63
@@ -80,37 +102,43 @@ def workload_rules(kinds: Iterable[WorkloadKind]) -> list[JsonObject]:
     ]
 
 
-def workload_match_conditions(kinds: Iterable[WorkloadKind], key_domain: str) -> list[JsonObject]:
+def workload_match_conditions(kinds: Iterable[WorkloadKind], *key_domains: str) -> list[JsonObject]:
     """Return the conditions under which an object of `kinds` is sent.
 
     It has no controller, whose own object was sent, or a user has created it from a CronJob. An update changes a pod
-    template, or sets an annotation of the domain on the object: a changed number of replicas is not sent. There is one
+    template, or sets an annotation of a domain on the object: a changed number of replicas is not sent. There is one
     condition for the kinds with equal paths of templates.
     """
     by_paths: dict[tuple[str, ...], list[WorkloadKind]] = {}
     for kind in _sent(kinds):
         paths = tuple(dict.fromkeys(path for each in kind.templates for path in (each.template, each.or_else) if path))
         by_paths.setdefault(paths, []).append(kind)
-    return [_NOT_CONTROLLED, *(_changed(paths, equal, key_domain) for paths, equal in by_paths.items())]
+    return [_NOT_CONTROLLED, *(_changed(paths, equal, key_domains) for paths, equal in by_paths.items())]
 
 
 def _sent(kinds: Iterable[WorkloadKind]) -> Iterator[WorkloadKind]:
     return (kind for kind in kinds if (kind.group, kind.kind) not in _NOT_SENT)
 
 
-def _changed(paths: tuple[str, ...], kinds: list[WorkloadKind], key_domain: str) -> JsonObject:
+def _changed(paths: tuple[str, ...], kinds: list[WorkloadKind], key_domains: tuple[str, ...]) -> JsonObject:
     """Return the condition that an update of one of `kinds` changes a template at `paths` or sets an annotation."""
     listed = ", ".join(f"'{kind.group}/{kind.kind}'" for kind in kinds)
     of_other_kind = f"!(request.kind.group + '/' + request.kind.kind in [{listed}])"
-    alternatives = ["request.operation != 'UPDATE'", of_other_kind, *map(_differs, paths), _annotated(key_domain)]
+    alternatives = ["request.operation != 'UPDATE'", of_other_kind, *map(_differs, paths), _annotated(key_domains)]
     name = f"changed-{kinds[0].resource}.{kinds[0].group}"[:_NAME_LENGTH].rstrip("-.")
     return {"name": name, "expression": " || ".join(alternatives)}
 
 
-def _annotated(key_domain: str) -> str:
-    """Return the expression that the object gets an annotation of the domain, or another value of one."""
+def _annotated(key_domains: tuple[str, ...]) -> str:
+    """Return the expression that the object gets an annotation of a domain, or another value of one."""
     new, old = (f"{each}.?metadata.?annotations" for each in ("object", "oldObject"))
-    return f"{new}.orValue({{}}).exists(key, key.startsWith('{key_domain}/') && {new}[?key] != {old}[?key])"
+    is_ours = _is_of(key_domains)
+    is_ours = is_ours if len(key_domains) == 1 else f"({is_ours})"
+    return f"{new}.orValue({{}}).exists(key, {is_ours} && {new}[?key] != {old}[?key])"
+
+
+def _is_of(key_domains: tuple[str, ...]) -> str:
+    return " || ".join(f"key.startsWith('{each}/')" for each in key_domains)
 
 
 # The collections of the built-in kinds by the end of their names. The type of another one is read from the object.
@@ -154,14 +182,13 @@ def _is_identifier(key: str) -> bool:
     return re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", key) is not None and key not in _RESERVED
 
 
-def namespace_match_conditions(key_domain: str) -> list[JsonObject]:
-    """Return the conditions under which a Namespace is sent: it has an annotation of the domain, and one changed."""
+def namespace_match_conditions(*key_domains: str) -> list[JsonObject]:
+    """Return the conditions under which a Namespace is sent: it has an annotation of a domain, and one changed."""
     return [
         {
             "name": "has-defaults",
             "expression": (
-                "has(object.metadata.annotations) && "
-                f"object.metadata.annotations.exists(key, key.startsWith('{key_domain}/'))"
+                f"has(object.metadata.annotations) && object.metadata.annotations.exists(key, {_is_of(key_domains)})"
             ),
         },
         {

@@ -69,6 +69,42 @@ def test_an_accepted_policy_object_judges_the_pods_of_its_namespaces(run: Run, a
     assert outcome.code == code
 
 
+@pytest.fixture
+def policies(tmp_path: Path) -> Path:
+    """Return a file with the default policy and one in shadow mode for namespaces of team a."""
+    head: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
+    spec = {"mode": "shadow", "namespaceSelector": {"matchLabels": {"team": "a"}}}
+    path = tmp_path / "policies.json"
+    path.write_bytes(as_list(head, {**head, "metadata": {"name": "team-a"}, "spec": spec}))
+    return path
+
+
+def test_the_policies_of_a_file_judge_the_pods_of_their_namespaces(run: Run, policies: Path) -> None:
+    theirs = TRAINER.namespace("team-b")
+    given = as_list(TRAINER, theirs, namespace("team-a", {"team": "a"}), namespace("team-b"))
+
+    text = run("missed", "--cluster", "-", "--policy", policies, stdin=given)
+    as_json = run("missed", "--cluster", "-", "--policy", policies, "-o", "json", stdin=given)
+
+    assert (text.code, as_json.code) == (3, 3)
+    assert "team-b" in text.output
+    assert "default@" in text.output
+    (line,) = map(orjson.loads, as_json.output.splitlines())
+    assert (line["namespace"], line["policy"]["name"]) == ("team-b", "default")
+
+
+def test_an_accepted_object_comes_before_the_policy_of_its_name_in_a_file(run: Run, policies: Path) -> None:
+    enforced = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": "team-a", "generation": 1},
+        "spec": {"namespaceSelector": {"matchLabels": {"team": "a"}}},
+        "status": {"conditions": [{"type": "Accepted", "status": "True", "observedGeneration": 1}]},
+    }
+    given = as_list(TRAINER, enforced, namespace("team-a", {"team": "a"}))
+    assert run("missed", "--cluster", "-", "--policy", policies, stdin=given).code == 3
+
+
 def test_no_missed_pod_is_exit_code_0(run: Run) -> None:
     outcome = run("missed", "--cluster", "-", stdin=as_list(ADMITTED, make_pod("other")))
 

@@ -10,7 +10,7 @@ from certs.registration import Target, manifest, with_ca_bundle
 from certs.webhook_rules import Coverage
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
-from tests.support.admission import TYPE
+from tests.support.admission import TYPE, policy_with
 from tests.support.builders import make_pod
 from tests.support.certificates import ca_of, make_artifacts, server_of
 from tests.support.recording import Recording, recording_webhook
@@ -244,4 +244,38 @@ def test_webhook_is_asked_about_a_kind_of_the_policy(
         ("CREATE", "FooJob"),
         ("UPDATE", "FooJob"),
         ("UPDATE", "Namespace"),
+    ]
+
+
+def test_webhook_is_asked_about_what_any_of_several_policies_has(cluster: Cluster) -> None:
+    """The policies find the templates of one kind at different paths, and have different key domains."""
+    kind = WorkloadKind("example.com", "BarJob", "barjobs", (PodTemplatePath("spec.a"),))
+    named = {"group": kind.group, "kind": kind.kind, "resource": kind.resource}
+    policies = (
+        policy_with(keyDomain=domain, workloadKinds=[{**named, "templates": [{"path": path}]}])
+        for domain, path in (("example.com", "spec.a"), ("example.org", "spec.b"))
+    )
+    with suppress(ApiError):
+        cluster.client.create(minimal_crd(kind))
+    cluster.kubectl("wait", "--for=condition=Established", "crd/barjobs.example.com", "--timeout=60s")
+    content = {"apiVersion": "example.com/v1", "kind": "BarJob", "metadata": {"name": "web"}}
+
+    with recording_webhook(server_of(LOOPBACK)) as recording:
+        configuration = manifest(Target(url=recording.url), Coverage.of(policies))
+        cluster.client.create(with_ca_bundle(configuration, ca_of(LOOPBACK).certificate))
+        cluster.settle_webhooks()
+        for step, (a, b) in enumerate((("1", "1"), ("1", "1"), ("1", "2"), ("2", "2"))):
+            spec = {"n": step, "a": template(a), "b": template(b)}
+            cluster.client.apply(content | {"spec": spec}, namespace=cluster.namespace)
+        for domain in ("example.net", "example.com", "example.org"):
+            cluster.kubectl("annotate", "namespace", cluster.namespace, f"{domain}/workload-type=training")
+
+    asked = [(each["operation"], each["object"]) for each in recording.requests]
+    steps = [(operation, each["spec"]["n"]) for operation, each in asked if each["kind"] == "BarJob"]
+    assert list(dict.fromkeys(steps)) == [("CREATE", 0), ("UPDATE", 2), ("UPDATE", 3)]
+    annotated = [each["metadata"]["annotations"] for _, each in asked if each["kind"] == "Namespace"]
+    domains = [{key.partition("/")[0] for key in each if key.endswith("/workload-type")} for each in annotated]
+    assert [each for _, each in once(("UPDATE", each) for each in domains)] == [
+        {"example.net", "example.com"},
+        {"example.net", "example.com", "example.org"},
     ]

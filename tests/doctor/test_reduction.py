@@ -77,3 +77,14 @@ def test_objects_count_only_where_a_server_follows_them(args: list[str], follows
     changed["spec"]["template"]["spec"]["containers"][0]["args"] += args
 
     assert follows_objects(reduced(Source.DEPLOYMENTS, changed)) is follows
+
+
+def test_several_documents_of_a_config_map_are_read_as_the_server_does() -> None:
+    default = (DEPLOY / "base" / "policy.yaml").read_text()
+    team = f"{default.partition('metadata:')[0]}metadata: {{name: a}}\nspec: {{namespaceSelector: {{}}}}\n"
+    stored = stored_policy({"data": {"policy.yaml": f"{default}---\n{team}"}}, "placement-policy", "policy.yaml")
+    assert stored.policy is not None
+    assert (stored.policy.name, [each.name for each in stored.others]) == ("default", ["a"])
+
+    (error,) = stored_policy({"data": {"p.yaml": f"{team}---\n{team}".replace("a}", "b}", 1)}}, "c", "p.yaml").errors
+    assert "one of the policies must have no spec.namespaceSelector" in error

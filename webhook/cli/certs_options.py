@@ -14,7 +14,7 @@ from certs.registration import Target
 from certs.store.cluster import Cluster, ClusterError, connect
 from certs.webhook_rules import Coverage
 from webhook.cli.clusters import live_options
-from webhook.cli.files import read_policy
+from webhook.cli.policies import read_policies
 from webhook.cli.terminal import echo
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -116,11 +116,8 @@ def api_errors_as_exit_codes() -> Iterator[None]:
 
 
 def coverage_of(policy: Path | None) -> Coverage | None:
-    """Return the objects that the webhooks of this policy are called for; None without a policy."""
-    if policy is None:
-        return None
-    read = read_policy(policy)
-    return Coverage(tuple(read.kinds.values()), read.spec.key_domain)
+    """Return the objects that the webhooks of the policies in this file are called for; None without a file."""
+    return None if policy is None else Coverage.of(read_policies((policy,)))
 
 
 def names_given(dns_names: tuple[str, ...], ip_addresses: tuple[str, ...]) -> ServerNames:

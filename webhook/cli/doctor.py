@@ -9,7 +9,7 @@ import click
 from certs.registration import Target
 from webhook.cli.clusters import live_options
 from webhook.cli.doctor_text import print_checks, print_diagnosis
-from webhook.cli.files import policy_option, read_policy
+from webhook.cli.policies import policies_option, read_policies
 from webhook.cli.terminal import echo, echo_json
 from webhook.doctor.check import Check
 from webhook.doctor.diagnosis import Diagnosis, diagnose
@@ -27,7 +27,7 @@ _CHECK = click.Choice([each.id for each in CHECKS])
 @click.command()
 @live_options
 @click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account.")
-@policy_option
+@policies_option
 @click.option(
     "--configuration",
     default=Target().configuration,
@@ -55,7 +55,7 @@ def doctor(
     kubeconfig: Path | None,
     context: str | None,
     in_cluster: bool,
-    policy: Path | None,
+    policies: tuple[Path, ...],
     configuration: str,
     namespace: str | None,
     service: str | None,
@@ -84,7 +84,7 @@ def doctor(
         return
     if in_cluster and (kubeconfig is not None or context is not None):
         raise click.UsageError("--in-cluster and --kubeconfig or --context are mutually exclusive; give one of them.")
-    given = read_policy(policy) if policy is not None else None
+    given = read_policies(policies) if policies else None
     sources = frozenset(source for each in checks for source in each.needs)
     wanted = Wanted(
         configuration, namespace, service, given, endpoint, trial_namespace, sources, within_seconds=within_seconds

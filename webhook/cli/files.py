@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 import click
 
 from webhook.kube.field import InvalidInput, invalid
-from webhook.policy.loader import built_in_policy, load_policy
-from webhook.policy.policy import Policy
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,12 +72,3 @@ def read_text(filename: str, flag: str) -> bytes:
         return Path(filename).read_bytes()
     except OSError as error:
         raise InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")]) from error
-
-
-def read_policy(path: Path | None) -> Policy:
-    """Return the policy in the file, or the built-in policy.
-
-    Raises:
-        InvalidInput: the file is not one valid PlacementPolicy.
-    """
-    return built_in_policy() if path is None else load_policy(path)

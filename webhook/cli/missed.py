@@ -4,14 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from certs.registration import Target, manifest
 from certs.webhook_rules import PODS
 from webhook.cli.clusters import live_options
-from webhook.cli.files import FILE, STANDARD_INPUT, policy_option, read_policy, read_text
+from webhook.cli.files import FILE, STANDARD_INPUT, read_text
+from webhook.cli.policies import policies_option, read_policies
 from webhook.cli.progress import Progress
 from webhook.cli.screen import SafeConsole
 from webhook.cli.table import Column, Row, print_line, print_table
@@ -37,15 +38,23 @@ _PODS = Resource("Pod", "v1", "pods", "status.phase!=Succeeded,status.phase!=Fai
 _EXIT_CODE = 3
 
 
+class _Found(NamedTuple):
+    """A missed pod and the policy that it lacks, of several if `is_chosen`."""
+
+    pod: MissedPod
+    policy: Policy
+    is_chosen: bool
+
+
 class _Search:
     """The missed pods among those that `add` was given, after the namespaces, configurations and policies."""
 
-    def __init__(self, policy: Policy) -> None:
-        self.found: list[MissedPod] = []
+    def __init__(self, policies: PolicySet) -> None:
+        self.found: list[_Found] = []
         self.pods = 0
         self.undecided: Counter[str] = Counter()
         self.is_registered = False
-        self._default = policy
+        self._file = policies
         self._objects: dict[str, JsonObject] = {}
         self._policies: PolicySet | None = None
         self._scopes: dict[str, Scope] = {}
@@ -86,11 +95,11 @@ class _Search:
         namespace = str(field(content, "metadata", "namespace"))
         scope = self._scopes.get(namespace, NO_SCOPE)
         if self._policies is None:
-            self._policies = accepted_policies(self._default, self._objects.values())
+            self._policies = accepted_policies(self._file, self._objects.values())
         policy = self._policies.of_namespace(namespace, scope.labels)
         missed = missed_pod(content, scope, policy, self._selection)
         if missed is not None:
-            self.found.append(missed)
+            self.found.append(_Found(missed, policy, is_chosen=bool(self._policies.others)))
             self.undecided.update(self._selection.undecided(content))
 
     def forget_pods(self) -> None:
@@ -116,7 +125,7 @@ def _known_conditions() -> Iterator[str]:
 )
 @live_options
 @click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account.")
-@policy_option
+@policies_option
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -133,7 +142,7 @@ def missed(
     kubeconfig: Path | None,
     context: str | None,
     in_cluster: bool,
-    policy: Path | None,
+    policies: tuple[Path, ...],
     limit: int,
     output: str,
 ) -> None:
@@ -154,7 +163,7 @@ def missed(
     chosen = [flag for flag, value in given.items() if value]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} are mutually exclusive; give one of them.")
-    search = _Search(read_policy(policy))
+    search = _Search(read_policies(policies))
     if cluster is not None:
         _read_file(search, cluster)
     else:
@@ -215,7 +224,8 @@ def _read_live(search: _Search, kubeconfig: Path | None, context: str | None, in
     progress.end()
 
 
-def _to_json(pod: MissedPod) -> Mapping[str, Any]:
+def _to_json(found: _Found) -> Mapping[str, Any]:
+    pod, policy = found.pod, {"name": found.policy.name, "revision": found.policy.revision}
     return {
         "pod": f"{pod.namespace}/{pod.name}",
         "namespace": pod.namespace,
@@ -226,6 +236,7 @@ def _to_json(pod: MissedPod) -> Mapping[str, Any]:
         "rules": list(pod.rules),
         "denied": pod.denial or None,
         "remedy": pod.remedy,
+        **({"policy": policy} if found.is_chosen else {}),
     }
 
 
@@ -238,7 +249,7 @@ _COLUMNS = (
 )
 
 
-def _print_text(pods: list[MissedPod], looked_at: int, limit: int) -> None:
+def _print_text(pods: list[_Found], looked_at: int, limit: int) -> None:
     console = SafeConsole(markup=False)
     if not pods:
         print_line(console, f"no pod was missed, of {looked_at}")
@@ -247,7 +258,7 @@ def _print_text(pods: list[MissedPod], looked_at: int, limit: int) -> None:
     _print_rest(console, len(pods) - limit)
     print_line(console, "")
     print_line(console, f"{len(pods)} of {looked_at} pods were missed. What to do:")
-    remedies = Counter(each.remedy for each in pods)
+    remedies = Counter(each.pod.remedy for each in pods)
     for remedy, count in islice(remedies.items(), limit):
         print_line(console, f"  {remedy}" + (f"  # {count} pods" if count > 1 else ""))
     _print_rest(console, len(remedies) - limit)
@@ -258,6 +269,8 @@ def _print_rest(console: SafeConsole, count: int) -> None:
         print_line(console, f"and {count} more; -o json has all", "dim")
 
 
-def _row(pod: MissedPod) -> Row:
+def _row(found: _Found) -> Row:
+    pod = found.pod
     what = f"would be denied: {pod.denial}" if pod.denial else ", ".join(pod.rules)
-    return Row((pod.namespace, pod.name, str(pod.owner or ""), pod.created, what))
+    by = f"{found.policy.identity}: " if found.is_chosen else ""
+    return Row((pod.namespace, pod.name, str(pod.owner or ""), pod.created, f"{by}{what}"))

@@ -24,8 +24,8 @@ from webhook.kube.field import InvalidInput
 from webhook.missed import Scope
 from webhook.policy.document import API_VERSION
 from webhook.policy.loader import built_in_policy
-from webhook.policy.policy import Policy
 from webhook.policy.policy_object import accepted_policies
+from webhook.policy.policy_set import PolicyOrSet, set_of
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import NOT_FOUND, ApiServer, list_pages
 from webhook.watch.release import read_release
@@ -55,7 +55,7 @@ class Wanted:
     configuration: str
     namespace: str | None
     service: str | None
-    policy: Policy | None
+    policy: PolicyOrSet | None
     endpoint: str | None
     trial_namespace: str | None
     sources: frozenset[Source]
@@ -92,8 +92,9 @@ class _Gatherer:
         self._refusals: dict[Source, str] = {}
         self._gate = asyncio.Semaphore(_AT_ONCE)
         target = Target(configuration=wanted.configuration)
-        policy = wanted.policy or built_in_policy()
-        self.found = Installation(datetime.now(UTC), target, policy, self._objects, self._refusals, given=wanted.policy)
+        given = set_of(wanted.policy or built_in_policy())
+        read = datetime.now(UTC), target, given.default, self._objects, self._refusals, wanted.policy
+        self.found = Installation(*read, others=given.others)
 
     async def read_configurations(self) -> None:
         """Read the webhook configurations, which name everything else.
@@ -213,9 +214,8 @@ class _Gatherer:
         if place is not None:
             name, key = place
             found = await self._get_if_any(self._namespaced("/api/v1", "configmaps", name))
-            stored = stored_policy(found[0] if found else {}, name, key)
             self._objects[Source.POLICY] = found
-            self.found = replace(self.found, stored=stored, policy=stored.policy or self.found.policy)
+            self.found = self.found.with_stored(stored_policy(found[0] if found else {}, name, key))
         if follows_objects(self.found.deployment or {}):
             found = await self._get_if_any(_POLICY_OBJECTS)
             items = found[0].get("items") if found else ()

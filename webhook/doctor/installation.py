@@ -1,7 +1,7 @@
 """What was read of a cluster: the input of every check. Nothing in it changes."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
@@ -16,7 +16,7 @@ from webhook.kube import documents
 from webhook.kube.release import Release
 from webhook.missed import MissedPod
 from webhook.policy.policy import Policy
-from webhook.policy.policy_set import PolicySet
+from webhook.policy.policy_set import PolicyOrSet, PolicySet
 
 JsonObject = dict[str, Any]
 
@@ -44,11 +44,20 @@ class Trial(NamedTuple):
 
 
 class StoredPolicy(NamedTuple):
-    """The policy in the ConfigMap `name` that the Deployment mounts; `errors` if it is not valid."""
+    """The policy in the ConfigMap `name` that the Deployment mounts; `errors` if it is not valid.
+
+    Of several documents, `policy` is the default policy, and `others` are for some namespaces.
+    """
 
     name: str
     policy: Policy | None
     errors: tuple[str, ...] = ()
+    others: tuple[Policy, ...] = ()
+
+    @property
+    def policies(self) -> PolicySet | None:
+        """The policies in the ConfigMap; None if they are not valid."""
+        return None if self.policy is None else PolicySet.of(self.policy, self.others)
 
 
 class Role(Enum):
@@ -96,8 +105,8 @@ class Installation:
 
     `target` has the names of its objects. `objects` are by source; a source that could not be read is in `refusals`
     with the reason. `policy` is the one that checks judge by: the one in force if it is known, else `given`, else the
-    built-in one. `accepted` are the policies of PlacementPolicy objects. `bound_schedulers` are the schedulers of
-    running pods. `missed` are the first missed pods of `missed_count`.
+    built-in one. `others` are beside it in its file. `accepted` are the policies of PlacementPolicy objects.
+    `bound_schedulers` are the schedulers of running pods. `missed` are the first missed pods of `missed_count`.
     """
 
     now: datetime
@@ -105,8 +114,9 @@ class Installation:
     policy: Policy
     objects: Mapping[Source, tuple[JsonObject, ...]] = field(default_factory=dict)
     refusals: Mapping[Source, str] = field(default_factory=dict)
-    given: Policy | None = None
+    given: PolicyOrSet | None = None
     stored: StoredPolicy | None = None
+    others: tuple[Policy, ...] = ()
     accepted: tuple[Policy, ...] = ()
     bound_schedulers: frozenset[str] = frozenset()
     missed: tuple[MissedPod, ...] = ()
@@ -126,10 +136,15 @@ class Installation:
         """Return whether `source` was read."""
         return source in self.objects
 
+    def with_stored(self, stored: StoredPolicy) -> "Installation":
+        """Return the installation with the policies of a ConfigMap in force, if they are valid."""
+        policies = stored.policies or self.policies
+        return replace(self, stored=stored, policy=policies.default, others=policies.others)
+
     @cached_property
     def policies(self) -> PolicySet:
         """The policies in force, as far as they are known."""
-        return PolicySet.of(self.policy, (each for each in self.accepted if each is not self.policy))
+        return PolicySet.of(self.policy, self.others).with_objects(self.accepted)
 
     def policy_of(self, namespace: str) -> Policy:
         """Return the policy in force for `namespace`."""
@@ -137,6 +152,8 @@ class Installation:
 
     def place_of(self, policy: Policy) -> str:
         """Return the place of a policy in messages."""
+        if policy in self.others:
+            return f"policy {policy.name}"
         return f"PlacementPolicy {policy.name}" if policy in self.accepted else "policy"
 
     def mark_on(self, pod: JsonObject | None) -> str:

@@ -8,7 +8,8 @@ from webhook.doctor.installation import JsonObject, StoredPolicy, listed, texts
 from webhook.doctor.source import Source
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
-from webhook.policy_cases import parse_tested_policy
+from webhook.policy.policy_documents import policy_set
+from webhook.policy_cases import parse_tested_policies
 
 _OF_HELM = "meta.helm.sh/"
 _CONTAINER = ("name", "command", "args", "ports", "volumeMounts")
@@ -128,11 +129,12 @@ def _policy_file(container: JsonObject) -> PurePosixPath | None:
 
 
 def stored_policy(config_map: JsonObject, name: str, key: str) -> StoredPolicy:
-    """Return the policy in a ConfigMap, or its errors."""
+    """Return the policy in a ConfigMap, or its errors, as a server reads it."""
     text = texts(config_map, "data").get(key)
     if text is None:
         return StoredPolicy(name, None, (f"it has no key {key}",))
     try:
-        return StoredPolicy(name, parse_tested_policy(text, key))
+        read = policy_set(parse_tested_policies(text, key))
     except InvalidInput as error:
         return StoredPolicy(name, None, tuple(map(str, error.errors)))
+    return StoredPolicy(name, read.default, others=read.others)

@@ -10,7 +10,7 @@ from webhook.kube.field import InvalidInput
 from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
-from webhook.policy.policy_set import DEFAULT_NAME, PolicySet
+from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
 
 
 def policy_text(content: JsonObject) -> bytes:
@@ -19,14 +19,13 @@ def policy_text(content: JsonObject) -> bytes:
     return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec})
 
 
-def accepted_policies(default: Policy, objects: Iterable[JsonObject]) -> PolicySet:
-    """Return the policies that a server has accepted among `objects`, and `default` where none of them applies.
+def accepted_policies(file: PolicyOrSet, objects: Iterable[JsonObject]) -> PolicySet:
+    """Return the policies that a server has accepted among `objects`, before those of its policy file.
 
     The last good generation of an object whose newest one was rejected is not known, so it is left out.
     """
-    found = [policy for each in objects if (policy := _accepted(each)) is not None]
-    default = next((each for each in found if each.name == DEFAULT_NAME), default)
-    return PolicySet.of(default, (each for each in found if each.name != DEFAULT_NAME))
+    found = (policy for each in objects if (policy := _accepted(each)) is not None)
+    return set_of(file).with_objects(found)
 
 
 def _accepted(content: Any) -> Policy | None:

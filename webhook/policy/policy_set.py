@@ -59,6 +59,15 @@ class PolicySet:
                 return each
         return self.default
 
+    def with_objects(self, objects: Iterable[Policy]) -> "PolicySet":
+        """Return these policies with those of the objects of a cluster, which replace them by name.
+
+        An object named `default` is the default policy, whatever the name of the one of this set.
+        """
+        by_name = {each.name: each for each in objects}
+        default = by_name.pop(DEFAULT_NAME, self.default)
+        return PolicySet.of(default, ({each.name: each for each in self.others} | by_name).values())
+
     def conflicts(self) -> dict[str, str]:
         """Return a warning by name for each policy with priority and selector of an earlier one: it is never used."""
         first: dict[tuple[int, str], Policy] = {}

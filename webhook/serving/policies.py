@@ -10,7 +10,7 @@ from webhook.kube.field import InvalidInput
 from webhook.kube.pod_template_path import WorkloadKind
 from webhook.metrics import Metrics
 from webhook.policy.policy import Policy
-from webhook.policy.policy_set import DEFAULT_NAME, PolicyOrSet, PolicySet, set_of
+from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
 
 BUILT_IN = "built-in"
 ALL_OBJECTS = "*"
@@ -193,14 +193,11 @@ class Policies:
     def _choose(self) -> bool:
         """Put the policies that are known into force; return whether they are others than before.
 
-        An object named `default` is the default policy, else that of the file. Another object replaces the policy of
-        its name in the file.
+        They are those of the file, and the objects of the cluster before those of their names.
         """
-        before, names = self._set, {each.name for each in self._objects}
-        default = next((each for each in self._objects if each.name == DEFAULT_NAME), self._file.default)
-        objects = (each for each in self._objects if each.name != DEFAULT_NAME)
-        self._set = PolicySet.of(default, (*objects, *(each for each in self._file.others if each.name not in names)))
-        if default is not before.default:
+        before = self._set
+        self._set = self._file.with_objects(self._objects)
+        if self._set.default is not before.default:
             self._loaded_at = self._now()
         self._show()
         return self._set != before

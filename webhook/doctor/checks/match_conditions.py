@@ -20,8 +20,7 @@ from webhook.doctor.source import Source
 )
 def find(installation: Installation) -> Iterator[Fault]:
     """Yield a fault for each webhook of the manifest whose conditions or rules in the cluster are others."""
-    policy = installation.policy
-    coverage = Coverage(tuple(policy.kinds.values()), policy.spec.key_domain)
+    coverage = Coverage.of(installation.policies)
     wanted = {each["name"]: each for each in manifest(installation.target, coverage)["webhooks"]}
     for index, webhook in enumerate(installation.webhooks):
         meant = wanted.get(str(webhook.get("name")))

@@ -7,6 +7,7 @@ from webhook.doctor.check import check
 from webhook.doctor.finding import Fault, error, info, warning
 from webhook.doctor.installation import Installation
 from webhook.doctor.source import Source
+from webhook.policy.policy_set import PolicySet, set_of
 
 
 @check(
@@ -37,21 +38,38 @@ def find(installation: Installation) -> Iterator[Fault]:
     ):
         what = "not found in a workload, so all checks judge by the built-in policy"
         yield info("the policy in force", what, "give the policy of the server with --policy")
-    held = stored.policy if stored is not None else None
+    held = stored.policies if stored is not None else None
     # A PlacementPolicy object comes before the ConfigMap.
     trial = installation.trial
     is_from_object = trial is not None and installation.policy_of(trial.namespace) in installation.accepted
     in_force = "" if is_from_object else _mark(installation)
-    if held is not None and in_force and in_force != held.identity:
-        what = f"holds {held.identity}, but a replica that answered has {in_force}: it has not read it, or rejected it"
+    meant = _of_trial(held, installation)
+    if in_force and meant and in_force != meant:
+        what = f"holds {meant}, but a replica that answered has {in_force}: it has not read it, or rejected it"
         read = commands.servers(installation, "logs")
         yield warning(
             where, what, f"{read} has the reason, {commands.servers(installation, 'rollout', 'restart')} reads it"
         )
-    known = held.identity if held is not None else in_force
-    if given is not None and known and known != given.identity:
-        what = f"the cluster has {known}, and the given file is {given.identity}"
-        yield warning(where or installation.place, what, "apply the file, or give doctor the one that is in force")
+    if given is not None:
+        known = in_force if held is None else _identities(held)
+        wanted = _of_trial(set_of(given), installation) if held is None else _identities(set_of(given))
+        if known and known != wanted:
+            what = f"the cluster has {known}, and the given file is {wanted}"
+            yield warning(where or installation.place, what, "apply the file, or give doctor the one that is in force")
+
+
+def _of_trial(policies: PolicySet | None, installation: Installation) -> str:
+    """Return the identity of the policy for the dry-run pod, or of the default one without such a pod."""
+    if policies is None:
+        return ""
+    if installation.trial is None:
+        return policies.default.identity
+    namespace = installation.trial.namespace
+    return policies.of_namespace(namespace, installation.namespace_labels(namespace)).identity
+
+
+def _identities(policies: PolicySet) -> str:
+    return ", ".join(each.identity for each in policies)
 
 
 def _mark(installation: Installation) -> str:
