@@ -9,8 +9,9 @@ from certs.webhook_rules import PODS
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from webhook.kube.field import InvalidInput
-from webhook.missed import NO_SCOPE, MissedPod, Scope, Selection, missed_pod
+from webhook.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.policy.policy import Policy
+from webhook.registered_selection import Selection, registered_selection, selection_of_configuration
 from webhook.verdict import Patched
 
 TRAINER = make_pod("trainer").namespace("team-a").gpu(1).annotate(TYPE, "training").creation("2026-03-01T08:00:00Z")
@@ -143,8 +144,7 @@ def webhook_of_manifest(**fields: Any) -> dict[str, Any]:
 
 def selection_of(**fields: Any) -> Selection:
     """Return the selection of the shipped webhook for pods, with other fields; its own conditions are known."""
-    known = [each["expression"] for each in webhook_of_manifest()["matchConditions"]]
-    return Selection.of(webhook_of_manifest(**fields), known)
+    return registered_selection(webhook_of_manifest(**fields))
 
 
 def test_the_selection_of_the_manifest_is_the_shipped_one() -> None:
@@ -184,6 +184,18 @@ def test_a_condition_that_cannot_be_evaluated_excludes_no_pod_and_is_named() -> 
 def test_a_malformed_selector_is_an_error() -> None:
     with pytest.raises(InvalidInput, match="namespaceSelector"):
         selection_of(namespaceSelector=["placement"])
+
+
+def test_the_selection_of_a_configuration_is_that_of_its_webhook_for_pods() -> None:
+    assert selection_of_configuration(manifest(Target())) == SHIPPED
+    assert selection_of_configuration({"webhooks": [{"name": "another"}]}) is None
+
+
+def test_an_error_in_a_configuration_names_it() -> None:
+    webhook = webhook_of_manifest(objectSelector=["placement"])
+
+    with pytest.raises(InvalidInput, match="MutatingWebhookConfiguration own: objectSelector"):
+        selection_of_configuration({"metadata": {"name": "own"}, "webhooks": [webhook]})
 
 
 def test_the_products_of_the_pod_are_read() -> None:

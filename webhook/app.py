@@ -1,13 +1,11 @@
 """The composition root: creates the objects of the server and connects them."""
 
-import gc
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, get_args
+from typing import get_args
 
 from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
@@ -16,7 +14,6 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.events.recorder import EventRecorder
 from webhook.kube.admission import AdmissionRequest
 from webhook.metrics import Metrics
-from webhook.missed import Selection
 from webhook.mutation.registry import RULES
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers
@@ -40,7 +37,6 @@ from webhook.serving.group_commit import GroupCommit
 from webhook.serving.health import Health
 from webhook.serving.http import REFUSALS, MutateEndpoint
 from webhook.serving.lanes import LargeLane, SmallLane
-from webhook.serving.missed_pods import MissedPods
 from webhook.serving.patch_proofs import PatchProofs
 from webhook.serving.policies import Policies
 from webhook.serving.policy_scorer import CurrentScorer, PolicyScorer
@@ -52,9 +48,6 @@ from webhook.serving.snapshot_throttle import SnapshotThrottle
 from webhook.serving.view import StartOfView, View, stale_reason
 from webhook.serving.waiting_pods import WaitingPods
 from webhook.settings import Settings
-from webhook.watch.api_server import ClientConfig
-from webhook.watch.live import LiveCluster
-from webhook.watch.timing import Timing, timing_for
 
 # The worker thread caches rendered decisions, so its scheduler rarely sees a signature twice.
 _LARGE_BYTES = 1024 * 1024
@@ -88,45 +81,6 @@ def _scheduler_of_waiting_pods(profiles: Mapping[str, Profile], policy: Policy) 
     make = partial(Scheduler, cache_bytes=_WAITING_BYTES // (MOST_SCHEDULERS + len(profiles)))
     profile = profiles_for(policy.spec)[policy.spec.placement_check.profile]
     return BackendSchedulers.of(make(profile), make, policy.spec.schedulers, profiles)
-
-
-def live_view(
-    source: ClientConfig, metrics: Metrics, predictions: Predictions, waiting: WaitingPods, policies: Policies
-) -> LiveCluster:
-    """Return a live view of the cluster of `source` that keeps within the maximum age of the policy in force.
-
-    Pods are compared with `predictions`. The pods of `waiting` are placed in the background.
-    """
-    recorder = PredictionRecorder(predictions, metrics, time.time)
-    own_namespace = os.environ.get("POD_NAMESPACE") or "placement-webhook"
-    missed = MissedPods(policies.in_force, Selection.shipped(own_namespace), time.monotonic)
-    metrics.missed_pods.set_function(lambda: missed.count)
-
-    def on_bound(pod: Mapping[str, Any]) -> None:
-        waiting.note_bound(pod)
-        recorder.compare(pod)
-
-    def on_settled(snapshot: Snapshot) -> None:
-        waiting.settle(snapshot)
-        recorder.follow(snapshot)
-        missed.work()
-
-    # The objects of a page are long-lived: freezing them spares the garbage collector tens of thousands of pods.
-    live = LiveCluster(
-        source.connect,
-        timing=_timing(policies.current()),
-        on_bound=on_bound,
-        on_page=gc.freeze,
-        on_settled=on_settled,
-        on_object=missed.note,
-        on_fault=metrics.feed_faults.inc,
-    )
-    policies.follow(lambda policy: live.pace(_timing(policy)))
-    return live
-
-
-def _timing(policy: Policy) -> Timing:
-    return timing_for(policy.spec.placement_check.max_view_age_seconds)
 
 
 def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: ClusterView) -> ClusterView:

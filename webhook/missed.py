@@ -2,35 +2,34 @@
 
 Such a pod was created while no replica answered and `failurePolicy` was `Ignore`, or before the webhook was registered.
 The mark is the annotation with name and revision of the policy (`Policy.policy_annotation`), which each admission
-writes. `missed_pod` judges one pod; `Selection` says which pods a MutatingWebhookConfiguration sends.
+writes. `missed_pod` judges one pod. Judging many again and again needs less: `Candidates` finds the few that can be
+missed, `created_pod` keeps of each what `missed` judges by.
 """
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
 
 from webhook.evaluation import Mutated, evaluate
-from webhook.kube.cel.expression import compiled
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
-from webhook.kube.label_selector import LabelRequirement, LabelSelector, read_label_selector, selector_matches
-from webhook.kube.reader import Reader
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, ENDED_PHASES
 from webhook.pod_content import PodContent, fields_read
-from webhook.policy.canary import pod_shadow_reason
+from webhook.policy.canary import owner_bucket, pod_shadow_reason
 from webhook.policy.policy import Policy
+from webhook.registered_selection import Selection
 from webhook.verdict import Denied
 
 JsonObject = Mapping[str, Any]
 
-_NAMESPACE_NAME = "kubernetes.io/metadata.name"
 _TEMPLATE_HASH = "pod-template-hash"
 _RESTARTED_BY_ROLLOUT = ("Deployment", "StatefulSet")
 _REPLACES_PODS = ("ReplicaSet", "ReplicationController")
-_SYSTEM_NAMESPACE = "kube-system"
+# No annotation has this key, so the bucket is that of the controller or the name.
+_NO_GANG = ""
 
 
 class Owner(NamedTuple):
@@ -90,84 +89,41 @@ class Scope(NamedTuple):
 NO_SCOPE = Scope({}, {})
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The pods that the API server sends to a webhook: its selectors, and names and expressions of matchConditions."""
+class Candidates(NamedTuple):
+    """The pods of a namespace that can be missed under one policy: without its mark, and with a workload type.
 
-    namespaces: LabelSelector
-    pods: LabelSelector = ()
-    conditions: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def of(cls, webhook: JsonObject, known_conditions: Iterable[str] = ()) -> "Selection":
-        """Return the selection of `webhook`, one entry of a MutatingWebhookConfiguration.
-
-        `known_conditions` are expressions that the policy repeats, so that they need no evaluation.
-
-        Raises:
-            InvalidInput: a selector or a condition is malformed.
-        """
-        reader = Reader()
-        namespaces, pods = (
-            read_label_selector(reader, webhook.get(name) or {}, name) or ()
-            for name in ("namespaceSelector", "objectSelector")
-        )
-        known = set(known_conditions)
-        conditions = tuple(
-            (str(each.get("name")), str(each.get("expression")))
-            for _, each in reader.objects(webhook.get("matchConditions"), "matchConditions")
-            if each.get("expression") not in known
-        )
-        reader.finish()
-        return cls(namespaces, pods, conditions)
-
-    @classmethod
-    def shipped(cls, own_namespace: str) -> "Selection":
-        """Return the selection of `deploy/base`: all namespaces but kube-system and that of the webhook."""
-        values = (_SYSTEM_NAMESPACE, own_namespace)
-        return cls((LabelRequirement(_NAMESPACE_NAME, "NotIn", values),))
-
-    def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Return whether pods of a namespace with these labels are sent."""
-        return selector_matches(self.namespaces, {_NAMESPACE_NAME: namespace, **labels})
-
-    def sends(self, pod: JsonObject) -> bool:
-        """Return whether `pod` of a covered namespace is sent; a condition that cannot be evaluated counts as true.
-
-        Source: k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go
-        """
-        labels = field(pod, "metadata", "labels")
-        if not selector_matches(self.pods, labels if isinstance(labels, dict) else {}):
-            return False
-        return all(holds is not False for _, holds in self._evaluated(pod))
-
-    def undecided(self, pod: JsonObject) -> tuple[str, ...]:
-        """Return the names of the conditions that cannot be evaluated for `pod`."""
-        return tuple(name for name, holds in self._evaluated(pod) if holds is None)
-
-    def _evaluated(self, pod: JsonObject) -> Iterator[tuple[str, bool | None]]:
-        variables = {"object": pod, "oldObject": None, "request": {"operation": "CREATE", "dryRun": False}}
-        return ((name, compiled(expression).holds(variables)) for name, expression in self.conditions)
-
-
-def is_candidate(pod: JsonObject, policy: Policy, *, has_default_type: bool) -> bool:
-    """Return false if `pod` is certainly not missed: it has a mark, no workload type, has ended or is being deleted.
-
-    `has_default_type`: its namespace has a default workload type, or is not known. This is cheap: most pods are not
-    candidates.
+    `mark` and `type_key` are annotations. `has_default_type`: the namespace has a default workload type, or is not
+    known.
     """
-    metadata, spec = pod.get("metadata"), pod.get("spec")
-    if not isinstance(metadata, dict) or not isinstance(spec, dict) or metadata.get("deletionTimestamp"):
-        return False
-    annotations = metadata.get("annotations") or {}
-    if not isinstance(annotations, dict) or policy.policy_annotation in annotations:
-        return False
-    if policy.keys.workload_type not in annotations and not has_default_type:
-        return False
-    if field(pod, "status", "phase") in ENDED_PHASES or created_on_node(pod):
-        return False
-    # A pod for which the policy is not enforced gets no mark.
-    return pod_shadow_reason(pod, str(metadata.get("namespace") or DEFAULT_NAMESPACE), policy.spec) is None
+
+    mark: str
+    type_key: str
+    has_default_type: bool
+
+    @classmethod
+    def of(cls, policy: Policy, scope: Scope | None) -> "Candidates":
+        """Return the candidates of `policy` in the namespace `scope`; None: it is not known."""
+        type_key = policy.keys.workload_type
+        return cls(policy.policy_annotation, type_key, scope is None or type_key in scope.annotations)
+
+    def include(self, pod: JsonObject) -> bool:
+        """Return false if `pod` is certainly not missed. This is cheap: most pods are not candidates.
+
+        A pod that has ended, is being deleted or was created on a node is not missed.
+        """
+        metadata = pod.get("metadata")
+        if not isinstance(metadata, dict) or not isinstance(pod.get("spec"), dict):
+            return False
+        annotations = metadata.get("annotations") or {}
+        if not isinstance(annotations, dict) or self.mark in annotations or metadata.get("deletionTimestamp"):
+            return False
+        if self.type_key not in annotations and not self.has_default_type:
+            return False
+        return field(pod, "status", "phase") not in ENDED_PHASES and not created_on_node(pod)
+
+    def are_within(self, others: "Candidates") -> bool:
+        """Return whether each of them is one of `others`."""
+        return self[:2] == others[:2] and (others.has_default_type or not self.has_default_type)
 
 
 def created_on_node(pod: JsonObject) -> bool:
@@ -186,13 +142,16 @@ def created_on_node(pod: JsonObject) -> bool:
 
 
 class CreatedPod(NamedTuple):
-    """The part of a pod that its evaluation depends on, as it was sent: before it was bound and had a status.
+    """The part of a pod that its judgement depends on, as it was sent: before it was bound and had a status.
 
-    `data` is JSON that is equal for the pods of one template.
+    `data` is JSON that is equal for the pods of one template. `name` is the generateName or the name. It matters only
+    for a pod without a controller, by `bucket`: the number by which a canary that knows no gangs includes it.
     """
 
     namespace: str
     data: bytes
+    name: str
+    bucket: int
 
 
 def created_pod(pod: JsonObject) -> CreatedPod | None:
@@ -207,7 +166,9 @@ def created_pod(pod: JsonObject) -> CreatedPod | None:
         data = orjson.dumps({"metadata": read.policy["metadata"], "spec": {**read.policy["spec"], **read.containers}})
     except orjson.JSONEncodeError:
         return None
-    return CreatedPod(str(metadata.get("namespace") or DEFAULT_NAMESPACE), data)
+    namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE)
+    name = str(metadata.get("generateName") or metadata.get("name") or "")
+    return CreatedPod(namespace, data, name, owner_bucket(pod, namespace, _NO_GANG))
 
 
 class Missed(NamedTuple):
@@ -218,13 +179,19 @@ class Missed(NamedTuple):
     denial: str = ""
 
 
-def missed(created: CreatedPod, defaults: Mapping[str, str], policy: Policy) -> Missed | None:
-    """Return what an unmarked pod lacks of `policy`; None if the policy leaves it alone.
+def missed(created: CreatedPod, scope: Scope, policy: Policy, selection: Selection) -> Missed | None:
+    """Return what a candidate that meets the conditions of `selection` lacks of `policy`; None if it is not missed.
 
-    `defaults` are the annotations of its namespace.
+    `scope` is its namespace. Pods with equal `data` and `bucket` in one namespace have the same result.
     """
+    if not selection.covers(created.namespace, scope.labels):
+        return None
     pod = orjson.loads(created.data)
-    content = PodContent(created.namespace, pod, defaults, created.data, b"")
+    named = {"metadata": {**pod["metadata"], "name": created.name}}
+    # A pod for which the policy is not enforced gets no mark.
+    if not selection.selects(pod) or pod_shadow_reason(named, created.namespace, policy.spec) is not None:
+        return None
+    content = PodContent(created.namespace, pod, scope.annotations, created.data, b"")
     try:
         result = evaluate(content, policy)
     except InvalidInput:
@@ -240,21 +207,17 @@ def missed(created: CreatedPod, defaults: Mapping[str, str], policy: Policy) -> 
 def missed_pod(pod: JsonObject, scope: Scope, policy: Policy, selection: Selection) -> MissedPod | None:
     """Return `pod`, a raw API object, if it was missed; None if it has the mark, or is none that the policy changes.
 
-    `scope` is its namespace. A pod that has ended, is being deleted or was created on a node is not missed.
+    `scope` is its namespace.
     """
-    has_default_type = policy.keys.workload_type in scope.annotations
-    if not is_candidate(pod, policy, has_default_type=has_default_type):
-        return None
-    metadata = pod["metadata"]
-    namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE)
-    if not selection.covers(namespace, scope.labels) or not selection.sends(pod):
+    if not Candidates.of(policy, scope).include(pod) or not selection.meets_conditions(pod):
         return None
     created = created_pod(pod)
-    lacks = missed(created, scope.annotations, policy) if created is not None else None
-    if lacks is None:
+    lacks = missed(created, scope, policy, selection) if created is not None else None
+    if created is None or lacks is None:
         return None
+    metadata = pod["metadata"]
     return MissedPod(
-        namespace,
+        created.namespace,
         str(metadata.get("name") or ""),
         owner_of(pod),
         str(metadata.get("creationTimestamp") or ""),

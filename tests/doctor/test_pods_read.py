@@ -5,10 +5,11 @@ from typing import Any
 from tests.doctor.healthy import POLICY, configuration
 from tests.support.admission import policy_with
 from tests.support.builders import PodBuilder, make_pod
-from webhook.doctor.pods_read import MOST_NAMED, PodsRead, shipped_selection
+from webhook.doctor.pods_read import MOST_NAMED, PodsRead
 from webhook.missed import Scope
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
+from webhook.registered_selection import registered_selection
 
 TYPE = "maip.mxsf.io/workload-type"
 
@@ -21,7 +22,7 @@ def read(
 ) -> PodsRead:
     """Return what is kept of these pods, in namespaces with these defaults."""
     scopes = {name: Scope(defaults or {}, {}) for name in ("default", "kube-system")}
-    made = PodsRead(PolicySet(policy, others), shipped_selection(configuration()["webhooks"][0]), scopes)
+    made = PodsRead(PolicySet(policy, others), registered_selection(configuration()["webhooks"][0]), scopes)
     for pod in pods:
         made.add(pod.obj() if isinstance(pod, PodBuilder) else pod)
     return made

@@ -1,5 +1,7 @@
-"""The number of missed pods in a live view follows its objects."""
+"""The number of missed pods in a live view follows its objects, the policies in force and the registered webhook."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,44 +11,189 @@ from tests.support.builders import PodBuilder, make_pod
 from tests.support.server import Clock
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS
-from webhook.missed import Selection
+from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
+from webhook.registered_selection import Selection
 from webhook.serving import missed_pods
 from webhook.serving.missed_pods import MissedPods
 
 TRAINER = make_pod("trainer").namespace("team-a").gpu(1).annotate(TYPE, "training")
 MARK = f"{DOMAIN}/placement-policy"
+SHIPPED = Selection.shipped("placement-webhook")
+TEAM_A = {"matchLabels": {"team": "a"}}
 
 
 class World:
-    """A cache, and the count of missed pods that follows it."""
+    """A cache, and the count of missed pods that follows it. `lists_again` counts the requests to list all pods."""
 
-    def __init__(self) -> None:
+    def __init__(self, default: Policy | None = None) -> None:
         self.clock = Clock()
-        self.policies = PolicySet(policy_with())
-        self.missed = MissedPods(lambda: self.policies, Selection.shipped("placement-webhook"), self.clock)
+        self.policies = PolicySet(default or policy_with())
+        self.is_policy_known = True
+        self.lists_again = 0
+        self.missed = MissedPods(lambda: self.policies, self.clock, lambda: self.is_policy_known, self._list_again)
+        self.missed.select(SHIPPED)
         self.cache = ClusterCache(self.missed.note)
+
+    def _list_again(self) -> None:
+        self.lists_again += 1
+
+    def count(self) -> int:
+        """Return the count after the work that is left."""
+        self.missed.work()
+        return self.missed.count
 
     def apply(self, event: str, pod: PodBuilder, kind: str = PENDING_PODS) -> int:
         """Apply a watch event and return the count after it."""
         self.cache.apply(kind, event, pod.obj())
-        self.missed.work()
-        return self.missed.count
+        return self.count()
 
-    def put_namespace(self, name: str, **annotations: str) -> None:
+    def put_namespace(self, name: str, labels: dict[str, str] | None = None, **annotations: str) -> None:
         given = {f"{DOMAIN}/{key.replace('_', '-')}": value for key, value in annotations.items()}
-        self.cache.apply("Namespace", "ADDED", {"metadata": {"name": name, "annotations": given}})
+        metadata = {"name": name, "labels": labels or {}, "annotations": given}
+        self.cache.apply("Namespace", "ADDED", {"metadata": metadata})
 
 
 def test_a_pod_is_judged_by_the_policy_of_its_namespace() -> None:
     world = World()
-    shadow = policy_with(mode="shadow", namespaceSelector={"matchLabels": {"team": "a"}})
-    world.policies = PolicySet.of(policy_with(), [shadow])
-    for name, labels in (("team-a", {"team": "a"}), ("team-b", {})):
-        world.cache.apply("Namespace", "ADDED", {"metadata": {"name": name, "labels": labels}})
+    world.policies = PolicySet.of(policy_with(), [policy_with(mode="shadow", namespaceSelector=TEAM_A)])
+    world.put_namespace("team-a", {"team": "a"})
+    world.put_namespace("team-b")
 
     assert world.apply("ADDED", TRAINER) == 0
     assert world.apply("ADDED", make_pod("other").namespace("team-b").gpu(1).annotate(TYPE, "training")) == 1
+
+
+ORDERS = [
+    pytest.param(order, id=", ".join(order))
+    for order in (
+        ("namespaces", "pods", "policies"),
+        ("pods", "namespaces", "policies"),
+        ("namespaces", "policies", "pods"),
+        ("pods", "policies", "namespaces"),
+        ("policies", "pods", "namespaces"),
+        ("policies", "namespaces", "pods"),
+    )
+]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("default", "of_team", "missed"), [("enforce", "shadow", 0), ("shadow", "enforce", 1)])
+def test_the_order_of_the_first_lists_does_not_matter(
+    order: Sequence[str], default: str, of_team: str, missed: int
+) -> None:
+    world = World(policy_with(mode=default))
+    world.is_policy_known = False
+    for each in order:
+        if each == "namespaces":
+            world.put_namespace("team-a", {"team": "a"})
+        elif each == "pods":
+            world.cache.apply("Pod", "ADDED", TRAINER.node_name("node").obj())
+        else:
+            others = [policy_with(mode=of_team, namespaceSelector=TEAM_A)]
+            world.policies, world.is_policy_known = PolicySet.of(world.policies.default, others), True
+        assert world.missed.count == 0
+
+    assert world.count() == missed
+
+
+def test_no_pod_counts_before_the_policies_and_the_webhook_are_known() -> None:
+    world = World()
+    world.is_policy_known = False
+    assert world.apply("ADDED", TRAINER) == 0
+
+    missed = MissedPods(lambda: world.policies, world.clock)
+    ClusterCache(missed.note).apply(PENDING_PODS, "ADDED", TRAINER.obj())
+    missed.work()
+    assert missed.count == 0
+
+
+def test_a_changed_policy_counts_the_pods_again() -> None:
+    world = World(policy_with(mode="shadow"))
+    assert world.apply("ADDED", TRAINER) == 0
+
+    world.policies = PolicySet(policy_with())
+    assert world.count() == 1
+    world.policies = PolicySet(policy_with(mode="shadow"))
+    assert world.count() == 0
+
+
+def test_a_changed_canary_counts_the_owners_that_it_adds() -> None:
+    pods = [make_pod(f"trainer-{number}").namespace("team-a").gpu(1).annotate(TYPE, "training") for number in range(40)]
+    world = World(policy_with(canaryPercent=0))
+    for each in pods:
+        assert world.apply("ADDED", each) == 0
+
+    counts = []
+    for percent in (20, 60, 100, 20):
+        world.policies = PolicySet(policy_with(canaryPercent=percent))
+        counts.append(world.count())
+    assert 0 < counts[0] < counts[1] < counts[2] == 40
+    assert counts[3] == counts[0]
+
+
+def test_changed_labels_of_a_namespace_count_its_pods_again() -> None:
+    world = World()
+    world.policies = PolicySet.of(policy_with(), [policy_with(mode="shadow", namespaceSelector=TEAM_A)])
+    world.put_namespace("team-a")
+    assert world.apply("ADDED", TRAINER) == 1
+
+    world.put_namespace("team-a", {"team": "a"})
+    assert world.count() == 0
+
+
+def test_changed_defaults_of_a_namespace_list_the_pods_again() -> None:
+    """Pods without a workload type are not kept."""
+    world, pod = World(), make_pod("trainer").namespace("team-a").gpu(1)
+    world.put_namespace("team-a")
+    assert (world.apply("ADDED", pod), world.lists_again) == (0, 0)
+
+    world.put_namespace("team-a", workload_type="training")
+    assert (world.count(), world.lists_again) == (0, 1)
+    assert world.apply("ADDED", pod) == 1
+    world.put_namespace("team-a")
+    assert (world.count(), world.lists_again) == (0, 1)
+
+
+def test_pods_are_listed_again_at_most_every_ten_minutes() -> None:
+    world = World()
+    for minutes in range(21):
+        world.put_namespace("team-a", workload_type="training")
+        world.missed.work()
+        world.put_namespace("team-a")
+        world.missed.work()
+        assert world.lists_again <= 1 + minutes // 10
+        world.clock.seconds += 60
+    assert world.lists_again == 2
+
+
+def test_pods_of_a_namespace_that_the_registered_webhook_excludes_do_not_count() -> None:
+    world = World()
+    world.put_namespace("team-a", {"placement": "off"})
+    assert world.apply("ADDED", TRAINER) == 1
+
+    world.missed.select(Selection.of({"namespaceSelector": {"matchLabels": {"placement": "on"}}}))
+    assert world.count() == 0
+    world.put_namespace("team-a", {"placement": "on"})
+    assert world.count() == 1
+
+
+def test_pods_that_the_object_selector_excludes_do_not_count() -> None:
+    world = World()
+    world.missed.select(Selection.of({"objectSelector": {"matchLabels": {"placement": "on"}}}))
+
+    assert world.apply("ADDED", TRAINER) == 0
+    assert world.apply("ADDED", make_pod("on").annotate(TYPE, "training").label("placement", "on")) == 1
+
+
+def test_changed_conditions_list_the_pods_again() -> None:
+    world = World()
+    assert world.apply("ADDED", TRAINER) == 1
+
+    condition = {"name": "not-the-trainer", "expression": "object.metadata.name != 'trainer'"}
+    world.missed.select(Selection.of({"matchConditions": [condition]}))
+    assert (world.count(), world.lists_again) == (1, 1)
+    assert world.apply("ADDED", TRAINER) == 0
 
 
 def test_a_missed_pod_counts_until_it_is_deleted() -> None:
@@ -126,12 +273,42 @@ def test_templates_are_evaluated_for_some_milliseconds_at_a_time() -> None:
     assert world.missed.count == 2
 
 
+def test_a_template_counts_by_its_last_evaluation_until_the_next() -> None:
+    world = World()
+    for number in range(3):
+        world.apply("ADDED", make_pod(f"p{number}").annotate(TYPE, "training").gpu(number + 1))
+    world.policies = PolicySet(policy_with(mode="shadow"))
+    counts = []
+    for _ in range(5):
+        world.missed._monotonic_seconds = partial(next, iter((0.0, 0.0, 0.006)))
+        world.missed.work()
+        counts.append(world.missed.count)
+
+    # The first turn chooses the policy of the namespace.
+    assert counts == [3, 2, 1, 0, 0]
+
+
 def test_templates_beyond_the_bound_are_evaluated_as_they_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missed_pods, "_MOST_BYTES", 0)
     world = World()
+    world.missed.work()
     world.cache.apply(PENDING_PODS, "ADDED", TRAINER.obj())
+    assert (world.missed.count, world.lists_again) == (1, 0)
 
-    assert world.missed.count == 1
+    world.policies = PolicySet(policy_with(mode="shadow"))
+    assert (world.count(), world.lists_again) == (1, 1)
+    assert world.apply("MODIFIED", TRAINER) == 0
+
+
+def test_the_bound_is_for_the_templates_that_have_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.apply("ADDED", TRAINER)
+    monkeypatch.setattr(missed_pods, "_MOST_BYTES", world.missed._kept_bytes)
+    world.apply("DELETED", TRAINER)
+    world.apply("ADDED", TRAINER)
+    world.policies = PolicySet(policy_with(mode="shadow"))
+
+    assert (world.count(), world.lists_again) == (0, 0)
 
 
 def test_a_malformed_pod_does_not_count() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from structlog.testing import capture_logs
 
 from tests.support.fake_api import Answer, FakeApi, events, fake_api, page, refusal
@@ -18,6 +19,7 @@ from webhook.watch.timing import Timing
 
 Object = dict[str, Any]
 
+PODS = "/api/v1/pods"
 GONE_EVENT = ("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"})
 
 
@@ -60,6 +62,19 @@ def test_list_is_read_to_the_last_page_and_then_watched(tmp_path: Path) -> None:
     assert third["resourceVersion"] == "7"
     assert (third["watch"], third["allowWatchBookmarks"]) == ("true", "true")
     assert fourth["resourceVersion"] == "9"
+
+
+def test_pods_are_listed_again_after_the_watch_in_which_that_is_asked_for(tmp_path: Path) -> None:
+    async def run() -> list[str | None]:
+        async def watch(request: web.Request) -> web.StreamResponse:
+            live.list_pods_again()
+            return await events()(request)
+
+        async with fake_api(PODS, page([], "7"), watch, page([], "9")) as api, following(api, tmp_path) as live:
+            await until(lambda: len(api.asked) == 4)
+        return [each.get("resourceVersion") for each in api.asked]
+
+    assert asyncio.run(run()) == [None, "7", None, "9"]
 
 
 def test_watch_continues_from_the_last_bookmark(tmp_path: Path) -> None:

@@ -5,11 +5,10 @@ from typing import Any
 
 from webhook.cluster.workloads import OWNERS
 from webhook.kube.documents import field
-from webhook.kube.wellknown import HOSTNAME_LABEL
+from webhook.kube.wellknown import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL
 
 JsonObject = dict[str, Any]
 
-_NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 _DEVICES_GROUP = "resource.k8s.io/"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _PRIVATE_OF_CONTAINERS = (
@@ -139,7 +138,7 @@ class _Renaming:
     def _label(self, key: str, value: str) -> str:
         if key == HOSTNAME_LABEL:
             return self._of("node", value)
-        return self._of("namespace", value) if key == _NAMESPACE_LABEL else value
+        return self._of("namespace", value) if key == NAMESPACE_NAME_LABEL else value
 
     def _values(self, value: Any, key: str = "") -> Any:
         """Return a part of a spec with the names in selectors replaced."""
@@ -160,7 +159,7 @@ class _Renaming:
         return self._names.get(kind, {}).get(str(name), str(name))
 
 
-_KINDS_OF_KEYS = {HOSTNAME_LABEL: "node", "metadata.name": "node", _NAMESPACE_LABEL: "namespace"}
+_KINDS_OF_KEYS = {HOSTNAME_LABEL: "node", "metadata.name": "node", NAMESPACE_NAME_LABEL: "namespace"}
 _STATUS = (
     "phase",
     "capacity",

@@ -4,12 +4,13 @@ from functools import partial
 from pathlib import Path
 
 from webhook.kube.field import InvalidInput, forbidden
+from webhook.kube.wellknown import NAMESPACE_NAME_LABEL
 from webhook.metrics import Metrics
 from webhook.pipeline import scheduler_for
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import PlacedPolicy, policy_set
-from webhook.policy.policy_set import NAME_LABEL, PolicySet
+from webhook.policy.policy_set import PolicySet
 from webhook.policy_cases import parse_tested_policies, parse_tested_policy
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.cluster_policies import ClusterPolicies
@@ -37,13 +38,13 @@ def followed_policy(path: Path | None, metrics: Metrics, *, knows_labels: bool) 
 
 _LABELS = (
     "the labels of namespaces are not known without a view of the cluster: give --in-cluster, --kubeconfig or "
-    f"--cluster, or select by {NAME_LABEL} alone"
+    f"--cluster, or select by {NAMESPACE_NAME_LABEL} alone"
 )
 
 
 def _reads_labels(each: PlacedPolicy) -> bool:
     selector = each.policy.spec.namespace_selector
-    return selector is not None and not selector.keys <= {NAME_LABEL}
+    return selector is not None and not selector.keys <= {NAMESPACE_NAME_LABEL}
 
 
 def with_objects(

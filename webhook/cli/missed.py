@@ -1,15 +1,14 @@
 """`missed`: list pods that were stored while the webhook was away."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
-from certs.registration import Target, manifest
-from certs.webhook_rules import PODS
+from certs.registration import Target
 from webhook.cli.clusters import live_options
 from webhook.cli.files import FILE, STANDARD_INPUT, read_text
 from webhook.cli.policies import policies_option, read_policies
@@ -21,11 +20,12 @@ from webhook.cluster.cache.resources import Resource
 from webhook.cluster.snapshot import Namespace
 from webhook.kube.documents import field, parse
 from webhook.kube.field import InvalidInput, invalid
-from webhook.missed import NO_SCOPE, MissedPod, Scope, Selection, missed_pod
+from webhook.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.policy import Policy
 from webhook.policy.policy_object import accepted_policies
 from webhook.policy.policy_set import PolicySet
+from webhook.registered_selection import Selection, selection_of_configuration
 
 JsonObject = dict[str, Any]
 
@@ -80,15 +80,9 @@ class _Search:
         self._scopes[str(field(content, "metadata", "name"))] = Scope(namespace.annotations, namespace.labels)
 
     def _add_configuration(self, content: JsonObject) -> None:
-        webhooks = content.get("webhooks")
-        for each in webhooks if isinstance(webhooks, list) else ():
-            if isinstance(each, dict) and each.get("name") == PODS:
-                try:
-                    self._selection = Selection.of(each, _known_conditions())
-                except InvalidInput as error:
-                    place = f"MutatingWebhookConfiguration {field(content, 'metadata', 'name')}"
-                    raise InvalidInput(problem.prefixed(place) for problem in error.errors) from error
-                self.is_registered = True
+        selection = selection_of_configuration(content)
+        if selection is not None:
+            self._selection, self.is_registered = selection, True
 
     def _add_pod(self, content: JsonObject) -> None:
         self.pods += 1
@@ -107,12 +101,6 @@ class _Search:
         self.found.clear()
         self.undecided.clear()
         self.pods = 0
-
-
-def _known_conditions() -> Iterator[str]:
-    """Return the expressions of the shipped configuration, which state what the policy leaves alone anyway."""
-    webhook = next(each for each in manifest(Target())["webhooks"] if each["name"] == PODS)
-    return (each["expression"] for each in webhook["matchConditions"])
 
 
 @click.command()

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from webhook.app import build_server, live_view, waiting_pods
+from webhook.app import build_server, waiting_pods
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
 from webhook.cli.address import AddressType
 from webhook.cli.clusters import read_cluster
@@ -23,6 +23,7 @@ from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
 from webhook.placement.profile import PROFILES
 from webhook.serving.event_loop import serve_until_signalled
+from webhook.serving.live_view import live_view
 from webhook.serving.predictions import Predictions
 from webhook.serving.server import PolicySource
 from webhook.serving.view import FixedView
@@ -191,6 +192,7 @@ def serve(
     events: bool | None,
     scheduler_config: str | None,
     policy_source: str,
+    webhook_configuration: str,
     audit: str,
     replica: str | None,
     log_format: str,
@@ -221,8 +223,8 @@ def serve(
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.configuration())
-        live = live_view(source, metrics, predictions, waiting, policies)
         followed = with_objects(policy_source, source.connect, policies, file, metrics)
+        live = live_view(source, metrics, predictions, waiting, policies, followed, webhook_configuration)
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
     with _audit_writer(audit, metrics, settings) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)

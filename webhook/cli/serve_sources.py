@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
+from certs.registration import Target
 from webhook.cli.files import FILE, STANDARD_INPUT, read_text
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.profile import Profile
@@ -15,7 +16,14 @@ _SCHEDULER_CONFIG = "--scheduler-config"
 
 
 def source_options(command: F) -> F:
-    """Add `--scheduler-config` and `--policy-source`."""
+    """Add `--scheduler-config`, `--policy-source` and `--webhook-configuration`."""
+    command = click.option(
+        "--webhook-configuration",
+        default=Target().configuration,
+        show_default=True,
+        metavar="NAME",
+        help="The MutatingWebhookConfiguration by whose selectors missed pods are counted.",
+    )(command)
     command = click.option(
         "--policy-source",
         type=click.Choice(["file", "crd"]),

@@ -14,7 +14,7 @@ from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.certificate_owner import controller_of
 from webhook.doctor.enforcement import NO_USER, User
 from webhook.doctor.installation import WORKLOADS, Installation, JsonObject, ServerClock, name_of, texts
-from webhook.doctor.pods_read import PodsRead, shipped_selection
+from webhook.doctor.pods_read import PodsRead
 from webhook.doctor.questions import ask_rights, create_on_trial, probe
 from webhook.doctor.reduction import follows_objects, policy_place, reduced, stored_policy
 from webhook.doctor.rights import rights_of
@@ -26,6 +26,7 @@ from webhook.policy.document import API_VERSION
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_object import accepted_policies
 from webhook.policy.policy_set import PolicyOrSet, set_of
+from webhook.registered_selection import registered_selection
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import NOT_FOUND, ApiServer, list_pages
 from webhook.watch.release import read_release
@@ -226,7 +227,7 @@ class _Gatherer:
     async def _read_pods(self) -> None:
         found = self.found
         own = found.pods_webhook if found.knows(Source.NAMESPACES) else None
-        selection = shipped_selection(own[1]) if own else None
+        selection = registered_selection(own[1]) if own else None
         scopes = {
             name_of(each): Scope(texts(each, "metadata", "annotations"), texts(each, "metadata", "labels"))
             for each in found.of(Source.NAMESPACES)

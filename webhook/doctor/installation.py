@@ -14,6 +14,7 @@ from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.source import Source
 from webhook.kube import documents
 from webhook.kube.release import Release
+from webhook.kube.wellknown import NAMESPACE_NAME_LABEL
 from webhook.missed import MissedPod
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicyOrSet, PolicySet
@@ -207,18 +208,17 @@ class Installation:
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """Return the labels of the namespace, as the API server sets them if it was not read."""
-        return self._labels_by_namespace.get(name, {NAMESPACE_NAME: name})
+        return self._labels_by_namespace.get(name, {NAMESPACE_NAME_LABEL: name})
 
     @cached_property
     def _labels_by_namespace(self) -> dict[str, Mapping[str, str]]:
         return {
-            name_of(each): {NAMESPACE_NAME: name_of(each), **texts(each, "metadata", "labels")}
+            name_of(each): {NAMESPACE_NAME_LABEL: name_of(each), **texts(each, "metadata", "labels")}
             for each in self.of(Source.NAMESPACES)
         }
 
 
 WORKLOADS = ("Deployment", "StatefulSet")
-NAMESPACE_NAME = "kubernetes.io/metadata.name"
 _OWN_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
 
 

@@ -4,27 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from certs.registration import Target, manifest
-from certs.webhook_rules import PODS
 from webhook.doctor.enforcement import reason_not_enforced
 from webhook.kube import documents
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
-from webhook.missed import NO_SCOPE, MissedPod, Scope, Selection, missed_pod
+from webhook.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.policy.policy_set import PolicySet
+from webhook.registered_selection import Selection
 
 MOST_NAMED = 10
-
-
-def shipped_selection(webhook: dict[str, Any]) -> Selection:
-    """Return the pods that were sent to `webhook` when they were created.
-
-    The conditions of the manifest are those that the policy repeats. They hold no longer for a pod that is bound.
-
-    Raises:
-        InvalidInput: a selector is malformed.
-    """
-    shipped = next(each for each in manifest(Target())["webhooks"] if each["name"] == PODS)
-    return Selection.of(webhook, [each["expression"] for each in shipped["matchConditions"]])
 
 
 @dataclass(slots=True)

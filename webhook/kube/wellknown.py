@@ -5,6 +5,8 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 # The phases of pods that no longer use resources.
 ENDED_PHASES = ("Succeeded", "Failed")
+# The label that the API server gives to every namespace.
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"

@@ -4,14 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from webhook.kube.label_selector import selector_matches
+from webhook.kube.wellknown import NAMESPACE_NAME_LABEL
 from webhook.policy.document import PolicySpec
 from webhook.policy.policy import Policy
 
 DEFAULT_NAME = "default"
 """The name of the policy for all other namespaces among the objects of a cluster."""
-
-NAME_LABEL = "kubernetes.io/metadata.name"
-"""The label that the API server gives to every namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class PolicySet:
     def selects_by_labels(self) -> bool:
         """Return whether the policy of a namespace depends on other labels than that with its name."""
         selectors = (each.spec.namespace_selector for each in self.others)
-        return any(selector is not None and not selector.keys <= {NAME_LABEL} for selector in selectors)
+        return any(selector is not None and not selector.keys <= {NAMESPACE_NAME_LABEL} for selector in selectors)
 
     def of_namespace(self, name: str, labels: Mapping[str, str] | None) -> Policy:
         """Return the policy in force for the namespace `name` with `labels`.
@@ -50,10 +48,10 @@ class PolicySet:
         If they are not known (None), only selectors by the name of the namespace count: otherwise, one that excludes a
         label would select every namespace.
         """
-        known = {NAME_LABEL: name, **(labels or {})}
+        known = {NAMESPACE_NAME_LABEL: name, **(labels or {})}
         for each in self.others:
             selector = each.spec.namespace_selector
-            if selector is None or (labels is None and not selector.keys <= {NAME_LABEL}):
+            if selector is None or (labels is None and not selector.keys <= {NAMESPACE_NAME_LABEL}):
                 continue
             if selector_matches(selector.requirements, known):
                 return each

@@ -196,11 +196,13 @@ class Policies:
         They are those of the file, and the objects of the cluster before those of their names.
         """
         before = self._set
-        self._set = self._file.with_objects(self._objects)
+        chosen = self._file.with_objects(self._objects)
+        # An equal set stays the same object, by which others notice a change.
+        self._set = before if chosen == before else chosen
         if self._set.default is not before.default:
             self._loaded_at = self._now()
         self._show()
-        return self._set != before
+        return self._set is not before
 
     def _source_of(self, policy: Policy) -> str:
         return f"PlacementPolicy {policy.name}" if policy in self._objects else self.source

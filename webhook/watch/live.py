@@ -17,6 +17,7 @@ from webhook.watch.reflector import Reflector
 from webhook.watch.release import poll_release
 from webhook.watch.scheduler_evidence import poll_scheduler_evidence
 from webhook.watch.timing import Timing
+from webhook.watch.webhook_configuration import poll_webhook_configuration
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -30,7 +31,8 @@ class LiveCluster:
     It follows the API server, so it can be late. An optional kind is in the view once it has been listed. `on_bound` is
     called with every pod that is bound while it is watched, `on_page` after each page of a list, `on_settled` with each
     snapshot that is taken in the background, `on_object` as by `ClusterCache`. `on_fault` is called after an internal
-    error, which is logged and ends nothing; a view that cannot be updated becomes stale.
+    error, which is logged and ends nothing; a view that cannot be updated becomes stale. `on_configuration` is called
+    with the MutatingWebhookConfiguration `webhook_configuration`, if it has a name, as by `poll_webhook_configuration`.
     """
 
     is_live = True
@@ -45,6 +47,8 @@ class LiveCluster:
         on_settled: Callable[[Snapshot], None] = lambda _: None,
         on_object: Callable[[str, Key, Mapping[str, Any] | None], None] = lambda *_: None,
         on_fault: Callable[[], None] = lambda: None,
+        webhook_configuration: str = "",
+        on_configuration: Callable[[JsonObject | None], None] = lambda _: None,
         cache: ClusterCache | None = None,
     ) -> None:
         self._connect = connect
@@ -53,6 +57,8 @@ class LiveCluster:
         self._log = structlog.get_logger()
         self._cache = cache or ClusterCache(self._guarded(on_object))
         self._on_settled = self._guarded(on_settled)
+        self._webhook_configuration = webhook_configuration
+        self._on_configuration = on_configuration
         self._snapshot: Snapshot | None = None
         self._snapshot_seconds = -math.inf
         self._fails_to_update = False
@@ -82,6 +88,8 @@ class LiveCluster:
                 self._connect, self._cache.put_release, self._timing.evidence_seconds, self._on_fault
             )
             group.create_task(release, name="release of the cluster")
+            if self._webhook_configuration:
+                group.create_task(self._poll_configuration(), name="webhook configuration")
             optional = [each for each in self._reflectors if not each.resource.is_required]
             while True:
                 await asyncio.sleep(_SETTLE_SECONDS)
@@ -92,6 +100,22 @@ class LiveCluster:
                     self._update()
                     if self._snapshot is not None:
                         self._on_settled(self._snapshot)
+
+    async def _poll_configuration(self) -> None:
+        await poll_webhook_configuration(
+            self._connect,
+            self._webhook_configuration,
+            self._on_configuration,
+            self._timing.evidence_seconds,
+            self._on_fault,
+        )
+
+    def list_pods_again(self) -> None:
+        """List all pods once more, after the current watches."""
+        self._log.info("pods are listed again")
+        for reflector in self._reflectors:
+            if reflector.resource.kind == "Pod":
+                reflector.list_again()
 
     def pace(self, timing: Timing) -> None:
         """Use `timing` from the next watch of each reflector on."""

@@ -80,6 +80,7 @@ class Reflector:
         self._on_fault = on_fault
         self._on_reachable = on_reachable
         self.is_unreachable = False
+        self._lists_again = False
         self._woken = asyncio.Event()
         self._target: CatchUpTarget | None = None
         self.version: str | None = None
@@ -90,6 +91,10 @@ class Reflector:
     def pace(self, timing: Timing) -> None:
         """Use `timing` from the next watch on."""
         self._timing = timing
+
+    def list_again(self) -> None:
+        """List all objects once more, after the current watch."""
+        self._lists_again = True
 
     async def run(self) -> None:
         """List and watch until cancelled; no failure ends it."""
@@ -139,6 +144,8 @@ class Reflector:
     async def _follow(self, server: ApiServer) -> None:
         """List if needed, then watch, until a request fails."""
         while True:
+            if self._lists_again:
+                self._lists_again, self.version = False, None
             if self.version is None:
                 self.version = await self._list(server)
             elif self._target:

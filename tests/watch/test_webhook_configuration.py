@@ -1,0 +1,98 @@
+"""The registered webhook is followed, also while servers do not answer or answer otherwise."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from certs.registration import Target, manifest
+from tests.support.fake_api import Answer, fake_api, json, refusal
+from tests.support.live import until
+from tests.support.server import connections_gone
+from webhook.kube.field import InvalidInput, required
+from webhook.watch.api_server import ApiServer, ClientConfig
+from webhook.watch.webhook_configuration import poll_webhook_configuration
+
+NAME = Target().configuration
+PATH = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}"
+SHIPPED = manifest(Target())
+Found = list[dict[str, Any] | None]
+
+
+def polled(folder: Path, answers: list[Answer], wanted: int) -> tuple[Found, list[str]]:
+    """Return what a server with these answers gives, until there are `wanted`, and the errors that were logged."""
+    found: Found = []
+
+    def take(content: dict[str, Any] | None) -> None:
+        if content is not None and "webhooks" not in content:
+            raise InvalidInput([required("webhooks", "must have one")])
+        found.append(content)
+
+    async def poll() -> None:
+        async with fake_api(PATH, *answers) as api:
+            config = ClientConfig(api.kubeconfig(folder))
+            task = asyncio.create_task(poll_webhook_configuration(config.connect, NAME, take, 0.0))
+            await until(lambda: len(found) >= wanted)
+            task.cancel()
+        await connections_gone()
+
+    with capture_logs() as logs:
+        asyncio.run(poll())
+    assert {(each["event"], each["name"]) for each in logs} <= {("the webhook configuration is not known", NAME)}
+    return found[:wanted], [str(each["error"]) for each in logs]
+
+
+@pytest.mark.parametrize("code", [403, 404])
+def test_a_configuration_that_cannot_be_read_is_not_known_and_logged_once(tmp_path: Path, code: int) -> None:
+    answers = [json(SHIPPED), *[refusal(code, "it is so")] * 3, json(SHIPPED)]
+
+    found, errors = polled(tmp_path, answers, 5)
+
+    assert found == [SHIPPED, None, None, None, SHIPPED]
+    assert errors == [f"GET {PATH}: {code} because it is so"]
+
+
+def test_a_failure_keeps_what_is_known(tmp_path: Path) -> None:
+    found, errors = polled(tmp_path, [json(SHIPPED), refusal(503, "later"), json(SHIPPED)], 2)
+
+    assert found == [SHIPPED, SHIPPED]
+    assert errors == [f"GET {PATH}: 503 because later"]
+
+
+def test_a_failure_at_the_start_is_answered_without_a_configuration(tmp_path: Path) -> None:
+    found, _ = polled(tmp_path, [refusal(503, "later"), refusal(503, "later"), json(SHIPPED)], 2)
+
+    assert found == [None, SHIPPED]
+
+
+def test_an_invalid_configuration_is_not_known(tmp_path: Path) -> None:
+    found, errors = polled(tmp_path, [json({}), json(SHIPPED)], 2)
+
+    assert found == [None, SHIPPED]
+    assert errors == ["webhooks: Required value: must have one"]
+
+
+def test_internal_error_is_reported_and_ends_nothing(tmp_path: Path) -> None:
+    faults: list[str] = []
+    found: Found = []
+
+    async def poll() -> None:
+        async with fake_api(PATH, json(SHIPPED)) as api:
+            config = ClientConfig(api.kubeconfig(tmp_path))
+
+            def connect() -> ApiServer:
+                if not faults:
+                    raise LookupError
+                return config.connect()
+
+            polling = poll_webhook_configuration(connect, NAME, found.append, 0.0, lambda: faults.append("fault"))
+            task = asyncio.create_task(polling)
+            await until(lambda: bool(found))
+            task.cancel()
+        await connections_gone()
+
+    asyncio.run(poll())
+
+    assert (faults, found) == (["fault"], [SHIPPED])
