@@ -152,7 +152,13 @@ def test_server_reads_what_it_watches_and_writes_events_alone() -> None:
     objects = [content for path in (DEPLOY / "base").glob("*.yaml") for content in read(f"base/{path.name}")]
     rights = {content["kind"]: content for content in objects if content["kind"].endswith(("Role", "RoleBinding"))}
     assert set(rights) == {"ClusterRole", "ClusterRoleBinding"}
-    *rules, events, owners = rights["ClusterRole"]["rules"]
+    *rules, configuration, events, owners = rights["ClusterRole"]["rules"]
+    assert configuration == {
+        "apiGroups": ["admissionregistration.k8s.io"],
+        "resources": ["mutatingwebhookconfigurations"],
+        "resourceNames": [read_one("base/mutatingwebhookconfiguration.yaml")["metadata"]["name"]],
+        "verbs": ["get"],
+    }
     assert events == {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
     assert owners == {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get"]}
     assert all(rule.keys() == {"apiGroups", "resources", "verbs"} for rule in rules)

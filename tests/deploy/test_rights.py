@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from certs.registration import Target
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
@@ -40,7 +41,8 @@ from webhook.watch.live import LiveCluster
 NAMESPACE = NAME = "placement-webhook"
 ROLE, BINDING = read("base/rbac.yaml")
 RULES: list[Object] = ROLE["rules"]
-READING = [rule for rule in RULES if "list" in rule["verbs"]]
+CONFIGURATION = Target().configuration
+READING = [rule for rule in RULES if "list" in rule["verbs"] or rule.get("resourceNames") == [CONFIGURATION]]
 WRITING = [rule for rule in RULES if rule not in READING]
 POLICY_ROLE, POLICY_BINDING = read("overlays/crd/rbac.yaml")
 GROUPS = [group for rule in RULES for group in rule["apiGroups"]]
@@ -49,11 +51,12 @@ REQUIRED = {each.plural for each in REQUIRED_RESOURCES}
 
 def rights(rules: Sequence[Object]) -> set[Right]:
     return {
-        Right(group, resource, verb, is_required=True)
+        Right(group, resource, verb, is_required=True, name=name)
         for rule in rules
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
+        for name in rule.get("resourceNames", [""])
     }
 
 
@@ -89,15 +92,24 @@ def is_allowed(cluster: Cluster, right: Right) -> bool:
     return allowed
 
 
+_REFUSED = re.compile(rf"GET \S+?/([a-z]+)(?:/{CONFIGURATION})?: 403")
+
+
 def refused(logs: Sequence[MutableMapping[str, Any]]) -> set[str]:
     """Return the resources that the API server forbade to read, by the log."""
     errors = (str(entry.get("error")) for entry in logs)
-    return {found.group(1) for error in errors if (found := re.search(r"GET \S+/([a-z]+): 403", error))}
+    return {found.group(1) for error in errors if (found := _REFUSED.search(error))}
 
 
 async def read_all(kubeconfig: Path, logs: Sequence[MutableMapping[str, Any]]) -> None:
     """Follow the cluster until each resource is in the view, or is refused or not served."""
-    live = LiveCluster(ClientConfig(kubeconfig).connect, timing=TIMING)
+    configurations: list[Any] = []
+    live = LiveCluster(
+        ClientConfig(kubeconfig).connect,
+        timing=TIMING,
+        webhook_configuration=CONFIGURATION,
+        on_configuration=configurations.append,
+    )
     following = asyncio.create_task(live.run())
 
     def is_settled() -> bool:
@@ -105,7 +117,8 @@ async def read_all(kubeconfig: Path, logs: Sequence[MutableMapping[str, Any]]) -
             return refused(logs) >= REQUIRED
         optional = (each for each in live._reflectors if not each.resource.is_required)
         has_evidence = live.snapshot().scheduler_evidence is not None or "leases" in refused(logs)
-        return has_evidence and all(each.is_refused or each.current_as_of_seconds is not None for each in optional)
+        has_polled = has_evidence and bool(configurations)
+        return has_polled and all(each.is_refused or each.current_as_of_seconds is not None for each in optional)
 
     try:
         await until(is_settled)

@@ -136,10 +136,10 @@ def missed(
 ) -> None:
     """List pods that the policy concerns and that were stored without its patch, with the rules that they lack.
 
-    They were created while no replica answered and failurePolicy was Ignore, or before the webhook was registered. Pods
-    that the webhook leaves alone are not listed: those that the selectors or conditions of the registered webhook
-    exclude, that opt out, or that have ended. PlacementPolicy objects that a server has accepted come before --policy.
-    Exit code 0: none; 3: some.
+    They were created while no replica answered and failurePolicy was Ignore, before the webhook was registered or the
+    policy enforced for them, or by an exempt user; compare when they were created. Pods that the webhook leaves alone
+    are not listed: those that the selectors or conditions of the registered webhook exclude, that opt out, or that have
+    ended. PlacementPolicy objects that a server has accepted come before --policy. Exit code 0: none; 3: some.
 
     \b
     Examples:

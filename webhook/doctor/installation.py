@@ -64,7 +64,7 @@ class StoredPolicy(NamedTuple):
 class Role(Enum):
     """The roles of the manifests: the file, and what follows without a required and without another right of it."""
 
-    SERVER = ("base/rbac.yaml", "without a view, every verdict is Unknown", "decisions are less complete")
+    SERVER = ("base/rbac.yaml", "without a view, every verdict is Unknown", "decisions and metrics are less complete")
     POLICIES = ("overlays/crd/rbac.yaml", "PlacementPolicy objects have no effect", "their status is not written")
     CERTS = ("overlays/self-managed/certs-rbac.yaml", "nothing renews the certificates", "")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
+from certs.registration import Target
 from webhook.cluster.cache.resources import RESOURCES
 from webhook.doctor.arguments import containers_of, has_flag, option, options
 from webhook.doctor.certificate_owner import controller_of, secret_of
@@ -22,7 +23,8 @@ def rights_of(installation: Installation, groups: Collection[str]) -> Iterator[R
     servers, controller = installation.deployment or {}, controller_of(installation)
     if has_flag(servers, "--in-cluster"):
         account = _account(installation, servers)
-        rights = [*needed_rights(groups, writes_events=not has_flag(servers, "--no-events"))]
+        configuration = option(servers, "--webhook-configuration") or Target().configuration
+        rights = [*needed_rights(groups, configuration, writes_events=not has_flag(servers, "--no-events"))]
         rights += policy_rights() if follows_objects(servers) else ()
         yield from (each._replace(account=account) for each in rights)
     if controller is not None and has_flag(controller, "--in-cluster"):
@@ -30,8 +32,13 @@ def rights_of(installation: Installation, groups: Collection[str]) -> Iterator[R
         yield from (each._replace(account=account) for each in _controller_rights(installation, controller))
 
 
-def needed_rights(groups: Collection[str], *, writes_events: bool = True) -> Iterator[Right]:
-    """Yield the rights of the view, those on CRDs only if `groups`, the API groups of the cluster, have them."""
+def needed_rights(
+    groups: Collection[str], configuration: str = Target().configuration, *, writes_events: bool = True
+) -> Iterator[Right]:
+    """Yield the rights of the view, those on CRDs only if `groups`, the API groups of the cluster, have them.
+
+    `configuration` is the MutatingWebhookConfiguration that the server reads.
+    """
     seen = set()
     for each in RESOURCES:
         group = each.api_version.rpartition("/")[0]
@@ -40,6 +47,7 @@ def needed_rights(groups: Collection[str], *, writes_events: bool = True) -> Ite
         seen.add((group, each.plural))
         yield from (Right(group, each.plural, verb, each.is_required) for verb in _READ)
     yield Right("coordination.k8s.io", "leases", "list", False)
+    yield Right(_ADMISSION, _CONFIGURATIONS, "get", False, name=configuration)
     if writes_events:
         yield from (Right("", "events", verb, False) for verb in ("create", "patch"))
         yield Right("apps", "replicasets", "get", False)
