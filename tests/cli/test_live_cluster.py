@@ -15,6 +15,7 @@ import orjson
 import pytest
 import urllib3
 
+from certs.registration import Target, manifest
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.process import HeldPort
@@ -130,6 +131,18 @@ def test_server_predicts_from_the_live_view(cluster: Cluster, tmp_path: Path) ->
         wait_for(lambda: served.metric("missed_pods") == 1, "the missed pod")
         cluster.client.delete("Pod", "trainer", namespace=cluster.namespace)
         wait_for(lambda: served.metric("missed_pods") == 0, "no missed pod")
+
+
+def test_missed_pods_are_those_that_the_registered_webhook_selects(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.create(training_pod())
+    configuration = manifest(Target(configuration="own", url="https://127.0.0.1:1/mutate"))
+    not_off = {"matchExpressions": [{"key": "placement", "operator": "NotIn", "values": ["off"]}]}
+    configuration["webhooks"] = [each | {"namespaceSelector": not_off} for each in configuration["webhooks"]]
+    cluster.client.create(configuration)
+    with serving(tmp_path, cluster.control_plane.kubeconfig, "", "--webhook-configuration=own") as served:
+        wait_for(lambda: served.metric("missed_pods") == 1, "the missed pod")
+        cluster.client.patch("Namespace", cluster.namespace, {"metadata": {"labels": {"placement": "off"}}})
+        wait_for(lambda: served.metric("missed_pods") == 0, "a namespace that is not selected")
 
 
 @pytest.mark.parametrize(("flags", "written"), [((), 1), (("--no-events",), 0)])
