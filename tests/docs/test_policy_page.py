@@ -9,6 +9,7 @@ from webhook.kube.shape import check_pod
 from webhook.kube.workload_kinds import kinds_by_name
 from webhook.policy.document import KIND
 from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.policy.policy_documents import parse_policies, policy_set
 from webhook.policy.reference import page
 
 PAGE = ROOT / "docs" / "policy.md"
@@ -30,7 +31,7 @@ def test_example_is_valid(block: Block) -> None:
     for document in parse(block.text, block.place):
         kind = document.content.get("kind")
         if kind == KIND:
-            parse_policy(block.text, block.place)
+            policy_set(parse_policies(block.text, block.place))
         elif kind is not None:
             for pods in pod_sets(document.content, kinds_by_name()):
                 check_pod(pods.pod)

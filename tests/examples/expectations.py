@@ -19,8 +19,11 @@ from webhook.verdict import Patched
 
 FOLDER = Path(__file__).parents[2] / "examples"
 CLUSTER = FOLDER / "cluster.yaml"
+POLICIES = FOLDER / "policies.yaml"
 MANIFESTS = sorted(
-    path for path in FOLDER.glob("*.yaml") if path != CLUSTER and not path.name.endswith(".expected.yaml")
+    path
+    for path in FOLDER.glob("*.yaml")
+    if path not in (CLUSTER, POLICIES) and not path.name.endswith(".expected.yaml")
 )
 
 _SHOWN = ("object", "role", "pod", "replicas", "fits", "verdict")

@@ -1,6 +1,7 @@
 """Read a golden case, admit its pod and show what the verdict says of what the case wants.
 
-A file has `why`, `source`, optionally `policy` (a spec), `namespace`, `cluster`; `pod` → `want`. `want.pod` is the
+A file has `why`, `source`, optionally `policy` (a spec) or `policies` (documents without apiVersion and kind, of which
+that of the namespace is in force), `namespace`, `cluster`; `pod` → `want`. `want.pod` is the
 whole admitted pod, `want.operations` the RFC 6902 operations where their form matters; `REVISION` stands for the
 policy's revision.
 
@@ -22,11 +23,13 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import parse
 from webhook.mutation.registry import RULES
 from webhook.pipeline import ClusterView, scheduler_for
+from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.policy import Policy
+from webhook.policy.policy_documents import parse_policies, policy_set
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
-KNOWN = {"why", "source", "policy", "namespace", "cluster", "pod", "want"}
+KNOWN = {"why", "source", "policy", "policies", "namespace", "cluster", "pod", "want"}
 WANTED = {"outcome", "pod", "operations", "warnings", "message", "reason", "code", "rules", "verdict"}
 
 
@@ -58,10 +61,20 @@ def cluster_of(case: dict[str, Any], policy: Policy | None = None) -> ClusterVie
 
 def admitted(case: dict[str, Any], pod: dict[str, Any]) -> tuple[Verdict, Policy]:
     """The verdict on `pod` under the case's policy and rules."""
-    policy = policy_with(**case.get("policy", {}))
+    policy = policy_of(case)
     namespace = case.get("namespace", {}).get("name", "default")
     with _only(rules_of(case)):
         return admit_pod(pod, policy, cluster_of(case, policy), namespace=namespace), policy
+
+
+def policy_of(case: dict[str, Any]) -> Policy:
+    """The policy of the case, or the one of several for its namespace."""
+    if "policies" not in case:
+        return policy_with(**case.get("policy", {}))
+    documents = [{"apiVersion": API_VERSION, "kind": KIND, **each} for each in case["policies"]]
+    text = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
+    namespace = case["namespace"]
+    return policy_set(parse_policies(text, "policies")).of_namespace(namespace["name"], namespace.get("labels", {}))
 
 
 def rules_of(case: dict[str, Any]) -> set[str]:

@@ -172,13 +172,14 @@ class PolicySpec(StrictModel):
     """Settings of the admission of objects that create pods."""
 
     namespace_selector: NamespaceSelector | None = None
-    """The namespaces that a PlacementPolicy object of a cluster is in force for, see "Policies in the cluster". The
-    object named `default` has none; it is for the namespaces that no other object selects. It has no effect in a file,
-    and does not change the revision."""
+    """The namespaces that one of several policies is in force for, see "Several policies". The default policy has none;
+    it is for the namespaces that no other policy selects. It has no effect in a file with one policy, and does not
+    change the revision."""
 
     priority: Priority = 0
-    """The order of the objects that select the same namespace: the one with the highest priority is in force; of equal
-    ones, the first by name. -1000000 to 1000000. It has no effect in a file, and does not change the revision."""
+    """The order of the policies that select the same namespace: the one with the highest priority is in force; of equal
+    ones, the first by name. -1000000 to 1000000. It has no effect in a file with one policy, and does not change the
+    revision."""
 
     exemptions: Annotated[tuple[Exemption, ...], Field(strict=False)] = ()
     """Requests and pods that the policy leaves alone, at most 100 entries. The first one that matches is on record."""

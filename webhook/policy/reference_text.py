@@ -99,7 +99,8 @@ tested.yaml: 3 of 3 test cases passed
 ```
 
 `policy test` exits with 6 if a case fails, and prints what was expected and what the policy does instead. `-o json`
-prints one object a case: `file`, `test`, `passed` and `differences`, each with `path`, `expected` and `got`.
+prints one object a case: `file`, `test`, `passed` and `differences`, each with `path`, `expected` and `got`; and
+`policy`, the name, if the file has several documents.
 
 ## Exemptions
 
@@ -125,6 +126,89 @@ stored pod does not name them, so `placement-webhook missed` lists a pod that is
 
 `mode: shadow` shows what a policy would do, and does none of it; `canaryPercent: 10` enforces it for a tenth of the
 owners of pods: see [docs/operations.md](operations.md#shadow-mode-and-canary).
+
+## Several policies
+
+One file can have several documents, or be a v1 List as `kubectl get placementpolicies -o yaml` prints it. Each policy
+is then for the namespaces that it selects:
+
+```yaml
+# policies.yaml
+apiVersion: placement.maip.mxsf.io/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: default
+---
+apiVersion: placement.maip.mxsf.io/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: team-a
+spec:
+  namespaceSelector: {matchLabels: {team: a}}
+  workloadTypes:
+    training:
+      nodeUsage: {allow: [training]}
+```
+
+- **The default policy** is the document without a `namespaceSelector`. Exactly one must have none, and a policy named
+  `default` cannot have one. Each name occurs once. A single document is the policy of all namespaces: its
+  `namespaceSelector` and `priority` have no effect.
+- **Selection.** For each namespace exactly one policy is in force: of the policies whose `namespaceSelector` matches
+  its labels, the one with the highest `priority`; of equal ones, the first by name; if none matches, the default
+  policy. `{}` selects all namespaces. A policy that is never in force because another one has the same selector and
+  priority is a warning. A new Namespace is judged by its own labels.
+- **Unknown labels.** Selectors by other labels than `kubernetes.io/metadata.name` do not select a namespace whose
+  labels are not known.
+- **Identity.** `NAME@REVISION` on the pod and in the audit record names the policy that decided. Selection and test
+  cases do not change the revision.
+- **Objects.** Of an object with a UID, as `kubectl get` prints it, `status` and the metadata that the API server sets
+  are ignored. A file has at most 256 policies.
+
+`mutate`, `check`, `capacity`, `missed`, `doctor` and `policy show` take such a file as `--policy`, or `--policy`
+several times, such as once for each team. They choose the policy of a pod as the server does, and name it. Labels are
+those of the Namespaces in the files of `-f`, over those of the cluster if the command reads one:
+
+```yaml
+# in-team-a.yaml
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: jobs
+  labels: {team: a}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: train
+  namespace: jobs
+  annotations: {maip.mxsf.io/workload-type: training}
+spec:
+  containers:
+    - name: main
+      image: registry.example.com/train:1
+      resources: {limits: {nvidia.com/gpu: 8}}
+```
+
+```console
+$ placement-webhook policy check policies.yaml
+policies.yaml: valid: default@…, workload types training, inference
+policies.yaml: valid: team-a@…, workload types training
+$ placement-webhook mutate -f in-team-a.yaml --policy policies.yaml -o diff
+…
++    maip.mxsf.io/placement-policy: team-a@…
+…
+```
+
+With several policies, `mutate` prints that of each pod to standard error, the text of `check` and `capacity` has it
+below the name of the pod, and the JSON of `check`, `capacity` and `missed` has it in the key `policy`, with `name` and
+`revision`. The nodes that pending pods of the cluster take are predicted by the default policy.
+
+`serve --policy FILE` validates the whole file, with the test cases of each policy, and puts all of it into force at
+once; if one document is not valid, all of the last good file stays in force. Selectors by labels need a view of the
+cluster (`--in-cluster`, `--kubeconfig` or `--cluster`): without one, the server rejects a file that has them.
+`certs register --policy FILE` registers the kinds and key domains of all policies, and `doctor` reads the ConfigMap as
+the server does. With `--policy-source crd`, objects of the cluster are in force beside the policies of the file; an
+object replaces the policy of its name in the file, and the object named `default` the default policy.
 
 ## Policies in the cluster
 
@@ -158,19 +242,12 @@ spec:
       nodeUsage: {allow: [training]}
 ```
 
-- **Selection.** For each namespace exactly one policy is in force: of the objects whose `namespaceSelector` matches
-  its labels, the one with the highest `priority`; of equal ones, the first by name. If none matches, it is the object
-  named `default`, and without one the policy of the file. The object `default` has no `namespaceSelector`; every
-  other object must have one, and `{}` selects all namespaces. An object that is never in force because another one
-  has the same selector and priority is logged. A new Namespace is judged by its own labels. Labels come from the view
-  of the cluster: while it does not know a namespace, selectors by labels other than
-  `kubernetes.io/metadata.name` do not select it. With such an object in force, a replica that starts stays unready
-  until the namespaces are listed.
-- **Files.** `policy check FILE` takes several documents, so you can check the objects together before you apply them.
-  It warns of an object that would never be in force. A file for `--policy` holds one policy, for all namespaces: its
-  `namespaceSelector` and `priority` have no effect there.
-- **Identity.** `NAME@REVISION` on the pod and in the audit record names the policy that decided. Selection and test
-  cases do not change the revision.
+- **Selection** is that of [several policies](#several-policies). The object `default` has no `namespaceSelector`; every
+  other object must have one. The object `default`, and without one the default policy of the file, is for the
+  namespaces that no other policy selects. Any other object comes before the policy of its name in the file. Labels
+  come from the view of the cluster. With a selector by labels in force, a replica that starts stays unready until the
+  namespaces are listed.
+- **Files.** `policy check FILE` checks objects together before you apply them, also without a default policy.
 - **Settings of the server.** `maxViewAgeSeconds`, `reservationSeconds` and `workBudgetMilliseconds` of
   `placementCheck`, and the prediction of pods that wait, are those of the default policy. `keyDomain` and
   `workloadKinds` decide which requests the API server sends, so they should be equal in all policies; the server logs
