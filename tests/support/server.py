@@ -20,6 +20,7 @@ from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView
 from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicyOrSet, PolicySet
 from webhook.serving.admissions import Admissions, Answer, Dependencies
 from webhook.serving.bearer_token import BearerToken
 from webhook.serving.certificate import Certificate
@@ -75,6 +76,13 @@ class World:
     prove_patches: int = 1
     gate: asyncio.Event | None = None
     """An event that answers wait for, as they wait for their audit records."""
+    others: tuple[Policy, ...] = ()
+    """Policies for some namespaces, beside `policy`."""
+
+    @property
+    def policies(self) -> PolicyOrSet:
+        """The policies in force."""
+        return PolicySet(self.policy, self.others) if self.others else self.policy
 
     def admissions(self) -> "Answering":
         """Return the admissions of this world; their decisions are numbered."""
@@ -91,7 +99,7 @@ class World:
     def dispatcher(self) -> Dispatcher:
         """Return the dispatcher of this world's admissions, on the clock of its event loop."""
         admissions = self.admissions().admissions
-        return Dispatcher(admissions, lambda: self.policy, lambda: self.cluster, SmallLane(), LargeLane())
+        return Dispatcher(admissions, lambda: self.policies, lambda: self.cluster, SmallLane(), LargeLane())
 
     async def written(self) -> None:
         """Return once the gate is open: every record is kept at once."""
@@ -121,7 +129,7 @@ class Answering:
         world = self.world
         milliseconds = world.policy.spec.placement_check.work_budget_milliseconds
         work_budget = WorkBudget(deadline_seconds, milliseconds, monotonic_seconds=world.clock, cpu_seconds=lambda: 0.0)
-        decision = self.admissions.decide(self.lane, body, world.policy, world.cluster, work_budget)
+        decision = self.admissions.decide(self.lane, body, world.policies, world.cluster, work_budget)
         return self.admissions.finish(decision, world.now(), arrived_seconds)
 
 

@@ -21,6 +21,9 @@ JsonObject = dict[str, Any]
 WARNING_BYTES = 256
 WARNINGS_BYTES = 4096
 
+_USER = b',"userInfo":'
+_BEGINNING_BYTES = 16 * 1024
+
 
 class AdmissionRequest(NamedTuple):
     """One request. `object` is the pod or another object as a raw dict, or None if the operation has no object.
@@ -88,6 +91,27 @@ def parse_review(body: bytes) -> AdmissionRequest:
     return _request(request)
 
 
+def parse_beginning(body: bytes) -> AdmissionRequest | None:
+    """Return the request without user and object, from a body that may lack its end; None if it does not show them.
+
+    API servers write uid, kind, namespace and operation before the user. A text has its quotes escaped, so that the
+    bytes of a key are found as a key only.
+    Source: k8s.io/api/admission/v1/types.go, AdmissionRequest
+    """
+    beginning, is_there, _ = body[:_BEGINNING_BYTES].partition(_USER)
+    if not is_there:
+        return None
+    try:
+        review = orjson.loads(beginning + b"}}")
+    except orjson.JSONDecodeError:
+        return None
+    request = _object(review, "request")
+    if review.get("kind") != "AdmissionReview" or review.get("apiVersion") != ADMISSION_API_VERSION:
+        return None
+    uid = _text(request, "uid")
+    return _read(request, uid, _text(request, "operation") or "CREATE", None) if uid else None
+
+
 def _request(request: JsonObject) -> AdmissionRequest:
     uid = request.get("uid")
     if not isinstance(uid, str) or not uid:
@@ -98,6 +122,10 @@ def _request(request: JsonObject) -> AdmissionRequest:
         raise InvalidInput([required("request.object", f"must be set for {operation}")])
     if content is not None and not isinstance(content, dict):
         raise InvalidInput([invalid("request.object", content, "must be an object")])
+    return _read(request, uid, operation, content)
+
+
+def _read(request: JsonObject, uid: str, operation: str, content: JsonObject | None) -> AdmissionRequest:
     metadata, user = _object(content, "metadata"), _object(request, "userInfo")
     groups = user.get("groups")
     return AdmissionRequest(

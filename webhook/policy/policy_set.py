@@ -87,3 +87,18 @@ PolicyOrSet = Policy | PolicySet
 def set_of(policies: PolicyOrSet) -> PolicySet:
     """Return the set itself, or that of one policy."""
     return policies if isinstance(policies, PolicySet) else PolicySet(policies)
+
+
+def may_be_in_shadow(policies: PolicyOrSet) -> bool:
+    """Return whether a policy is in shadow mode."""
+    return any(_modes(policies))
+
+
+def is_all_in_shadow(policies: PolicyOrSet) -> bool:
+    """Return whether every policy is in shadow mode."""
+    return all(_modes(policies))
+
+
+def _modes(policies: PolicyOrSet) -> Iterator[bool]:
+    every = (policies.default, *policies.others) if isinstance(policies, PolicySet) else (policies,)
+    return (each.spec.mode == "shadow" for each in every)

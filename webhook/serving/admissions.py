@@ -10,14 +10,14 @@ from webhook.admission_counts import Tally
 from webhook.audit.record import Draft, RecordTemplate
 from webhook.byte_cache import value_count
 from webhook.events.report import Report
-from webhook.kube.admission import AdmissionRequest, parse_review
+from webhook.kube.admission import AdmissionRequest, parse_beginning, parse_review
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView, policy_for
 from webhook.placement.framework.result import Placement
 from webhook.policy.canary import shadow_reason
 from webhook.policy.policy import Policy
-from webhook.policy.policy_set import PolicyOrSet, PolicySet
+from webhook.policy.policy_set import PolicyOrSet, PolicySet, is_all_in_shadow, may_be_in_shadow
 from webhook.serving import spans
 from webhook.serving.audit_record import audit_record
 from webhook.serving.candidate import Candidate
@@ -122,7 +122,25 @@ class Admissions:
         except TimeSliceEndedError:
             raise
         except Exception as error:
+            if request is None and not isinstance(error, InvalidInput):
+                return self.refuse(body, policies, cluster, error)
             return Decision(request, policy, cluster, self._unless_in_shadow(request, error, policy))
+
+    def refuse(self, body: bytes, policies: PolicyOrSet, cluster: ClusterView | None, error: Exception) -> Decision:
+        """Return the decision on a review that is not read because of `error`; `body` may be its beginning alone.
+
+        Where the beginning shows that the policy for the request is in shadow mode, it is to leave the object alone.
+        """
+        default = policies.default if isinstance(policies, PolicySet) else policies
+        request = parse_beginning(body) if may_be_in_shadow(policies) else None
+        if request is None:
+            return Decision(None, default, cluster, error)
+        policy = policy_for(request, policies, cluster) if isinstance(policies, PolicySet) else policies
+        # The labels of a Namespace, and the owner by which a canary is drawn, are in the part that is not read.
+        is_known = request.kind != "Namespace" or is_all_in_shadow(policies)
+        if not is_known or policy.spec.mode != "shadow":
+            return Decision(None, default, cluster, error)
+        return Decision(request, policy, cluster, self._unless_in_shadow(request, error, policy))
 
     def _unless_in_shadow(
         self, request: AdmissionRequest | None, error: Exception, policy: Policy
@@ -182,9 +200,20 @@ class Admissions:
         return self._invalid(error)
 
     def _failed(self, admission: _Admission, error: Exception) -> Answer:
-        """Answer an internal error with HTTP 500, never a denial, and audit it unless auditing failed."""
+        """Answer an internal error with HTTP 500, never a denial, and audit it unless auditing failed.
+
+        If the policy is not enforced for the request, the answer is to leave the object alone.
+        """
         request, decision = admission.request, admission.decision
         ids = {"decision": decision, "uid": request.uid, "namespace": request.namespace}
+        unenforced = self._unless_in_shadow(request, error, admission.policy)
+        if isinstance(unenforced, Rendered):
+            try:
+                self._dependencies.audit(self._draft(admission, unenforced.record))
+                self._counts.count(unenforced.tally)
+            except Exception:
+                self._log.exception("admission is not on record", **ids)
+            return Answer(200, unenforced.answer.to(request.uid, decision))
         self._log.error("admission failed", exc_info=error, **ids)
         try:
             self._audit_error(admission, f"{type(error).__name__}: {error}")

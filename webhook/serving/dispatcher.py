@@ -7,21 +7,20 @@ not wait for the worker. ARCHITECTURE.md explains why the worker is a thread and
 """
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
-from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from webhook.allocator import give_memory_back
 from webhook.pipeline import ClusterView
 from webhook.policy.policy_set import PolicyOrSet
 from webhook.serving.admissions import Admissions, Answer, Decision
 from webhook.serving.fair_queue import FairQueue, UsageTracker, flows
 from webhook.serving.lanes import Lane
+from webhook.serving.refusals import ShadowedRefusals
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
+from webhook.serving.worker import Worker
 
 # The review of a hand-written pod has a few KiB; one of 32 KiB takes a few milliseconds without the scorer.
 SMALL_BYTES = 32 * 1024
@@ -33,9 +32,6 @@ _BATCH_SECONDS = 0.01
 _MIN_CHARGED_SECONDS = 0.0005
 # Flows with more recent overruns than this go to the worker, their small reviews too.
 _MAX_OVERRUN_SECONDS = 0.05
-
-# Work that takes this long has allocated much memory, which is then returned to the system.
-_TRIM_SECONDS = 0.03
 
 CLIENT_GONE = 499
 """The status that is counted for a request whose client disconnected before the answer; nginx logs the same."""
@@ -96,6 +92,7 @@ class Dispatcher:
         monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self.draining = False
+        self.refusals = ShadowedRefusals(admissions, policy, cluster)
         self._admissions = admissions
         self._policy = policy
         self._cluster = cluster
@@ -107,7 +104,7 @@ class Dispatcher:
         self._overruns = UsageTracker(monotonic_seconds)
         self._queue: FairQueue[_Job] = FairQueue(self._usage)
         self._running: _Job | None = None
-        self._worker: _Worker | None = None
+        self._worker: Worker | None = None
         self._batch_seconds = 0.0
         self._small_queue: FairQueue[asyncio.Future[None]] = FairQueue(self._usage)
         self._is_busy = False
@@ -238,7 +235,7 @@ class Dispatcher:
         work_budget = self._work_budget(job.timeouts, None)
         task = partial(job.context.run, job.work.begin(work_budget))
         if self._worker is None:
-            self._worker = _Worker(asyncio.get_running_loop())
+            self._worker = Worker(asyncio.get_running_loop())
         job.work_budget, self._running = work_budget, job
         self._worker.work(task, lambda finished, seconds: self._complete(job, finished, seconds))
 
@@ -260,41 +257,3 @@ def _answer_of(job: _Job, finished: Any) -> Answer:
     if isinstance(finished, BaseException):
         raise finished
     return job.context.run(job.work.finish, finished)
-
-
-class _Worker:
-    """A thread that runs one task after the other and reports each result to `loop`."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._tasks: SimpleQueue[tuple[Callable[[], Any], Callable[[Any, float], None]] | None] = SimpleQueue()
-        # A daemon thread does not keep the process from exiting.
-        self._thread = threading.Thread(target=self._run, name="large admissions", daemon=True)
-        self._thread.start()
-
-    def work(self, task: Callable[[], Any], done: Callable[[Any, float], None]) -> None:
-        """Run `task` in the thread, then `done` in the loop with its result and CPU time in seconds."""
-        self._tasks.put((task, done))
-
-    def end(self) -> None:
-        """Stop the thread after the tasks that it has been given."""
-        self._tasks.put(None)
-
-    def _run(self) -> None:
-        while (given := self._tasks.get()) is not None:
-            task, done = given
-            began_seconds = time.thread_time()
-            finished: Any
-            try:
-                finished = task()
-            except BaseException as error:
-                finished = error
-            seconds = time.thread_time() - began_seconds
-            try:
-                self._loop.call_soon_threadsafe(done, finished, seconds)
-            except RuntimeError:  # the loop is closed: the process exits
-                return
-            # Release the review and its result, up to 3 MiB each, before waiting for the next task.
-            del given, task, done, finished
-            if seconds >= _TRIM_SECONDS:
-                give_memory_back()

@@ -17,7 +17,9 @@ from webhook.serving.body_budget import BodyBudget, BodyBudgetExceededError
 from webhook.serving.clients import Clients
 from webhook.serving.dispatcher import CLIENT_GONE, SMALL_BYTES, Dispatcher, OverdueError, Timeouts
 from webhook.serving.extender import EXTENDER_PATHS, TIMEOUT_SECONDS, Extender
+from webhook.serving.headers import JSON, check_identity, check_json
 from webhook.serving.http_protocol import mark_processing
+from webhook.serving.refusals import LimitError
 from webhook.settings import Settings, parse_go_duration
 
 # This share of the API server's timeout is reserved for sending the answer.
@@ -28,7 +30,6 @@ _MAX_TIMEOUT_SECONDS = 30.0
 # A body with reserved memory must arrive within this time.
 _BODY_LATENCY_SECONDS = 1.0
 _MIN_BYTES_PER_SECOND = 2 * 1024 * 1024
-_JSON = "application/json"
 
 PATH = "/mutate"
 
@@ -94,29 +95,66 @@ class MutateEndpoint:
             raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_POST])
         client = self._clients.verified(request)
         headers = request.headers
-        _check_json(headers.get(hdrs.CONTENT_TYPE, ""))
-        _check_identity(headers.get(hdrs.CONTENT_ENCODING, ""))
-        size_bytes = self._size_bytes(headers)
+        check_json(headers.get(hdrs.CONTENT_TYPE, ""))
+        check_identity(headers.get(hdrs.CONTENT_ENCODING, ""))
         self._in_flight += 1
+        is_whole = True
         try:
-            # The number of connections bounds the small bodies, so they do not wait for large ones.
-            reserved_bytes = size_bytes if size_bytes > SMALL_BYTES else 0
-            body = await (self._large_body(request, size_bytes) if reserved_bytes else self._body(request))
-            try:
-                mark_processing(request)
-                with spans.admission(request.headers) if limits.path == PATH else spans.NOTHING:
-                    answer = await self._answer_to(body, limits, arrived_seconds, client)
-            except OverdueError as error:
-                text = f"its turn did not come within {limits.whole_seconds:g} s\n"
-                raise web.HTTPServiceUnavailable(text=text) from error
-            finally:
-                self._body_budget.release(reserved_bytes)
+            answer = await self._answer_within_limits(request, limits, arrived_seconds, client)
+        except LimitError as error:
+            answer = await self._answer_in_shadow(request, error, limits.path, arrived_seconds, client)
+            is_whole = False
         finally:
             self._in_flight -= 1
         response = self._response(answer)
-        if client and self._is_of_old_context(request):
+        if not is_whole or (client and self._is_of_old_context(request)):
             response.force_close()
         return response
+
+    async def _answer_within_limits(
+        self, request: web.BaseRequest, limits: "_TimeLimits", arrived_seconds: float, client: str
+    ) -> Answer:
+        """Return the answer to a request.
+
+        Raises:
+            LimitError: the request exceeds a limit.
+        """
+        size_bytes = self._size_bytes(request.headers)
+        # The number of connections bounds the small bodies, so they do not wait for large ones.
+        reserved_bytes = size_bytes if size_bytes > SMALL_BYTES else 0
+        body = await (self._large_body(request, size_bytes) if reserved_bytes else self._body(request))
+        try:
+            mark_processing(request)
+            with spans.admission(request.headers) if limits.path == PATH else spans.NOTHING:
+                return await self._answer_to(body, limits, arrived_seconds, client)
+        except OverdueError as error:
+            text = f"its turn did not come within {limits.whole_seconds:g} s\n"
+            raise LimitError(web.HTTPServiceUnavailable(text=text), body) from error
+        finally:
+            self._body_budget.release(reserved_bytes)
+
+    async def _answer_in_shadow(
+        self, request: web.BaseRequest, error: LimitError, path: str, arrived_seconds: float, client: str
+    ) -> Answer:
+        """Return the answer to a request beyond a limit, if its policy is in shadow mode.
+
+        Raises:
+            HTTPException: it is not, or the body does not begin as that of an API server.
+        """
+        refusals = self._dispatcher.refusals
+        if path != PATH or not refusals.are_possible:
+            raise error.refusal from error
+        beginning = error.beginning or await self._beginning(request)
+        answer = refusals.answer(error, beginning, self._now(), arrived_seconds, client)
+        await self._written()
+        return answer
+
+    async def _beginning(self, request: web.BaseRequest) -> bytes:
+        """Return the beginning of a body that is not read to its end."""
+        try:
+            return await self._body(request, 1, timeout_seconds=_BODY_LATENCY_SECONDS)
+        except LimitError as error:
+            return error.beginning
 
     def _is_of_old_context(self, request: web.BaseRequest) -> bool:
         found = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
@@ -140,7 +178,7 @@ class MutateEndpoint:
         if length is None:
             return limit
         if int(length) > limit:
-            raise web.HTTPRequestEntityTooLarge(limit, int(length))
+            raise LimitError(web.HTTPRequestEntityTooLarge(limit, int(length)))
         return int(length)
 
     async def _large_body(self, request: web.BaseRequest, size_bytes: int) -> bytes:
@@ -154,7 +192,7 @@ class MutateEndpoint:
         try:
             await self._body_budget.reserve(size_bytes, min(whole_seconds, timeout_seconds))
         except BodyBudgetExceededError as error:
-            raise web.HTTPServiceUnavailable(text=f"{error}\n") from error
+            raise LimitError(web.HTTPServiceUnavailable(text=f"{error}\n"), start) from error
         try:
             # A body with reserved memory must arrive soon: API servers send a megabyte in milliseconds.
             left_seconds = _BODY_LATENCY_SECONDS + size_bytes / _MIN_BYTES_PER_SECOND
@@ -174,26 +212,28 @@ class MutateEndpoint:
     ) -> bytes:
         """Read the body that begins with `start`; with `most_bytes`, stop after about so many bytes."""
         seconds = self._settings.read_timeout_seconds if timeout_seconds is None else timeout_seconds
+        pieces = [start]
         try:
             if not start and request.content.is_eof():  # the common case: a body of a few KiB arrives with the head
                 return self._whole_body(request.content)
             if not start and request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
                 await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             async with asyncio.timeout(seconds):
-                return await self._read(request.content, start, most_bytes)
+                return await self._read(request.content, pieces, most_bytes)
         except TimeoutError as error:
-            raise web.HTTPRequestTimeout(text=f"the body did not arrive within {seconds:g} s\n") from error
+            refusal = web.HTTPRequestTimeout(text=f"the body did not arrive within {seconds:g} s\n")
+            raise LimitError(refusal, b"".join(pieces)) from error
         except web.RequestPayloadError as error:
             text = "the body is not what Content-Length and Transfer-Encoding say\n"
             raise web.HTTPBadRequest(text=text) from error
 
-    async def _read(self, content: StreamReader, start: bytes, enough_bytes: int | None) -> bytes:
-        """Read the body in pieces and join them once."""
-        pieces, size_bytes, most_bytes = [start], len(start), self._settings.max_body_bytes
+    async def _read(self, content: StreamReader, pieces: list[bytes], enough_bytes: int | None) -> bytes:
+        """Read the body in `pieces` and join them once."""
+        size_bytes, most_bytes = len(pieces[0]), self._settings.max_body_bytes
         while piece := await content.readany():
             size_bytes += len(piece)
             if size_bytes > most_bytes:
-                raise web.HTTPRequestEntityTooLarge(most_bytes, size_bytes)
+                raise LimitError(web.HTTPRequestEntityTooLarge(most_bytes, size_bytes), b"".join([*pieces, piece]))
             pieces.append(piece)
             if enough_bytes is not None and size_bytes >= enough_bytes:
                 break
@@ -202,11 +242,11 @@ class MutateEndpoint:
     def _whole_body(self, content: StreamReader) -> bytes:
         body = content.read_nowait()
         if len(body) > self._settings.max_body_bytes:
-            raise web.HTTPRequestEntityTooLarge(self._settings.max_body_bytes, len(body))
+            raise LimitError(web.HTTPRequestEntityTooLarge(self._settings.max_body_bytes, len(body)), body)
         return body
 
     def _response(self, answer: Answer) -> web.Response:
-        content_type = _JSON if answer.status == 200 else "text/plain"
+        content_type = JSON if answer.status == 200 else "text/plain"
         response = web.Response(status=answer.status, body=answer.body, content_type=content_type)
         self._answers += 1
         if self.draining or self._answers % self._settings.answers_per_connection == 0:
@@ -247,26 +287,3 @@ def _time_limits(target: str) -> _TimeLimits:
         return _TimeLimits(path, longest_seconds, None)
     margin_seconds = min(timeout_seconds * _MARGIN_RATIO, _MAX_MARGIN_SECONDS)
     return _TimeLimits(path, min(timeout_seconds, longest_seconds), timeout_seconds - margin_seconds)
-
-
-@lru_cache(maxsize=64)
-def _check_json(content_type: str) -> None:
-    """Check the Content-Type.
-
-    Raises:
-        HTTPUnsupportedMediaType: it is not JSON.
-    """
-    media_type = content_type.partition(";")[0].strip().lower()
-    if media_type != _JSON:
-        raise web.HTTPUnsupportedMediaType(text=f"Content-Type is {media_type or 'not given'}; must be {_JSON}\n")
-
-
-def _check_identity(encoding: str) -> None:
-    """Reject a compressed body: its decompressed size is unbounded, and API servers do not compress.
-
-    Raises:
-        HTTPUnsupportedMediaType: the Content-Encoding is not `identity`.
-    """
-    if encoding and encoding.strip().lower() != "identity":
-        text = f"Content-Encoding is {encoding[:40]}; must be identity, or not given\n"
-        raise web.HTTPUnsupportedMediaType(text=text)
