@@ -17,6 +17,7 @@ PAGE = ROOT / "docs" / "helm.md"
 _COPIES = (
     "base/mutatingwebhookconfiguration.yaml",
     "base/policy.yaml",
+    "crd/placementpolicies.yaml",
     "monitoring/dashboard.json",
     "monitoring/rules.yaml",
 )

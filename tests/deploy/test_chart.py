@@ -69,6 +69,14 @@ def as_the_chart_names_them(objects: Objects) -> Objects:
     return objects | {POLICY: policy}
 
 
+def as_the_chart_keeps_it(definitions: Objects) -> Objects:
+    """The definition with labels of the webhook, and the annotation by which Helm never deletes it."""
+    for each in definitions.values():
+        each["metadata"]["labels"] = {f"app.kubernetes.io/{key}": "placement-webhook" for key in ("name", "part-of")}
+        each["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    return definitions
+
+
 @pytest.mark.parametrize(
     ("values", "folder"),
     [
@@ -86,6 +94,8 @@ def test_chart_gives_the_overlay(helm: Helm, overlay: Overlay, values: Object, f
     (rule,) = expected["ClusterRole", "placement-webhook-certs"]["rules"]
     rule["verbs"].remove("create")
     del expected["NetworkPolicy", "placement-webhook-certs"]["spec"]["egress"][1:]
+    if "policyObjects" in values:
+        expected |= as_the_chart_keeps_it(overlay("crd"))
 
     assert of_the_chart(helm, values) == expected
 
@@ -151,6 +161,10 @@ def test_an_installation_does_not_start_with_fail(helm: Helm) -> None:
         assert {each["failurePolicy"] for each in by_name(text)[CONFIGURATION]["webhooks"]} == {"Fail"}
 
 
+def test_without_policy_objects_there_is_no_definition(helm: Helm) -> None:
+    assert "CustomResourceDefinition" not in {kind for kind, _ in by_name(helm.template())}
+
+
 def test_policy_objects_need_the_live_view(helm: Helm) -> None:
     refused = helm.template({"policyObjects": True, "liveView": False}, check=False)
 
@@ -160,7 +174,7 @@ def test_policy_objects_need_the_live_view(helm: Helm) -> None:
 def test_another_namespace_is_used_everywhere(helm: Helm) -> None:
     objects = by_name(helm.template({"policyObjects": True}, namespace="gpu-system"))
 
-    cluster_scoped = {"ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration"}
+    cluster_scoped = {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "MutatingWebhookConfiguration"}
     assert {each["metadata"]["namespace"] for (kind, _), each in objects.items() if kind not in cluster_scoped} == {
         "gpu-system"
     }

@@ -20,7 +20,10 @@ from tests.deploy.helm import CHART, Helm
 from tests.deploy.variants import CA_PEM, VARIANTS
 from tests.support.builders import make_pod
 from tests.support.manifests import DEPLOY, container_of
+from tests.support.policy_objects import policy
 from tests.support.service_account import token_kubeconfig
+from webhook.policy.custom_resource import NAME as CRD
+from webhook.policy.document import API_VERSION, KIND
 
 NAMESPACE = RELEASE = "placement-webhook"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -79,6 +82,25 @@ def test_an_installation_by_kustomize_is_taken_over(cluster: Cluster, helm: Helm
         deployment = cluster.client.get("Deployment", "placement-webhook-certs", NAMESPACE, api_version="apps/v1")
         assert "--create-configuration" not in container_of(deployment)["args"]
     assert left(cluster, namespaced=False) == ["namespace/placement-webhook"]
+
+
+def test_policies_outlive_the_release_and_block_nothing(cluster: Cluster, helm: Helm) -> None:
+    """A release takes over the definition that kubectl applied, or that an earlier release left."""
+    flags = ("--set=policyObjects=true",)
+    try:
+        cluster.kubectl("apply", "-k", str(DEPLOY / "crd"))
+        with installed(cluster, helm, *flags, "--take-ownership", "--force-conflicts"):
+            cluster.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
+            cluster.client.create(policy("team-a", "a"))
+            uid = cluster.client.get(KIND, "team-a", api_version=API_VERSION)["metadata"]["uid"]
+        assert left(cluster, namespaced=False) == [f"customresourcedefinition.apiextensions.k8s.io/{CRD}"]
+        cluster.settle_webhooks()
+        cluster.create(make_pod("after").obj())
+
+        with installed(cluster, helm, *flags):
+            assert cluster.client.get(KIND, "team-a", api_version=API_VERSION)["metadata"]["uid"] == uid
+    finally:
+        cluster.kubectl("delete", "-k", str(DEPLOY / "crd"), "--ignore-not-found", "--timeout=30s")
 
 
 @contextmanager

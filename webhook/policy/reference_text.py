@@ -221,6 +221,8 @@ kubectl apply -k deploy/crd
 kubectl apply -k deploy/overlays/crd
 ```
 
+The [Helm chart](helm.md#policy-objects) installs all of them with `policyObjects: true`.
+
 `kubectl get placementpolicies` then prints:
 
 ```text
