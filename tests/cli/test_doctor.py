@@ -23,7 +23,7 @@ def test_findings_are_text_with_the_place_the_fault_and_the_remedy(run: Run, tmp
     assert done.output.splitlines() == [
         "error [installed] MutatingWebhookConfiguration 00-placement-webhook",
         "  does not exist, so no pod is sent to the webhook; the cluster has none",
-        "  mend: `placement-webhook certs register`",
+        "  mend: `placement-webhook certs register` adds it",
         "1 error (2 checks)",
     ]
     assert done.errors == ""

@@ -41,14 +41,14 @@ def controller_name(installation: Installation) -> str:
     return str(field(found, "metadata", "name")) if found is not None else CONTROLLER
 
 
-def patched(installation: Installation, path: str, value: object) -> str:
-    """Return the command that sets a field of the webhook configuration."""
-    return patched_object("mutatingwebhookconfiguration", installation.target.configuration, path, value)
+def patched(installation: Installation, fields: Mapping[str, object]) -> str:
+    """Return the command that sets fields of the webhook configuration, by their paths."""
+    return patched_object("mutatingwebhookconfiguration", installation.target.configuration, fields)
 
 
-def patched_object(kind: str, name: str, path: str, value: object, namespace: str | None = None) -> str:
-    """Return the command that sets a field of an object, which may be missing."""
-    operations = orjson.dumps([{"op": "add", "path": path, "value": value}]).decode()
+def patched_object(kind: str, name: str, fields: Mapping[str, object], namespace: str | None = None) -> str:
+    """Return the command that sets fields of an object, by their paths; they may be missing."""
+    operations = orjson.dumps([{"op": "add", "path": path, "value": value} for path, value in fields.items()]).decode()
     scope = ("-n", namespace) if namespace is not None else ()
     return command("kubectl", *scope, "patch", kind, name, "--type=json", "-p", operations)
 

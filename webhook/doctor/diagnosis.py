@@ -1,15 +1,16 @@
 """Run checks on an installation. Pure: equal installations have equal diagnoses."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from webhook.doctor.check import Check
-from webhook.doctor.finding import Finding, Severity
+from webhook.doctor.finding import Fault, Finding, Severity, named
 from webhook.doctor.installation import Installation
 from webhook.doctor.registry import CHECKS
 
 MOST_FINDINGS = 10
+_MOST_FIELDS = 5
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
@@ -36,9 +37,19 @@ def diagnose(installation: Installation, checks: Iterable[Check] = CHECKS) -> Di
     findings: list[Finding] = []
     omitted: Counter[str] = Counter()
     for each in chosen:
-        faults = sorted(each.find(installation), key=lambda fault: _ORDER.index(fault.severity))
+        faults = sorted(_merged(each.find(installation)), key=lambda fault: _ORDER.index(fault.severity))
         findings += [Finding(each.id, *fault) for fault in faults[:MOST_FINDINGS]]
         if len(faults) > MOST_FINDINGS:
             omitted[each.id] = len(faults) - MOST_FINDINGS
     findings.sort(key=lambda found: _ORDER.index(found.severity))
     return Diagnosis(tuple(findings), tuple(each.id for each in chosen), dict(omitted))
+
+
+def _merged(faults: Iterable[Fault]) -> Iterator[Fault]:
+    """Yield the faults; those of several fields of an object that one remedy mends are one."""
+    fields: dict[tuple[str, Fault], list[str]] = {}
+    for each in faults:
+        place, separator, name = each.where.rpartition(": ")
+        fields.setdefault((place + separator, each._replace(where="")), []).append(name)
+    for (place, fault), names in fields.items():
+        yield fault._replace(where=place + named(dict.fromkeys(names), _MOST_FIELDS))

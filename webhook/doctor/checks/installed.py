@@ -57,7 +57,7 @@ def _with_rules(installation: Installation) -> str:
         )
         return f"{deleted}, then {commands.registered_again(installation)}"
     rules = next(each["rules"] for each in manifest(installation.target)["webhooks"] if each["name"] == PODS)
-    return f"{commands.patched(installation, f'/webhooks/{own}/rules', rules)} adds it"
+    return f"{commands.patched(installation, {f'/webhooks/{own}/rules': rules})} adds it"
 
 
 def _is_ours(configuration: dict[str, object]) -> bool:

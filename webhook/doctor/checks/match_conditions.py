@@ -38,7 +38,7 @@ def find(installation: Installation) -> Iterator[Fault]:
 def _remedy(installation: Installation, index: int, wanted: JsonObject, name: str) -> str:
     """Return how the field `name` of a webhook gets the value of `wanted`: that of pods is the same for each policy."""
     if wanted["name"] == PODS:
-        return commands.patched(installation, f"/webhooks/{index}/{name}", wanted[name])
+        return commands.patched(installation, {f"/webhooks/{index}/{name}": wanted[name]})
     stored = installation.stored
     where = f"; FILE is in ConfigMap {installation.target.namespace}/{stored.name}" if stored is not None else ""
     return f"{commands.covering(installation)}{where}"

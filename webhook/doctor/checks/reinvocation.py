@@ -29,5 +29,5 @@ def find(installation: Installation) -> Iterator[Fault]:
     who = f": {', '.join(sorted(later)[:3])}" if later else ""
     what = f"Never: what later webhooks add to pods (annotations, containers) is not seen{who}"
     path = f"/webhooks/{installation.webhooks.index(own[1])}/reinvocationPolicy"
-    remedy = f"{commands.patched(installation, path, 'IfNeeded')}; admission is idempotent"
+    remedy = f"{commands.patched(installation, {path: 'IfNeeded'})}; admission is idempotent"
     yield warning(f"{own[0]}.reinvocationPolicy", what, remedy)

@@ -24,32 +24,40 @@ def find(installation: Installation) -> Iterator[Fault]:
     """Yield a fault for each webhook and namespace; an error if objects there are refused while no server answers."""
     own = installation.target.namespace
     yield from _selecting_none(installation)
-    for index, webhook in enumerate(installation.webhooks):
-        if not _is_of_namespaces(webhook):
-            continue
-        for namespace in dict.fromkeys((_SYSTEM, own)):
-            labels = installation.namespace_labels(namespace)
-            if not (selects_namespace(webhook, labels) and may_send_pod(webhook, namespace)):
-                continue
-            fails = webhook.get("failurePolicy", "Fail") == "Fail"
-            effect = "are refused" if fails else "wait for the timeout"
-            objects = "pods" if is_called_for_pods(webhook) else "workload objects"
-            whose = "of the webhook itself" if namespace == own else "of network and storage"
-            yield Fault(
-                Severity.ERROR if fails else Severity.WARNING,
-                f"{installation.place}: webhooks[{index}].namespaceSelector",
-                f"selects {namespace}: while no server answers, {objects} {whose} {effect}",
-                _excluding(installation, index, own),
-            )
+    caught = {
+        index: names
+        for index, webhook in enumerate(installation.webhooks)
+        if _is_of_namespaces(webhook)
+        and (names := [name for name in dict.fromkeys((_SYSTEM, own)) if _catches(installation, webhook, name)])
+    }
+    command = commands.patched(
+        installation, {f"/webhooks/{index}/namespaceSelector": _excluding(installation, index) for index in caught}
+    )
+    for index, names in caught.items():
+        webhook = installation.webhooks[index]
+        fails = webhook.get("failurePolicy", "Fail") == "Fail"
+        effect = "are refused" if fails else "wait for the timeout"
+        whose = " and ".join("network and storage" if name == _SYSTEM else "the webhook itself" for name in names)
+        objects = "pods" if is_called_for_pods(webhook) else "workload objects"
+        yield Fault(
+            Severity.ERROR if fails else Severity.WARNING,
+            f"{installation.place}: webhooks[{index}].namespaceSelector",
+            f"selects {' and '.join(names)}: while no server answers, {objects} of {whose} {effect}",
+            command,
+        )
 
 
-def _excluding(installation: Installation, index: int, own: str) -> str:
-    """Return the command that adds an expression to the namespaceSelector of a webhook."""
-    selector = field(installation.webhooks[index], "namespaceSelector") or {}
-    excluded = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [_SYSTEM, own]}
-    expressions = [*listed(selector, "matchExpressions"), excluded]
-    wanted = {**selector, "matchExpressions": expressions}
-    return commands.patched(installation, f"/webhooks/{index}/namespaceSelector", wanted)
+def _catches(installation: Installation, webhook: JsonObject, namespace: str) -> bool:
+    labels = installation.namespace_labels(namespace)
+    return selects_namespace(webhook, labels) and may_send_pod(webhook, namespace)
+
+
+def _excluding(installation: Installation, index: int) -> JsonObject:
+    """Return the namespaceSelector of a webhook with an expression that excludes both namespaces."""
+    selector: JsonObject = field(installation.webhooks[index], "namespaceSelector") or {}
+    values = [_SYSTEM, installation.target.namespace]
+    excluded = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": values}
+    return {**selector, "matchExpressions": [*listed(selector, "matchExpressions"), excluded]}
 
 
 def _selecting_none(installation: Installation) -> Iterator[Fault]:

@@ -84,4 +84,4 @@ def _ports(installation: Installation, where: str, service: JsonObject) -> Itera
 
 def _patched(installation: Installation, path: str, value: object) -> str:
     target = installation.target
-    return commands.patched_object("service", target.service, path, value, target.namespace)
+    return commands.patched_object("service", target.service, {path: value}, target.namespace)

@@ -27,12 +27,12 @@ def find(installation: Installation) -> Iterator[Fault]:
 
     API servers call mutating webhooks one after the other. The sum is that of the namespace with the most.
     """
-    for index, webhook in enumerate(installation.webhooks):
-        seconds = timeout_seconds(webhook)
-        if seconds > DEFAULT_TIMEOUT_SECONDS:
-            where = f"{installation.place}: webhooks[{index}].timeoutSeconds"
-            command = commands.patched(installation, f"/webhooks/{index}/timeoutSeconds", _SHIPPED_SECONDS)
-            yield warning(where, f"{seconds}: a webhook that hangs delays each pod by this", command)
+    timeouts = enumerate(map(timeout_seconds, installation.webhooks))
+    long = {index: seconds for index, seconds in timeouts if seconds > DEFAULT_TIMEOUT_SECONDS}
+    command = commands.patched(installation, {f"/webhooks/{each}/timeoutSeconds": _SHIPPED_SECONDS for each in long})
+    for index, seconds in long.items():
+        where = f"{installation.place}: webhooks[{index}].timeoutSeconds"
+        yield warning(where, f"{seconds} s: a webhook that hangs delays each request by this", command)
     called = [
         (name_of(configuration), namespaces_of(webhook), timeout_seconds(webhook))
         for configuration in installation.of(Source.CONFIGURATIONS)
