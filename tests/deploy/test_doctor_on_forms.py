@@ -13,6 +13,7 @@ from certs.registration import Target, ca_bundle_patch, manifest
 from tests.acceptance.pools import pool_node
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
 from tests.deploy.helm import Helm
 from tests.support.batch_objects import definition
@@ -45,6 +46,9 @@ FORMS: dict[str, Render] = {
 }
 
 
+FOLLOWING_OBJECTS = ("overlay crd", "chart with volumes")
+
+
 @pytest.fixture(scope="module")
 def volcano(control_plane: ControlPlane) -> Iterator[None]:
     """The sign that Volcano runs, which the built-in policy names."""
@@ -60,7 +64,8 @@ def removed(cluster: Cluster) -> Iterator[None]:
     yield
     names = [f"{kind}/placement-webhook{part}" for kind in ("clusterrole", "clusterrolebinding") for part in PARTS]
     flags = ("--ignore-not-found", f"--namespace={NAMESPACE}")
-    cluster.control_plane.kubectl("delete", *flags, *names, "endpointslice/servers")
+    names += ["endpointslice/servers", "crd/placementpolicies.placement.maip.mxsf.io"]
+    cluster.control_plane.kubectl("delete", *flags, *names)
 
 
 @pytest.mark.usefixtures("cert_manager_kinds", "volcano", "removed")
@@ -69,6 +74,9 @@ def test_no_fault_is_found_in_a_shipped_form(cluster: Cluster, helm: Helm, form:
     """Nothing runs: the pods are said to be ready, and only a dry run would show that no server answers."""
     cluster.make_namespace(NAMESPACE)
     cluster.make_nodes(*(pool_node(f"{pool}-1", pool) for pool in ("training", "inference", "hybrid")))
+    if form in FOLLOWING_OBJECTS:
+        cluster.control_plane.kubectl("apply", "-k", str(DEPLOY / "crd"))
+        wait_for(lambda: cluster.kubectl("get", "placementpolicies", check=False).returncode == 0, "the new kind")
     text = FORMS[form](cluster, helm)
     cluster.control_plane.kubectl(*APPLY, stdin=text)
     for content in yaml.safe_load_all(text):

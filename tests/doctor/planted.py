@@ -212,6 +212,7 @@ class Fault(NamedTuple):
     leaves: tuple[str, ...] = ()
 
 
+POLICIES = ("crd/placementpolicies.placement.maip.mxsf.io",)
 PATCH = "`kubectl patch mutatingwebhookconfiguration 00-placement-webhook --type=json -p '[{"
 REGISTER = "`placement-webhook certs register "
 CERTS_ROLE = tuple(
@@ -286,8 +287,11 @@ PLANTED: Mapping[str, Fault] = {
         mends=False,
     ),
     "rights": Fault({"rights"}, without_the_right_to_nodes, ("`kubectl apply -f deploy/base/rbac.yaml`",)),
+    "policy-objects": Fault(
+        {"policy-objects", "rights"}, following_objects, ("`kubectl apply -k deploy/crd` installs it",), leaves=POLICIES
+    ),
     "rights: policies": Fault(
-        {"rights"},
+        {"policy-objects", "rights"},
         following_objects,
         ("`kubectl apply -f deploy/overlays/crd/rbac.yaml`",),
         leaves=("clusterrole/placement-webhook-policies", "clusterrolebinding/placement-webhook-policies"),

@@ -59,7 +59,8 @@ def test_planted_fault_is_found_and_its_remedy_mends_it(installation: Installed,
         if fault.mends:
             for remedy in remedies:
                 installation.follow(remedy, fault.choices)
-            wait_for(lambda: check not in installation.faults("--check", check), "the remedy to take effect")
+            asked = ("--check", check, "--check=readable")
+            wait_for(lambda: not installation.faults(*asked), "the remedy to take effect")
 
 
 @contextmanager

@@ -9,16 +9,16 @@ from typing import Any
 from urllib.parse import quote
 
 from certs.registration import Target
-from webhook.cluster.cache.resources import BATCH_RESOURCES, PRIORITY_CLASSES
+from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.certificate_owner import controller_of
 from webhook.doctor.enforcement import NO_USER, User
-from webhook.doctor.installation import WORKLOADS, Installation, JsonObject, ServerClock, name_of, texts
+from webhook.doctor.installation import WORKLOADS, Installation, JsonObject, ServerClock, listed, name_of, texts
 from webhook.doctor.pods_read import PodsRead
 from webhook.doctor.questions import ask_rights, create_on_trial, probe
 from webhook.doctor.reduction import follows_objects, policy_place, reduced, stored_policy
 from webhook.doctor.rights import rights_of
-from webhook.doctor.source import DEPENDS, Source, with_dependencies
+from webhook.doctor.source import DEPENDS, LISTS, Source, with_dependencies
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 from webhook.missed import Scope
@@ -37,13 +37,6 @@ _NODE_LEASES = "kube-node-lease"
 _NOT_ENDED = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 _POLICY_OBJECTS = f"/apis/{API_VERSION}/placementpolicies"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-_LISTS: Mapping[Source, str] = {
-    Source.NAMESPACES: "/api/v1/namespaces",
-    Source.NODES: "/api/v1/nodes",
-    Source.QUOTAS: "/api/v1/resourcequotas",
-    Source.PRIORITY_CLASSES: PRIORITY_CLASSES.path,
-    Source.LEASES: "/apis/coordination.k8s.io/v1/leases",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +122,7 @@ class _Gatherer:
                 if reading is not None:
                     await reading()
                 else:
-                    await self._list(source, _LISTS[source])
+                    await self._list(source, LISTS[source])
         except TimeoutError:
             self._refusals[source] = f"not read within {self._wanted.within_seconds:g} s"
         except (ApiServerError, InvalidInput) as error:
@@ -219,10 +212,12 @@ class _Gatherer:
             self.found = self.found.with_stored(stored_policy(found[0] if found else {}, name, key))
         if follows_objects(self.found.deployment or {}):
             found = await self._get_if_any(_POLICY_OBJECTS)
-            items = found[0].get("items") if found else ()
-            policies = accepted_policies(self.found.policy, items if isinstance(items, list) else ())
+            items = listed(found[0], "items") if found else []
+            objects = tuple(reduced(Source.POLICY, each) for each in items) if found else None
+            policies = accepted_policies(self.found.policy, items)
             default = () if policies.default is self.found.policy else (policies.default,)
-            self.found = replace(self.found, policy=policies.default, accepted=(*default, *policies.others))
+            accepted = (*default, *policies.others)
+            self.found = replace(self.found, policy=policies.default, accepted=accepted, policy_objects=objects)
 
     async def _read_pods(self) -> None:
         found = self.found

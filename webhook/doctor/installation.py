@@ -106,7 +106,8 @@ class Installation:
 
     `target` has the names of its objects. `objects` are by source; a source that could not be read is in `refusals`
     with the reason. `policy` is the one that checks judge by: the one in force if it is known, else `given`, else the
-    built-in one. `others` are beside it in its file. `accepted` are the policies of PlacementPolicy objects.
+    built-in one. `others` are beside it in its file. `accepted` are the policies of PlacementPolicy objects, and
+    `policy_objects` the objects themselves, None if their kind is not served; there are none if no server follows them.
     `bound_schedulers` are the schedulers of running pods. `missed` are the first missed pods of `missed_count`.
     """
 
@@ -119,6 +120,7 @@ class Installation:
     stored: StoredPolicy | None = None
     others: tuple[Policy, ...] = ()
     accepted: tuple[Policy, ...] = ()
+    policy_objects: tuple[JsonObject, ...] | None = ()
     bound_schedulers: frozenset[str] = frozenset()
     missed: tuple[MissedPod, ...] = ()
     missed_count: int = 0

@@ -72,6 +72,10 @@ def _wrote_ca_bundle(webhooks: object) -> bool:
     return any(field(each, "f:clientConfig", "f:caBundle") is not None for each in entries if isinstance(each, dict))
 
 
+def _policy_object(content: JsonObject) -> JsonObject:
+    return {"metadata": _metadata(content, "generation"), "status": field(content, "status")}
+
+
 def _lease(content: JsonObject) -> JsonObject:
     written: list[JsonObject] = [
         {"time": each.get("time"), "fieldsV1": {"f:spec": {"f:renewTime": {}}}}
@@ -95,6 +99,7 @@ _REDUCTIONS: Mapping[Source, Callable[[JsonObject], JsonObject]] = {
     Source.NODES: _node,
     Source.DEPLOYMENTS: _deployment,
     Source.LEASES: _lease,
+    Source.POLICY: _policy_object,
     Source.QUEUES: _named,
 }
 

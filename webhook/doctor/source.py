@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from enum import Enum
 
+from webhook.cluster.cache.resources import PRIORITY_CLASSES
+
 
 class Source(Enum):
     """Parts of a cluster that are read once, each with its name in messages and the rights that it needs."""
@@ -32,6 +34,15 @@ class Source(Enum):
         self.title = title
         self.rights = rights
 
+
+LISTS: Mapping[Source, str] = {
+    Source.NAMESPACES: "/api/v1/namespaces",
+    Source.NODES: "/api/v1/nodes",
+    Source.QUOTAS: "/api/v1/resourcequotas",
+    Source.PRIORITY_CLASSES: PRIORITY_CLASSES.path,
+    Source.LEASES: "/apis/coordination.k8s.io/v1/leases",
+}
+"""The lists of the whole cluster that are a source each."""
 
 DEPENDS: Mapping[Source, frozenset[Source]] = {
     Source.CONTROLLER_PODS: frozenset({Source.SERVICE, Source.DEPLOYMENTS}),
