@@ -1,5 +1,7 @@
 """A healthy installation as data: the manifests of deploy/, three nodes, and a webhook that answers."""
 
+import re
+import shlex
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -14,6 +16,7 @@ from certs.status import Called
 from tests.acceptance.pools import pool_node
 from tests.support.admission import policy_with
 from tests.support.certificates import FRESH, NOW
+from tests.support.command import understand
 from tests.support.manifests import Object, read
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.diagnosis import diagnose
@@ -160,7 +163,23 @@ def faults(installation: Installation) -> list[Finding]:
 def found(installation: Installation, check: str) -> list[Finding]:
     """Return the findings of one check."""
     (chosen,) = (each for each in CHECKS if each.id == check)
-    return list(diagnose(installation, [chosen]).findings)
+    findings = list(diagnose(installation, [chosen]).findings)
+    for each in findings:
+        check_commands(each.remedy)
+    return findings
+
+
+def check_commands(remedy: str) -> None:
+    """Check that our own program understands its commands in a remedy; kubectl and Helm run theirs elsewhere."""
+    for command in commands_of(remedy):
+        if command[0] == "placement-webhook":
+            understand(command[1:])
+
+
+def commands_of(remedy: str) -> list[list[str]]:
+    """Return the words of the commands in a remedy."""
+    commands = re.findall("`([^`]+)`", remedy)
+    return [shlex.split(each) for each in commands if each.startswith(("kubectl ", "helm ", "placement-webhook "))]
 
 
 def lease(name: str, renewed: datetime, written: datetime) -> Object:

@@ -2,8 +2,6 @@
 
 import json
 import os
-import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,6 +16,7 @@ from tests.acceptance.pools import pool_node
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
+from tests.doctor.healthy import commands_of
 from tests.support.batch_objects import definition
 from tests.support.command import run_here
 from tests.support.manifests import DEPLOY, ROOT, Object, read, read_one
@@ -108,12 +107,6 @@ class Installed:
     def node(self, name: str, patch: Object) -> AbstractContextManager[None]:
         """Change a node."""
         return self.changed("Node", name, patch)
-
-
-def commands_of(remedy: str) -> list[list[str]]:
-    """Return the words of the commands in a remedy."""
-    found = re.findall("`([^`]+)`", remedy)
-    return [shlex.split(each) for each in found if each.startswith(("kubectl ", "placement-webhook "))]
 
 
 def replaced(path: str, value: Any, index: int = 0) -> Object:

@@ -90,6 +90,20 @@ def test_pods_that_are_created_while_the_webhook_is_away_are_found(installation:
     installation.client.delete("Pod", "missed", namespace=installation.cluster.namespace)
 
 
+def test_a_missed_pod_of_a_replica_set_is_deleted_for_another_one(installation: Installed) -> None:
+    pod = make_pod("missed").annotate("maip.mxsf.io/workload-type", "training").obj()
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}
+    pod["metadata"]["ownerReferences"] = [owner]
+    with in_each_webhook(installation, "clientConfig/url", NOWHERE, settled=True):
+        installation.client.create(pod, namespace=installation.cluster.namespace)
+    (finding,) = installation.doctor("--check", "missed-pods")["findings"]
+    command, _, others = finding["remedy"].partition("; ")
+    assert command == f"`kubectl delete pod/missed -n {installation.cluster.namespace}`"
+    assert others == "`placement-webhook missed` has all of them"
+    installation.follow(command, {})
+    assert installation.faults("--check", "missed-pods") == set()
+
+
 def test_a_certificate_for_other_names_is_found_at_a_given_endpoint(installation: Installed) -> None:
     """As with a port-forward: the server is called there, by the name of the Service."""
     with service_without_endpoints(installation):
