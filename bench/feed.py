@@ -28,6 +28,7 @@ from rich.table import Table
 from bench.__main__ import await_port, certificate, free_port
 from bench.clusters import cluster_documents, review
 from bench.load import Load, drive
+from tests.support.kubeconfigs import write_kubeconfig
 
 _FIELDS: dict[str, Any] = {f"f:field{index}": {f"f:inner{inner}": {} for inner in range(4)} for index in range(40)}
 # Of any other kind there is no object.
@@ -131,7 +132,7 @@ def main(
         trust = certificate(folder)
         ports = Ports(free_port(), free_port(), free_port(), free_port())
         size = [str(each) for each in (ports.api, nodes, pods_per_node, events_per_second)]
-        (folder / "kubeconfig").write_bytes(orjson.dumps(_kubeconfig(ports.api)))
+        write_kubeconfig(folder, f"http://127.0.0.1:{ports.api}")
         processes = [subprocess.Popen([sys.executable, "-m", "bench.feed", "api", *size])]
         try:
             await_port(ports.api, "the recorded API server")
@@ -176,17 +177,6 @@ def _add_row(table: Table, label: str, loads: list[Load], bare: list[Load]) -> N
         f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})" if ratios else "",
         *(f"{statistics.median(load.quantile_ms(share) for load in loads):.2f}" for share in (0.5, 0.99)),
     )
-
-
-def _kubeconfig(port: int) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-        "users": [],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
-        "current-context": "c",
-    }
 
 
 def _start_webhook(folder: Path, ports: Ports) -> "subprocess.Popen[bytes]":

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 import orjson
@@ -31,6 +31,7 @@ from bench.burst import gauges, sees
 from bench.clusters import review
 from bench.feed import recorded
 from tests.controlplane.polling import wait_for
+from tests.support.kubeconfigs import write_kubeconfig
 from webhook.kube.admission import parse_review
 from webhook.pipeline import admit
 from webhook.policy.loader import built_in_policy
@@ -216,7 +217,7 @@ def main(
 def _api_server(folder: Path, *sizes: int) -> Iterator[ssl.SSLContext]:
     """An API server of these sizes; its kubeconfig and a certificate for webhooks are in `folder`."""
     port = free_port()
-    (folder / "kubeconfig").write_bytes(orjson.dumps(_kubeconfig(port)))
+    write_kubeconfig(folder, f"http://127.0.0.1:{port}")
     process = subprocess.Popen([sys.executable, "-m", "bench.waiting", "api", *map(str, (port, *sizes))])
     try:
         await_port(port, "the API server")
@@ -224,17 +225,6 @@ def _api_server(folder: Path, *sizes: int) -> Iterator[ssl.SSLContext]:
     finally:
         process.terminate()
         process.wait()
-
-
-def _kubeconfig(port: int) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-        "users": [],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
-        "current-context": "c",
-    }
 
 
 @main.command()

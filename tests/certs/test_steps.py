@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from socketserver import BaseRequestHandler
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from tests.support.certificates import AGED, FRESH, NOW, make_artifacts
 from tests.support.command import run_here
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
 from tests.support.loopback import LoopbackServer, closed_port
+from tests.support.threads import served_in_thread
 from webhook.kube.field import InvalidInput
 
 SECRET = "/api/v1/namespaces/placement-webhook/secrets/placement-webhook-tls"
@@ -235,15 +235,9 @@ def test_a_read_whose_connection_breaks_is_tried_once_more(tmp_path: Path) -> No
         def handle(self) -> None:
             requests.append(self.request.recv(4096))
 
-    with LoopbackServer(("127.0.0.1", 0), Hangup) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            api = FakeConfigurationApi(url=f"http://127.0.0.1:{server.server_address[1]}")
-            with pytest.raises(ClusterError, match="the API server does not answer"):
-                connect(kubeconfig=api.kubeconfig(tmp_path)).configuration("00-placement-webhook")
-        finally:
-            server.shutdown()
-            thread.join()
+    with LoopbackServer(("127.0.0.1", 0), Hangup) as server, served_in_thread(server):
+        api = FakeConfigurationApi(url=f"http://127.0.0.1:{server.server_address[1]}")
+        with pytest.raises(ClusterError, match="the API server does not answer"):
+            connect(kubeconfig=api.kubeconfig(tmp_path)).configuration("00-placement-webhook")
 
     assert [request.partition(b" HTTP")[0] for request in requests] == [f"GET {CONFIGURATION}".encode()] * 2

@@ -1,6 +1,5 @@
 """Objects whose texts all hold control characters and forged lines."""
 
-import threading
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,8 @@ from tests.support.admission import PRODUCT, TYPE, USAGE
 from tests.support.audit_records import make_record
 from tests.support.builders import make_node_object, make_pod
 from tests.support.certificates import NOW
+from tests.support.kubeconfigs import write_kubeconfig
+from tests.support.threads import served_in_thread
 from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
 from webhook.audit.record import AuditRecord
 
@@ -123,24 +124,5 @@ def api_server(folder: Path, status: int, content: dict[str, Any]) -> Iterator[P
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Log nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        kubeconfig = folder / "kubeconfig"
-        kubeconfig.write_bytes(
-            orjson.dumps(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Config",
-                    "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_address[1]}"}}],
-                    "users": [{"name": "u", "user": {}}],
-                    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-                    "current-context": "c",
-                }
-            )
-        )
-        try:
-            yield kubeconfig
-        finally:
-            server.shutdown()
-            thread.join()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, served_in_thread(server):
+        yield write_kubeconfig(folder, f"http://127.0.0.1:{server.server_address[1]}")

@@ -21,6 +21,7 @@ from tests.controlplane.polling import wait_for
 from tests.controlplane.process import HeldPort
 from tests.support.builders import make_node_object, make_pod
 from tests.support.devices import make_device_class
+from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.server import review, write_certificate
 
 ROOT = Path(__file__).parents[2]
@@ -200,16 +201,8 @@ def test_stale_view_makes_verdicts_unknown_and_patches_continue(cluster: Cluster
 
 
 def test_server_starts_and_patches_without_an_api_server(tmp_path: Path) -> None:
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
-        "users": [],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
-        "current-context": "c",
-    }
-    (tmp_path / "kubeconfig").write_bytes(orjson.dumps(config))
-    with serving(tmp_path, tmp_path / "kubeconfig", probe="/healthz") as served:
+    kubeconfig = write_kubeconfig(tmp_path, "http://127.0.0.1:1")
+    with serving(tmp_path, kubeconfig, probe="/healthz") as served:
         assert not served.passes("/readyz")
         response = served.admit(training_pod(), "team-a")
         assert placement_of(response) == "Unknown"

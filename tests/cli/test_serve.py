@@ -22,6 +22,7 @@ from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 from tests.support.cluster_files import write_cluster
 from tests.support.command import Run, run_alone
+from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.server import review_bytes, write_certificate
 from webhook.audit.record import parse_line
 from webhook.cli import serve
@@ -75,8 +76,10 @@ def serving(tls_dir: Path, *arguments: object, **environment: str) -> Iterator[S
         pytest.param([], "none", id="no view"),
         pytest.param(["--no-cluster"], "none", id="no view by a flag"),
         pytest.param(["--cluster", "cluster.json"], "file cluster.json", id="a file"),
-        pytest.param(["--kubeconfig", "config"], "kubeconfig config", id="a kubeconfig"),
-        pytest.param(["--kubeconfig", "config", "--context", "c"], "kubeconfig config, context c", id="a context"),
+        pytest.param(["--kubeconfig", "kubeconfig"], "kubeconfig kubeconfig", id="a kubeconfig"),
+        pytest.param(
+            ["--kubeconfig", "kubeconfig", "--context", "c"], "kubeconfig kubeconfig, context c", id="a context"
+        ),
     ],
 )
 def test_the_first_log_line_says_what_is_served(
@@ -85,12 +88,7 @@ def test_the_first_log_line_says_what_is_served(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.chdir(tmp_path)
     write_cluster(tmp_path)
-    kubeconfig = {
-        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
-        "current-context": "c",
-    }
-    (tmp_path / "config").write_bytes(orjson.dumps(kubeconfig))
+    write_kubeconfig(tmp_path, "http://127.0.0.1:1")
 
     with serving(tls_dir, "--audit", "audit.jsonl", *arguments) as served:
         event = served.event

@@ -2,9 +2,8 @@
 
 import asyncio
 import base64
-import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,6 +26,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
 from tests.support.server import connections_gone, utc_now
+from tests.support.threads import event_loop_in_thread
 from webhook.settings import Address
 from webhook.watch.api_server import ClientConfig
 
@@ -69,37 +69,16 @@ class Running:
 @contextmanager
 def controlling(kubeconfig: Path, options: Options, *, resync_seconds: float = 3600.0) -> Iterator[Running]:
     """Run a controller until the block ends. By default only watches and due steps wake it."""
-    metrics, started = ControllerMetrics(), threading.Event()
-    found: list[tuple[Address, asyncio.AbstractEventLoop, asyncio.Event]] = []
+    metrics = ControllerMetrics()
 
-    async def control() -> None:
-        stop = asyncio.Event()
-
-        def listening(address: Address) -> None:
-            found.append((address, asyncio.get_running_loop(), stop))
-            started.set()
-
+    async def control(started: Callable[[Address], None], stop: asyncio.Event) -> None:
         connect = ClientConfig(kubeconfig).connect
         controller = Controller(options, connect, metrics, resync_seconds=resync_seconds, random_share=lambda: 0.0)
-        await controller.run(stop, Address("127.0.0.1", 0), listening)
+        await controller.run(stop, Address("127.0.0.1", 0), started)
         await connections_gone()
 
-    def run() -> None:
-        try:
-            asyncio.run(control())
-        finally:
-            started.set()
-
-    thread = threading.Thread(target=run, name="certs controller")
-    thread.start()
-    started.wait()
-    try:
-        assert found, "the controller did not start"
-        yield Running(found[0][0], metrics)
-    finally:
-        if found:
-            found[0][1].call_soon_threadsafe(found[0][2].set)
-        thread.join()
+    with event_loop_in_thread("certs controller", control) as address:
+        yield Running(address, metrics)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import orjson
 from aiohttp import web
 
 from tests.support.http_server import http_server
+from tests.support.kubeconfigs import write_kubeconfig
 
 Object = dict[str, Any]
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -45,17 +46,7 @@ class FakeApi:
 
     def kubeconfig(self, folder: Path, token: str = "") -> Path:
         """Return a kubeconfig of this server; `token` is the name of a file."""
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
-            "users": [{"name": "u", "user": {"tokenFile": token} if token else {}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "c",
-        }
-        file = folder / "kubeconfig"
-        file.write_bytes(orjson.dumps(content))
-        return file
+        return write_kubeconfig(folder, self.url, token_file=token)
 
 
 @asynccontextmanager

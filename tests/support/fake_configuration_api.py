@@ -1,7 +1,6 @@
 """A fake API server at the border: it keeps objects by their paths, over HTTP on loopback."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import jsonpatch
 
 from tests.support.kubeconfigs import write_kubeconfig
+from tests.support.threads import served_in_thread
 
 Object = dict[str, Any]
 _JSON_PATCH = "application/json-patch+json"
@@ -83,12 +83,6 @@ def fake_api() -> Iterator[FakeConfigurationApi]:
         def log_message(self, *_: object) -> None:
             """Log nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            api.url = f"http://127.0.0.1:{server.server_port}"
-            yield api
-        finally:
-            server.shutdown()
-            thread.join()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, served_in_thread(server):
+        api.url = f"http://127.0.0.1:{server.server_port}"
+        yield api

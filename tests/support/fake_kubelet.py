@@ -7,7 +7,6 @@ import ssl
 import struct
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from certs.pki import issue_ca, issue_server
+from tests.support.threads import served_in_thread
 
 _PROGRAM = "placement-webhook"
 _PROTOCOL = "v4.channel.k8s.io"
@@ -125,16 +125,10 @@ def serving_logs(folder: Path) -> Iterator[Kubelet]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(folder / "kubelet.crt", folder / "kubelet.key")
-    server.socket = tls.wrap_socket(server.socket, server_side=True)
-    kubelet.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), name="kubelet")
-    thread.start()
-    try:
-        yield kubelet
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        kubelet.port = server.server_address[1]
+        with served_in_thread(server):
+            yield kubelet

@@ -4,13 +4,16 @@ import json
 from pathlib import Path
 
 
-def write_kubeconfig(folder: Path, url: str) -> Path:
-    """Write a kubeconfig of the server at `url` into `folder` and return its path."""
+def write_kubeconfig(folder: Path, url: str, *, token_file: str = "") -> Path:
+    """Write a kubeconfig of the server at `url` into `folder` and return its path.
+
+    `token_file` is the name of a file with the token of the user; empty: the user has none.
+    """
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "c", "cluster": {"server": url}}],
-        "users": [{"name": "u", "user": {}}],
+        "users": [{"name": "u", "user": {"tokenFile": token_file} if token_file else {}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "c",
     }

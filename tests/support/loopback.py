@@ -4,12 +4,12 @@ import contextlib
 import socket
 import ssl
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 from certs.pki import KeyPair
+from tests.support.threads import served_in_thread
 
 
 def server_context(pair: KeyPair) -> ssl.SSLContext:
@@ -44,11 +44,5 @@ def tls_server(pair: KeyPair, port: int = 0) -> Iterator[int]:
             with contextlib.suppress(OSError), context.wrap_socket(self.request, server_side=True) as session:
                 session.recv(1)
 
-    with LoopbackServer(("127.0.0.1", port), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()
+    with LoopbackServer(("127.0.0.1", port), Handler) as server, served_in_thread(server):
+        yield server.server_address[1]

@@ -1,6 +1,5 @@
 """A collector of OpenTelemetry on loopback that keeps the spans that it receives over OTLP/HTTP."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,6 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.support.threads import served_in_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,5 @@ def receiving() -> Iterator[Receiver]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         receiver = Receiver(f"http://127.0.0.1:{server.server_address[1]}")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
+        with served_in_thread(server):
             yield receiver
-        finally:
-            server.shutdown()
-            thread.join()

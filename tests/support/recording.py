@@ -4,7 +4,6 @@ import base64
 import contextlib
 import json
 import ssl
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +11,7 @@ from typing import Any
 
 from certs.pki import KeyPair
 from tests.support.loopback import server_context
+from tests.support.threads import served_in_thread
 
 
 @dataclass
@@ -52,13 +52,8 @@ def recording_webhook(pair: KeyPair, *operations: dict[str, Any]) -> Iterator[Re
     with TlsServer(("127.0.0.1", 0), Handler) as server:
         server.context = server_context(pair)
         recording = Recording(f"https://127.0.0.1:{server.server_port}/mutate")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
+        with served_in_thread(server):
             yield recording
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 class TlsServer(ThreadingHTTPServer):

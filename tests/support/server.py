@@ -2,7 +2,6 @@
 
 import asyncio
 import ssl
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ import orjson
 from certs.pki import KeyPair, issue_ca, issue_server
 from tests.support.admission import policy_with
 from tests.support.audit_records import encode
+from tests.support.threads import event_loop_in_thread
 from webhook.audit.record import FIRST, AuditRecord, Draft, parse_line
 from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
@@ -218,34 +218,15 @@ async def connections_gone() -> None:
 @contextmanager
 def running_in_thread(world: World, folder: Path, **settings: Any) -> Iterator[Running]:
     """The same for tests without an event loop, such as those that wait for a kube-apiserver to call."""
-    started = threading.Event()
-    found: list[Running] = []
-    loops: list[asyncio.AbstractEventLoop] = []
 
-    async def serve() -> None:
-        loops.append(asyncio.get_running_loop())
+    async def serve(started: Callable[[Running], None], stop: asyncio.Event) -> None:
         async with running(world, folder, **settings) as server:
-            found.append(server)
-            started.set()
-            await server.stop.wait()
+            started(server)
+            await stop.wait()
         await connections_gone()
 
-    def run() -> None:
-        try:
-            asyncio.run(serve())
-        finally:
-            started.set()
-
-    thread = threading.Thread(target=run, name="webhook")
-    thread.start()
-    started.wait()
-    try:
-        assert found, "the server did not start"
-        yield found[0]
-    finally:
-        if found:
-            loops[0].call_soon_threadsafe(found[0].stop.set)
-        thread.join()
+    with event_loop_in_thread("webhook", serve) as server:
+        yield server
 
 
 def review(pod: dict[str, Any] | None, **request: Any) -> dict[str, Any]:

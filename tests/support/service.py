@@ -5,10 +5,11 @@ with kube-proxy. The end and the loss of a connection are passed on.
 """
 
 import asyncio
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+
+from tests.support.threads import event_loop_in_thread
 
 _PIECE_BYTES = 64 * 1024
 
@@ -37,11 +38,11 @@ class Service:
         """Return the number of ready replicas."""
         return len(self._ready.intersection(self.backends))
 
-    async def run(self, stop: asyncio.Event, started: threading.Event) -> None:
+    async def run(self, started: "Callable[[Service], None]", stop: asyncio.Event) -> None:
         """Forward connections until `stop`."""
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0, backlog=512)
         self.port = server.sockets[0].getsockname()[1]
-        started.set()
+        started(self)
         probing = asyncio.create_task(self._probe())
         await stop.wait()
         server.close()
@@ -116,18 +117,5 @@ async def _is_ready(backend: Backend) -> bool:
 @contextmanager
 def service(poll_seconds: float = 0.1) -> Iterator[Service]:
     """Return a Service that forwards in a thread of its own; its `backends` are empty."""
-    found, started, stop = Service(poll_seconds), threading.Event(), asyncio.Event()
-    loops: list[asyncio.AbstractEventLoop] = []
-
-    async def run() -> None:
-        loops.append(asyncio.get_running_loop())
-        await found.run(stop, started)
-
-    thread = threading.Thread(target=asyncio.run, args=(run(),), name="service")
-    thread.start()
-    started.wait()
-    try:
+    with event_loop_in_thread("service", Service(poll_seconds).run) as found:
         yield found
-    finally:
-        loops[0].call_soon_threadsafe(stop.set)
-        thread.join()
