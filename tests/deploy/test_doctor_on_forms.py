@@ -1,5 +1,6 @@
 """doctor finds no fault in any shipped form of the installation, as the real API server stores its manifests."""
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,17 +11,20 @@ import yaml
 
 from certs.pki import issue_ca
 from certs.registration import Target, ca_bundle_patch, manifest
+from certs.rotation.secret import OWNER
 from tests.acceptance.pools import pool_node
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
 from tests.deploy.helm import Helm
+from tests.doctor.healthy import commands_of
 from tests.support.batch_objects import definition
 from tests.support.command import run_here
-from tests.support.manifests import DEPLOY, Object
+from tests.support.manifests import DEPLOY, ROOT, Object
 
 NAMESPACE, CONFIGURATION = "placement-webhook", "00-placement-webhook"
+CONTROLLER = "placement-webhook-certs"
 APPLY = ("apply", "--server-side", "--field-manager=deploy", "-f", "-")
 PARTS = ("", "-certs", "-policies")
 QUEUES = "Queue.scheduling.volcano.sh"
@@ -121,3 +125,37 @@ def faults_of(kubeconfig: Path) -> list[Object]:
     findings: list[Object] = orjson.loads(done.output)["findings"]
     assert {each["check"] for each in findings} >= {"endpoint"}, done.errors
     return [each for each in findings if each["severity"] != "info"]
+
+
+@pytest.mark.usefixtures("volcano", "removed")
+def test_a_release_gets_back_what_was_deleted(cluster: Cluster, helm: Helm) -> None:
+    """The remedy upgrades the release that made the webhook."""
+    kubeconfig = cluster.control_plane.kubeconfig
+    flags = (f"--kubeconfig={kubeconfig}", f"--namespace={NAMESPACE}")
+    cluster.make_nodes(*(pool_node(f"{pool}-1", pool) for pool in ("training", "inference", "hybrid")))
+    try:
+        helm("install", "gpu", str(DEPLOY / "chart"), *flags, "--create-namespace", "--set=events=false")
+        say_ready(cluster, cluster.client.get("Deployment", NAMESPACE, NAMESPACE, api_version="apps/v1"))
+        say_served(cluster)
+        written_by_controller(cluster)
+        for kind, name in (("deployment", CONTROLLER), ("clusterrole", NAMESPACE)):
+            cluster.control_plane.kubectl("delete", "-n", NAMESPACE, kind, name)
+        findings = faults_of(kubeconfig)
+        assert {each["check"] for each in findings} == {"certs-controller", "rights"}
+        (remedy,) = {each["remedy"] for each in findings}
+        (command,) = commands_of(remedy)
+        assert command[:3] == ["helm", "upgrade", "gpu"]
+        helm(*(str(ROOT / each) if each.startswith("deploy/") else each for each in command[1:]), flags[0])
+
+        say_ready(cluster, cluster.client.get("Deployment", CONTROLLER, NAMESPACE, api_version="apps/v1"))
+        wait_for(lambda: faults_of(kubeconfig) == [], "the roles to be in force")
+    finally:
+        helm("uninstall", "gpu", *flags, "--ignore-not-found")
+
+
+def written_by_controller(cluster: Cluster) -> None:
+    """Write another caBundle as the certs controller does."""
+    configuration = cluster.client.get("MutatingWebhookConfiguration", CONFIGURATION, api_version=ADMISSION)
+    operations = ca_bundle_patch(configuration, issue_ca(now=datetime.now(UTC)).certificate, None)
+    patch = ("patch", "mutatingwebhookconfiguration", CONFIGURATION, "--type=json", "-p", json.dumps(operations))
+    cluster.control_plane.kubectl(*patch, f"--field-manager={OWNER}")
