@@ -87,11 +87,11 @@ class _Search:
     def _add_pod(self, content: JsonObject) -> None:
         self.pods += 1
         namespace = str(field(content, "metadata", "namespace"))
-        scope = self._scopes.get(namespace, NO_SCOPE)
+        scope = self._scopes.get(namespace)
         if self._policies is None:
             self._policies = accepted_policies(self._file, self._objects.values())
-        policy = self._policies.of_namespace(namespace, scope.labels)
-        missed = missed_pod(content, scope, policy, self._selection)
+        policy = self._policies.of_namespace(namespace, None if scope is None else scope.labels)
+        missed = missed_pod(content, scope or NO_SCOPE, policy, self._selection)
         if missed is not None:
             self.found.append(_Found(missed, policy, is_chosen=bool(self._policies.others)))
             self.undecided.update(self._selection.undecided(content))

@@ -29,7 +29,7 @@ def find(installation: Installation) -> Iterator[Fault]:
     yield warning(
         f"Pods {shown}",
         f"{installation.missed_count} {noun} created without injection: while no server answered and failurePolicy "
-        "was Ignore, or before the webhook was installed",
+        "was Ignore, before the webhook was installed or the policy enforced for them, or by an exempt user",
         "; ".join(list(remedies)[:3]) + "; `placement-webhook missed` has all of them",
     )
 
