@@ -20,6 +20,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import make_pod
+from tests.support.command import run_here
 from tests.support.manifests import read
 from tests.support.policy_objects import CRD, policy, served_policies
 from tests.support.server import write_certificate
@@ -74,7 +75,8 @@ class Server:
 @pytest.fixture
 def server(cluster: Cluster, tmp_path: Path) -> Iterator[Server]:
     write_certificate(tmp_path)
-    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(policy("file", **training("kai-scheduler"))))
+    of_file = policy("file", **training("kai-scheduler")), policy("three", "three", **training("default-scheduler"))
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump_all(of_file))
     rules = [
         rule
         for path in ("base", "overlays/crd")
@@ -124,6 +126,26 @@ def readiness(admin: str) -> tuple[int, str]:
     return get(admin, "/readyz")
 
 
+def offline(server: Server, *namespaces: str) -> tuple[str, ...]:
+    """Return the schedulers by `mutate` with the file of the server, and the objects as kubectl prints them."""
+    objects, pods = server.folder / "objects.yaml", server.folder / "pods.json"
+    objects.write_text(server.cluster.kubectl("get", "placementpolicies", "-o", "yaml").stdout)
+    items = [make_pod("trainer").namespace(each).annotate(TYPE, "training").gpu(1).obj() for each in namespaces]
+    pods.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    flags = (
+        "--policy",
+        server.folder / "policy.yaml",
+        "--policy",
+        objects,
+        "--kubeconfig",
+        server.folder / "kubeconfig",
+    )
+    outcome = run_here("mutate", "-f", pods, *flags, "-o", "json")
+    assert outcome.code == 0, outcome.errors
+    specs = (json.loads(line)["spec"] for line in outcome.output.splitlines())
+    return tuple(each.get("schedulerName", "default-scheduler") for each in specs)
+
+
 def conditions(status: Object) -> dict[str, str]:
     return {each["type"]: each["status"] for each in status["conditions"]}
 
@@ -145,11 +167,15 @@ def a_new_replica_waits_for_the_last_good_generation(server: Server, name: str) 
 
 def test_policies_of_the_cluster_are_in_force_by_namespace(server: Server) -> None:
     cluster = server.cluster
-    one, two, other = (cluster.make_namespace(labels={"team": each}) for each in ("one", "two", "other"))
+    one, two, other, three = (
+        cluster.make_namespace(labels={"team": each}) for each in ("one", "two", "other", "three")
+    )
     server.put(policy("one", "one", **training("volcano")))
     server.put(policy("two", "two", **training("binpack-scheduler")))
     seen: Callable[[], tuple[str, ...]] = lambda: tuple(map(server.scheduler, (one, two, other)))  # noqa: E731
     wait_for(lambda: seen() == ("volcano", "binpack-scheduler", "kai-scheduler"), "each namespace having its policy")
+    assert server.scheduler(three) == "default-scheduler"
+    assert offline(server, one, two, other, three) == (*seen(), "default-scheduler")
 
     failing = {"name": "wrong", "annotations": {TYPE: "training"}, "expect": {"outcome": "Unchanged"}}
     bad = cluster.client.apply(policy("two", "two", **training("volcano", tests=[failing]))).object

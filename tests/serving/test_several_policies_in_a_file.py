@@ -10,7 +10,7 @@ import orjson
 import pytest
 import structlog
 
-from tests.support.command import run_alone
+from tests.support.command import run_alone, run_here
 from tests.support.server import write_certificate
 from webhook.cli.followed_policy import followed_policy
 from webhook.kube.field import InvalidInput
@@ -164,3 +164,20 @@ def test_serve_ends_with_code_2_where_it_could_never_select(tmp_path: Path) -> N
 
     assert outcome.code == 2
     assert "give --in-cluster, --kubeconfig or --cluster" in outcome.errors
+
+
+@pytest.mark.parametrize("command", [("serve", "--tls-dir", "."), ("certs", "manifest"), ("certs", "register")])
+def test_a_second_file_is_an_error_where_it_would_replace_the_first(command: tuple[str, ...]) -> None:
+    outcome = run_here(*command, "--policy", "default.yaml", "--policy", "team-a.yaml")
+
+    assert outcome.code == 2
+    assert "--policy can be given once here: one file can hold several policies." in outcome.errors
+
+
+def test_the_file_of_the_environment_is_one_with_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACEMENT_WEBHOOK_POLICY", f"{tmp_path}/none:of these.yaml")
+
+    outcome = run_here("serve", "--tls-dir", tmp_path)
+
+    assert outcome.code == 2
+    assert f'--policy: Invalid value: "{tmp_path}/none:of these.yaml"; cannot be read' in outcome.errors

@@ -31,7 +31,7 @@ from webhook.cli.certs_options import (
     url_option,
 )
 from webhook.cli.certs_rotate import rotate
-from webhook.cli.files import policy_option
+from webhook.cli.files import PolicyFile, policy_option
 from webhook.cli.terminal import echo, echo_json, echo_lines
 
 _DIRECTORY = click.Path(path_type=Path)
@@ -96,10 +96,12 @@ def issue(
 @click.option("--force", is_flag=True, help="Replace the Secret regardless of its content and its manager.")
 @click.option(
     "--policy",
+    cls=PolicyFile,
+    multiple=True,
     metavar="FILE",
     type=_DIRECTORY,
-    help="Call the webhooks for the kinds and the key domain of this policy; default: a new configuration follows the "
-    "built-in one, an existing one is kept.",
+    help="Call the webhooks for the kinds and the key domains of the policies in this file; default: a new "
+    "configuration follows the built-in one, an existing one is kept.",
 )
 @click.option("--only-ca-bundle", is_flag=True, help="Add no webhooks to an existing configuration; keep its rules.")
 @click.option("--dry-run", type=click.Choice(["none", "server"]), default="none", show_default=True)
@@ -221,8 +223,8 @@ def status(
 def manifest(namespace: str, service: str, configuration: str, url: str | None, policy: Path | None) -> None:
     """Print the MutatingWebhookConfiguration that `certs register` creates, without caBundle.
 
-    With --policy, the webhooks are called for the kinds and the key domain of the policy. The output is also a patch
-    for kustomize.
+    With --policy, the webhooks are called for the kinds and key domains of all policies of the file. The output is also
+    a patch for kustomize.
 
     \b
     Example:

@@ -31,8 +31,32 @@ def _pods_option(*, required: bool) -> Callable[[F], F]:
 
 pods_option = _pods_option(required=True)
 optional_pods_option = _pods_option(required=False)
+
+
+class PolicyFile(click.Option):
+    """A `multiple` option that is an error if it is given twice: otherwise, the last file would replace the others."""
+
+    def value_from_envvar(self, ctx: click.Context) -> Any:
+        """Return the one file of the variable, whose name can have any character."""
+        found = self.resolve_envvar_value(ctx)
+        return None if found is None else (found,)
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """Return the file; None if it is not given.
+
+        Raises:
+            click.UsageError: several are given.
+        """
+        given = super().process_value(ctx, value)
+        if given and len(given) > 1:
+            raise click.UsageError("--policy can be given once here: one file can hold several policies.", ctx)
+        return given[0] if given else None
+
+
 policy_option = click.option(
     "--policy",
+    cls=PolicyFile,
+    multiple=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
     help="A PlacementPolicy, or several documents, each for the namespaces that it selects; default: the built-in one.",

@@ -33,7 +33,7 @@ def policy() -> None:
 def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, context: str | None) -> None:
     """Check that each FILE is a valid PlacementPolicy and its test cases pass. If not, print all errors; exit with 2.
 
-    FILE can have several documents, for PlacementPolicy objects: a warning names those that would never be in force.
+    FILE can have several policies for --policy or as objects: a warning names those that would never be in force.
     FILE can be - for standard input. With --kubeconfig or --context, also warn about schedulers that a policy names and
     that do not run in that cluster, and about PriorityClasses that do not exist there.
 
