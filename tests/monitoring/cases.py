@@ -83,6 +83,8 @@ def _fragmented(share: float, free: int) -> dict[str, str]:
 
 
 _NOT_AFTER = "placement_webhook_certificate_not_after_timestamp_seconds"
+_ROTATION = "placement_webhook_certs_controller_rotation_in_progress"
+_MENDED = 'placement_webhook_certs_controller_actions_total{action="mend_ca_bundle"'
 _UP = 'up{job="placement-webhook",instance="a"}'
 
 CASES: Mapping[str, Case] = {
@@ -115,6 +117,17 @@ CASES: Mapping[str, Case] = {
     ),
     "PlacementWebhookCAExpiresSoon": _left("placement_webhook_ca_not_after_timestamp_seconds", 29, 31),
     "PlacementWebhookCertsControllerFailing": _counted("certs_controller_failures_total", 'instance="c"', at="60m"),
+    "PlacementWebhookRotationStuck": Case(
+        # The controller was restarted meanwhile.
+        {f'{_ROTATION}{{instance="c"}}': "1+0x70 _x80", f'{_ROTATION}{{instance="d"}}': f"_x70 1+0{_ENOUGH}"},
+        {f'{_ROTATION}{{instance="c"}}': f"1+0x60 0x20 1+0{_ENOUGH}"},
+        at="150m",
+    ),
+    "PlacementWebhookCABundleContested": Case(
+        {f'{_MENDED},result="done"}}': f"0+0.5{_ENOUGH}"},
+        {f'{_MENDED},result="done"}}': f"0+0x40 4+0{_ENOUGH}", f'{_MENDED},result="conflict"}}': f"0+1{_ENOUGH}"},
+        at="90m",
+    ),
     "PlacementWebhookPolicyRejected": Case(
         {"placement_webhook_policy_rejected": f"1+0{_ENOUGH}"}, {"placement_webhook_policy_rejected": f"0+0{_ENOUGH}"}
     ),

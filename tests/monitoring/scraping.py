@@ -94,8 +94,13 @@ def serving(folder: Path, tls_dir: Path, *arguments: str) -> Iterator[Replica]:
 
 
 @contextmanager
-def scraping(program: Path, folder: Path, replicas: list[Replica], control_plane: ControlPlane) -> Iterator[Prometheus]:
-    """Run Prometheus with the shipped rules, and scrape the replicas and the API server all the time."""
+def scraping(
+    program: Path, folder: Path, replicas: list[Replica], controller: str, control_plane: ControlPlane
+) -> Iterator[Prometheus]:
+    """Run Prometheus with the shipped rules; scrape replicas, certs controller and API server all the time.
+
+    `controller` is the address of the controller's admin port.
+    """
     folder.mkdir()
     credentials = control_plane.folder / "credentials"
     tls = {"ca_file": "ca.crt", "cert_file": "admin.crt", "key_file": "admin.key"}
@@ -108,10 +113,11 @@ def scraping(program: Path, folder: Path, replicas: list[Replica], control_plane
         "static_configs": [{"targets": [control_plane.url.removeprefix("https://")]}],
     }
     webhook = {"job_name": "placement-webhook", "static_configs": [{"targets": [each.admin for each in replicas]}]}
+    certs = {"job_name": "placement-webhook-certs", "static_configs": [{"targets": [controller]}]}
     configuration = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(RULES)],
-        "scrape_configs": [webhook, api_server],
+        "scrape_configs": [webhook, certs, api_server],
     }
     file, log = folder / "prometheus.json", folder / "prometheus.log"
     file.write_text(json.dumps(configuration))

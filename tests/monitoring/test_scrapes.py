@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from certs.controller.metrics import ControllerMetrics
 from certs.registration import Target, manifest, with_ca_bundle
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
@@ -17,6 +16,7 @@ from tests.monitoring.monitored import alerts, dashboard_queries, metrics_in
 from tests.monitoring.scraping import Prometheus, scraping, serving, with_grafana_variables
 from tests.support.admission import TYPE, USAGE
 from tests.support.builders import make_pod
+from tests.support.certs_controller import Installation, Running, controlling
 from tests.support.server import write_certificate
 
 Programs = dict[str, Path]
@@ -26,9 +26,6 @@ WORKLOADS = "workloads.placement.maip.mxsf.io"
 CALLS = "apiserver_admission_webhook_admission_duration_seconds"
 GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"
 VARIABLES = {"__rate_interval": "1m", "job": "placement-webhook", "pool": ".*"}
-
-# Metrics of a process that does not run here.
-OF_CERTS_CONTROLLER = {sample.name for family in ControllerMetrics().registry.collect() for sample in family.samples}
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +43,9 @@ def scraped(
         stack.callback(cluster.remove_everything)
         live = f"--kubeconfig={control_plane.kubeconfig}"
         replicas = [stack.enter_context(serving(folder / name, folder, live)) for name in ("one", "two")]
+        certs = stack.enter_context(certs_controller(cluster))
         running = stack.enter_context(
-            scraping(prometheus["prometheus"], folder / "prometheus", replicas, control_plane)
+            scraping(prometheus["prometheus"], folder / "prometheus", replicas, str(certs.admin), control_plane)
         )
         running.wait_value('sum(up{job="placement-webhook"}) + sum(up{job="apiserver"})', 3)
         # The verdicts need the view.
@@ -64,6 +62,17 @@ def scraped(
         running.wait_value("sum(placement_webhook_predictions_total)", 3)
         running.wait_value("sum(rate(placement_webhook_predictions_total[1m]))", 0.001)
         running.wait_value("sum(placement_webhook_free_cards)", 1)
+        yield running
+
+
+@contextmanager
+def certs_controller(cluster: Cluster) -> Iterator[Running]:
+    """Run a certs controller, once it keeps the certificates of a Secret, for a configuration that is not there."""
+    installation = Installation(cluster, cluster.namespace)
+    options = installation.options(configurations=("not-there",))
+    with controlling(cluster.control_plane.kubeconfig, options) as running:
+        installation.wait_steady()
+        running.wait_ready()
         yield running
 
 
@@ -104,7 +113,7 @@ def test_the_metrics_of_alerts_and_dashboard_exist(scraped: Prometheus) -> None:
     named = set().union(*map(metrics_in, expressions))
 
     assert len(named) > 30
-    assert named - scraped.metrics - OF_CERTS_CONTROLLER == set()
+    assert named - scraped.metrics == set()
 
 
 @pytest.mark.parametrize(
@@ -134,14 +143,8 @@ def queries_without_data(scraped: Prometheus) -> list[str]:
 
 
 def test_every_query_of_the_dashboard_has_data(scraped: Prometheus) -> None:
-    """A rate has data after two scrapes. Those of the certs controller, which does not run here, are empty."""
-
-    def missing() -> list[str]:
-        return [query for query in queries_without_data(scraped) if metrics_in(query) <= scraped.metrics]
-
-    wait_for(lambda: not missing(), lambda: f"data for {missing()}")
-
-    assert all(metrics_in(query) & OF_CERTS_CONTROLLER for query in queries_without_data(scraped))
+    """A rate has data after two scrapes."""
+    wait_for(lambda: not queries_without_data(scraped), lambda: f"data for {queries_without_data(scraped)}")
 
 
 def test_free_cards_are_those_of_the_cluster(scraped: Prometheus) -> None:
