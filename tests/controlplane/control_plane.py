@@ -126,14 +126,14 @@ class ControlPlane:
         self._http.clear()
         self._start_api_server()
 
-    def start_controller_manager(self) -> None:
-        """Let Deployments, StatefulSets, Jobs and so on have pods from now on."""
+    def start_controller_manager(self, *others: str) -> None:
+        """Let Deployments, StatefulSets, Jobs and so on have pods from now on; `others` are controllers to run, too."""
         if "kube-controller-manager" in self._processes:
             return
         self._start(
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig}",
-            f"--controllers={','.join(CONTROLLERS)}",
+            f"--controllers={','.join((*CONTROLLERS, *others))}",
             "--leader-elect=false",
             "--kube-api-qps=1000",
             "--kube-api-burst=1000",
