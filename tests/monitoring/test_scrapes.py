@@ -29,23 +29,31 @@ VARIABLES = {"__rate_interval": "1m", "job": "placement-webhook", "pool": ".*"}
 
 
 @pytest.fixture(scope="module")
+def own_control_plane(
+    control_plane_programs: Programs, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """A control plane whose API server has counted no calls for other tests."""
+    with ControlPlane(control_plane_programs, tmp_path_factory.mktemp("monitored")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def scraped(
-    control_plane: ControlPlane, prometheus: Programs, tmp_path_factory: pytest.TempPathFactory
+    own_control_plane: ControlPlane, prometheus: Programs, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Prometheus]:
     """Prometheus after pods were admitted, bound, denied, stored without an answer and refused for want of one."""
     folder = tmp_path_factory.mktemp("monitoring")
     write_certificate(folder)
-    cluster = Cluster(control_plane)
+    cluster = Cluster(own_control_plane)
     for name in "ab":
         labels = {USAGE: "inference", PRODUCT: "NVIDIA-H20", "kubernetes.io/hostname": name}
         cluster.make_node(name, labels=labels, capacity={"cpu": 64, "memory": "1Ti", "pods": 110, GPU: 8})
     with ExitStack() as stack:
-        stack.callback(cluster.remove_everything)
-        live = f"--kubeconfig={control_plane.kubeconfig}"
+        live = f"--kubeconfig={own_control_plane.kubeconfig}"
         replicas = [stack.enter_context(serving(folder / name, folder, live)) for name in ("one", "two")]
         certs = stack.enter_context(certs_controller(cluster))
         running = stack.enter_context(
-            scraping(prometheus["prometheus"], folder / "prometheus", replicas, str(certs.admin), control_plane)
+            scraping(prometheus["prometheus"], folder / "prometheus", replicas, str(certs.admin), own_control_plane)
         )
         running.wait_value('sum(up{job="placement-webhook"}) + sum(up{job="apiserver"})', 3)
         # The verdicts need the view.
