@@ -78,11 +78,12 @@ def test_no_fault_is_found_in_a_shipped_form(cluster: Cluster, helm: Helm, form:
     """Nothing runs: the pods are said to be ready, and only a dry run would show that no server answers."""
     cluster.make_namespace(NAMESPACE)
     cluster.make_nodes(*(pool_node(f"{pool}-1", pool) for pool in ("training", "inference", "hybrid")))
-    if form in FOLLOWING_OBJECTS:
-        cluster.control_plane.kubectl("apply", "-k", str(DEPLOY / "crd"))
-        wait_for(lambda: cluster.kubectl("get", "placementpolicies", check=False).returncode == 0, "the new kind")
     text = FORMS[form](cluster, helm)
     cluster.control_plane.kubectl(*APPLY, stdin=text)
+    if form == "overlay crd":
+        cluster.control_plane.kubectl("apply", "-k", str(DEPLOY / "crd"))
+    if form in FOLLOWING_OBJECTS:
+        wait_for(lambda: cluster.kubectl("get", "placementpolicies", check=False).returncode == 0, "the new kind")
     for content in yaml.safe_load_all(text):
         if content and content["kind"] in ("Deployment", "StatefulSet"):
             say_ready(cluster, content)

@@ -76,7 +76,7 @@ def doctor(
     Examples:
       placement-webhook doctor --context staging
       placement-webhook doctor --policy policy.yaml -o json
-      placement-webhook doctor --check certificate --check certs-controller
+      placement-webhook doctor --check installed --check certs-controller
       placement-webhook doctor --skip answer --skip node-spelling
       placement-webhook doctor --endpoint localhost:8443    # kubectl port-forward service/... 8443:443
     """

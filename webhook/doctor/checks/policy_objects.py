@@ -24,7 +24,10 @@ def find(installation: Installation) -> Iterator[Fault]:
         return
     if installation.policy_objects is None:
         what = "is not served, but servers run with --policy-source=crd"
-        remedy = f"{commands.command('kubectl', 'apply', '-k', 'deploy/crd')} installs it"
+        applied = commands.command("kubectl", "apply", "-k", "deploy/crd")
+        remedy = (
+            f"{applied if commands.release_of(installation) is None else commands.upgraded(installation)} installs it"
+        )
         yield error("CustomResourceDefinition placementpolicies.placement.maip.mxsf.io", what, remedy)
     for each in installation.policy_objects or ():
         yield from _faults(installation, f"PlacementPolicy {name_of(each)}", each)
