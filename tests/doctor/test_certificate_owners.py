@@ -252,6 +252,15 @@ def test_a_controller_that_has_recovered_is_no_fault(content: Object) -> None:
     )
 
 
+@pytest.mark.parametrize("when", ["", "soon", "2026-01-01T00:00:00", 7, None])
+def test_a_malformed_time_of_a_restart_counts_as_none(when: Any) -> None:
+    last = {"terminated": {"exitCode": 2, "finishedAt": when}}
+    content = pod(containerStatuses=[{"restartCount": 9, "lastState": last}], conditions=[{"type": "PodScheduled"}])
+    installation = self_managed()
+    read = {**installation.objects, Source.CONTROLLER_PODS: (content,)}
+    assert found(replace(installation, objects=read), "certs-controller") == []
+
+
 def test_a_controller_beside_cert_manager_is_found() -> None:
     read = {**by_cert_manager().objects, Source.DEPLOYMENTS: (deployment(), controller())}
     finding = one(make_installation(objects=read))

@@ -119,6 +119,7 @@ def _selector(controller: JsonObject) -> str:
 
 def _time(text: object) -> datetime | None:
     try:
-        return datetime.fromisoformat(text) if isinstance(text, str) else None
+        found = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
         return None
+    return found if found is not None and found.tzinfo is not None else None
