@@ -165,8 +165,9 @@ spec:
   are ignored. A file has at most 256 policies.
 
 `mutate`, `check`, `capacity`, `missed`, `doctor` and `policy show` take such a file as `--policy`, or `--policy`
-several times, such as once for each team. They choose the policy of a pod as the server does, and name it. Labels are
-those of the Namespaces in the files of `-f`, over those of the cluster if the command reads one:
+several times, such as once for each team; `serve` and `certs` take one file. The commands choose the policy of a pod as
+the server does, and name it. Labels are those of the Namespaces in the files of `-f`, over those of the cluster if the
+command reads one:
 
 ```yaml
 # in-team-a.yaml
