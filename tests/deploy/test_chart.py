@@ -15,6 +15,8 @@ from tests.deploy.helm import CHART, Helm, Object
 from tests.deploy.variants import CA_PEM, VARIANTS
 from tests.support.command import understand
 from tests.support.manifests import DEPLOY, container_of, pod_template, read_one
+from webhook.policy.document import API_VERSION, KIND
+from webhook.policy.policy_documents import parse_policies, policy_set
 
 Objects = dict[tuple[str, str], Object]
 Overlay = Callable[[str], Objects]
@@ -243,6 +245,14 @@ def test_a_changed_policy_rolls_out_the_pods(helm: Helm) -> None:
         pod_template(before[SERVER])["metadata"]["annotations"]
         != pod_template(after[SERVER])["metadata"]["annotations"]
     )
+
+
+def test_the_policy_can_be_a_list_of_several(helm: Helm) -> None:
+    head = {"apiVersion": API_VERSION, "kind": KIND}
+    team = {**head, "metadata": {"name": "team-a"}, "spec": {"namespaceSelector": {}}}
+    listed = {"apiVersion": "v1", "kind": "List", "items": [head, team]}
+    text = by_name(helm.template({"policy": listed}))[POLICY]["data"]["policy.yaml"]
+    assert [each.name for each in policy_set(parse_policies(text, "policy.yaml"))] == ["default", "team-a"]
 
 
 def test_records_on_volumes_outlive_pods_and_release(helm: Helm) -> None:
