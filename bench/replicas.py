@@ -117,11 +117,15 @@ class Replicas:
 
 
 @contextmanager
-def replicated(folder: Path, count: int, *flags: str) -> Iterator[Replicas]:
-    """Return `count` ready replicas with these flags of `serve`, their certificate and logs in `folder`."""
-    ca = issue_ca(now=datetime.now(UTC))
-    (folder / "tls").mkdir()
-    write_pair(folder / "tls", issued(ca))
+def replicated(folder: Path, count: int, *flags: str, ca: KeyPair | None = None) -> Iterator[Replicas]:
+    """Return `count` ready replicas with these flags of `serve`, their certificate and logs in `folder`.
+
+    With `ca`, a certificate of this CA is there already.
+    """
+    if ca is None:
+        ca = issue_ca(now=datetime.now(UTC))
+        (folder / "tls").mkdir()
+        write_pair(folder / "tls", issued(ca))
     with service() as address:
         found = Replicas(folder, ca, address, flags)
         try:

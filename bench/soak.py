@@ -1,8 +1,9 @@
 """`make soak`: two replicas under steady load, while pods come and go, and policy and certificate change.
 
 The load is on a real API server and kube-scheduler, with `failurePolicy: Fail` and a live view. Every ten seconds
-something changes, in turn: another valid policy, another certificate, a policy that is invalid and must not be used.
-Prints a row for each minute, and fails if memory grows, if the tail latency doubles, or if anything is lost.
+something changes, in turn: another valid policy, a rotation of the certificate or the CA by the certs controller, a
+policy that is invalid and must not be used. Prints a row for each minute, and fails if memory grows, if the tail
+latency doubles, or if anything is lost.
 """
 
 import re
@@ -18,10 +19,14 @@ from pathlib import Path
 
 import click
 
+from bench.kept_certificates import certificates_kept
 from bench.pod_clients import Created, Load
 from bench.real_cluster import control_plane_and_folder
 from bench.replicas import Replicas, decisions, recorded, replicated, verified
-from bench.serving import issued, write_pair
+from bench.rotation import Installation
+from certs import pem
+from certs.pki import KeyPair
+from certs.rotation.state import Request
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN, TYPE
@@ -66,6 +71,7 @@ class Changes:
 
     policies: int = 0
     certificates: int = 0
+    cas: int = 0
     invalid_policies: int = 0
     missing: list[str] = field(default_factory=list)
 
@@ -111,16 +117,22 @@ def tail_ratio(minutes: Sequence[Minute]) -> float:
     return max(minutes[-1].tail_seconds, LEAST_TAIL_SECONDS) / max(before, LEAST_TAIL_SECONDS)
 
 
-def make_changes(replicas: Replicas, policy: Path, changes: Changes, ended: threading.Event) -> None:
+def make_changes(
+    replicas: Replicas, policy: Path, certificates: Installation, changes: Changes, ended: threading.Event
+) -> None:
     """Change something every ten seconds until `ended`, and wait until all replicas use or reject it."""
-    policies = cycle(reversed(_POLICIES))
+    policies, rotations = cycle(reversed(_POLICIES)), cycle((Request.SERVING, Request.CA))
     for what in cycle(("policy", "certificate", "invalid policy")):
         if ended.wait(_CHANGE_SECONDS):
             return
         before = [_count(replicas, number, what) for number in range(len(replicas.running))]
+        rotated = None
         if what == "certificate":
-            write_pair(replicas.tls_folder, issued(replicas.ca))
-            changes.certificates += 1
+            rotation, ring = next(rotations), certificates.ring()
+            certificates.request(rotation)
+            rotated = partial(certificates.is_rotated, rotation, ring)
+            changes.certificates += rotation is Request.SERVING
+            changes.cas += rotation is Request.CA
         elif what == "policy":
             policy.write_text(next(policies))
             changes.policies += 1
@@ -129,6 +141,8 @@ def make_changes(replicas: Replicas, policy: Path, changes: Changes, ended: thre
             changes.invalid_policies += 1
         try:
             wait_for(partial(_all_noticed, replicas, what, before), f"the replicas to notice the {what}")
+            if rotated is not None:
+                wait_for(rotated, "the end of the rotation")
         except TimeoutError as error:
             changes.missing.append(str(error))
 
@@ -183,7 +197,7 @@ class Soak:
         return found + self.changes.missing
 
 
-def soaked(cluster: Cluster, replicas: Replicas, policy: Path, minutes: float) -> Soak:
+def soaked(cluster: Cluster, replicas: Replicas, policy: Path, certificates: Installation, minutes: float) -> Soak:
     """Run the load and the changes for so many minutes."""
     replicas.register(cluster)
     usage = {f"{DOMAIN}/node.usage": "inference", "nvidia.com/gpu.product": "NVIDIA-H20"}
@@ -191,7 +205,8 @@ def soaked(cluster: Cluster, replicas: Replicas, policy: Path, minutes: float) -
     cluster.make_nodes(*nodes)
     template = make_pod("load").gpu(1).annotate(TYPE, "inference")
     changes, ended, samples = Changes(), threading.Event(), list[Sample]()
-    changing = threading.Thread(target=make_changes, args=(replicas, policy, changes, ended), name="changes")
+    arguments = (replicas, policy, certificates, changes, ended)
+    changing = threading.Thread(target=make_changes, args=arguments, name="changes")
     began = time.monotonic()
     with Load(cluster, _CLIENTS, _PAUSE_SECONDS, deletes=True, template=template) as load:
         changing.start()
@@ -225,9 +240,12 @@ def main(minutes: float) -> None:
         control_plane.start_scheduler(verbosity=4)
         flags = [f"--kubeconfig={control_plane.kubeconfig}", f"--policy={policy}"]
         flags += [f"--policy-poll-seconds={_POLL_SECONDS}", f"--certificate-poll-seconds={_POLL_SECONDS}"]
-        with replicated(folder, 2, *flags) as replicas:
-            cluster = Cluster(control_plane)
-            soak = soaked(cluster, replicas, policy, minutes)
+        cluster = Cluster(control_plane)
+        with (
+            certificates_kept(cluster, folder) as certificates,
+            replicated(folder, 2, *flags, ca=KeyPair(pem.encode(*certificates.ring().cas), b"")) as replicas,
+        ):
+            soak = soaked(cluster, replicas, policy, certificates, minutes)
             given, written = decisions(cluster), recorded(replicas.audit_files())
             unrecorded = [each.audit_id for each in soak.made if given.get(each.audit_id) not in written]
             verification = verified(replicas.audit_files())
@@ -236,7 +254,8 @@ def main(minutes: float) -> None:
     done = soak.changes
     click.echo(
         f"{len(soak.made)} pods created and deleted, {len(soak.failures)} failed; {done.policies} policies and "
-        f"{done.certificates} certificates put into force, {done.invalid_policies} invalid policies rejected\n"
+        f"{done.certificates} certificates and {done.cas} CAs put into force, {done.invalid_policies} invalid policies "
+        "rejected\n"
         f"memory: {slopes} MiB a minute (limit {MOST_GROWTH_MIB_PER_MINUTE:g}); p99 of the last minute: "
         f"{tail_ratio(soak.minutes):.2f} times the one before (limit {MOST_TAIL_RATIO:g})\n"
         f"{len(unrecorded)} answers without an audit record; audit verify: {verification.stdout.partition(chr(10))[0]}"
