@@ -191,3 +191,20 @@ def test_a_selection_is_remembered_for_its_own_table_only() -> None:
     layer = table.layered()
     assert layer.with_rows({0: _info("a")}).rows_selected(None, is_web).tolist() == []
     assert layer.rows_selected(None, is_web).tolist() == [0]
+
+
+def test_each_table_knows_whether_one_of_its_own_pods_is_being_deleted() -> None:
+    kept, deleted = make_pod().label("n", "kept"), make_pod().deletion("2026-01-01T00:00:00Z")
+    table = RunningPods.of([_info("a", kept), _info("b")])
+    layer = table.layered().with_rows({1: _info("b", deleted)})
+    later = table.with_added({1: _info("b", deleted).pods})
+
+    for found, expected in (
+        (table, False),
+        (layer, True),
+        (later, True),
+        (table.layered(), False),
+        (later.layered(), True),
+    ):
+        assert found.is_any_terminating is expected
+        assert found.terminating().any() == expected

@@ -54,6 +54,10 @@ class LayeredPodClasses(PodClasses):
         found[: self._first] = self._base.terminating(self._first)
         return found
 
+    def is_any_terminating(self, count: int) -> bool:
+        """Return whether one of the first `count` classes is being deleted, which is rare."""
+        return self._base.is_any_terminating(self._first) or super().is_any_terminating(count)
+
     def selected(
         self, count: int, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never
     ) -> Mask:

@@ -103,6 +103,11 @@ class _Codes:
         answers[self._below(count)[0]] = True
         return answers
 
+    def is_any_present(self, count: int) -> bool:
+        """Return whether one of the first `count` classes has a value."""
+        # The numbers increase.
+        return self._length > 0 and int(self._columns[0, 0]) < count
+
     def _below(self, count: int) -> NDArray[np.int32]:
         """Return the numbers below `count` and their codes."""
         # The length is read first: the columns have at least that many entries.
@@ -227,6 +232,10 @@ class PodClasses:
     def terminating(self, count: int) -> Mask:
         """Return a mask of the first `count` classes that are being deleted."""
         return self._terminating.present(count)
+
+    def is_any_terminating(self, count: int) -> bool:
+        """Return whether one of the first `count` classes is being deleted, which is rare."""
+        return self._terminating.is_any_present(count)
 
     def selected(
         self, count: int, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never

@@ -140,6 +140,11 @@ class RunningPods:
         """Return a mask of the classes whose pods are being deleted."""
         return self.classes.terminating(self.class_count)
 
+    @property
+    def is_any_terminating(self) -> bool:
+        """Return whether a class is that of pods that are being deleted."""
+        return self.classes.is_any_terminating(self.class_count)
+
     def rows_of(self, selected: Mask) -> Codes:
         """Return the row of each pod whose class is `selected`, unordered, once for each pod."""
         if not selected.any():

@@ -88,9 +88,10 @@ class VolcanoFit(NodeResourcesFit):
         left = np.ones(len(nodes.nodes), dtype=np.bool_)
         releasing = _releasing(nodes)
         for resource, amount in in_time(_asked(pod), expired):
-            short = left & (_free(nodes, resource, releasing) < min(amount, LARGEST_AMOUNT))
+            short = _free(nodes, resource, releasing) < min(amount, LARGEST_AMOUNT)
             # Most pods find no node that is short of most resources.
             if short.any():
+                short &= left
                 yield Failure(insufficient(resource) if amount else OVERUSED + resource, short)
                 left &= ~short
         if full.any():
@@ -114,7 +115,7 @@ class IdleResources:
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
         """Yield the nodes with too little that is free now; `VolcanoFit` rejects those with too little later."""
-        if not pod.requests or nodes.pods.terminating().any():
+        if not pod.requests or nodes.pods.is_any_terminating:
             for resource, amount in in_time(_asked(pod), expired):
                 free = nodes.allocatable(resource) - nodes.requested(resource)
                 yield Failure(ERR_REASON_NOT_IDLE, free < min(amount, LARGEST_AMOUNT))
@@ -126,10 +127,9 @@ def _asked(pod: PodInfo) -> Iterable[tuple[str, int]]:
 
 def _releasing(nodes: Snapshot) -> dict[int, list[RunningPod]]:
     """Return the pods that are being deleted, by the row of their node."""
-    classes = nodes.pods.terminating()
-    if not classes.any():
+    if not nodes.pods.is_any_terminating:
         return {}
-    rows = np.unique(nodes.pods.rows_of(classes)).tolist()
+    rows = np.unique(nodes.pods.rows_of(nodes.pods.terminating())).tolist()
     return {row: [each for each in nodes.nodes[row].pods if each.is_terminating] for row in rows}
 
 
@@ -177,7 +177,10 @@ class Binpack:
         for resource, amount in in_time(requests, expired):
             capacity = nodes.allocatable(resource).take(rows)
             used = nodes.requested(resource).take(rows) + min(amount, LARGEST_AMOUNT)
-            total += np.where(capacity > 0, used / np.maximum(capacity, 1), 0.0)
+            if capacity.min() > 0:
+                total += used / capacity
+            else:
+                total += np.where(capacity > 0, used / np.maximum(capacity, 1), 0.0)
         return total / len(requests) * MAX_NODE_SCORE
 
     @staticmethod

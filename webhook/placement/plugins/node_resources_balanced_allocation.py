@@ -56,62 +56,56 @@ class NodeResourcesBalancedAllocation:
         is_compared = self._is_compared(nodes.release)
         requested = dict(pod.requests)
         counted = [each for each in self._resources if requested.get(each) or not is_scalar_resource(each)]
+        if len(counted) < 2:
+            return np.full(len(rows), _HALF + _HALF // 2 if is_compared else MAX_NODE_SCORE)
         offered = [amounts(pod, each, nodes.requested(each), nodes, expired) for each in counted]
-        capacity = [each.capacity[rows] for each in offered]
-        without = [each.requested[rows] for each in offered]
+        capacity = [each.capacity.take(rows) for each in offered]
         added = [min(requested.get(resource, 0), LARGEST_AMOUNT) for resource in counted]
-        if len(counted) == 2:
-            return _scores_of_two(capacity, without, added, is_compared=is_compared)
-        has = [each > 0 for each in capacity]
-        divisors = [np.maximum(each, 1) for each in capacity]
-        score_with = _balance([used + more for used, more in zip(without, added, strict=True)], divisors, has)
-        if not is_compared:
-            return score_with
-        score_without = _balance(without, divisors, has)
-        return _HALF + (_HALF + score_with - score_without) // 2
+        used = [
+            _used(each.requested.take(rows), more, is_compared=is_compared)
+            for each, more in zip(offered, added, strict=True)
+        ]
+        balance = ((1 - _deviation(used, capacity)) * MAX_NODE_SCORE).astype(np.int64)
+        scores: Column = _HALF + (_HALF + balance[0] - balance[1]) // 2 if is_compared else balance[0]
+        return scores
 
 
-def _scores_of_two(capacity: list[Column], without: list[Column], added: list[int], *, is_compared: bool) -> Column:
-    """Return the scores for two resources; the two rows of each array are with the pod and without it.
+def _used(without: Column, added: int, *, is_compared: bool) -> NDArray[np.int64]:
+    """Return what is used of a resource, in a row with the pod and, if the two are compared, one without it."""
+    used = np.empty((2 if is_compared else 1, len(without)), dtype=np.int64)
+    np.add(without, added, out=used[0])
+    used[1:] = without
+    return used
 
-    The standard deviation counts if a node has both; a node with one of them is balanced.
+
+def _deviation(used: list[NDArray[np.int64]], capacity: list[Column]) -> _Shares:
+    """Return the standard deviation of the used shares of each node, summed in kube-scheduler's order.
+
+    Only the resources that a node has count; with less than two of them it is 0.
     """
-    has_all = bool(capacity[0].min() > 0 and capacity[1].min() > 0)
-    shares: list[_Shares] = []
-    for column, used, more in zip(capacity, without, added, strict=True):
-        both_used = np.empty((2, len(used)), dtype=np.int64)
-        np.add(used, more, out=both_used[0])
-        both_used[1] = used
-        shares.append(np.minimum(both_used / (column if has_all else np.maximum(column, 1)), 1.0))
-    deviation = np.abs((shares[0] - shares[1]) / 2)
-    if not has_all:
-        deviation = deviation * (np.minimum(capacity[0], capacity[1]) > 0)
-    balance = ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
-    scores: Column = _HALF + (_HALF + balance[0] - balance[1]) // 2 if is_compared else balance[0]
-    return scores
-
-
-def _balance(used: list[Column], divisors: list[Column], has: list[Mask]) -> Column:
-    """Return 100 minus the standard deviation of the used shares, in percent."""
+    has_all = all(bool(column.min() > 0) for column in capacity)
+    divisors = capacity if has_all else [np.maximum(column, 1) for column in capacity]
     shares = [np.minimum(each / divisor, 1.0) for each, divisor in zip(used, divisors, strict=True)]
-    return ((1 - _deviation(shares, has)) * MAX_NODE_SCORE).astype(np.int64)
+    if not has_all:
+        return _deviation_among(shares, [column > 0 for column in capacity])
+    if len(shares) == 2:
+        half: _Shares = np.abs((shares[0] - shares[1]) / 2)
+        return half
+    mean = sum(shares[1:], shares[0]) / len(shares)
+    distances = [share - mean for share in shares]
+    squares = [distance * distance for distance in distances]
+    deviation: _Shares = np.sqrt(sum(squares[1:], squares[0]) / len(shares))
+    return deviation
 
 
-def _deviation(shares: list[_Shares], has: list[Mask]) -> _Shares:
-    """Return the standard deviation over the resources of each node, summed in kube-scheduler's order."""
-    if not shares:
-        return np.zeros(0, dtype=np.float64)
-    if len(shares) > 2 and all(present.all() for present in has):
-        mean = sum(shares[1:], shares[0]) / len(shares)
-        distances = [(share - mean) * (share - mean) for share in shares]
-        deviation: _Shares = np.sqrt(sum(distances[1:], distances[0]) / len(shares))
-        return deviation
+def _deviation_among(shares: list[_Shares], has: list[Mask]) -> _Shares:
+    """Return the same for nodes of which some lack a resource."""
     count = np.sum(has, axis=0)
-    total = np.zeros(len(count), dtype=np.float64)
+    total = np.zeros_like(shares[0])
     for share, present in zip(shares, has, strict=True):
         total = total + share * present
     mean = total / np.maximum(count, 1)
-    squares = np.zeros(len(count), dtype=np.float64)
+    squares = np.zeros_like(total)
     for share, present in zip(shares, has, strict=True):
         squares = squares + (share - mean) * (share - mean) * present
     deviation = np.sqrt(squares / np.maximum(count, 1))
