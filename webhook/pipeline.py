@@ -249,7 +249,8 @@ def _conclude(
         in_part = partial_start(injection.gang, placement) if injection.gang else ()
         warnings = (*warnings, f"placement check: {placement.verdict}: {message}", *in_part, *exemptions, *suggestions)
     if injection.operations:
-        return Patched(injection.workload_type, pod, injection.operations, rules, warnings, placement, signature)
+        after, operations = patched(pod, injection.operations), injection.operations
+        return Patched(injection.workload_type, after, operations, rules, warnings, placement, signature)
     return Unchanged(injection.workload_type, pod, rules, warnings, placement, signature)
 
 

@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 from webhook.kube.admission import Denial
 from webhook.kube.field import FieldError
-from webhook.kube.json_patch import patched
 from webhook.mutation.mutate import RuleOutcome
 from webhook.placement.scheduler import Placement, PodSignature
 
@@ -14,24 +13,19 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """Allowed with a patch: `operations` turn `original`, the request's object, into `pod`.
+    """Allowed with a patch: `operations` turn the request's object into `pod`.
 
     `signature` is that of the mutated pod; None if it cannot be read.
     """
 
     workload_type: str
-    original: JsonObject
+    pod: JsonObject
     operations: list[JsonObject]
     rules: tuple[RuleOutcome, ...]
     warnings: tuple[str, ...]
     placement: Placement
     signature: PodSignature | None = None
     outcome: Literal["Patched"] = "Patched"
-
-    @property
-    def pod(self) -> JsonObject:
-        """Return the pod with the patch applied."""
-        return patched(self.original, self.operations)
 
 
 @dataclass(frozen=True, slots=True)
