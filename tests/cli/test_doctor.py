@@ -29,6 +29,30 @@ def test_findings_are_text_with_the_place_the_fault_and_the_remedy(run: Run, tmp
     assert done.errors == ""
 
 
+def test_json_has_the_findings_of_the_text_in_their_order(run: Run, tmp_path: Path) -> None:
+    with fake_api() as api:
+        api.objects = {CONFIGURATIONS: EMPTY}
+        kubeconfig = api.kubeconfig(tmp_path)
+        text = run("doctor", "--kubeconfig", kubeconfig)
+        printed = orjson.loads(run("doctor", "--kubeconfig", kubeconfig, "-o", "json").output)
+
+    findings = printed["findings"]
+    severities = [each["severity"] for each in findings]
+    assert severities == sorted(severities, key=["error", "warning", "info"].index)
+    assert len(set(severities)) > 1
+    titles = {"error": "error", "warning": "warning", "info": "note"}
+    lines = [line for line in text.output.splitlines()[:-1] if not line.startswith("and ")]
+    assert lines == [
+        line
+        for each in findings
+        for line in (
+            f"{titles[each['severity']]} [{each['check']}] {each['where']}",
+            f"  {each['what']}",
+            f"  mend: {each['remedy']}",
+        )
+    ]
+
+
 def test_no_fault_is_one_line(run: Run, tmp_path: Path) -> None:
     with fake_api() as api:
         api.objects = {CONFIGURATIONS: EMPTY}

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.doctor.healthy import deployment
-from tests.support.manifests import DEPLOY, read
+from tests.support.manifests import DEPLOY, container_of, read
+from webhook.doctor.arguments import has_flag
 from webhook.doctor.reduction import follows_objects, policy_place, reduced, stored_policy
 from webhook.doctor.rights import needed_rights
 from webhook.doctor.source import Source
@@ -88,3 +89,45 @@ def test_several_documents_of_a_config_map_are_read_as_the_server_does() -> None
 
     (error,) = stored_policy({"data": {"p.yaml": f"{team}---\n{team}".replace("a}", "b}", 1)}}, "c", "p.yaml").errors
     assert "one of the policies must have no spec.namespaceSelector" in error
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "flag", "is_set"),
+    [
+        ("PLACEMENT_WEBHOOK_IN_CLUSTER", "1", "--in-cluster", True),
+        ("PLACEMENT_WEBHOOK_IN_CLUSTER", "false", "--in-cluster", False),
+        ("PLACEMENT_WEBHOOK_EVENTS", "no", "--no-events", True),
+        ("PLACEMENT_WEBHOOK_EVENTS", "yes", "--no-events", False),
+        ("IN_CLUSTER", "1", "--in-cluster", False),
+    ],
+)
+def test_a_flag_can_be_a_variable(variable: str, value: str, flag: str, is_set: bool) -> None:
+    changed = deployment()
+    container_of(changed).update(args=["serve"], env=[{"name": variable, "value": value}])
+    assert has_flag(reduced(Source.DEPLOYMENTS, changed), flag) is is_set
+
+
+def test_an_argument_comes_before_its_variable() -> None:
+    changed = deployment()
+    variables = [
+        {"name": "PLACEMENT_WEBHOOK_POLICY_SOURCE", "value": "crd"},
+        {"name": "PLACEMENT_WEBHOOK_EVENTS", "value": "0"},
+    ]
+    container_of(changed).update(args=["serve"], env=variables)
+    assert follows_objects(reduced(Source.DEPLOYMENTS, changed)) is True
+    container_of(changed)["args"] += ["--policy-source=file", "--events"]
+    found = reduced(Source.DEPLOYMENTS, changed)
+    assert (follows_objects(found), has_flag(found, "--no-events")) == (False, False)
+
+
+def test_the_policy_file_can_be_a_variable() -> None:
+    changed = deployment()
+    variable = {"name": "PLACEMENT_WEBHOOK_POLICY", "value": "/etc/placement-webhook/policy/policy.yaml"}
+    container_of(changed).update(args=["serve"], env=[variable])
+    assert policy_place(reduced(Source.DEPLOYMENTS, changed)) == ("placement-policy", "policy.yaml")
+
+
+def test_variables_of_others_are_not_kept() -> None:
+    changed = deployment()
+    container_of(changed)["env"] = [{"name": "PASSWORD", "value": "secret"}]
+    assert container_of(reduced(Source.DEPLOYMENTS, changed))["env"] == []

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 
-from webhook.doctor.arguments import option, options
+from webhook.doctor.arguments import VARIABLE_PREFIX, option, options
 from webhook.doctor.installation import JsonObject, StoredPolicy, listed, texts
 from webhook.doctor.source import Source
 from webhook.kube.documents import field
@@ -34,7 +34,7 @@ def _node(content: JsonObject) -> JsonObject:
 def _deployment(content: JsonObject) -> JsonObject:
     pod = field(content, "spec", "template", "spec")
     containers = [
-        {key: each[key] for key in _CONTAINER if key in each}
+        {key: each[key] for key in _CONTAINER if key in each} | {"env": _own_variables(each)}
         for each in listed(content, "spec", "template", "spec", "containers")
     ]
     kept = {key: field(pod or {}, key) for key in ("volumes", "serviceAccountName")}
@@ -48,6 +48,11 @@ def _deployment(content: JsonObject) -> JsonObject:
         "spec": {"replicas": field(content, "spec", "replicas"), "template": template},
         "status": {"readyReplicas": field(content, "status", "readyReplicas")},
     }
+
+
+def _own_variables(container: JsonObject) -> list[JsonObject]:
+    """Return the variables for flags of this program; others can have secrets."""
+    return [each for each in listed(container, "env") if str(each.get("name")).startswith(VARIABLE_PREFIX)]
 
 
 def _release(content: JsonObject) -> JsonObject:

@@ -14,7 +14,8 @@ from webhook.doctor.installation import Installation
 )
 def find(installation: Installation) -> Iterator[Fault]:
     """Yield a fault for each source that could not be read."""
-    for source, reason in installation.refusals.items():
+    # They are in the order in which they were read.
+    for source, reason in sorted(installation.refusals.items(), key=lambda item: item[0].title.casefold()):
         remedy = (
             f"grant the right: {source.rights}" if source.rights != "none" else "run doctor where it can be reached"
         )
