@@ -50,6 +50,7 @@ def test_the_files_come_back_in_the_order_of_their_records(log: Path) -> None:
 def test_tar_reads_it(log: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(packed(log))) as archive:
         assert archive.getnames() == ["audit.jsonl.head", "audit.jsonl", "audit.jsonl.1", "audit.jsonl.2"]
+        assert {member.mode for member in archive.getmembers()} == {0o640}
         assert (head := archive.extractfile("audit.jsonl.head")) is not None
         assert head.read() == HEAD
 

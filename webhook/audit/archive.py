@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
+from webhook.audit.file import FILE_MODE
 from webhook.audit.head import ChainHead, head_path, parse_head
 from webhook.audit.lines import last_record
 from webhook.audit.query import rotated_files
@@ -105,7 +106,7 @@ def _ends_before(path: Path, since: datetime) -> bool:
 
 def _write(output: BinaryIO, name: str, size_bytes: int, file: BinaryIO) -> None:
     member = tarfile.TarInfo(name)
-    member.size = size_bytes
+    member.size, member.mode = size_bytes, FILE_MODE
     output.write(member.tobuf(tarfile.GNU_FORMAT))
     left = size_bytes
     while left:
