@@ -58,13 +58,17 @@ class Dependencies:
     """Report a decision for an Event. It never raises."""
 
 
-class TooManyValuesError(Exception):
+class BeyondLimitError(Exception):
+    """A request exceeds a limit of the server; the text states it. It is not logged: clients could fill the log."""
+
+
+class TooManyValuesError(BeyondLimitError):
     """The parsed review would exceed the memory limit of one review."""
 
 
 def _parsed(body: bytes) -> AdmissionRequest:
     if len(body) > MAX_VALUES and value_count(body) > MAX_VALUES:
-        raise TooManyValuesError
+        raise TooManyValuesError(f"the review has more than {MAX_VALUES} JSON values")
     return parse_review(body)
 
 
@@ -148,7 +152,8 @@ class Admissions:
         """Return `error`, or the answer to leave the object alone if the policy is not enforced for the request."""
         if request is None or (shadow := shadow_reason(request, policy.spec)) is None:
             return error
-        self._log.error("admission failed, and is in shadow mode", exc_info=error, uid=request.uid)
+        if not isinstance(error, BeyondLimitError):
+            self._log.error("admission failed, and is in shadow mode", exc_info=error, uid=request.uid)
         return render_failure(request, error, policy, shadow)
 
     def finish(self, decision: Decision, time: str, arrived_seconds: float, client: str = "") -> Answer:
@@ -160,7 +165,7 @@ class Admissions:
         request, result = decision.request, decision.result
         if isinstance(result, TooManyValuesError):
             self.count_refusal(413)
-            return Answer(413, f"the review has more than {MAX_VALUES} JSON values\n".encode())
+            return Answer(413, f"{result}\n".encode())
         if request is None:
             if isinstance(result, InvalidInput):
                 return self._invalid(result)
@@ -211,6 +216,7 @@ class Admissions:
             try:
                 self._dependencies.audit(self._draft(admission, unenforced.record))
                 self._counts.count(unenforced.tally)
+                self._seconds.observe(self._dependencies.monotonic_seconds() - admission.arrived_seconds)
             except Exception:
                 self._log.exception("admission is not on record", **ids)
             return Answer(200, unenforced.answer.to(request.uid, decision))

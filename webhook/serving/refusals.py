@@ -6,10 +6,10 @@ from aiohttp import web
 
 from webhook.pipeline import ClusterView
 from webhook.policy.policy_set import PolicyOrSet, may_be_in_shadow
-from webhook.serving.admissions import Admissions, Answer
+from webhook.serving.admissions import Admissions, Answer, BeyondLimitError
 
 
-class LimitError(Exception):
+class LimitError(BeyondLimitError):
     """A limit refuses a request with `refusal`; `beginning` is what was read of its body."""
 
     def __init__(self, refusal: web.HTTPException, beginning: bytes = b"") -> None:
