@@ -89,20 +89,21 @@ def run(
 ) -> World:
     chosen = policy_with(**(policy or {}))
     view = ClusterView(SNAPSHOT, scheduler_for(chosen))
-    # A proof of each answer would take longer than the time for which a decision on a large pod is reused.
-    world = World(policy=chosen, cluster=view, clock=clock or Clock(), prove_patches=0)
+    world = World(policy=chosen, cluster=view, clock=clock or Clock())
+    # A decision is reused for ten times its duration: here, each takes a second, and no time passes between requests.
+    decisions = Clock()
 
     async def begin() -> None:
         loop, working, gate = asyncio.get_running_loop(), asyncio.Event(), Gate(scheduler_for(chosen))
 
         def entered() -> None:
+            decisions.seconds += 1
             loop.call_soon_threadsafe(working.set)
 
         gate.entered = entered
+        lane = LargeLane(lambda _: gate, monotonic_seconds=decisions)
         admissions = world.admissions().admissions
-        dispatcher = Dispatcher(
-            admissions, lambda: world.policy, lambda: world.cluster, SmallLane(), LargeLane(lambda _: gate), world.clock
-        )
+        dispatcher = Dispatcher(admissions, lambda: world.policy, lambda: world.cluster, SmallLane(), lane, world.clock)
         try:
             async with asyncio.timeout(60):
                 await story(Site(world, gate, dispatcher, working))
