@@ -1,6 +1,7 @@
 """What all tests share: the control plane, kube-scheduler's own tables, and how a run goes without them."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from tests.support.workloads import serve_custom_kinds
 from tests.upstream.extraction import ExtractionFailed, extracted
 
 register_profiles()
+
+# A shell ignores SIGINT in what it runs in the background, and the programs that tests interrupt would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Programs = dict[str, Path]
 
