@@ -143,7 +143,7 @@ class Metrics:
     )
     policies_missing: Gauge = _gauge(
         "policies_missing",
-        "Rejected PlacementPolicy objects whose last good generation other replicas have in force, but not this one.",
+        "Rejected PlacementPolicy objects whose last good generation was in force, but is not known to this replica.",
     )
     policy_rejected: Gauge = _gauge(
         "policy_rejected", "1 while the newest content of the policy's source is not in force, else 0."

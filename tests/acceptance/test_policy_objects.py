@@ -44,8 +44,24 @@ class Server:
     """A server that follows the PlacementPolicies of the cluster."""
 
     cluster: Cluster
-    admin: str
+    found: Object
     folder: Path
+
+    @property
+    def admin(self) -> str:
+        """The address of the admin port."""
+        return str(self.found["admin"])
+
+    def register(self, replica: Object) -> None:
+        """Let the API server call the replica with these addresses alone."""
+        self.cluster.client.delete(
+            "MutatingWebhookConfiguration", "placement-webhook", api_version="admissionregistration.k8s.io/v1"
+        )
+        self.cluster.register_webhook(f"https://{replica['webhook']}/mutate", (self.folder / "ca.crt").read_text())
+
+    def patch_status(self, name: str, status: Object) -> None:
+        """Change the status of the object."""
+        self.cluster.client.patch(KIND, name, {"status": status}, api_version=API_VERSION, subresource="status")
 
     def described(self) -> Object:
         """Return what the admin port says of the policies."""
@@ -89,8 +105,9 @@ def server(cluster: Cluster, tmp_path: Path) -> Iterator[Server]:
         serving(tmp_path, "replica-a") as found,
     ):
         wait_for(lambda: readiness(found["admin"])[0] == 200, "the server being ready")
-        cluster.register_webhook(f"https://{found['webhook']}/mutate", (tmp_path / "ca.crt").read_text())
-        yield Server(cluster, found["admin"], tmp_path)
+        served = Server(cluster, found, tmp_path)
+        served.register(found)
+        yield served
 
 
 @contextmanager
@@ -150,11 +167,19 @@ def conditions(status: Object) -> dict[str, str]:
     return {each["type"]: each["status"] for each in status["conditions"]}
 
 
-def a_new_replica_waits_for_the_last_good_generation(server: Server, name: str) -> None:
-    """A replica that starts cannot decide as the others do, so it is not ready until the object is mended."""
-    revision = server.described()["policies"][name]["revision"]
+def a_new_replica_decides_by_the_last_good_generation(server: Server, name: str, *namespaces: str) -> None:
+    """A replica that starts takes the last good generation from the status. Without it, it waits for a correction."""
+    revision, seen = server.described()["policies"][name]["revision"], tuple(map(server.scheduler, namespaces))
     with serving(server.folder, "replica-b") as found:
-        reason = f"not ready: {name}@{revision} is in force in other replicas and not known here"
+        wait_for(lambda: readiness(found["admin"])[0] == 200, "the replica being ready")
+        assert json.loads(get(found["admin"], "/policy")[1])["policies"] == server.described()["policies"]
+        server.register(found)
+        wait_for(lambda: tuple(map(server.scheduler, namespaces)) == seen, "the same decisions")
+        server.register(server.found)
+    stored = server.cluster.client.get(KIND, name, api_version=API_VERSION)["status"]["inForceSpec"]
+    server.patch_status(name, {"inForceSpec": {**stored, "mode": "shadow"}})
+    with serving(server.folder, "replica-c") as found:
+        reason = f"not ready: {name}@{revision} was in force and is not known here"
         wait_for(lambda: readiness(found["admin"])[1].startswith(reason), "the reason not to be ready")
         assert readiness(found["admin"])[0] == 503
         assert json.loads(get(found["admin"], "/policy")[1])["missingPolicies"] == {name: revision}
@@ -163,6 +188,7 @@ def a_new_replica_waits_for_the_last_good_generation(server: Server, name: str) 
         server.put(policy(name, name, **training("binpack-scheduler")))
         wait_for(lambda: readiness(found["admin"])[0] == 200, "the replica being ready")
         assert json.loads(get(found["admin"], "/policy")[1])["policies"] == server.described()["policies"]
+    assert "inForceSpec" not in server.cluster.client.get(KIND, name, api_version=API_VERSION)["status"]
 
 
 def test_policies_of_the_cluster_are_in_force_by_namespace(server: Server) -> None:
@@ -193,7 +219,7 @@ def test_policies_of_the_cluster_are_in_force_by_namespace(server: Server) -> No
         "two": (False, True),
     }
 
-    a_new_replica_waits_for_the_last_good_generation(server, "two")
+    a_new_replica_decides_by_the_last_good_generation(server, "two", one, two, other)
     cluster.client.delete(KIND, "two", api_version=API_VERSION)
     server.put(policy("default", **training("volcano")))
     wait_for(lambda: seen() == ("volcano", "volcano", "volcano"), "the default policy of the cluster being in force")

@@ -14,6 +14,7 @@ from tests.support.server import Clock
 from tests.support.service_account import limited_to
 from webhook.policy.document import API_VERSION, KIND
 from webhook.serving.cluster_policies import POLICY_OBJECTS
+from webhook.serving.policy_status import GoodGeneration
 from webhook.serving.policy_status_writer import JudgedObject, StatusWriter
 from webhook.watch.api_server import ClientConfig
 
@@ -35,8 +36,12 @@ class Writing:
 
     def write(self, *contents: Object, revision: str = "r1") -> list[str]:
         """Write the statuses of the objects, as they were read; return their revisions in the cluster."""
-        asyncio.run(self._writer.write([JudgedObject(each, revision, (), "") for each in contents]))
+        self.judge(*(JudgedObject(each, GoodGeneration(revision, each["spec"], 1), (), "") for each in contents))
         return [self.read(each["metadata"]["name"]).get("status", {}).get("revision", "") for each in contents]
+
+    def judge(self, *judged: JudgedObject) -> None:
+        """Write the statuses of these results."""
+        asyncio.run(self._writer.write(judged))
 
     def read(self, name: str) -> Object:
         found: Object = self.cluster.client.get(KIND, name, api_version=API_VERSION)
@@ -63,13 +68,25 @@ def test_a_status_is_written_again_when_it_may_be(cluster: Cluster) -> None:
     assert writing.write(writing.read("a")) == ["r1"]
     assert writing.read("a")["status"]["conditions"] == conditions
 
-    # Without a revision in force, the status has none.
-    assert writing.write(writing.apply("a", queueing="kueue"), revision="") == [""]
     cluster.client.delete(KIND, "a", api_version=API_VERSION)
     assert writing.write(writing.apply("a")) == ["r1"], "a new object of the same name"
     gone = writing.apply("b", queueing="kueue")
     cluster.client.delete(KIND, "b", api_version=API_VERSION)
-    asyncio.run(writing._writer.write([JudgedObject(gone, "r1", (), "")]))
+    writing.judge(JudgedObject(gone, GoodGeneration("r1", gone["spec"], 1), (), ""))
+
+
+def test_the_last_good_spec_is_stored_as_it_is_until_a_generation_is_accepted(cluster: Cluster) -> None:
+    writing = Writing(cluster, cluster.control_plane.kubeconfig)
+    tests = [{"name": "one", "pod": {"metadata": {"labels": None}}, "expect": {"outcome": "Unchanged"}}]
+    good = writing.apply("e", defaultPriorityClass=None, tests=tests)["spec"]
+    assert good["tests"] == tests
+    for mode, revision, spec in (("shadow", "r1", good), ("enforce", "r2", {"queueing": "kueue"})):
+        bad = writing.apply("e", mode=mode)
+        writing.judge(JudgedObject(bad, GoodGeneration(revision, spec, bad["metadata"]["generation"]), ("wrong",), ""))
+        status = writing.read("e")["status"]
+        assert (status["revision"], status["inForceSpec"]) == (revision, spec)
+    writing.write(writing.apply("e", queueing="kueue"))
+    assert "inForceSpec" not in writing.read("e")["status"]
 
 
 def test_a_status_that_may_not_be_written_keeps_no_other_from_being_written(cluster: Cluster, tmp_path: Path) -> None:

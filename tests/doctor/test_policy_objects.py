@@ -9,7 +9,7 @@ from tests.support.manifests import Object, container_of
 from webhook.doctor.finding import Severity
 from webhook.doctor.installation import Installation
 from webhook.doctor.source import Source
-from webhook.serving.policy_status import status_of
+from webhook.serving.policy_status import GoodGeneration, status_of
 
 REJECTED = "rejected, so the generation before it stays in force, if there is one"
 ERROR, WARNING = Severity.ERROR, Severity.WARNING
@@ -26,7 +26,7 @@ def following(*content: Object, **fields: Any) -> Installation:
 def policy_object(generation: int = 1, *, errors: tuple[str, ...] = (), conflict: str = "") -> Object:
     """Return an object with the status that a server has written to its first generation."""
     content: Object = {"metadata": {"name": "of-team-a", "generation": 1}}
-    status = status_of(content, "0123456789ab", errors, "2026-01-01T00:00:00Z", conflict)
+    status = status_of(content, GoodGeneration("0123456789ab", {}, 1), errors, "2026-01-01T00:00:00Z", conflict)
     return {"metadata": {"name": "of-team-a", "generation": generation}, "status": status}
 
 

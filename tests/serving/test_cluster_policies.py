@@ -8,17 +8,18 @@ import pytest
 import structlog
 
 from tests.support.live import until
-from tests.support.server import policies_of
+from tests.support.server import Clock, policies_of
+from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
-from webhook.policy.policy_object import policy_text
+from webhook.policy.policy_object import accepted_policies, policy_text
 from webhook.policy_cases import parse_tested_policy
 from webhook.serving import cluster_policies
 from webhook.serving.cluster_policies import ClusterPolicies
 from webhook.serving.policies import Policies
-from webhook.serving.policy_status import status_of
+from webhook.serving.policy_status import GoodGeneration, status_of
 from webhook.watch.api_errors import UnreachableError
 from webhook.watch.api_server import ApiServer
 
@@ -38,9 +39,11 @@ class Followed:
         def connect() -> ApiServer:
             raise UnreachableError("connection refused")
 
-        self.metrics, self.faults = Metrics(), list[str]()
+        self.metrics, self.faults, self.clock = Metrics(), list[str](), Clock()
         self.policies: Policies = policies_of(built_in_policy(), self.metrics)
-        self.source = ClusterPolicies(connect, self.policies, validated, lambda: NOW, None, self._note_fault)
+        self.source = ClusterPolicies(
+            connect, self.policies, validated, lambda: NOW, None, self._note_fault, self.clock
+        )
 
     def _note_fault(self) -> None:
         self.faults.append("fault")
@@ -158,16 +161,16 @@ BAD = {"keyDomain": "no domain"}
 
 
 def rejected(name: str, generation: int = 2, revision: str = "r1") -> Object:
-    """Return an object that is not valid, of which `revision` is in force in other replicas."""
+    """Return an object that is not valid, of which `revision` was in force."""
     return policy(name, generation, **BAD) | {"status": {"revision": revision} if revision else {}}
 
 
-def test_a_replica_waits_for_a_rejected_object_that_is_in_force_in_others(followed: Followed) -> None:
+def test_a_replica_waits_for_a_rejected_object_that_was_in_force(followed: Followed) -> None:
     with structlog.testing.capture_logs() as logs:
         followed.see("ADDED", rejected("a"))
     reason = followed.source.unready_reason()
-    assert reason.startswith("a@r1 is in force in other replicas and not known here")
-    assert reason.endswith("PlacementPolicy a is rejected: correct or delete it")
+    assert reason.startswith("a@r1 was in force and is not known here")
+    assert "PlacementPolicy a is rejected: correct or delete it" in reason
     assert followed.policies.note().startswith("the newest policy is rejected and no earlier one is known: ")
     assert followed.policies.describe()["missingPolicies"] == {"a": "r1"}
     assert followed.missing() == 1
@@ -186,6 +189,88 @@ def test_the_wait_ends_when_the_object_is_corrected_or_deleted(followed: Followe
     assert followed.source.unready_reason() == ""
     assert followed.policies.describe()["missingPolicies"] == {}
     assert followed.missing() == 0
+
+
+def test_the_wait_ends_after_ten_minutes(followed: Followed) -> None:
+    """There may be no other replica."""
+    followed.see("ADDED", rejected("a"))
+    followed.clock.seconds += 599.9
+    followed.judged()
+    assert followed.source.unready_reason()
+    followed.clock.seconds += 0.1
+    assert followed.judged() == []
+    assert (followed.source.unready_reason(), followed.missing()) == ("", 1)
+    assert followed.policies.describe()["missingPolicies"] == {"a": "r1"}
+    assert followed.policies.note()
+
+
+def rejected_with_last_good(name: str, *, revision: str = "", **spec: Any) -> Object:
+    """Return a rejected object whose status has a last good generation, with this revision if it is given."""
+    good = {"namespaceSelector": {}, "queueing": "kueue"} | spec
+    try:
+        of_spec = parse_tested_policy(policy_text(policy(name) | {"spec": good}), "good").revision
+    except InvalidInput:
+        of_spec = "r1"
+    return policy(name, 2, **BAD) | {"status": {"revision": revision or of_spec, "inForceSpec": good}}
+
+
+def test_a_replica_that_starts_takes_the_last_good_generation_from_the_status(followed: Followed) -> None:
+    content = rejected_with_last_good("a", priority=7)
+    with structlog.testing.capture_logs() as logs:
+        assert followed.see("ADDED", content) == ["a 7"]
+    (in_force,) = followed.policies.in_force().others
+    assert (in_force.spec.queueing, in_force.revision) == ("kueue", content["status"]["revision"])
+    assert (followed.source.unready_reason(), followed.missing()) == ("", 0)
+    assert followed.policies.note().startswith("the newest policy is rejected and the last good one stays in force: ")
+    restored = "the last good generation of a PlacementPolicy is read from its status"
+    assert (restored, in_force.identity) in [(log["event"], log.get("policy")) for log in logs]
+
+    assert followed.see("MODIFIED", policy("a", 3, priority=3)) == ["a 3"]
+    assert followed.see("MODIFIED", rejected_with_last_good("a", priority=7) | rejected("a", 4)) == ["a 3"]
+
+
+def test_commands_take_the_last_good_generation_from_the_status(followed: Followed) -> None:
+    content = rejected_with_last_good("a")
+    followed.see("ADDED", content)
+    of_commands = accepted_policies(built_in_policy(), [content])
+    assert [each.identity for each in of_commands] == [each.identity for each in followed.policies.in_force()]
+    assert accepted_policies(built_in_policy(), [rejected_with_last_good("a", revision="other")]).others == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (rejected_with_last_good("a", revision="other"), "status.revision"),
+        (rejected_with_last_good("a", keyDomain="still none"), "status.inForceSpec: spec.keyDomain"),
+        (rejected_with_last_good("a", namespaceSelector=None), "spec.namespaceSelector"),
+        (rejected_with_last_good("a", tests=[{"name": "fails"}]), "spec.tests[0]"),
+    ],
+    ids=["revision", "schema", "selector", "test"],
+)
+def test_a_last_good_generation_that_is_not_valid_is_ignored(followed: Followed, content: Object, error: str) -> None:
+    with structlog.testing.capture_logs() as logs:
+        assert followed.see("ADDED", content) == []
+        followed.judged()
+    ignored = "the last good generation in the status of a PlacementPolicy cannot be used"
+    (log,) = (log for log in logs if log["event"] == ignored)
+    assert (log["policy"], error in log["errors"][0]) == ("a", True), log["errors"]
+    assert followed.source.unready_reason()
+
+
+def test_a_last_good_generation_that_another_replica_stores_later_is_taken(followed: Followed) -> None:
+    content = rejected_with_last_good("a", priority=7)
+    followed.see("ADDED", content | {"status": {"revision": content["status"]["revision"]}})
+    assert followed.source.unready_reason()
+    assert followed.see("MODIFIED", content) == ["a 7"]
+    assert followed.source.unready_reason() == ""
+
+
+def test_an_object_that_was_made_anew_has_its_own_last_good_generation(followed: Followed) -> None:
+    followed.see("ADDED", rejected_with_last_good("a", priority=7))
+    anew = rejected_with_last_good("a", priority=7)
+    anew["metadata"]["uid"] = "other"
+    assert followed.see("MODIFIED", anew) == ["a 7"]
+    assert followed.see("MODIFIED", policy("a", 1, "third", **BAD)) == []
 
 
 def test_an_object_that_was_never_in_force_keeps_no_replica_waiting(followed: Followed) -> None:
@@ -223,8 +308,26 @@ def test_an_object_is_judged_again_after_an_internal_error() -> None:
         # Other replicas decide by the object, and the error says nothing of the policy.
         assert followed.source.unready_reason()
         asyncio.run(followed.source.write_status())
+    assert "it is judged again" in followed.source.unready_reason()
     assert followed.judged() == ["a 0"]
     assert (followed.source.unready_reason(), followed.policies.note()) == ("", "")
+
+
+def test_after_an_internal_error_the_last_good_generation_is_in_force() -> None:
+    errors = [MemoryError(), MemoryError(), MemoryError()]
+
+    def validated(text: bytes, place: str) -> Policy:
+        if errors and (len(errors) == 2 or "status" not in place):
+            raise errors.pop()
+        return parse_tested_policy(text, place)
+
+    followed = Followed(validated)
+    content = rejected_with_last_good("a", priority=7) | {"spec": {"namespaceSelector": {}}}
+    followed.source.store.replace({"a": content})
+    assert followed.judged() == [], "both fail"
+    assert followed.judged() == ["a 7"], "only the newest fails"
+    assert followed.source.unready_reason() == ""
+    assert followed.judged() == ["a 0"]
 
 
 def test_objects_that_cannot_be_read_stay_in_force_and_are_reported(followed: Followed) -> None:
@@ -264,14 +367,24 @@ def test_the_source_is_ready_once_the_objects_are_judged_or_cannot_be_read() -> 
     assert followed.source.unready_reason() == ""
 
 
+def good(revision: str, number: int, **spec: Any) -> GoodGeneration:
+    return GoodGeneration(revision, spec, number)
+
+
+def last_good(content: Object, known: GoodGeneration | None) -> tuple[str, Object | None]:
+    """Write the status of a rejected object; return what it has of the last good generation."""
+    content["status"] = status_of(content, known, ("wrong",), NOW) or content["status"]
+    return content["status"].get("revision", ""), content["status"].get("inForceSpec")
+
+
 def test_the_status_is_the_same_for_every_replica_and_is_written_once() -> None:
     content = policy("a", 2)
-    first = status_of(content, "r1", (), NOW)
+    first = status_of(content, good("r1", 2), (), NOW)
     assert first is not None
-    assert first["revision"] == "r1"
-    assert status_of(content | {"status": first}, "r1", (), LATER) is None
+    assert (first["revision"], "inForceSpec" in first) == ("r1", False)
+    assert status_of(content | {"status": first}, good("r1", 2), (), LATER) is None
 
-    never_used = status_of(content, "r1", (), NOW, "a: b comes first")
+    never_used = status_of(content, good("r1", 2), (), NOW, "a: b comes first")
     assert never_used is not None
     assert "revision" not in never_used
     assert [(each["type"], each["status"]) for each in never_used["conditions"]] == [
@@ -279,20 +392,41 @@ def test_the_status_is_the_same_for_every_replica_and_is_written_once() -> None:
         ("InForce", "False"),
     ]
 
-    rejected = status_of(policy("a", 3) | {"status": first}, "", ("wrong",), LATER)
+    rejected = status_of(policy("a", 3) | {"status": first}, None, ("wrong",), LATER)
     assert rejected is not None
     assert rejected["revision"] == "r1"
     assert [(each["type"], each["status"], each["lastTransitionTime"]) for each in rejected["conditions"]] == [
         ("Accepted", "False", LATER),
         ("InForce", "False", LATER),
     ]
-    shadowed = status_of(policy("a", 3) | {"status": first}, "r1", ("wrong",), LATER, "a: b comes first")
+    shadowed = status_of(policy("a", 3) | {"status": first}, good("r1", 2), ("wrong",), LATER, "a: b comes first")
     assert shadowed is not None
-    assert "revision" not in shadowed
-    # The status of the good generation was not written before the next one came.
-    unwritten = status_of(policy("a", 3), "r1", ("wrong",), LATER)
-    assert unwritten is not None
-    assert unwritten["revision"] == "r1"
-    again = status_of(policy("a", 4) | {"status": rejected}, "", ("still wrong",), "2026-01-01T02:00:00Z")
+    assert not {"revision", "inForceSpec"} & shadowed.keys()
+    again = status_of(policy("a", 4) | {"status": rejected}, None, ("still wrong",), "2026-01-01T02:00:00Z")
     assert again is not None
     assert {each["lastTransitionTime"] for each in again["conditions"]} == {LATER}
+
+
+def test_the_status_of_a_rejected_object_has_the_spec_in_force() -> None:
+    content = policy("a", 2)
+    content["status"] = status_of(content, good("r1", 2), (), NOW)
+    content["metadata"]["generation"] = 3
+    assert last_good(content, None) == ("r1", None), "of a replica that started"
+    assert last_good(content, good("r1", 2, mode="shadow")) == ("r1", {"mode": "shadow"})
+    assert last_good(content, None) == ("r1", {"mode": "shadow"})
+    assert last_good(content, good("r1", 1, queueing="kueue")) == ("r1", {"mode": "shadow"}), "written once"
+    assert last_good(content, good("r0", 1, queueing="kueue")) == ("r1", {"mode": "shadow"}), "older"
+
+    accepted = status_of(content | policy("a", 4), good("r4", 4), (), NOW)
+    assert accepted is not None
+    assert (accepted["revision"], "inForceSpec" in accepted) == ("r4", False)
+
+
+def test_a_good_generation_whose_status_was_not_written_is_stored() -> None:
+    assert last_good(policy("a", 3), good("r2", 2)) == ("r2", {})
+    content = policy("a", 3) | {"status": {"observedGeneration": 1, "revision": "r1", "inForceSpec": {"old": 1}}}
+    assert last_good(content, good("r2", 2, mode="shadow")) == ("r2", {"mode": "shadow"})
+
+
+def test_a_spec_that_etcd_may_not_take_twice_is_not_stored() -> None:
+    assert last_good(policy("a", 2), good("r1", 1, text="a" * 300_000)) == ("r1", None)

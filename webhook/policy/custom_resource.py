@@ -142,6 +142,11 @@ _STATUS: JsonObject = {
     "properties": {
         "observedGeneration": {"type": "integer", "format": "int64"},
         "revision": _TEXT | {"description": "The revision of the object that is in force."},
+        "inForceSpec": _ANY_OBJECT
+        | {
+            "description": "The spec of the last good generation, with which servers start while the newest one is "
+            "rejected. It is there only then."
+        },
         "conditions": {
             "type": "array",
             "description": "Accepted: this generation is valid. InForce: it is used.",

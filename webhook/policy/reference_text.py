@@ -257,16 +257,22 @@ spec:
   a difference.
 - **Validation.** The API server checks the schema and the rules that CEL can state. The server then validates each
   object whole, with its test cases, and writes the result to the conditions `Accepted` and `InForce` of its status.
-  `status.revision` is the revision of the object in force. An object that is not accepted leaves its last good
-  generation in force. A replica that starts later does not know that generation and would decide otherwise than the
-  others: it stays unready, and a roll-out waits, until the object is corrected or deleted. An object that was never
-  in force keeps no replica waiting. `/readyz`, `/policy`, the log and the metrics `placement_webhook_policy_rejected`,
-  `placement_webhook_policies_missing` and `placement_webhook_policy_reloads_total` report it.
+  `status.revision` is the revision of the object in force. `/readyz`, `/policy`, the log and the metrics
+  `placement_webhook_policy_rejected` and `placement_webhook_policy_reloads_total` report an object that is rejected.
+- **The last good generation.** An object that is not accepted leaves its last good generation in force. Its spec is in
+  `status.inForceSpec` until a newer generation is accepted: a replica that starts validates that spec like any other,
+  compares its revision with `status.revision`, and decides by it as the other replicas do. Who may write
+  `placementpolicies/status` can therefore change what is in force. A spec of more than 256 KiB is not stored. If the
+  spec is not there or not valid, a replica that starts stays unready, and a roll-out waits, until the object is
+  corrected or deleted, for 10 minutes at most: there may be no other replica. Then it becomes ready, and the next
+  policy that matches decides for these namespaces; `placement_webhook_policies_missing` counts such objects. An object
+  that was never in force keeps no replica waiting.
 - **Differences from a file.** An object has the long form of `withoutAccelerator` alone, quantities are integers or
   text, lists and maps have at most 64 entries (`tests` and `exemptions` 100), and texts 317 characters. At most 256
   objects count, the oldest ones.
 - **Failures.** If the kind is not installed or cannot be read, what is in force stays, and this is reported as a
   rejection. A replica that starts without the right to read the objects stays unready. A deleted object falls back to
   the next one that matches. An object that could not be judged because of an internal error is judged again after
-  half a minute.
+  half a minute; until then, its last good generation stays in force, and a replica that starts does the same as with a
+  rejected object.
 """

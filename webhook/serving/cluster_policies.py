@@ -1,11 +1,12 @@
 """Follows the PlacementPolicy objects of a cluster: validates each, puts it into force, and writes its status.
 
-An object that is not valid leaves its last good generation in force. If the objects cannot be read, what is in force
-stays in force.
+An object that is not valid leaves its last good generation in force, which its status has for replicas that start. If
+the objects cannot be read, what is in force stays in force.
 """
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -18,11 +19,12 @@ from webhook.kube.documents import JsonObject, field
 from webhook.kube.field import InvalidInput
 from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.policy import Policy
-from webhook.policy.policy_object import policy_text
+from webhook.policy.policy_object import last_good_policy, policy_text
 from webhook.policy.policy_set import DEFAULT_NAME
 from webhook.serving.background import in_background
-from webhook.serving.policies import ALL_OBJECTS, Policies, errors_of
+from webhook.serving.policies import ALL_OBJECTS, MOST_ERRORS, Policies, errors_of
 from webhook.serving.policy_file import PolicyFile
+from webhook.serving.policy_status import GoodGeneration
 from webhook.serving.policy_status_writer import JudgedObject, StatusWriter
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import Connect
@@ -31,8 +33,13 @@ from webhook.watch.timing import Timing
 
 POLICY_OBJECTS = Resource(KIND, API_VERSION, "placementpolicies", is_extension=True)
 _RETRY_SECONDS = 30.0
+# Longer than a roll-out takes to show that a pod does not become ready; shorter than a stop of all admissions may last,
+# if the replicas with the last good generation have ended.
+_LONGEST_WAIT_SECONDS = 600.0
 _MOST_OBJECTS = 256
 _TOO_MANY = f"left out: the cluster has {_MOST_OBJECTS} older PlacementPolicies, which is the limit"
+_RESTORED = "the last good generation of a PlacementPolicy is read from its status"
+_NOT_RESTORED = "the last good generation in the status of a PlacementPolicy cannot be used"
 _UNREADABLE = (
     "the PlacementPolicies of the cluster cannot be read: install deploy/crd, and let the service "
     "account list and watch placementpolicies"
@@ -41,11 +48,16 @@ _UNREADABLE = (
 
 @dataclass(slots=True)
 class _Judged:
-    """One object: its identity when it was judged, its last good policy, and the errors of the newest content."""
+    """One object: its identity when it was judged, its last good policy, and the errors of the newest content.
+
+    `tried` is what the status had as last good generation when it was judged.
+    """
 
     uid: str = ""
     generation: int = -1
     good: Policy | None = None
+    good_generation: GoodGeneration | None = None
+    tried: tuple[object, object] | None = None
     errors: tuple[str, ...] = ()
     content: JsonObject = dataclasses.field(default_factory=dict)
 
@@ -56,15 +68,24 @@ class _Judged:
 
     @property
     def missing_revision(self) -> str:
-        """The revision that other replicas have in force, if this one has none and rejects the newest content."""
-        return "" if self.good or not self.errors else str(field(self.content, "status", "revision") or "")
+        """The revision that was in force, if this replica has none and rejects the newest content."""
+        return str(field(self.content, "status", "revision") or "") if self.lacks_good else ""
+
+    @property
+    def lacks_good(self) -> bool:
+        """Return whether no generation of the object is known to be valid."""
+        return bool(self.errors) and self.good is None
+
+    def keep(self, policy: Policy, spec: JsonObject, generation: int) -> None:
+        """Keep the policy in `spec` as the last good one. A generation that is not known is 0."""
+        self.good, self.good_generation = policy, GoodGeneration(policy.revision, spec, generation)
 
 
 class ClusterPolicies:
     """Follows the objects of the cluster behind `connect`, with `file`, if any, for namespaces without an object.
 
     `store` has the objects as they were read. `validated` returns the policy in a text; it runs in another thread.
-    `now` returns the time in RFC 3339.
+    `now` returns the time in RFC 3339. `monotonic_seconds` is the clock for the longest wait of a replica that starts.
     """
 
     def __init__(
@@ -75,6 +96,7 @@ class ClusterPolicies:
         now: Callable[[], str],
         file: PolicyFile | None = None,
         on_fault: Callable[[], None] = lambda: None,
+        monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connect, self._policies, self._validated = connect, policies, validated
         self._writer = StatusWriter(connect, POLICY_OBJECTS.path, now)
@@ -83,12 +105,14 @@ class ClusterPolicies:
         self._reflector = Reflector(POLICY_OBJECTS, self.store, connect, Timing(), on_fault=on_fault)
         self._judged: dict[str, _Judged] = {}
         self._is_judged = self._is_complete = False
+        self._monotonic_seconds, self._end_seconds = monotonic_seconds, monotonic_seconds() + _LONGEST_WAIT_SECONDS
         self._log = structlog.get_logger()
 
     def unready_reason(self) -> str:
         """Return why the policies that other replicas apply are not in force yet; empty once they have been.
 
-        Later, the replica stays ready: it decides as before.
+        Later, the replica stays ready: it decides as before. A rejected object of which no good generation is known
+        holds the replica back for a limited time, because there may be no other replica.
         """
         if not self._is_judged:
             return "the PlacementPolicies of the cluster have not been read yet"
@@ -140,13 +164,17 @@ class ClusterPolicies:
         for name in self._judged.keys() - objects.keys():
             del self._judged[name]
         for name, content in objects.items():
-            await self._judge_one(self._judged.setdefault(name, _Judged()), name, content)
+            known = self._judged.setdefault(name, _Judged())
+            await self._judge_one(known, name, content)
+            if known.lacks_good:
+                await self._restore(known, name)
         self._policies.put_objects([each.good for each in self._judged.values() if each.good is not None])
         rejected = {name: each.errors for name, each in self._judged.items() if each.errors}
         missing = {name: revision for name, each in self._judged.items() if (revision := each.missing_revision)}
         self._policies.miss_objects(missing)
         self._policies.reject_objects(rejected | {name: (_TOO_MANY,) for name, _ in by_age[_MOST_OBJECTS:]})
-        self._is_judged, self._is_complete = True, self._is_complete or not missing
+        is_too_late = self._monotonic_seconds() >= self._end_seconds
+        self._is_judged, self._is_complete = True, self._is_complete or not missing or is_too_late
 
     async def _judge_one(self, known: _Judged, name: str, content: JsonObject) -> None:
         metadata = content["metadata"]
@@ -155,7 +183,7 @@ class ClusterPolicies:
         if (known.uid, known.generation) == (uid, generation):
             return
         if known.uid != uid:
-            known.good = None
+            known.good = known.good_generation = known.tried = None
         known.uid, known.generation = uid, generation
         try:
             policy = await asyncio.to_thread(self._validated, policy_text(content), f"PlacementPolicy {name}")
@@ -168,7 +196,26 @@ class ClusterPolicies:
             known.errors, known.generation = errors_of(error), -1
             return
         if not known.errors:
-            known.good = policy
+            known.keep(policy, content.get("spec", {}), generation)
+
+    async def _restore(self, known: _Judged, name: str) -> None:
+        """Take the last good generation from the status, if it has one that is valid."""
+        spec, revision = field(known.content, "status", "inForceSpec"), field(known.content, "status", "revision")
+        if not isinstance(spec, dict) or known.tried == (revision, spec):
+            return
+        known.tried = revision, spec
+        try:
+            policy = await asyncio.to_thread(last_good_policy, known.content, self._validated)
+            errors = _selection_errors(policy) if policy else ()
+        except Exception as error:
+            policy, errors = None, errors_of(error)
+            if not isinstance(error, InvalidInput):
+                known.tried = None
+        if policy is None or errors:
+            self._log.warning(_NOT_RESTORED, policy=name, errors=errors[:MOST_ERRORS])
+            return
+        known.keep(policy, spec, 0)
+        self._log.info(_RESTORED, policy=policy.identity)
 
     async def write_status(self) -> None:
         """Write the statuses that differ.
@@ -179,9 +226,7 @@ class ClusterPolicies:
         conflicts = self._policies.in_force().conflicts()
         await self._writer.write(
             [
-                JudgedObject(
-                    each.content, each.good.revision if each.good else "", each.errors, conflicts.get(name, "")
-                )
+                JudgedObject(each.content, each.good_generation, each.errors, conflicts.get(name, ""))
                 for name, each in self._judged.items()
                 if each.is_judged
             ]

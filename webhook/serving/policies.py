@@ -24,8 +24,10 @@ _REGISTER = (
 )
 _MISSING = "a PlacementPolicy is rejected, and its last good generation is not known here"
 _OVERRULED = "policy read, but a PlacementPolicy is in force instead"
-# A client reads these, so a policy with many errors is cut.
-_MOST_ERRORS = 20
+MOST_ERRORS = 20
+"""The most errors of a policy that are reported: clients read them."""
+
+_INTERNAL_ERROR = "internal error: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class Policies:
             self._log.warning("a PlacementPolicy is never in force", error=warning)
 
     def miss_objects(self, missing: Mapping[str, str]) -> None:
-        """Record the rejected PlacementPolicies of which no generation is known here, but in force in other replicas.
+        """Record the rejected PlacementPolicies of which a generation was in force that is not known here.
 
         `missing` has their revisions by name.
         """
@@ -122,11 +124,13 @@ class Policies:
         self._metrics.policies_missing.set(len(missing))
 
     def missing_reason(self) -> str:
-        """Return which PlacementPolicy other replicas apply, but not this one; empty if there is none."""
+        """Return which PlacementPolicy was in force and is not known here, and the remedy; empty if there is none."""
         for name, revision in self._missing_objects.items():
+            error = next(iter(self._rejected_objects.get(name, ())), "")
+            remedy = "it is judged again" if error.startswith(_INTERNAL_ERROR) else "correct or delete it"
             return (
-                f"{name}@{revision} is in force in other replicas and not known here, because the newest content of "
-                f"PlacementPolicy {name} is rejected: correct or delete it"
+                f"{name}@{revision} was in force and is not known here, because the newest content of PlacementPolicy "
+                f"{name} is rejected: {remedy}; without that, this replica becomes ready after some minutes"
             )
         return ""
 
@@ -136,7 +140,7 @@ class Policies:
             if self._rejected_objects.get(name) != errors:
                 self._metrics.policy_reloads.labels("rejected").inc()
                 event, source = self._rejection_event(name), f"PlacementPolicy {name}"
-                self._log.error(event, policy=name, source=source, errors=errors[:_MOST_ERRORS])
+                self._log.error(event, policy=name, source=source, errors=errors[:MOST_ERRORS])
         self._rejected_objects = dict(rejected)
         self._show_rejections()
 
@@ -154,7 +158,7 @@ class Policies:
 
     def reject(self, errors: Sequence[str]) -> None:
         """Record that the newest content of the source cannot be put into force."""
-        self._rejection = Rejection(self._now(), tuple(errors[:_MOST_ERRORS]))
+        self._rejection = Rejection(self._now(), tuple(errors[:MOST_ERRORS]))
         self._show_rejections()
         self._metrics.policy_reloads.labels("rejected").inc()
         in_force, errors = self._set.default.identity, self._rejection.errors
@@ -230,7 +234,7 @@ def errors_of(error: Exception) -> tuple[str, ...]:
     """Return the errors of a policy that could not be read."""
     if isinstance(error, InvalidInput):
         return tuple(map(str, error.errors))
-    return (f"internal error: {error!r}",)
+    return (f"{_INTERNAL_ERROR}{error!r}",)
 
 
 def _registered(policies: PolicySet) -> tuple[frozenset[str], frozenset[WorkloadKind]]:

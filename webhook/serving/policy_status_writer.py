@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 import structlog
 
 from webhook.kube.documents import JsonObject
-from webhook.serving.policy_status import status_of
+from webhook.serving.policy_status import GoodGeneration, status_of
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, Connect
 
 FIELD_MANAGER = "placement-webhook"
+# A merge patch would merge two specs, and drop what is null in one.
+_JSON_PATCH = "application/json-patch+json"
 # A status of one generation is written again at most this often: replicas of two versions could disagree on it.
 _REWRITE_SECONDS = 60.0
 _NOT_WRITTEN = "the status of a PlacementPolicy cannot be written"
@@ -21,7 +23,7 @@ class JudgedObject(NamedTuple):
     """An object as it was read, and the result: the fields are those of `status_of`."""
 
     content: JsonObject
-    revision: str
+    good: GoodGeneration | None
     errors: Sequence[str]
     conflict: str
 
@@ -40,12 +42,13 @@ class JudgedObject(NamedTuple):
         """The uid and the generation of the object."""
         return str(self._metadata.get("uid")), int(self._metadata.get("generation", 0))
 
-    def patch(self, status: JsonObject) -> JsonObject:
-        """Return the merge patch that gives the object this status, unless it has changed since it was read."""
-        before = self.content.get("status")
-        removed = before.keys() - status.keys() if isinstance(before, dict) else ()
-        head = {"metadata": {"resourceVersion": self._metadata.get("resourceVersion")}}
-        return head | {"status": dict.fromkeys(removed) | status}
+    def patch(self, status: JsonObject) -> list[JsonObject]:
+        """Return the JSON patch that gives the object this status, unless it has changed since it was read."""
+        version = self._metadata.get("resourceVersion")
+        return [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+            {"op": "add", "path": "/status", "value": status},
+        ]
 
 
 class StatusWriter:
@@ -83,7 +86,7 @@ class StatusWriter:
     async def _write(self, server: ApiServer, judged: JudgedObject, status: JsonObject) -> None:
         query: dict[str, Any] = {"fieldManager": FIELD_MANAGER}
         try:
-            await server.patch(f"{self._path}/{judged.name}/status", judged.patch(status), query)
+            await server.patch(f"{self._path}/{judged.name}/status", judged.patch(status), query, _JSON_PATCH)
         except ApiServerError as error:
             if error.code in (404, 409):
                 # The object has changed or is gone. The watch reports it, and then its status is compared again.
@@ -98,4 +101,4 @@ class StatusWriter:
         written_seconds = self._written_seconds.get(judged.version)
         if written_seconds is not None and self._monotonic_seconds() - written_seconds < _REWRITE_SECONDS:
             return None
-        return status_of(judged.content, judged.revision, judged.errors, self._now(), judged.conflict)
+        return status_of(judged.content, judged.good, judged.errors, self._now(), judged.conflict)
