@@ -4,7 +4,7 @@ import pytest
 
 from tests.doctor.healthy import deployment
 from tests.support.manifests import DEPLOY, container_of, read
-from webhook.doctor.arguments import has_flag
+from webhook.doctor.arguments import has_flag, option
 from webhook.doctor.reduction import follows_objects, policy_place, reduced, stored_policy
 from webhook.doctor.rights import needed_rights
 from webhook.doctor.source import Source
@@ -71,6 +71,8 @@ def test_rights_on_kinds_that_are_not_served_are_not_needed() -> None:
         (["--policy-source", "crd"], True),
         (["--policy-source=file"], False),
         ([], False),
+        (["--policy-source=file", "--policy-source", "crd"], True),
+        (["--policy-source", "crd", "--policy-source=file"], False),
     ],
 )
 def test_objects_count_only_where_a_server_follows_them(args: list[str], follows: bool) -> None:
@@ -118,6 +120,20 @@ def test_an_argument_comes_before_its_variable() -> None:
     container_of(changed)["args"] += ["--policy-source=file", "--events"]
     found = reduced(Source.DEPLOYMENTS, changed)
     assert (follows_objects(found), has_flag(found, "--no-events")) == (False, False)
+
+
+def test_the_last_of_several_values_of_a_flag_counts() -> None:
+    """As the server does; the chart appends `extraArgs`, so that they win."""
+    changed = deployment()
+    container_of(changed)["args"] += ["--webhook-configuration", "a", "--webhook-configuration=b", "--no-events"]
+    found = reduced(Source.DEPLOYMENTS, changed)
+    assert (option(found, "--webhook-configuration"), has_flag(found, "--no-events")) == ("b", True)
+    container_of(changed)["args"] += ["--webhook-configuration", "a", "--events"]
+    found = reduced(Source.DEPLOYMENTS, changed)
+    assert (option(found, "--webhook-configuration"), has_flag(found, "--no-events")) == ("a", False)
+    assert policy_place(found) == ("placement-policy", "policy.yaml")
+    container_of(changed)["args"] += ["--policy", "/elsewhere/policy.yaml"]
+    assert policy_place(reduced(Source.DEPLOYMENTS, changed)) is None
 
 
 def test_the_policy_file_can_be_a_variable() -> None:

@@ -1,6 +1,7 @@
 """The flags of the containers of a workload: arguments, or environment variables. Pure."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 from webhook.doctor.installation import JsonObject, listed
 
@@ -21,18 +22,31 @@ def args_of(container: JsonObject) -> list[str]:
 
 
 def options(container: JsonObject, name: str) -> Iterator[str]:
-    """Yield the values of an option, which is in one argument or in two; without any, that of its variable."""
-    args = args_of(container)
-    values = [each.removeprefix(f"{name}=") for each in args if each.startswith(f"{name}=")]
-    values += [args[index + 1] for index, each in enumerate(args[:-1]) if each == name]
+    """Yield the values of an option in the order of the arguments; without any, that of its variable.
+
+    A value is in the argument of its option or in the next one.
+    """
+    values: list[str] = []
+    words = iter(args_of(container))
+    for word in words:
+        if word == name:
+            values += islice(words, 1)
+        elif word.startswith(f"{name}="):
+            values.append(word.removeprefix(f"{name}="))
     if not values and (variable := _variable(container, name)):
         values = [variable]
     yield from values
 
 
+def option_of(container: JsonObject, name: str) -> str | None:
+    """Return the value of an option of a container, the last one if it has several; None if it is not there."""
+    return next(reversed([*options(container, name)]), None)
+
+
 def option(workload: JsonObject, name: str) -> str | None:
-    """Return the first value of an option of a workload; None if it is not there."""
-    return next((value for each in containers_of(workload) for value in options(each, name)), None)
+    """Return the value of an option of the first container of a workload that has it; None if it is not there."""
+    values = (option_of(each, name) for each in containers_of(workload))
+    return next((value for value in values if value is not None), None)
 
 
 def has_flag(workload: JsonObject, name: str) -> bool:
@@ -41,11 +55,14 @@ def has_flag(workload: JsonObject, name: str) -> bool:
 
 
 def _has_flag(container: JsonObject, name: str) -> bool:
-    if name in args_of(container) or _variable(container, name).lower() in _TRUE:
-        return True
     # The variable of a pair such as --events/--no-events has the name of the first.
     opposite = name.replace("--no-", "--", 1)
-    return opposite not in (name, *args_of(container)) and _variable(container, opposite).lower() in _FALSE
+    given = [each for each in args_of(container) if each in (name, opposite)]
+    if given:
+        return given[-1] == name
+    if _variable(container, name).lower() in _TRUE:
+        return True
+    return opposite != name and _variable(container, opposite).lower() in _FALSE
 
 
 def _variable(container: JsonObject, name: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 
-from webhook.doctor.arguments import VARIABLE_PREFIX, option, options
+from webhook.doctor.arguments import VARIABLE_PREFIX, option, option_of
 from webhook.doctor.installation import JsonObject, StoredPolicy, listed, texts
 from webhook.doctor.source import Source
 from webhook.kube.documents import field
@@ -134,7 +134,7 @@ def follows_objects(workload: JsonObject) -> bool:
 
 
 def _policy_file(container: JsonObject) -> PurePosixPath | None:
-    path = next(options(container, "--policy"), None)
+    path = option_of(container, "--policy")
     return PurePosixPath(path) if path is not None else None
 
 
