@@ -346,12 +346,21 @@ PLANTED: Mapping[str, Fault] = {
     "node-products": Fault(
         {"node-products"},
         training_node(labels(**{PRODUCT: None})),
-        (f"`kubectl label node training-1 {PRODUCT}=NVIDIA-H20 --overwrite`",),
+        (f"`kubectl label node training-1 {PRODUCT}=NVIDIA-H20`",),
+    ),
+    "node-products: taint": Fault(
+        {"node-products"},
+        training_node(taints(TRAINING_TAINT, f"{PRODUCT}=NVIDIA-A100:NoExecute")),
+        (f"`kubectl taint node training-1 {PRODUCT}=NVIDIA-H20:NoExecute --overwrite`",),
     ),
     "node-products: out of reach": Fault(
         {"node-products"},
         lost_node,
-        (f"`kubectl label node {SPARE} {USAGE}=hybrid --overwrite` and `kubectl taint node {SPARE} ",),
+        (f"`kubectl label node {SPARE} {USAGE}=POOL --overwrite` and `kubectl taint node {SPARE} ",),
+        choices={
+            f"{USAGE}=POOL": f"{USAGE}=hybrid",
+            f"{USAGE}=POOL:NoSchedule": HYBRID_TAINT,
+        },
     ),
     "node-spelling": Fault(
         {"node-spelling"},

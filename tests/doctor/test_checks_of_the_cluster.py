@@ -11,6 +11,7 @@ from tests.doctor.healthy import (
     PRODUCT,
     USAGE,
     WHITELIST,
+    commands_of,
     deployed,
     faults,
     found,
@@ -88,18 +89,33 @@ def test_many_nodes_are_one_finding() -> None:
 
 
 def test_a_product_taint_without_the_label_is_found() -> None:
-    text = one(with_nodes(node_of("training", labels={PRODUCT: None})), "node-products")
-    assert f"taint {PRODUCT}=NVIDIA-H20 without the label" in text
+    (finding,) = found(with_nodes(node_of("training", labels={PRODUCT: None})), "node-products")
+    assert finding.what.startswith(f"taint {PRODUCT}=NVIDIA-H20 without the label")
+    assert finding.remedy == f"`kubectl label node training-1 {PRODUCT}=NVIDIA-H20`"
 
 
-def test_another_product_in_the_taint_is_found() -> None:
-    text = one(with_nodes(node_of("training", labels={PRODUCT: "NVIDIA-A100"})), "node-products")
-    assert f"label {PRODUCT}=NVIDIA-A100, but taint {PRODUCT}=NVIDIA-H20" in text
+@pytest.mark.parametrize("effects", [["NoSchedule"], ["NoExecute"], ["NoSchedule", "NoExecute"]])
+def test_another_product_in_the_taint_is_corrected_by_the_label(effects: list[str]) -> None:
+    """Discovery reads the label from the hardware, so pods that name it get this card."""
+    taints = [f"{USAGE}=training:NoSchedule", *(f"{PRODUCT}=NVIDIA-H20:{each}" for each in effects)]
+    node = node_of("training", labels={PRODUCT: "NVIDIA-A100"}, taints=taints)
+    (finding,) = found(with_nodes(node), "node-products")
+    assert finding.what.startswith(f"label {PRODUCT}=NVIDIA-A100, but taint {PRODUCT}=NVIDIA-H20")
+    corrected = [f"{PRODUCT}=NVIDIA-A100:{each}" for each in effects]
+    assert commands_of(finding.remedy) == [["kubectl", "taint", "node", "training-1", *corrected, "--overwrite"]]
 
 
-def test_a_product_that_no_type_reaches_is_found() -> None:
-    lost = node_of("training", labels={USAGE: None, PRODUCT: "NVIDIA-L4"}, taints=[f"{PRODUCT}=NVIDIA-L4:NoSchedule"])
-    assert "NVIDIA-L4: no workload type reaches this product" in one(with_nodes(lost), "node-products")
+@pytest.mark.parametrize(
+    ("pool", "first"),
+    [("storage", "add storage to nodeUsage.allow of a workload type, or move the nodes: "), (None, "")],
+)
+def test_a_product_that_no_type_reaches_is_found(pool: str | None, first: str) -> None:
+    """Nodes can be in a pool of their own on purpose, so the policy comes first, and the reader chooses the pool."""
+    lost = node_of("training", labels={USAGE: pool, PRODUCT: "NVIDIA-L4"}, taints=[f"{PRODUCT}=NVIDIA-L4:NoSchedule"])
+    (finding,) = found(with_nodes(lost), "node-products")
+    assert "NVIDIA-L4: no workload type reaches this product" in finding.what
+    moved = f"{USAGE}=POOL --overwrite` and `kubectl taint node training-1 {USAGE}=POOL:NoSchedule --overwrite`"
+    assert finding.remedy == f"{first}`kubectl label node training-1 {moved}"
 
 
 @pytest.mark.parametrize(

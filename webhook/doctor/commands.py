@@ -98,11 +98,11 @@ def on_nodes(nodes: Iterable[NodeFacts], *words: str) -> str:
     return command("kubectl", *words[:2], *names, *words[2:])
 
 
-def into_pool(nodes: Iterable[NodeFacts], key: str, pool: str) -> str:
-    """Return the commands that label and taint nodes for a pool."""
+def into_pool(nodes: Iterable[NodeFacts], key: str) -> str:
+    """Return the commands that label and taint nodes for the pool POOL."""
     those = list(nodes)
-    labelled = on_nodes(those, "label", "node", f"{key}={pool}", "--overwrite")
-    return f"{labelled} and {on_nodes(those, 'taint', 'node', f'{key}={pool}:NoSchedule', '--overwrite')}"
+    labelled = on_nodes(those, "label", "node", f"{key}=POOL", "--overwrite")
+    return f"{labelled} and {on_nodes(those, 'taint', 'node', f'{key}=POOL:NoSchedule', '--overwrite')}"
 
 
 def servers(installation: Installation, *words: str) -> str:

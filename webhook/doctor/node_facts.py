@@ -24,6 +24,11 @@ class NodeFacts(NamedTuple):
         """Return the values of the taints of `key` that keep pods away."""
         return {each.value for each in self.taints if each.key == key and each.effect in (NO_SCHEDULE, NO_EXECUTE)}
 
+    def effects(self, key: str, value: str) -> tuple[str, ...]:
+        """Return the effects of the taints of `key` and `value` that keep pods away."""
+        found = {each.effect for each in self.taints if (each.key, each.value) == (key, value)}
+        return tuple(effect for effect in (NO_SCHEDULE, NO_EXECUTE) if effect in found)
+
 
 def nodes_of(installation: Installation) -> tuple[NodeFacts, ...]:
     """Return the nodes by name."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from webhook.doctor import commands
 from webhook.doctor.check import check
-from webhook.doctor.finding import Fault, warning
+from webhook.doctor.finding import Fault, named, warning
 from webhook.doctor.installation import Installation
 from webhook.doctor.node_facts import NodeFacts, nodes_of, pools_of, product_labels, shown
 from webhook.doctor.source import Source
@@ -14,7 +14,7 @@ from webhook.doctor.source import Source
 @check(
     "node-products",
     "A node has a product taint without the label, or another value, or a product is in no pool of any type",
-    "`kubectl label node NODE CARD.product=PRODUCT`; move a node to a pool of a type",
+    "make the taint equal to the label, which vendor discovery writes; allow the pool of the nodes in the policy",
     Source.NODES,
     Source.POLICY,
 )
@@ -27,19 +27,25 @@ def find(installation: Installation) -> Iterator[Fault]:
 
 
 def _disagreeing(key: str, nodes: tuple[NodeFacts, ...]) -> Iterator[Fault]:
-    found: dict[tuple[str, str | None], list[NodeFacts]] = defaultdict(list)
+    """Yield a fault for each taint without the label or with another value.
+
+    Vendor discovery writes the label, and people write the taint. So the label is right where there is one.
+    """
+    found: dict[tuple[str, str | None, tuple[str, ...]], list[NodeFacts]] = defaultdict(list)
     for node in nodes:
         label = node.labels.get(key)
         for value in sorted(node.tainted(key) - {label}):
-            found[value, label].append(node)
-    for (value, label), those in found.items():
-        command = commands.on_nodes(those, "label", "node", f"{key}={value}", "--overwrite")
+            found[value, label, node.effects(key, value)].append(node)
+    for (value, label, effects), those in found.items():
         if label is None:
             what = f"taint {key}={value} without the label: no pod that names the product selects the node"
+            command = commands.on_nodes(those, "label", "node", f"{key}={value}")
             yield warning(f"{shown(those)}: metadata.labels", what, command)
         else:
             what = f"label {key}={label}, but taint {key}={value}: a pod must name both products to run there"
-            yield warning(f"{shown(those)}: spec.taints", what, f"{command}, or correct the taint")
+            taints = (f"{key}={label}:{effect}" for effect in effects)
+            command = commands.on_nodes(those, "taint", "node", *taints, "--overwrite")
+            yield warning(f"{shown(those)}: spec.taints", what, f"{command}: vendor discovery writes the label")
 
 
 def _out_of_reach(installation: Installation, key: str, nodes: tuple[NodeFacts, ...]) -> Iterator[Fault]:
@@ -58,6 +64,15 @@ def _out_of_reach(installation: Installation, key: str, nodes: tuple[NodeFacts, 
         if any(not pools.isdisjoint(node.labels.items()) for node in those):
             continue
         what = f"{product}: no workload type reaches this product, as none of its nodes is in a pool of the policy"
-        usage, value = min(pools)
-        remedy = f"{commands.into_pool(those, usage, value)}, or allow its pool in the policy"
+        remedy = _within_reach(those, sorted({usage for usage, _ in pools}))
         yield warning(f"{shown(those)}: metadata.labels[{key}]", what, remedy)
+
+
+def _within_reach(nodes: list[NodeFacts], usages: list[str]) -> str:
+    """Return how a workload type reaches the nodes; those in a pool of their own can be there on purpose."""
+    for usage in usages:
+        own = sorted({node.labels[usage] for node in nodes if usage in node.labels})
+        if own:
+            allowed = f"add {named(own)} to nodeUsage.allow of a workload type"
+            return f"{allowed}, or move the nodes: {commands.into_pool(nodes, usage)}"
+    return commands.into_pool(nodes, usages[0])
