@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.doctor.healthy import controller, deployment, found, make_installation, objects, self_managed
+from tests.support.admission import policy_with
 from tests.support.manifests import Object, container_of, read
 from webhook.doctor.finding import Severity
 from webhook.doctor.installation import Installation, Right, Role
@@ -92,7 +93,7 @@ def test_a_review_asks_for_the_subresource_of_one_object() -> None:
     ("role", "severity", "what"),
     [
         (Role.SERVER, ERROR, "without a view, every verdict is Unknown"),
-        (Role.POLICIES, ERROR, "may not list placementpolicies.placement.maip.mxsf.io: PlacementPolicy objects have"),
+        (Role.POLICIES, ERROR, "placementpolicies.placement.maip.mxsf.io: without list and watch, a replica that"),
         (Role.POLICIES, WARNING, "may not patch placementpolicies/status.placement.maip.mxsf.io: their status is not"),
         (Role.CERTS, WARNING, "may not patch secrets placement-webhook-tls, mutatingwebhookconfigurations."),
     ],
@@ -103,6 +104,16 @@ def test_a_right_that_is_missing_names_the_file_that_grants_it(role: Role, sever
     findings = found(replace(installation, rights=tuple(rights)), "rights")
     assert {each.remedy for each in findings} == {f"`kubectl apply -f deploy/{role.file}` grants it"}
     assert any(each.severity is severity and what in each.what for each in findings)
+
+
+@pytest.mark.parametrize(("label", "stays"), [("team", True), ("kubernetes.io/metadata.name", False)])
+def test_a_server_that_selects_by_labels_is_unready_without_namespaces(label: str, stays: bool) -> None:
+    installation = replace(of(deployment()), others=(policy_with(namespaceSelector={"matchLabels": {label: "a"}}),))
+    rights = (each._replace(is_held=each.resource != "namespaces") for each in rights_of(installation, ()))
+    findings = found(replace(installation, rights=tuple(rights)), "rights")
+    assert [each.severity for each in findings] == [ERROR, ERROR]
+    (listing,) = (each for each in findings if each.what.startswith("may not list namespaces"))
+    assert ("a replica that starts stays unready" in listing.what) is stays
 
 
 def test_a_release_is_upgraded_for_its_rights() -> None:

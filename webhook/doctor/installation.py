@@ -65,7 +65,11 @@ class Role(Enum):
     """The roles of the manifests: the file, and what follows without a required and without another right of it."""
 
     SERVER = ("base/rbac.yaml", "without a view, every verdict is Unknown", "decisions and metrics are less complete")
-    POLICIES = ("overlays/crd/rbac.yaml", "PlacementPolicy objects have no effect", "their status is not written")
+    POLICIES = (
+        "overlays/crd/rbac.yaml",
+        "without list and watch, a replica that starts stays unready, and the others keep the policies that they know",
+        "their status is not written",
+    )
     CERTS = ("overlays/self-managed/certs-rbac.yaml", "nothing renews the certificates", "")
 
     def __init__(self, file: str, effect: str, optional_effect: str) -> None:

@@ -26,6 +26,8 @@ def find(installation: Installation) -> Iterator[Fault]:
             lacking[each.account, each.role, each.is_required, each.verb].append(_resource(each))
     for (account, role, is_required, verb), resources in lacking.items():
         what = f"may not {verb} {named(resources)}: {role.effect if is_required else role.optional_effect}"
+        if verb == "list" and "namespaces" in resources and installation.policies.selects_by_labels:
+            what += "; a replica that starts stays unready, as policies select namespaces by their labels"
         fault = error if is_required and role is not Role.CERTS else warning
         yield fault(f"ServiceAccount {account}", what, granted(installation, role))
 
