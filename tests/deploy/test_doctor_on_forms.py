@@ -1,6 +1,7 @@
 """doctor finds no fault in any shipped form of the installation, as the real API server stores its manifests."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +22,7 @@ from tests.deploy.helm import Helm
 from tests.doctor.healthy import commands_of
 from tests.support.batch_objects import definition
 from tests.support.command import run_here
-from tests.support.manifests import DEPLOY, ROOT, Object
+from tests.support.manifests import DEPLOY, ROOT, Object, container_of
 
 NAMESPACE, CONFIGURATION = "placement-webhook", "00-placement-webhook"
 CONTROLLER = "placement-webhook-certs"
@@ -129,13 +130,13 @@ def faults_of(kubeconfig: Path) -> list[Object]:
 
 
 @pytest.mark.usefixtures("volcano", "removed")
-def test_a_release_gets_back_what_was_deleted(cluster: Cluster, helm: Helm) -> None:
-    """The remedy upgrades the release that made the webhook."""
+def test_a_release_gets_back_what_was_deleted(cluster: Cluster, helm: Helm, tmp_path: Path) -> None:
+    """The remedy upgrades the release that made the webhook, also from an older chart, and keeps its values."""
     kubeconfig = cluster.control_plane.kubeconfig
     flags = (f"--kubeconfig={kubeconfig}", f"--namespace={NAMESPACE}")
     cluster.make_nodes(*(pool_node(f"{pool}-1", pool) for pool in ("training", "inference", "hybrid")))
     try:
-        helm("install", "gpu", str(DEPLOY / "chart"), *flags, "--create-namespace", "--set=events=false")
+        helm("install", "gpu", older_chart(tmp_path / "chart"), *flags, "--create-namespace", "--set=events=false")
         say_ready(cluster, cluster.client.get("Deployment", NAMESPACE, NAMESPACE, api_version="apps/v1"))
         say_served(cluster)
         written_by_controller(cluster)
@@ -150,8 +151,21 @@ def test_a_release_gets_back_what_was_deleted(cluster: Cluster, helm: Helm) -> N
 
         say_ready(cluster, cluster.client.get("Deployment", CONTROLLER, NAMESPACE, api_version="apps/v1"))
         wait_for(lambda: faults_of(kubeconfig) == [], "the roles to be in force")
+        server = cluster.client.get("Deployment", NAMESPACE, NAMESPACE, api_version="apps/v1")
+        assert "--no-events" in container_of(server)["args"]
     finally:
         helm("uninstall", "gpu", *flags, "--ignore-not-found")
+
+
+def older_chart(folder: Path) -> str:
+    """Write the chart without a group of values, as before the chart had it; return its folder."""
+    shutil.copytree(DEPLOY / "chart", folder)
+    template = folder / "templates" / "base.yaml"
+    template.write_text(template.read_text().replace(".Values.resourceQuota.enabled", "false"))
+    values = yaml.safe_load((folder / "values.yaml").read_text())
+    del values["resourceQuota"]
+    (folder / "values.yaml").write_text(yaml.safe_dump(values))
+    return str(folder)
 
 
 def written_by_controller(cluster: Cluster) -> None:

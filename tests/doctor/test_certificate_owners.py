@@ -158,7 +158,7 @@ def test_a_release_with_own_files_is_upgraded() -> None:
     content = written_by("helm", annotations={"meta.helm.sh/release-name": "placement"})
     for webhook in content["webhooks"]:
         webhook["clientConfig"]["caBundle"] = ""
-    command = "helm upgrade placement deploy/chart -n placement-webhook --reuse-values"
+    command = "helm upgrade placement deploy/chart -n placement-webhook --reset-then-reuse-values"
     (remedy,) = {each.remedy for each in found(read_of(Source.CONFIGURATIONS, content), "ca-bundle")}
     assert remedy == f"`{command} --set-file=certificates.caBundle=FILE` puts the CA there"
 

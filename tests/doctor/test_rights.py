@@ -122,7 +122,7 @@ def test_a_release_is_upgraded_for_its_rights() -> None:
     installation = of(server)
     rights = tuple(each._replace(is_held=False) for each in rights_of(installation, ()))
     (remedy,) = {each.remedy for each in found(replace(installation, rights=rights), "rights")}
-    assert remedy.startswith("`helm upgrade placement deploy/chart -n placement-webhook --reuse-values` ")
+    assert remedy.startswith("`helm upgrade placement deploy/chart -n placement-webhook --reset-then-reuse-values` ")
 
 
 def test_all_rights_held_are_no_fault() -> None:

@@ -139,11 +139,13 @@ def granted(installation: Installation, role: Role) -> str:
 
 
 def upgraded(installation: Installation, *flags: str) -> str:
-    """Return the command that applies the chart again."""
+    """Return the command that applies the chart, which can be newer than that of the release, with its values.
+
+    With `--reuse-values`, values that the chart has got since would be missing.
+    """
     release = release_of(installation) or Target().service
-    return command(
-        *("helm", "upgrade", release, "deploy/chart", "-n", installation.target.namespace, "--reuse-values", *flags)
-    )
+    namespace = installation.target.namespace
+    return command("helm", "upgrade", release, "deploy/chart", "-n", namespace, "--reset-then-reuse-values", *flags)
 
 
 def release_of(installation: Installation) -> str | None:
