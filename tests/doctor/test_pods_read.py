@@ -43,6 +43,16 @@ def test_a_pod_is_judged_by_the_policy_of_its_namespace() -> None:
     )
 
 
+def test_no_selector_by_labels_selects_a_namespace_that_is_not_known() -> None:
+    """As in the server: the namespace was created after the namespaces were read."""
+    pod = make_pod("trainer").annotate(TYPE, "training").gpu(1).namespace("new")
+    selector = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
+    shadow, enforced = policy_with(mode="shadow", namespaceSelector=selector), policy_with(namespaceSelector=selector)
+
+    assert read(pod, others=(shadow,)).missed_count == 1
+    assert read(pod, policy=policy_with(mode="shadow"), others=(enforced,)).missed_count == 0
+
+
 def test_pods_that_the_webhook_leaves_alone_were_not_missed() -> None:
     marked = make_pod("marked").annotate(TYPE, "training").annotate(POLICY.policy_annotation, POLICY.identity)
     of_daemon = make_pod("daemon").annotate(TYPE, "training").owner("DaemonSet", "d", uid="u")

@@ -37,10 +37,11 @@ BATCH_NODE = node_of("training", labels={USAGE: "storage"}, taints=[f"{USAGE}=st
 
 
 def of_team_a(**spec: Any) -> Policy:
-    """Return the policy of an object that selects the namespace team-a."""
+    """Return the policy of an object that selects the namespace team-a, unless `spec` has another selector."""
     selector = {"matchLabels": {"kubernetes.io/metadata.name": "team-a"}}
-    document = policy_with(**spec, namespaceSelector=selector).document.model_dump(by_alias=True, exclude_unset=True)
-    return Policy(PolicyDocument.model_validate({**document, "metadata": {"name": "of-team-a"}}))
+    document = policy_with(**{"namespaceSelector": selector, **spec}).document
+    content = {**document.model_dump(by_alias=True, exclude_unset=True), "metadata": {"name": "of-team-a"}}
+    return Policy(PolicyDocument.model_validate(content))
 
 
 def beside(*accepted: Policy, read: Mapping[Source, tuple[Object, ...]] | None = None, **fields: Any) -> Installation:
@@ -54,6 +55,14 @@ def with_batch_node(*accepted: Policy) -> Installation:
 
 def test_equal_policies_have_no_fault() -> None:
     assert faults(beside(of_team_a())) == []
+
+
+def test_a_selector_by_labels_selects_no_namespace_that_was_not_read() -> None:
+    """As in the server, whose view does not have it."""
+    of_others = of_team_a(namespaceSelector={"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]})
+    installation = beside(of_others)
+    assert installation.policy_of("team-a") is of_others
+    assert installation.policy_of("new") is installation.policy
 
 
 def test_a_pool_that_only_one_policy_allows_is_used() -> None:

@@ -155,7 +155,7 @@ class Installation:
 
     def policy_of(self, namespace: str) -> Policy:
         """Return the policy in force for `namespace`."""
-        return self.policies.of_namespace(namespace, self.namespace_labels(namespace))
+        return self.policies.of_namespace(namespace, self.known_labels(namespace))
 
     def place_of(self, policy: Policy) -> str:
         """Return the place of a policy in messages."""
@@ -214,7 +214,11 @@ class Installation:
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """Return the labels of the namespace, as the API server sets them if it was not read."""
-        return self._labels_by_namespace.get(name, {NAMESPACE_NAME_LABEL: name})
+        return self.known_labels(name) or {NAMESPACE_NAME_LABEL: name}
+
+    def known_labels(self, name: str) -> Mapping[str, str] | None:
+        """Return the labels of the namespace; None if it was not read."""
+        return self._labels_by_namespace.get(name)
 
     @cached_property
     def _labels_by_namespace(self) -> dict[str, Mapping[str, str]]:

@@ -36,9 +36,9 @@ class PodsRead:
         namespace = str(documents.field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE)
         if self.selection is None:
             return
-        scope = self.scopes.get(namespace, NO_SCOPE)
-        policy = self.policies.of_namespace(namespace, scope.labels)
-        missed = missed_pod(pod, scope, policy, self.selection)
+        scope = self.scopes.get(namespace)
+        policy = self.policies.of_namespace(namespace, None if scope is None else scope.labels)
+        missed = missed_pod(pod, scope or NO_SCOPE, policy, self.selection)
         if missed is not None and reason_not_enforced(policy, pod, namespace) is None:
             self.missed_count += 1
             if len(self.missed) < MOST_NAMED:

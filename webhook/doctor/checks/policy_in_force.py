@@ -65,7 +65,7 @@ def _of_trial(policies: PolicySet | None, installation: Installation) -> str:
     if installation.trial is None:
         return policies.default.identity
     namespace = installation.trial.namespace
-    return policies.of_namespace(namespace, installation.namespace_labels(namespace)).identity
+    return policies.of_namespace(namespace, installation.known_labels(namespace)).identity
 
 
 def _identities(policies: PolicySet) -> str:
