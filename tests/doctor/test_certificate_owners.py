@@ -202,23 +202,29 @@ def pod(**status: Any) -> Object:
     return {"metadata": {"name": "placement-webhook-certs-1"}, "status": status}
 
 
-def ended(minutes: int, restarts: int, **state: Any) -> Object:
+def ended(minutes: int, restarts: int, *, ready: bool = True, **state: Any) -> Object:
     """Return a pod whose container ended so many minutes ago."""
-    at = f"{NOW - timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
-    last = {"terminated": {"exitCode": 2, "finishedAt": at}}
-    return pod(containerStatuses=[{"name": "certs", "restartCount": restarts, "state": state, "lastState": last}])
+    last = {"terminated": {"exitCode": 2, "finishedAt": ago(minutes)}}
+    status = {"name": "certs", "restartCount": restarts, "ready": ready, "state": state, "lastState": last}
+    return pod(containerStatuses=[status])
+
+
+def ago(minutes: int) -> str:
+    return f"{NOW - timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
 
 
 CRASHES = "its container ends again and again (7 restarts, the last with exit code 2)"
-BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff"}}
+BACK_OFF = {"reason": "CrashLoopBackOff"}
 
 
 @pytest.mark.parametrize(
     ("ready", "content", "what", "command"),
     [
         (0, pod(), "no replica is ready: ", LOGS),
-        (0, ended(1, 7, **BACK_OFF), CRASHES, f"{LOGS[:-1]} --previous`"),
+        (0, ended(1, 7, waiting=BACK_OFF), CRASHES, f"{LOGS[:-1]} --previous`"),
         (1, ended(1, 7, running={}), CRASHES, f"{LOGS[:-1]} --previous`"),
+        (1, ended(12, 7, running={"startedAt": ago(9)}), CRASHES, f"{LOGS[:-1]} --previous`"),
+        (0, ended(12, 7, ready=False, running={"startedAt": ago(11)}), CRASHES, f"{LOGS[:-1]} --previous`"),
         (
             0,
             pod(containerStatuses=[{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]),
@@ -240,7 +246,9 @@ def test_a_controller_that_does_not_run_is_found(ready: int, content: Object, wh
     assert finding.remedy.startswith(command)
 
 
-@pytest.mark.parametrize("content", [ended(90, 7, running={}), ended(1, 1, running={})])
+@pytest.mark.parametrize(
+    "content", [ended(90, 7, running={}), ended(1, 1, running={}), ended(12, 7, running={"startedAt": ago(11)})]
+)
 def test_a_controller_that_has_recovered_is_no_fault(content: Object) -> None:
     installation = self_managed()
     assert (

@@ -12,9 +12,10 @@ from webhook.doctor.source import Source
 from webhook.doctor.validity import expires_soon
 from webhook.kube.documents import field
 
-# A controller that was restarted so often, the last time so recently, keeps failing.
+# A controller that was restarted so often, the last time so recently, keeps failing, unless it has been steady since.
 _MOST_RESTARTS = 3
 _RECENT = timedelta(hours=1)
+_STEADY = timedelta(minutes=10)
 _STARTING = ("ContainerCreating", "PodInitializing")
 
 
@@ -88,12 +89,18 @@ def _crashes(pod: JsonObject, now: datetime) -> str | None:
     for each in listed(pod, "status", "containerStatuses"):
         restarts, code = each.get("restartCount"), field(each, "lastState", "terminated", "exitCode")
         ended = _time(field(each, "lastState", "terminated", "finishedAt"))
-        often = isinstance(restarts, int) and restarts >= _MOST_RESTARTS
+        often = isinstance(restarts, int) and restarts >= _MOST_RESTARTS and not _is_steady(each, now)
         if field(each, "state", "waiting", "reason") == "CrashLoopBackOff" or (
             often and ended is not None and now - ended < _RECENT
         ):
             return f"its container ends again and again ({restarts} restarts, the last with exit code {code})"
     return None
+
+
+def _is_steady(status: JsonObject, now: datetime) -> bool:
+    """Return whether a container is ready and has not ended for a while, as after an outage of the API server."""
+    started = _time(field(status, "state", "running", "startedAt"))
+    return status.get("ready") is True and started is not None and now - started >= _STEADY
 
 
 def _waits(pod: JsonObject) -> str | None:
