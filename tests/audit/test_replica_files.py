@@ -1,6 +1,7 @@
 """`audit --kubeconfig` reads the audit files of replicas that write to a volume, through the real API server."""
 
 import json
+import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -124,6 +125,51 @@ def test_a_replica_whose_files_cannot_be_read_is_named(cluster: Cluster, kubelet
     assert outcome.code == 1
     assert 'FILE: Invalid value: "/nowhere/audit.jsonl"; there is no such file' in outcome.errors
     assert "warning: webhook-1: not all of its audit files was read: its container does not run" in outcome.errors
+
+
+def archive(*members: tuple[str, bytes], size_bytes: int | None = None) -> bytes:
+    """An archive of these files; each header states `size_bytes` if it is given."""
+    blocks_ = []
+    for name, content in members:
+        header = tarfile.TarInfo(name)
+        header.size = len(content) if size_bytes is None else size_bytes
+        blocks_ += [header.tobuf(tarfile.GNU_FORMAT), content, bytes(-len(content) % tarfile.BLOCKSIZE)]
+    return b"".join(blocks_) + bytes(2 * tarfile.BLOCKSIZE)
+
+
+ODD = {
+    b"a wrapper script says hello\n" * 100: "no archive of audit files: invalid header",
+    archive(("audit.jsonl", b"x"), size_bytes=2**70): "it ends within 'audit.jsonl'",
+    archive(("\x1b[31m\udcff.jsonl", b"x\n"), size_bytes=2**63): r"it ends within '\x1b[31m\udcff.jsonl'",
+}
+
+
+def test_replicas_with_odd_output_hide_no_record_of_the_others(cluster: Cluster, replica: Kubelet, run: Run) -> None:
+    for number, printed in enumerate(ODD):
+        start_replica(cluster, f"odd-{number}", args=["serve", "--audit=/var/log/audit.jsonl"])
+        replica.printed[f"odd-{number}"] = printed
+
+    outcome = audit(run, cluster, "list", "-o", "json")
+
+    assert (outcome.code, decisions(outcome.output)) == (1, [0, 1, 2, 3])
+    for number, problem in enumerate(ODD.values()):
+        warning = f"warning: odd-{number}: not all of its audit files was read: {problem}; run `audit export` in its"
+        assert warning in outcome.errors
+
+
+def test_a_damaged_head_is_a_fault_of_verify_alone(
+    cluster: Cluster, replica: Kubelet, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "webhook-0" / "audit.jsonl.head").write_text("junk")
+
+    listed = audit(run, cluster, "list", "-o", "json")
+    verified = audit(run, cluster, "verify")
+
+    assert (listed.code, listed.errors, decisions(listed.output)) == (0, "", [0, 1, 2, 3])
+    assert (verified.code, "4 records in 1 chain" in verified.output) == (2, True)
+    assert verified.errors.startswith(
+        'Error: webhook-0/audit.jsonl.head: Invalid value: "junk"; holds no sequence and hash, so records cut off at'
+    )
 
 
 @pytest.mark.parametrize("verbs", [["get"], ["create"]])

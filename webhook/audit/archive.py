@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from webhook.audit.file import FILE_MODE
-from webhook.audit.head import ChainHead, head_path, parse_head
+from webhook.audit.head import SUFFIX, head_path
 from webhook.audit.lines import last_record
 from webhook.audit.query import rotated_files
 from webhook.audit.record import moment
@@ -118,23 +118,26 @@ def _write(output: BinaryIO, name: str, size_bytes: int, file: BinaryIO) -> None
 
 
 class Archive:
-    """An archive on disk, perhaps without its end: the head with its name, and the files, the oldest first."""
+    """An archive on disk, which is not trusted: the files, the oldest first, and the contents of the head files.
+
+    `problem` states why it may lack files or their ends; empty if it is whole.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
-        """Read the headers of `file`, which stays the caller's.
-
-        Raises:
-            ValueError: the file is something else than an archive of this module.
-        """
+        """Read the headers of `file`, which stays the caller's."""
         self._file = file
-        self.head: tuple[str, ChainHead] | None = None
+        self.heads: dict[str, bytes] = {}
         self.members: list[Member] = []
-        for member in _members(file):
-            if member.name.endswith(".head"):
-                head = parse_head(os.pread(file.fileno(), min(member.size_bytes, _BLOCK_BYTES), member.offset))
-                self.head = (member.name, head) if head else None
-            else:
-                self.members.append(member)
+        self.problem = ""
+        try:
+            for member in _members(file):
+                if member.name.endswith(SUFFIX):
+                    size_bytes = min(member.size_bytes, _BLOCK_BYTES)
+                    self.heads[member.name] = os.pread(file.fileno(), size_bytes, member.offset)
+                else:
+                    self.members.append(member)
+        except ValueError as error:
+            self.problem = str(error)
         self.members.reverse()
 
     def open(self, member: Member) -> io.BufferedReader:
@@ -165,20 +168,32 @@ def _members(file: BinaryIO) -> Iterator[Member]:
     """Yield the members until the end of the file. Headers without extensions alone are read, which bounds memory.
 
     Raises:
-        ValueError: a header is not one of `write_archive`.
+        ValueError: a header is not one of `write_archive`, or the file ends within a member; its part is yielded first.
     """
-    position = 0
-    for _ in range(_MOST_FILES):
-        block = os.pread(file.fileno(), _BLOCK_BYTES, position)
-        if len(block) < _BLOCK_BYTES or not any(block):
-            return
-        try:
-            header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
-        except tarfile.TarError as error:
-            raise ValueError(f"no archive of audit files: {error}") from error
-        if not header.isreg() or "/" in header.name or header.size < 0:
-            raise ValueError(f"no archive of audit files: it holds {header.name!r}")
+    end = os.fstat(file.fileno()).st_size
+    position = count = 0
+    while any(block := os.pread(file.fileno(), _BLOCK_BYTES, position)) and len(block) == _BLOCK_BYTES:
+        header = _header(block)
+        if count == _MOST_FILES:
+            raise ValueError(f"no archive of audit files: it holds more than {_MOST_FILES}")
+        count += 1
         position += _BLOCK_BYTES
-        yield Member(header.name, position, header.size)
+        yield Member(header.name, position, min(header.size, end - position))
+        if header.size > end - position:
+            raise ValueError(f"it ends within {header.name!r}")
         position += header.size + -header.size % _BLOCK_BYTES
-    raise ValueError(f"no archive of audit files: it holds more than {_MOST_FILES}")
+
+
+def _header(block: bytes) -> tarfile.TarInfo:
+    """Return the header of a regular file, whose name is no path.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    try:
+        header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except tarfile.TarError as error:
+        raise ValueError(f"no archive of audit files: {error}") from error
+    if not header.isreg() or "/" in header.name or header.size < 0:
+        raise ValueError(f"no archive of audit files: it holds {header.name!r}")
+    return header

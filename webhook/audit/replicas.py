@@ -8,63 +8,85 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from webhook.audit.archive import Archive
-from webhook.audit.head import ChainHead
+from webhook.audit.head import ChainHead, parse_head
 from webhook.audit.query import Entry, InvalidLine, read
 from webhook.audit.record import BEGINNING, LARGEST_BYTES, moment
-from webhook.kube.field import FieldError, InvalidInput, invalid
+from webhook.kube.field import FieldError, invalid
 
 _MOST_LINE_BYTES = 2 * LARGEST_BYTES
+_MOST_SHOWN_BYTES = 40
+_REMEDY = "run `audit export` in its container to see what it prints, and compare its image with that of the others"
 
 Lines = Iterator[Entry | InvalidLine]
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What was downloaded of one replica into the file at `path`: its printed log, or an archive of its audit files."""
+    """What was downloaded of one replica into the file at `path`: its printed log, or an archive of its audit files.
+
+    `problem` states why it was not read to its end; empty if it was.
+    """
 
     name: str
     path: Path
     is_archive: bool
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A log, or the audit files of a replica, that could not be read to its end, and why."""
+
+    download: Download
+    problem: str
+
+    def __str__(self) -> str:
+        what = "audit files" if self.download.is_archive else "log"
+        return f"{self.download.name}: not all of its {what} was read: {self.problem}"
 
 
 class ReplicaLogs:
     """The downloaded records of replicas; a context manager. In a printed log, lines that are no records are skipped.
 
-    `heads` has the chain heads that were kept beside audit files, by the name of the head file.
+    `heads` has the chain heads that were kept beside audit files, by the name of the head file; `head_faults` names the
+    head files that hold something else. `unread` lists what is not complete.
     """
 
     def __init__(self, downloads: Iterable[Download]) -> None:
-        """Open each file.
-
-        Raises:
-            InvalidInput: a file is no archive although it should be one.
-        """
+        """Open each file."""
         self.has_records = False
         self.heads: dict[str, ChainHead] = {}
+        self.head_faults: list[FieldError] = []
+        self.unread: list[Unread] = []
         self._stack = ExitStack()
         self._printed: list[tuple[str, BinaryIO]] = []
         self._files: list[tuple[str, BinaryIO]] = []
-        errors: list[FieldError] = []
         for download in downloads:
             stream = self._stack.enter_context(download.path.open("rb"))
-            try:
-                self._add(download, stream)
-            except ValueError as error:
-                errors.append(invalid(download.name, str(error), "the replica must print it as `audit export` does"))
-        if errors:
-            self._stack.close()
-            raise InvalidInput(errors)
+            problem = download.problem
+            if download.is_archive:
+                archive = Archive(stream)
+                self._add(download.name, archive)
+                problem = problem or (archive.problem and f"{archive.problem}; {_REMEDY}")
+            else:
+                self._printed.append((download.name, stream))
+            if problem:
+                self.unread.append(Unread(download, problem))
 
-    def _add(self, download: Download, stream: BinaryIO) -> None:
-        if not download.is_archive:
-            self._printed.append((download.name, stream))
-            return
-        archive = Archive(stream)
+    def _add(self, replica: str, archive: Archive) -> None:
         for member in archive.members:
-            self._files.append((f"{download.name}/{member.name}", self._stack.enter_context(archive.open(member))))
-        if archive.head:
-            name, head = archive.head
-            self.heads[f"{download.name}/{name}"] = head
+            self._files.append((f"{replica}/{member.name}", self._stack.enter_context(archive.open(member))))
+        for file, content in archive.heads.items():
+            name = f"{replica}/{file}"
+            try:
+                head = parse_head(content)
+            except ValueError as error:
+                shown = content[:_MOST_SHOWN_BYTES].decode("utf-8", "replace")
+                detail = f"{error}, so records cut off at the end cannot be detected: compare with a copy"
+                self.head_faults.append(invalid(name, shown, detail))
+                continue
+            if head:
+                self.heads[name] = head
 
     def __enter__(self) -> Self:
         return self

@@ -4,6 +4,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -210,6 +211,7 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
                 partial=partial or source.is_partial,
                 may_begin_later=logs.printed,
             )
+            verification = replace(verification, faults=[*logs.head_faults, *verification.faults])
     if output == "json":
         echo_json(verification.to_json())
     else:

@@ -43,6 +43,8 @@ class Source:
     def logs(self, since: datetime | None = None) -> Iterator[ReplicaLogs]:
         """Download the records of the replicas, written at or after `since`, and open them until the block ends.
 
+        What was not read to its end is reported on standard error.
+
         Raises:
             InvalidInput: the kubeconfig is wrong, or no pod is selected.
         """
@@ -53,9 +55,10 @@ class Source:
         # On disk, so that memory does not grow with the logs; the folder is the user's alone.
         with TemporaryDirectory(prefix="placement-webhook-audit-") as folder:
             selection = self.replicas if since is None else replace(self.replicas, since=since)
-            downloaded = download(selection, Path(folder))
-            self.unread = downloaded.unread
-            with ReplicaLogs(downloaded.files) as logs:
+            with ReplicaLogs(download(selection, Path(folder))) as logs:
+                self.unread = len(logs.unread)
+                for each in logs.unread:
+                    echo(f"warning: {each}", fg="yellow", err=True)
                 yield logs
                 if not logs.has_records:
                     echo(_NO_RECORDS, err=True)

@@ -6,7 +6,7 @@ A replica that prints its records is read through its log, one that writes a fil
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -43,16 +43,8 @@ class ReplicaSelection:
     since: datetime | None = None
 
 
-@dataclass(slots=True)
-class Downloaded:
-    """The files of the replicas, and the number of logs and audit files that could not be read to their end."""
-
-    files: list[Download] = field(default_factory=list)
-    unread: int = 0
-
-
-def download(selection: ReplicaSelection, folder: Path) -> Downloaded:
-    """Write the logs and audit files of the replicas into `folder`. What cannot be read is reported on standard error.
+def download(selection: ReplicaSelection, folder: Path) -> Sequence[Download]:
+    """Write the logs and audit files of the replicas into `folder`.
 
     Raises:
         InvalidInput: the kubeconfig is wrong, or no pod is selected.
@@ -64,25 +56,21 @@ def download(selection: ReplicaSelection, folder: Path) -> Downloaded:
         raise click.ClickException(str(error)) from error
 
 
-async def _download(selection: ReplicaSelection, folder: Path) -> Downloaded:
+async def _download(selection: ReplicaSelection, folder: Path) -> Sequence[Download]:
     source = ClientConfig(selection.kubeconfig, context=selection.context)
-    downloaded = Downloaded()
     async with source.connect() as server:
         if selection.kubeconfig is None:
             echo(f"cluster: {server.cluster}", err=True)
         streams = [stream for pod in await _replicas(server, selection) for stream in streams_of(pod)]
         limit = asyncio.Semaphore(_AT_ONCE)
         paths = [folder / str(number) for number in range(len(streams))]
-        faults = await asyncio.gather(
+        problems = await asyncio.gather(
             *(_read(server, selection, stream, path, limit) for stream, path in zip(streams, paths, strict=True))
         )
-    for stream, path, fault in zip(streams, paths, faults, strict=True):
-        downloaded.files.append(Download(stream.name, path, is_archive=isinstance(stream, AuditFiles)))
-        if fault:
-            downloaded.unread += 1
-            text = f"warning: {stream.name}: not all of its {stream.what} was read: {fault}"
-            echo(text, fg="yellow", err=True)
-    return downloaded
+    return [
+        Download(stream.name, path, isinstance(stream, AuditFiles), problem)
+        for stream, path, problem in zip(streams, paths, problems, strict=True)
+    ]
 
 
 async def _replicas(server: ApiServer, selection: ReplicaSelection) -> Sequence[JsonObject]:

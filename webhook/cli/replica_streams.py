@@ -31,7 +31,6 @@ class PrintedLog:
     pod: str
     container: str
     previous: bool
-    what: ClassVar[str] = "log"
     most_bytes: ClassVar[int] = 1024**3
 
     @property
@@ -61,7 +60,6 @@ class AuditFiles:
     container: str
     path: str
     is_running: bool
-    what: ClassVar[str] = "audit files"
     # The server keeps 4 GiB by default.
     most_bytes: ClassVar[int] = 8 * 1024**3
 
