@@ -120,9 +120,13 @@ def test_a_replica_whose_files_cannot_be_read_is_named(cluster: Cluster, kubelet
     start_replica(cluster, "webhook-0", args=["serve", "--audit=/nowhere/audit.jsonl"])
     start_replica(cluster, "webhook-1", started=False, args=["serve", "--audit=/var/log/audit.jsonl"])
 
+    start_replica(cluster, "webhook-2", args=["serve", "--audit=/var/log/audit.jsonl"])
+    kubelet.refused["webhook-2"] = b'container not found ("webhook")'
+
     outcome = audit(run, cluster, "list")
 
     assert outcome.code == 1
+    assert '500 container not found ("webhook"): the container may have ended: try again' in outcome.errors
     assert 'FILE: Invalid value: "/nowhere/audit.jsonl"; there is no such file' in outcome.errors
     assert "warning: webhook-1: not all of its audit files was read: its container does not run" in outcome.errors
 
@@ -182,4 +186,5 @@ def test_a_missing_right_is_named(
         outcome = run("audit", "list", "-o", "json", *where)
 
     assert (outcome.code, outcome.output, replica.commands) == (1, "", [])
-    assert "you need the verbs get and create on pods/exec in this namespace" in outcome.errors
+    assert '/exec: 403 pods "webhook-0" is forbidden: ' in outcome.errors
+    assert ": to read an audit file you need the verbs get and create on pods/exec in this namespace" in outcome.errors

@@ -31,7 +31,8 @@ class Kubelet:
     """Logs by pod, and whether they are those before a restart; the queries that were asked, and the commands.
 
     Commands run on this machine: the files of all containers are its own. In the pods of `printed` they print these
-    bytes instead. `lost_after` ends the connection of each command without a status after so many bytes.
+    bytes instead. `lost_after` ends the connection of each command without a status after so many bytes. A command in
+    the pods of `refused` is an internal error with this text.
     Source: k8s.io/kubernetes/pkg/kubelet/server/server.go, getContainerLogs and getExec
     """
 
@@ -40,6 +41,7 @@ class Kubelet:
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     commands: list[list[str]] = field(default_factory=list)
     printed: dict[str, bytes] = field(default_factory=dict)
+    refused: dict[str, bytes] = field(default_factory=dict)
     lost_after: int | None = None
 
     def run(self, path: str, send: Callable[[int, bytes], None]) -> None:
@@ -104,13 +106,20 @@ def serving_logs(folder: Path) -> Iterator[Kubelet]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if self.path.startswith("/exec/"):
-                self.upgrade()
+                refused = kubelet.refused.get(self.path.split("/")[3])
+                self.upgrade() if refused is None else self.refuse(refused)
                 return
             found = kubelet.answer(self.path)
             self.send_response(404 if found is None else 200)
             self.send_header("Content-Type", "text/plain")
             self.end_headers()
             self.wfile.write(b"there is no such log" if found is None else found)
+
+        def refuse(self, text: bytes) -> None:
+            self.send_response(500)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
 
         def upgrade(self) -> None:
             key = hashlib.sha1((self.headers["Sec-WebSocket-Key"] + _HANDSHAKE).encode(), usedforsecurity=False)

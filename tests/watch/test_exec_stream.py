@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import orjson
 import pytest
 from aiohttp import web
 
@@ -28,13 +29,6 @@ def sending(*messages: bytes, hang: bool = False) -> Answer:
             await socket.receive()
         await socket.close()
         return socket
-
-    return answer
-
-
-def refusing(status: int) -> Answer:
-    async def answer(_: web.Request) -> web.StreamResponse:
-        return web.json_response({"message": "no"}, status=status)
 
     return answer
 
@@ -80,9 +74,24 @@ def test_what_is_incomplete_is_an_error(tmp_path: Path, messages: Sequence[bytes
     assert str(caught.value).endswith(message)
 
 
-@pytest.mark.parametrize("status", [403, 404, 500])
-def test_a_refused_request_has_its_status(tmp_path: Path, status: int) -> None:
-    with pytest.raises(ApiServerError, match=f"GET {POD}/exec: {status} ") as caught:
-        printed(refusing(status), tmp_path)
+FORBIDDEN = 'pods "p" is forbidden: User "bob" cannot create resource "pods/exec" in API group ""'
 
-    assert caught.value.code == status
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (403, orjson.dumps({"kind": "Status", "message": FORBIDDEN}), FORBIDDEN),
+        (500, b'container not found\n ("webhook")\n', 'container not found ("webhook")'),
+        (502, b"<html>" + b"x" * 100_000, "<html>" + "x" * 294),
+        (503, b"", "Service Unavailable"),
+    ],
+    ids=["of the API server", "of the kubelet", "of a proxy", "none"],
+)
+def test_a_refused_request_has_the_words_of_the_answer(tmp_path: Path, status: int, body: bytes, message: str) -> None:
+    async def refuse(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=status, body=body)
+
+    with pytest.raises(ApiServerError) as caught:
+        printed(refuse, tmp_path)
+
+    assert (str(caught.value), caught.value.code) == (f"GET {POD}/exec: {status} {message}", status)

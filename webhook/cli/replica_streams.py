@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from webhook.kube.documents import field as value_of
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import ApiServer
+from webhook.watch.api_server import NOT_FOUND, ApiServer
 from webhook.watch.exec_stream import FORBIDDEN, printed_by
 
 CONTAINER = "webhook"
@@ -18,6 +18,7 @@ STANDARD_OUTPUT = "-"
 _PROGRAM = "placement-webhook"
 _VARIABLE = "PLACEMENT_WEBHOOK_AUDIT"
 _SILENCE_SECONDS = 30.0
+_INTERNAL_ERROR = 500
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z0-9._-]+)\)")
 _FIELDS = {"metadata.name": ("metadata", "name"), "metadata.namespace": ("metadata", "namespace")}
 
@@ -84,10 +85,19 @@ class AuditFiles:
                 async for chunk in printed:
                     yield chunk
         except ApiServerError as error:
-            if error.code != FORBIDDEN:
-                raise
-            remedy = "to read an audit file you need the verbs get and create on pods/exec in this namespace"
-            raise ApiServerError(f"{error}: {remedy}", error.code) from error
+            remedy = _remedy(error.code)
+            # The API server gives no reason if only the verb `create` is missing: its text ends in a colon then.
+            words = f"{str(error).rstrip(': ')}: {remedy}" if remedy else str(error)
+            raise ApiServerError(words, error.code) from error
+
+
+def _remedy(code: int) -> str:
+    """Return what a reader can do about a refused command."""
+    if code == FORBIDDEN:
+        return "to read an audit file you need the verbs get and create on pods/exec in this namespace"
+    if code == NOT_FOUND or code >= _INTERNAL_ERROR:
+        return "the container may have ended: try again"
+    return ""
 
 
 def streams_of(pod: JsonObject) -> Sequence[PrintedLog | AuditFiles]:

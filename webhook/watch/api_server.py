@@ -23,7 +23,7 @@ from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, invalid
 from webhook.kube.kubeconfig import read_kubeconfig
 from webhook.watch.api_errors import ApiServerError, UnreachableError
-from webhook.watch.responses import causes_of, message_of, read_body, read_status
+from webhook.watch.responses import causes_of, message_of, read_body, read_failure, read_status
 
 JsonObject = dict[str, Any]
 Query = Mapping[str, str | int]
@@ -34,6 +34,7 @@ _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _JSON = "application/json"
 _MERGE_PATCH = "application/merge-patch+json"
+_SWITCHING_PROTOCOLS = 101
 GONE = 410
 NOT_FOUND = 404
 NOT_READABLE = (403, NOT_FOUND)
@@ -197,7 +198,7 @@ class ApiServer:
         """Return a WebSocket at `path` that speaks this subprotocol. The caller closes it.
 
         Raises:
-            ApiServerError: the request failed.
+            ApiServerError: the request failed; with the words of the API server, or of the kubelet behind it.
         """
         rest = self._client.rest_client
         if rest.pool_manager is None:
@@ -206,8 +207,15 @@ class ApiServer:
             _, url, headers, *_ = await self._client.param_serialize(
                 "GET", path, query_params=list(query), auth_settings=["BearerToken"]
             )
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                socket: WebSocket = await rest.pool_manager.ws_connect(
+            # A session of its own on the same connections: aiohttp drops the body of a refused handshake otherwise.
+            refusing = aiohttp.ClientSession(
+                connector=rest.pool_manager.connector,
+                connector_owner=False,
+                trust_env=True,
+                raise_for_status=_raise_refused,
+            )
+            async with refusing, asyncio.timeout(_ANSWER_SECONDS):
+                socket: WebSocket = await refusing.ws_connect(
                     url,
                     headers=headers,
                     protocols=(protocol,),
@@ -249,6 +257,13 @@ class ApiServer:
             message = field(status, "message") or response.reason
             raise ApiServerError(f"{method} {path}: {response.status} {message}", response.status, causes_of(status))
         return response
+
+
+async def _raise_refused(response: aiohttp.ClientResponse) -> None:
+    """Raise the failure of a request to switch protocols, if it is one."""
+    if response.status != _SWITCHING_PROTOCOLS:
+        path, message = response.url.path, await read_failure(response)
+        raise ApiServerError(f"GET {path}: {response.status} {message}", response.status)
 
 
 OnPage = Callable[[list[JsonObject], bool], Awaitable[None]]

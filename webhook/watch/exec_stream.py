@@ -9,6 +9,7 @@ import orjson
 from webhook.kube.documents import field
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, WebSocket
+from webhook.watch.responses import message_of
 
 FORBIDDEN = 403
 
@@ -55,6 +56,8 @@ async def _message(socket: WebSocket, path: str, silence_seconds: float) -> byte
         message = await socket.receive(timeout=silence_seconds)
     except TimeoutError as error:
         raise ApiServerError(f"GET {path}: nothing arrived for {silence_seconds:g} s") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise ApiServerError(f"GET {path}: the response is incomplete: {message_of(error)}") from error
     if message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT):
         content: bytes | str = message.data
         return content.encode() if isinstance(content, str) else content

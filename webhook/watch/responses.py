@@ -11,6 +11,7 @@ from webhook.watch.api_errors import TooLargeError
 JsonObject = dict[str, Any]
 
 _LONGEST_ERROR_BYTES = 16_384
+_LONGEST_TEXT = 300
 
 
 async def read_body(response: aiohttp.ClientResponse, most_bytes: int | None) -> bytes:
@@ -31,12 +32,36 @@ async def read_body(response: aiohttp.ClientResponse, most_bytes: int | None) ->
 
 async def read_status(response: aiohttp.ClientResponse) -> JsonObject:
     """Return the Status in `response`; empty if there is none."""
+    return _status_in(await _read_error(response))
+
+
+async def read_failure(response: aiohttp.ClientResponse) -> str:
+    """Return what a failure says: the message of its Status, else its text (of a kubelet or proxy), else the reason."""
+    body = await _read_error(response)
+    text = " ".join(body.decode("utf-8", "replace").split())[:_LONGEST_TEXT]
+    return str(field(_status_in(body), "message") or text or response.reason)
+
+
+async def _read_error(response: aiohttp.ClientResponse) -> bytes:
+    """Return the beginning of the body, as far as it arrives, and close the response."""
+    body = b""
     try:
-        content = orjson.loads(await response.content.read(_LONGEST_ERROR_BYTES))
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
-        content = None
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) >= _LONGEST_ERROR_BYTES:
+                break
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        pass
     finally:
         response.close()
+    return body[:_LONGEST_ERROR_BYTES]
+
+
+def _status_in(body: bytes) -> JsonObject:
+    try:
+        content = orjson.loads(body)
+    except ValueError:
+        content = None
     return content if isinstance(content, dict) else {}
 
 
