@@ -131,6 +131,16 @@ def test_a_replica_whose_files_cannot_be_read_is_named(cluster: Cluster, kubelet
     assert "warning: webhook-1: not all of its audit files was read: its container does not run" in outcome.errors
 
 
+def test_without_a_readable_replica_nothing_is_verified(cluster: Cluster, kubelet: Kubelet, run: Run) -> None:
+    start_replica(cluster, "webhook-0", started=False, args=["serve", "--audit=/var/log/audit.jsonl"])
+
+    outcome = audit(run, cluster, "verify")
+
+    assert outcome.code == 2
+    place = "--selector app.kubernetes.io/name=placement-webhook,app.kubernetes.io/component=server"
+    assert f"Error: {place}: Required value: nothing could be read, so nothing can be verified; " in outcome.errors
+
+
 def archive(*members: tuple[str, bytes], size_bytes: int | None = None) -> bytes:
     """An archive of these files; each header states `size_bytes` if it is given."""
     blocks_ = []

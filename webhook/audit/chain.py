@@ -113,12 +113,14 @@ def verify(
     kept_heads: Mapping[str, ChainHead] | None = None,
     partial: bool = False,
     may_begin_later: Iterable[str] = (),
+    place: str = "FILE",
 ) -> Verification:
     """Follow the chains through the files, in any order, of one or several replicas.
 
     Each of `expected_heads`, and of `kept_heads` (by head file), must be the hash of a record. A chain must begin with
     its first record, unless `partial` is set, or the chain begins in the oldest file that rotation kept or in one of
-    `may_begin_later`. The memory grows with the number of unbroken runs of records, not with the number of records.
+    `may_begin_later`. `place` names the source of the files, for the error if there is none. The memory grows with the
+    number of unbroken runs of records, not with the number of records.
     """
     findings = Findings()
     kept = kept_heads or {}
@@ -133,7 +135,8 @@ def verify(
     findings.faults += [invalid("--head", head, no_record) for head in expected_heads if head in unseen]
     findings.faults += [_unseen_head(name, head, names, segments) for name, head in kept.items() if head.hash in unseen]
     if not segments and not findings.faults:
-        findings.faults.append(required(", ".join(names), "holds no records, so nothing can be verified; " + REMEDY))
+        detail = f"{'holds no records' if names else 'nothing could be read'}, so nothing can be verified; {REMEDY}"
+        findings.faults.append(required(", ".join(names) or place, detail))
     elif not (expected_heads or kept or findings.faults):
         findings.notes.append("without a head, records cut off at the end cannot be detected: give one with --head")
     return Verification(chains, findings.notes, findings.faults)

@@ -210,6 +210,7 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
                 kept_heads=logs.heads,
                 partial=partial or source.is_partial,
                 may_begin_later=logs.printed,
+                place=f"--selector {source.replicas.selector}",
             )
             verification = replace(verification, faults=[*logs.head_faults, *verification.faults])
     if output == "json":
