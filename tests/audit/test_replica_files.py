@@ -1,8 +1,11 @@
 """`audit --kubeconfig` reads the audit files of replicas that write to a volume, through the real API server."""
 
 import json
+import resource
 import tarfile
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -169,6 +172,33 @@ def test_replicas_with_odd_output_hide_no_record_of_the_others(cluster: Cluster,
     for number, problem in enumerate(ODD.values()):
         warning = f"warning: odd-{number}: not all of its audit files was read: {problem}; run `audit export` in its"
         assert warning in outcome.errors
+
+
+@contextmanager
+def files_of_at_most(size_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_temporary_folder_is_one_error(
+    cluster: Cluster, kubelet: Kubelet, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_replica(cluster, "webhook-0", args=["serve", "--audit=/var/log/audit.jsonl"])
+    kubelet.printed["webhook-0"] = bytes(2**20)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    with files_of_at_most(2**16):
+        outcome = audit(run, cluster, "list")
+
+    assert (outcome.code, outcome.output) == (1, "")
+    assert outcome.errors.startswith(f"Error: TMPDIR {tmp_path}: File too large: the records that are read are kept")
+    assert outcome.errors.endswith("give --since, or set TMPDIR to a folder with more room\n")
+    assert not [*tmp_path.glob("placement-webhook-audit-*")]
 
 
 def test_a_damaged_head_is_a_fault_of_verify_alone(

@@ -1,6 +1,7 @@
 """Where the `audit` commands read records: files, or the running replicas."""
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -47,13 +48,18 @@ class Source:
 
         Raises:
             InvalidInput: the kubeconfig is wrong, or no pod is selected.
+            click.ClickException: the pods cannot be listed, or the temporary folder cannot take the records.
         """
         # Imported here, so that a command on files does not import the client.
-        from webhook.cli.replica_logs import download
+        from webhook.cli.replica_logs import download, not_writable
 
         assert self.replicas is not None  # noqa: S101 - checked by the caller
         # On disk, so that memory does not grow with the logs; the folder is the user's alone.
-        with TemporaryDirectory(prefix="placement-webhook-audit-") as folder:
+        try:
+            temporary = TemporaryDirectory(prefix="placement-webhook-audit-")
+        except OSError as error:
+            raise not_writable(error, Path(os.environ.get("TMPDIR", "/tmp"))) from error  # noqa: S108 - a text
+        with temporary as folder:
             selection = self.replicas if since is None else replace(self.replicas, since=since)
             with ReplicaLogs(download(selection, Path(folder))) as logs:
                 self.unread = len(logs.unread)

@@ -48,7 +48,7 @@ def download(selection: ReplicaSelection, folder: Path) -> Sequence[Download]:
 
     Raises:
         InvalidInput: the kubeconfig is wrong, or no pod is selected.
-        click.ClickException: the pods cannot be listed.
+        click.ClickException: the pods cannot be listed, or the folder cannot take the files.
     """
     try:
         return asyncio.run(_download(selection, folder))
@@ -100,19 +100,31 @@ async def _replicas(server: ApiServer, selection: ReplicaSelection) -> Sequence[
 async def _read(
     server: ApiServer, selection: ReplicaSelection, stream: Stream, path: Path, limit: asyncio.Semaphore
 ) -> str:
-    """Write the bytes of the stream to `path`; return why they are incomplete, empty if they are not."""
+    """Write the bytes of the stream to `path`; return why they are incomplete, empty if they are not.
+
+    Raises:
+        click.ClickException: the file cannot be written.
+    """
     async with limit:
         size_bytes = 0
-        with path.open("wb") as file:
-            try:
+        try:
+            with path.open("wb") as file:
                 async with aclosing(stream.chunks(server, _pods(selection), selection.since)) as chunks:
                     async for chunk in chunks:
                         size_bytes += file.write(chunk)
                         if size_bytes >= stream.most_bytes:
                             return f"they are larger than {stream.most_bytes} bytes: give --since"
-            except ApiServerError as error:
-                return str(error)
+        except ApiServerError as error:
+            return str(error)
+        except OSError as error:
+            raise not_writable(error, path.parent.parent) from error
     return ""
+
+
+def not_writable(error: OSError, folder: Path) -> click.ClickException:
+    """Return the error of a temporary folder that cannot take the records."""
+    remedy = "the records that are read are kept there: give --since, or set TMPDIR to a folder with more room"
+    return click.ClickException(f"TMPDIR {folder}: {error.strerror or error}: {remedy}")
 
 
 def _pods(selection: ReplicaSelection) -> str:
