@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.audit_records import START, chain_lines, make_record, write_lines
 from webhook.audit.archive import Archive, write_archive
+from webhook.audit.record import LARGEST_BYTES
 from webhook.kube.field import InvalidInput
 
 HEAD = b"%020d %b\n" % (3, b"a" * 64)
@@ -73,7 +74,7 @@ def test_an_archive_that_ends_early_lacks_the_oldest_records(log: Path) -> None:
 
     cut, problem = read(content[: content.index(b"audit.jsonl.2") - 700], log.parent)
 
-    assert problem == "it ends within 'audit.jsonl.1'"
+    assert problem == "it ends within 'audit.jsonl.1'; read it again"
     assert [*cut] == ["audit.jsonl.1", "audit.jsonl"]
     assert cut["audit.jsonl"] == whole["audit.jsonl"]
     assert whole["audit.jsonl.1"].startswith(cut["audit.jsonl.1"])
@@ -157,11 +158,46 @@ def test_the_number_of_files_is_bounded(tmp_path: Path) -> None:
 
     assert len(unpacked(most + bytes(2 * tarfile.BLOCKSIZE), tmp_path)) == 1100
     files, problem = read(most + member("audit.jsonl"), tmp_path)
-    assert (len(files), problem) == (1100, "no archive of audit files: it holds more than 1100")
+    assert len(files) == 1100
+    assert problem.startswith("no archive of audit files: it holds more than 1100; ")
 
 
 @pytest.mark.parametrize("size_bytes", [5, 2**63, 2**70])
 def test_a_size_beyond_the_end_is_that_of_what_is_there(tmp_path: Path, size_bytes: int) -> None:
     content = member("audit.jsonl", size_bytes=size_bytes) + b"one\n"
 
-    assert read(content, tmp_path) == ({"audit.jsonl": b"one\n"}, "it ends within 'audit.jsonl'")
+    assert read(content, tmp_path) == ({"audit.jsonl": b"one\n"}, "it ends within 'audit.jsonl'; read it again")
+
+
+@pytest.mark.parametrize("last", [b"", b"t", b"t" * 70_000], ids=["no byte", "one byte", "more than a record has"])
+def test_of_a_file_that_is_cut_off_whole_lines_are_read(tmp_path: Path, last: bytes) -> None:
+    content = member("audit.jsonl", size_bytes=2**20) + b"one\ntwo\n" + last
+
+    files, problem = read(content, tmp_path)
+
+    assert files["audit.jsonl"].startswith(b"one\ntwo\n")
+    assert len(files["audit.jsonl"]) <= max(8, 8 + len(last) - LARGEST_BYTES)
+    assert problem == "it ends within 'audit.jsonl'; read it again"
+
+
+def test_an_archive_is_whole_if_its_end_is_there(log: Path) -> None:
+    content = packed(log)
+    files = unpacked(content, log.parent)
+
+    for missing in (2, 3):
+        assert read(content[: -missing * tarfile.BLOCKSIZE], log.parent)[1].endswith("read it again")
+    assert read(content[: -2 * tarfile.BLOCKSIZE], log.parent) == (files, "it ends early; read it again")
+    assert read(b"", log.parent) == ({}, "it ends early; read it again")
+
+
+def test_a_head_counts_only_with_the_file_of_the_newest_record(log: Path) -> None:
+    content = packed(log)
+    end = content.index(b"\n", content.index(b'{"time"'))
+
+    def heads(size_bytes: int) -> dict[str, bytes]:
+        (log.parent / "archive").write_bytes(content[:size_bytes])
+        with (log.parent / "archive").open("rb") as file:
+            return Archive(file).heads
+
+    assert heads(end) == {}
+    assert heads(len(content)) == heads(end + 1) == {"audit.jsonl.head": HEAD}

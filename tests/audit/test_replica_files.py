@@ -155,8 +155,8 @@ def archive(*members: tuple[str, bytes], size_bytes: int | None = None) -> bytes
 
 
 ODD = {
-    b"a wrapper script says hello\n" * 100: "no archive of audit files: invalid header",
-    archive(("audit.jsonl", b"x"), size_bytes=2**70): "it ends within 'audit.jsonl'",
+    b"a wrapper script says hello\n" * 100: "no archive of audit files: invalid header; run `audit export` in its",
+    archive(("audit.jsonl", b"x"), size_bytes=2**70): "it ends within 'audit.jsonl'; read it again",
     archive(("\x1b[31m\udcff.jsonl", b"x\n"), size_bytes=2**63): r"it ends within '\x1b[31m\udcff.jsonl'",
 }
 
@@ -170,7 +170,7 @@ def test_replicas_with_odd_output_hide_no_record_of_the_others(cluster: Cluster,
 
     assert (outcome.code, decisions(outcome.output)) == (1, [0, 1, 2, 3])
     for number, problem in enumerate(ODD.values()):
-        warning = f"warning: odd-{number}: not all of its audit files was read: {problem}; run `audit export` in its"
+        warning = f"warning: odd-{number}: not all of its audit files was read: {problem}"
         assert warning in outcome.errors
 
 
@@ -228,3 +228,21 @@ def test_a_missing_right_is_named(
     assert (outcome.code, outcome.output, replica.commands) == (1, "", [])
     assert '/exec: 403 pods "webhook-0" is forbidden: ' in outcome.errors
     assert ": to read an audit file you need the verbs get and create on pods/exec in this namespace" in outcome.errors
+
+
+def test_an_archive_that_is_cut_off_is_incomplete_and_not_torn(cluster: Cluster, kubelet: Kubelet, run: Run) -> None:
+    start_replica(cluster, "webhook-0", args=["serve", "--audit=/var/log/audit.jsonl"])
+    lines = [line + b"\n" for line in chain_lines([make_record(number) for number in range(4)])]
+    whole = archive(("audit.jsonl", b"".join(lines[2:])), ("audit.jsonl.1", b"".join(lines[:2])))
+    kubelet.printed["webhook-0"] = whole[: whole.rindex(b'"decision"')]
+
+    listed = audit(run, cluster, "list", "-o", "json")
+    verified = audit(run, cluster, "verify")
+
+    assert (listed.code, decisions(listed.output)) == (1, [0, 2, 3])
+    # Record 1 was not read: a chain cannot go on from record 0.
+    assert (verified.code, verified.output.splitlines()[0]) == (1, "intact: 2 records in 1 chain")
+    assert listed.errors == verified.errors
+    assert verified.errors == (
+        "warning: webhook-0: not all of its audit files was read: it ends within 'audit.jsonl.1'; read it again\n"
+    )

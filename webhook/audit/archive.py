@@ -17,7 +17,7 @@ from webhook.audit.file import FILE_MODE
 from webhook.audit.head import SUFFIX, head_path
 from webhook.audit.lines import last_record
 from webhook.audit.query import rotated_files
-from webhook.audit.record import moment
+from webhook.audit.record import LARGEST_BYTES, moment
 from webhook.kube.field import InvalidInput, invalid
 
 _BLOCK_BYTES = tarfile.BLOCKSIZE
@@ -25,17 +25,24 @@ _COPY_BYTES = 64 * 1024
 _MOST_NAME_BYTES = 90  # of the audit file; a header without extensions holds a hundred bytes, with `.999` behind it
 _MOST_FILES = 1100
 _MOST_TRIES = 10
+_AGAIN = "read it again"
+_COMPARE = "run `audit export` in its container to see what it prints, and compare its image with that of the others"
 # Records stand in the order of their answers, and have the times of their requests.
 _LONGEST_ADMISSION = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file in an archive: its name, and where its bytes are."""
+    """A file in an archive: its name, and where its bytes are. Of one that is cut off, these are whole lines."""
 
     name: str
     offset: int
     size_bytes: int
+    is_whole: bool = True
+
+
+class _EndsEarlyError(ValueError):
+    """An archive was not read to its end."""
 
 
 def write_archive(path: Path, output: BinaryIO, since: datetime | None = None) -> None:
@@ -120,7 +127,7 @@ def _write(output: BinaryIO, name: str, size_bytes: int, file: BinaryIO) -> None
 class Archive:
     """An archive on disk, which is not trusted: the files, the oldest first, and the contents of the head files.
 
-    `problem` states why it may lack files or their ends; empty if it is whole.
+    `problem` states why it may lack files or their ends, with a remedy; empty if it is whole.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -136,8 +143,13 @@ class Archive:
                     self.heads[member.name] = os.pread(file.fileno(), size_bytes, member.offset)
                 else:
                     self.members.append(member)
+        except _EndsEarlyError as error:
+            self.problem = f"{error}; {_AGAIN}"
         except ValueError as error:
-            self.problem = str(error)
+            self.problem = f"{error}; {_COMPARE}"
+        if self.problem and not any(member.is_whole and member.size_bytes for member in self.members):
+            # The newest record is in none of them, as far as they were read.
+            self.heads.clear()
         self.members.reverse()
 
     def open(self, member: Member) -> io.BufferedReader:
@@ -168,7 +180,8 @@ def _members(file: BinaryIO) -> Iterator[Member]:
     """Yield the members until the end of the file. Headers without extensions alone are read, which bounds memory.
 
     Raises:
-        ValueError: a header is not one of `write_archive`, or the file ends within a member; its part is yielded first.
+        ValueError: a header is not one of `write_archive`.
+        _EndsEarlyError: the file ends before the end of the archive, perhaps within the last member.
     """
     end = os.fstat(file.fileno()).st_size
     position = count = 0
@@ -178,10 +191,19 @@ def _members(file: BinaryIO) -> Iterator[Member]:
             raise ValueError(f"no archive of audit files: it holds more than {_MOST_FILES}")
         count += 1
         position += _BLOCK_BYTES
-        yield Member(header.name, position, min(header.size, end - position))
         if header.size > end - position:
-            raise ValueError(f"it ends within {header.name!r}")
+            yield Member(header.name, position, _whole_lines(file, position, end), is_whole=False)
+            raise _EndsEarlyError(f"it ends within {header.name!r}")
+        yield Member(header.name, position, header.size)
         position += header.size + -header.size % _BLOCK_BYTES
+    if len(block) < _BLOCK_BYTES:
+        raise _EndsEarlyError("it ends early")
+
+
+def _whole_lines(file: BinaryIO, start: int, end: int) -> int:
+    """Return the size of the whole lines between the two positions, if each line can be a record."""
+    tail = os.pread(file.fileno(), min(end - start, LARGEST_BYTES), max(start, end - LARGEST_BYTES))
+    return end - start - len(tail) + tail.rfind(b"\n") + 1
 
 
 def _header(block: bytes) -> tarfile.TarInfo:

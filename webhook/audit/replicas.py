@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -15,7 +16,6 @@ from webhook.kube.field import FieldError, invalid
 
 _MOST_LINE_BYTES = 2 * LARGEST_BYTES
 _MOST_SHOWN_BYTES = 40
-_REMEDY = "run `audit export` in its container to see what it prints, and compare its image with that of the others"
 
 Lines = Iterator[Entry | InvalidLine]
 
@@ -61,13 +61,15 @@ class ReplicaLogs:
         self._stack = ExitStack()
         self._printed: list[tuple[str, BinaryIO]] = []
         self._files: list[tuple[str, BinaryIO]] = []
+        # Files that were cut off: records are missing between them and the files of the same replica that follow.
+        self._parts: list[tuple[str, BinaryIO]] = []
         for download in downloads:
             stream = self._stack.enter_context(download.path.open("rb"))
             problem = download.problem
             if download.is_archive:
                 archive = Archive(stream)
                 self._add(download.name, archive)
-                problem = problem or (archive.problem and f"{archive.problem}; {_REMEDY}")
+                problem = problem or archive.problem
             else:
                 self._printed.append((download.name, stream))
             if problem:
@@ -75,7 +77,9 @@ class ReplicaLogs:
 
     def _add(self, replica: str, archive: Archive) -> None:
         for member in archive.members:
-            self._files.append((f"{replica}/{member.name}", self._stack.enter_context(archive.open(member))))
+            is_followed = not member.is_whole and member is not archive.members[-1]
+            files = self._parts if is_followed else self._files
+            files.append((f"{replica}/{member.name}", self._stack.enter_context(archive.open(member))))
         for file, content in archive.heads.items():
             name = f"{replica}/{file}"
             try:
@@ -100,10 +104,13 @@ class ReplicaLogs:
         return [name for name, _ in self._printed]
 
     def lines(self) -> Iterator[tuple[str, Lines]]:
-        """Yield the name of each log and audit file with its lines. Can be read once."""
+        """Yield the name of each log and audit file with its lines, which form chains. Can be read once."""
         for name, stream in self._printed:
             yield name, self._noted(_records(read(name, _cut_lines(stream))))
-        for name, stream in self._files:
+        yield from self._lines_of(self._files)
+
+    def _lines_of(self, files: Sequence[tuple[str, BinaryIO]]) -> Iterator[tuple[str, Lines]]:
+        for name, stream in files:
             yield name, self._noted(read(name, _cut_lines(stream)))
 
     def entries(self, on_invalid: Callable[[InvalidLine], None]) -> Iterator[Entry]:
@@ -116,7 +123,8 @@ class ReplicaLogs:
                 else:
                     on_invalid(line)
 
-        return heapq.merge(*(records(lines) for _, lines in self.lines()), key=lambda entry: moment(entry.record.time))
+        lines = [lines for _, lines in chain(self.lines(), self._lines_of(self._parts))]
+        return heapq.merge(*map(records, lines), key=lambda entry: moment(entry.record.time))
 
     def _noted(self, lines: Lines) -> Lines:
         for line in lines:
