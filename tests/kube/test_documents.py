@@ -231,6 +231,26 @@ def test_exponential_aliases_are_rejected() -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        pytest.param("a: &x [1, 2]\nb: *x\nc: *x\n", id="in one document"),
+        pytest.param("a: &x [1, 2]\nb: *x\n---\na: &x [1, 2]\nb: *x\n", id="in all documents together"),
+        pytest.param("a: &x {b: c}\nd: {<<: *x}\ne: {<<: *x}\n", id="of merge keys"),
+    ],
+)
+def test_the_values_that_aliases_stand_for_have_a_bound(text: str) -> None:
+    assert parse(text, "f.yaml", 6)
+    with pytest.raises(InvalidInput) as refused:
+        parse(text, "f.yaml", 5)
+    detail = "aliases make it too large: they stand for more than 5 values; use fewer of them"
+    assert str(refused.value).endswith(f"; {detail}")
+
+
+def test_text_without_aliases_has_no_bound_of_values() -> None:
+    assert parse("a: [1, 2, 3]\nb: {c: d}\n", "f.yaml", 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         pytest.param("'[' * 100_000", id="lists in brackets"),
         pytest.param("'{a: ' * 50_000", id="objects in braces"),
         pytest.param("'- ' * 50_000 + 'a'", id="lists in dashes"),

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from webhook.kube.field import InvalidInput
+from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, invalid
 from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import MOST_POLICIES, load_policies, parse_policies, policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.policy_cases import parse_tested_policies
@@ -159,6 +160,43 @@ def test_each_document_runs_its_test_cases() -> None:
         "p.yaml:12, document 1 (default): spec.tests[0].expect.outcome",
         "p.yaml:30, document 2 (a): spec.tests[0].expect.outcome",
     ]
+
+
+def aliased(settings: int, aliases: int) -> str:
+    """A list of one policy with an unknown field, and aliases of it."""
+    written = "".join(f"      k{number}: v\n" for number in range(settings))
+    head = "apiVersion: placement.maip.mxsf.io/v1alpha1\n  kind: PlacementPolicy\n  metadata:\n    annotations:\n"
+    items = "kind: List\nitems:\n- &a\n  " + head + written + "  spec: {unknown: 1}\n"
+    return items + "- *a\n" * aliases
+
+
+def test_what_aliases_stand_for_has_a_bound() -> None:
+    """A server reads what a ConfigMap can hold, in the memory that it has."""
+    detail = "aliases make it too large: they stand for more than 100000 values; use fewer of them"
+    assert errors(aliased(1000, 100)) == [f'p.yaml:3:1: Invalid value: "- &a"; {detail}']
+    few = errors(aliased(1000, 4))
+    assert [each.split(": ")[:3] for each in few] == [
+        ["p.yaml:1008", f"items[{index}]", "spec.unknown"] for index in range(5)
+    ]
+
+
+def test_no_more_is_judged_after_the_most_errors() -> None:
+    judged = []
+
+    def check(policy: Policy) -> list[FieldError]:
+        judged.append(policy.name)
+        return [invalid("spec", policy.name, "is wrong")] * 60
+
+    text = yaml_of(document("default"), *(document(f"a{index}", TEAM) for index in range(5)))
+    with pytest.raises(InvalidInput) as refused:
+        parse_policies(text, "p.yaml", check)
+
+    assert judged == ["default", "a0"]
+    assert len(refused.value.errors) == MOST_ERRORS
+
+
+def test_one_document_has_no_more_errors_either() -> None:
+    assert len(errors(yaml_of(document("default", **{f"new{index}": 1 for index in range(200)})))) == MOST_ERRORS
 
 
 def test_files_are_read_together_with_the_errors_of_each(tmp_path: Path) -> None:

@@ -1,19 +1,21 @@
 """Parse YAML and JSON text into Kubernetes documents, each with its place in the source."""
 
-import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import orjson
 import yaml
 
 from webhook.kube.field import InvalidInput, invalid
+from webhook.kube.json_text import DEEPEST, read_json
 from webhook.kube.yaml_scalars import TAG, plain_tag, read_boolean, read_float, read_integer, read_null
 
 JsonObject = dict[str, Any]
+
+# About the number of values in a cluster of 15,000 nodes and 150,000 pods.
+_MOST_ALIASED = 50_000_000
 
 # Almost every object is a dict, which isinstance() finds in a fifth of the time that the abstract class takes.
 _OBJECT = (dict, Mapping)
@@ -27,16 +29,18 @@ class Document:
     content: JsonObject
 
 
-def parse(text: str | bytes, place: str) -> list[Document]:
+def parse(text: str | bytes, place: str, most_aliased: int = _MOST_ALIASED) -> list[Document]:
     """Return every object in `text`: JSON, YAML, several YAML documents, and the items of lists, in order.
 
     An empty list of one kind (NodeList) is an object itself: it states that there is none of that kind.
-    `place` is the name of the text in errors: its file name, or `<stdin>`.
+    `place` is the name of the text in errors: its file name, or `<stdin>`. `most_aliased` is the number of values
+    that the aliases in `text` can stand for, together.
 
     Raises:
-        InvalidInput: the text is neither JSON nor YAML, a key is duplicated, or a document is not an object.
+        InvalidInput: the text is neither JSON nor YAML, a key is duplicated, a document is not an object, or aliases
+            stand for too many values.
     """
-    documents = list(_load(text, place))
+    documents = list(_load(text, place, most_aliased))
     found: list[Document] = []
     for number, content in enumerate(documents, start=1):
         if content is None:
@@ -67,65 +71,40 @@ def _items(content: JsonObject, where: str) -> Iterator[Document]:
         yield from _items(item, f"{where}: items[{index}]")
 
 
-def _load(text: str | bytes, place: str) -> Iterator[Any]:
+def _load(text: str | bytes, place: str, most_aliased: int) -> Iterator[Any]:
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput([invalid(place, "", f"must be YAML or JSON in UTF-8: {error.reason}")]) from error
     try:
-        yield from _load_json(decoded) if decoded.lstrip()[:1] in ("{", "[") else _load_yaml(decoded)
+        yield from _values(decoded, most_aliased)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"{place}:{mark.line + 1}:{mark.column + 1}" if mark else place
         problem = _tab(decoded, mark) or error.problem or "cannot be read"
-        raise InvalidInput([invalid(where, _line(decoded, mark), f"must be YAML or JSON: {problem}")]) from error
+        detail = problem if isinstance(error, _TooManyAliases) else f"must be YAML or JSON: {problem}"
+        raise InvalidInput([invalid(where, _line(decoded, mark), detail)]) from error
     except (yaml.YAMLError, ValueError) as error:
         detail = str(error).split("\n", 1)[0]
         raise InvalidInput([invalid(place, "", f"must be YAML or JSON in UTF-8: {detail}")]) from error
 
 
-def _load_json(text: str) -> list[Any]:
-    """Return the values of a JSON stream. Other text is parsed as YAML, whose errors have line and column."""
-    try:
-        values = [orjson.loads(text)]
-    except orjson.JSONDecodeError:
-        found = _json_stream(text)
-        if found is None:
-            return list(_load_yaml(text))
-        values = found
-    if len(text) <= _HAND_WRITTEN_CHARACTERS:
-        _json_stream(text, object_pairs_hook=_each_key_once)
-        try:
-            orjson.dumps(values)
-        except orjson.JSONEncodeError as error:
-            raise ValueError(f"nested deeper than {_DEEPEST} levels") from error
-    return values
+def _values(text: str, most_aliased: int) -> Iterable[Any]:
+    found = read_json(text) if text.lstrip()[:1] in ("{", "[") else None
+    # Text that is no JSON is parsed as YAML, whose errors have line and column.
+    return _load_yaml(text, most_aliased) if found is None else found
 
 
-def _json_stream(text: str, **hooks: Any) -> list[Any] | None:
-    decoder, values, position = json.JSONDecoder(**hooks), [], 0
-    try:
-        while (position := _END_OF_BLANKS.search(text, position).start()) < len(text):  # type: ignore[union-attr] # it always matches
-            _, end = decoder.raw_decode(text, position)
-            values.append(orjson.loads(text[position:end]))
-            position = end
-    except (json.JSONDecodeError, RecursionError):
-        return None
-    return values
-
-
-def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"duplicate key {next(key for key in keys if keys.count(key) > 1)!r}")
-    return content
-
-
-def _load_yaml(text: str) -> Iterator[Any]:
-    if max(map(len, _NESTING.findall(text)), default=0) > _DEEPEST or len(_BRACKET.findall(text)) > _DEEPEST:
+def _load_yaml(text: str, most_aliased: int) -> Iterator[Any]:
+    if max(map(len, _NESTING.findall(text)), default=0) > DEEPEST or len(_BRACKET.findall(text)) > DEEPEST:
         _reject_deep_nesting(text)
-    yield from yaml.load_all(text, Loader=_KubernetesLoader)
+    loader = _KubernetesLoader(text)
+    loader.most_aliased = most_aliased
+    try:
+        while loader.check_data():  # type: ignore[no-untyped-call] # PyYAML's stubs leave it out
+            yield loader.get_data()
+    finally:
+        loader.dispose()
 
 
 def _reject_deep_nesting(text: str) -> None:
@@ -136,8 +115,8 @@ def _reject_deep_nesting(text: str) -> None:
             depth += 1
         elif isinstance(event, yaml.events.CollectionEndEvent):
             depth -= 1
-        if depth > _DEEPEST:
-            problem = f"nested deeper than {_DEEPEST} levels"
+        if depth > DEEPEST:
+            problem = f"nested deeper than {DEEPEST} levels"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=cast("yaml.Mark", event.start_mark))
 
 
@@ -153,14 +132,6 @@ def _line(text: str, mark: yaml.Mark | None) -> str:
     return lines[mark.line].strip() if mark and mark.line < len(lines) else ""
 
 
-# JSON of a program has each key once. Only smaller, maybe handwritten, text is checked for duplicate keys.
-_HAND_WRITTEN_CHARACTERS = 1024 * 1024
-
-_END_OF_BLANKS = re.compile(r"\S|\Z")
-
-_DEEPEST = 200
-# About the number of values in a cluster of 15,000 nodes and 150,000 pods.
-_MOST_VALUES = 50_000_000
 _NESTING = re.compile(r"^[ ?:-]+", re.MULTILINE)
 _BRACKET = re.compile(r"[\[{]")
 
@@ -179,8 +150,16 @@ else:
     _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+class _TooManyAliases(yaml.MarkedYAMLError):
+    """The aliases stand for too many values."""
+
+
 class _KubernetesLoader(_Base):
     """Loads values that JSON can hold, as kubectl does. Rejects duplicate keys and tags that kubectl ignores."""
+
+    most_aliased = _MOST_ALIASED
+    """The number of values that the aliases of all documents can stand for, together."""
+    _aliased = 0
 
     def resolve(self, kind: type[yaml.Node], value: str | None, implicit: tuple[bool, bool] | bool) -> str:
         """Return the tag of a node that has none."""
@@ -201,7 +180,8 @@ class _KubernetesLoader(_Base):
 
     def construct_document(self, node: yaml.Node) -> Any:
         """Return the value of a document that JSON can hold."""
-        self._check(node, set(), {})
+        values: dict[int, int] = {}
+        self._aliased += self._check(node, set(), values) - len(values)
         return super().construct_document(node)
 
     def _check(self, node: yaml.Node, above: set[int], values: dict[int, int]) -> int:
@@ -210,8 +190,11 @@ class _KubernetesLoader(_Base):
             raise _unfit(node, "an object inside itself")
         if id(node) not in values:
             values[id(node)] = 1 + self._check_inner(node, above, values)
-        if values[id(node)] > _MOST_VALUES:
-            raise _unfit(node, "aliases make it too large")
+        # The text has each known node once, so aliases stand for the other values.
+        if self._aliased + values[id(node)] - len(values) > self.most_aliased:
+            stand_for = f"they stand for more than {self.most_aliased} values; use fewer of them"
+            problem = f"aliases make it too large: {stand_for}"
+            raise _TooManyAliases(problem=problem, problem_mark=cast("yaml.Mark", node.start_mark))
         return values[id(node)]
 
     def _check_inner(self, node: yaml.Node, above: set[int], values: dict[int, int]) -> int:

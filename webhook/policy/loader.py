@@ -1,6 +1,7 @@
 """Load a policy file into a `Policy` and report all its errors at once."""
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from webhook.kube.documents import JsonObject, parse
-from webhook.kube.field import FieldError, InvalidInput, forbidden, invalid, required
+from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, forbidden, invalid, required
 from webhook.kube.yaml_lines import line_of, lines_of_fields
 from webhook.policy.cross_field import cross_field_errors
 from webhook.policy.document import API_VERSION, KIND, PolicyDocument
@@ -97,12 +98,12 @@ def _as_written(content: JsonObject) -> JsonObject:
 
 
 def placed(errors: Iterable[FieldError], text: str | bytes, place: str) -> list[FieldError]:
-    """Return the errors with file and line in front, in the order of the lines; a text of one line needs no number."""
+    """Return the first errors with file and line in front, by line; a text of one line needs no number."""
+    first = list(islice(errors, MOST_ERRORS))
     if len(text.strip().splitlines()) <= 1:
-        return [each.prefixed(place) for each in errors]
-    return [
-        each.prefixed(f"{place}:{line}" if line else place) for line, each in by_line(errors, lines_of_fields(text))
-    ]
+        return [each.prefixed(place) for each in first]
+    lines = lines_of_fields(text, (each.path for each in first))
+    return [each.prefixed(f"{place}:{line}" if line else place) for line, each in by_line(first, lines)]
 
 
 def by_line(errors: Iterable[FieldError], lines: Mapping[str, int]) -> list[tuple[int | None, FieldError]]:

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from webhook.kube.documents import Document, field, parse
 from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, forbidden, invalid, required
-from webhook.kube.yaml_lines import lines_of_objects
+from webhook.kube.yaml_lines import lines_in, objects
 from webhook.policy.document import KIND
 from webhook.policy.loader import by_line, read_policy_document
 from webhook.policy.policy import Policy
@@ -19,6 +21,9 @@ from webhook.policy.policy_set import DEFAULT_NAME, PolicySet
 
 MOST_POLICIES = 256
 """The most documents, which is also the most objects of a cluster that a server follows."""
+
+_MOST_ALIASED = 100_000
+"""The most values that aliases stand for: each is validated, and kept, as if it were written."""
 
 Check = Callable[[Policy], Iterable[FieldError]]
 _SELECTOR = "spec.namespaceSelector"
@@ -61,15 +66,17 @@ def parse_policies(text: str | bytes, place: str, check: Check = lambda _: ()) -
     Raises:
         InvalidInput: a document is not a valid PlacementPolicy; lists all errors.
     """
-    documents = parse(text, place)
+    documents = parse(text, place, _MOST_ALIASED)
     if not 0 < len(documents) <= MOST_POLICIES:
         wanted = f"one {KIND}" if not documents else f"at most {MOST_POLICIES} PlacementPolicies"
         number = f"{len(documents)} documents"
         raise InvalidInput([FieldError(place, "Invalid value", number, f"must hold {wanted}, holds {number}")])
     found: list[PlacedPolicy] = []
     errors: list[FieldError] = []
-    lines: list[dict[str, int]] | None = None
+    nodes: list[yaml.Node] | None = None
     for index, document in enumerate(documents):
+        if len(errors) >= MOST_ERRORS:
+            break
         name = _name(document) if len(documents) > 1 else ""
         try:
             policy = read_policy_document(document.content)
@@ -77,15 +84,16 @@ def parse_policies(text: str | bytes, place: str, check: Check = lambda _: ()) -
             own: Sequence[FieldError] = error.errors
         else:
             found.append(PlacedPolicy(place, f"{document.place}{name}", policy))
-            own = list(check(policy))
-        if own:
-            if lines is None:
+            own = tuple(check(policy))
+        if own := own[: MOST_ERRORS - len(errors)]:
+            if nodes is None:
                 # A text of one line needs no number.
-                lines = lines_of_objects(text) if len(text.strip().splitlines()) > 1 else []
-            of_document = lines[index] if len(lines) == len(documents) else {}
-            errors += _placed(own, of_document, place, f"{document.place.removeprefix(place)}{name}")
+                nodes = objects(text) if len(text.strip().splitlines()) > 1 else []
+            is_known = len(nodes) == len(documents)
+            lines = lines_in(nodes[index], (each.path for each in own)) if is_known else {}
+            errors += _placed(own, lines, place, f"{document.place.removeprefix(place)}{name}")
     if errors:
-        raise InvalidInput(errors[:MOST_ERRORS] if len(documents) > 1 else errors)
+        raise InvalidInput(errors)
     return found
 
 

@@ -162,7 +162,8 @@ spec:
 - **Identity.** `NAME@REVISION` on the pod and in the audit record names the policy that decided. Selection and test
   cases do not change the revision.
 - **Objects.** Of an object with a UID, as `kubectl get` prints it, `status` and the metadata that the API server sets
-  are ignored. A file has at most 256 policies.
+  are ignored.
+- **Bounds.** A file has at most 256 policies, and its YAML aliases (`*name`) stand for at most 100,000 values together.
 
 `mutate`, `check`, `capacity`, `missed`, `doctor` and `policy show` take such a file as `--policy`, or `--policy`
 several times, such as once for each team; `serve` and `certs` take one file. The commands choose the policy of a pod as
