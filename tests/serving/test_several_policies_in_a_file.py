@@ -166,12 +166,31 @@ def test_serve_ends_with_code_2_where_it_could_never_select(tmp_path: Path) -> N
     assert "give --in-cluster, --kubeconfig or --cluster" in outcome.errors
 
 
-@pytest.mark.parametrize("command", [("serve", "--tls-dir", "."), ("certs", "manifest"), ("certs", "register")])
+@pytest.mark.parametrize("command", [("certs", "manifest"), ("certs", "register"), ("certs", "controller")])
 def test_a_second_file_is_an_error_where_it_would_replace_the_first(command: tuple[str, ...]) -> None:
     outcome = run_here(*command, "--policy", "default.yaml", "--policy", "team-a.yaml")
 
     assert outcome.code == 2
     assert "--policy can be given once here: one file can hold several policies." in outcome.errors
+
+
+def test_serve_uses_the_last_file_as_the_last_value_of_each_flag(tmp_path: Path) -> None:
+    """The chart sets the flag, and `extraArgs` are after it."""
+    write_certificate(tmp_path)
+    first, last = (tmp_path / name for name in ("absent.yaml", "last.yaml"))
+    last.write_bytes(text(document("last", unknown=1)))
+
+    outcome = run_alone(
+        "serve", "--tls-dir", tmp_path, "--policy", first, "--policy", last, "--no-cluster", "--log-format", "json"
+    )
+
+    warning, *errors = outcome.errors.splitlines()
+    logged = orjson.loads(warning)
+    assert (logged["level"], logged["event"]) == ("warning", "--policy is given several times")
+    assert (logged["used"], logged["ignored"]) == (str(last), [str(first)])
+    assert outcome.code == 2
+    assert str(first) not in str(errors)
+    assert errors[0].startswith(f"Error: {last}")
 
 
 def test_the_file_of_the_environment_is_one_with_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,13 +33,17 @@ pods_option = _pods_option(required=True)
 optional_pods_option = _pods_option(required=False)
 
 
-class PolicyFile(click.Option):
-    """A `multiple` option that is an error if it is given twice: otherwise, the last file would replace the others."""
+class PolicyFiles(click.Option):
+    """A `multiple` option whose environment variable names one file."""
 
     def value_from_envvar(self, ctx: click.Context) -> Any:
         """Return the one file of the variable, whose name can have any character."""
         found = self.resolve_envvar_value(ctx)
         return None if found is None else (found,)
+
+
+class PolicyFile(PolicyFiles):
+    """A `multiple` option that is an error if it is given twice: otherwise, the last file would replace the others."""
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
         """Return the file; None if it is not given.
@@ -53,14 +57,21 @@ class PolicyFile(click.Option):
         return given[0] if given else None
 
 
-policy_option = click.option(
-    "--policy",
-    cls=PolicyFile,
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="A PlacementPolicy, or several documents, each for the namespaces that it selects; default: the built-in one.",
-)
+def _policy_option(option: type[click.Option], note: str = "") -> Callable[[F], F]:
+    return click.option(
+        "--policy",
+        cls=option,
+        multiple=True,
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="A PlacementPolicy, or several documents, each for the namespaces that it selects; default: the built-in "
+        f"one.{note}",
+    )
+
+
+policy_option = _policy_option(PolicyFile)
+# A manifest sets the flag, and what is added to it wins, as for the other flags of the server.
+last_policy_option = _policy_option(PolicyFiles, " Of several files, the last one is used.")
 
 pending_option = click.option(
     "--pending",

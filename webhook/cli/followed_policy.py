@@ -1,7 +1,10 @@
 """The policy that the server starts with, and the file that it follows."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+
+import structlog
 
 from webhook.kube.field import InvalidInput, forbidden
 from webhook.kube.wellknown import NAMESPACE_NAME_LABEL
@@ -18,6 +21,15 @@ from webhook.serving.policies import Policies
 from webhook.serving.policy_file import PolicyFile, read_policy_file
 from webhook.serving.server import PolicySource
 from webhook.watch.api_server import Connect
+
+
+def last_file(paths: Sequence[Path]) -> Path | None:
+    """Return the last of the files, None if there is none; log the others, which are not used."""
+    *others, last = paths or (None,)
+    if others:
+        ignored = [str(each) for each in others]
+        structlog.get_logger().warning("--policy is given several times", used=str(last), ignored=ignored)
+    return last
 
 
 def followed_policy(path: Path | None, metrics: Metrics, *, knows_labels: bool) -> tuple[Policies, PolicyFile | None]:

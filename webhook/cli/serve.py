@@ -13,8 +13,8 @@ from webhook.app import build_server, waiting_pods
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
 from webhook.cli.address import AddressType
 from webhook.cli.clusters import read_cluster
-from webhook.cli.files import FILE, policy_option
-from webhook.cli.followed_policy import followed_policy, with_objects
+from webhook.cli.files import FILE, last_policy_option
+from webhook.cli.followed_policy import followed_policy, last_file, with_objects
 from webhook.cli.logs import configure_logs
 from webhook.cli.serve_options import log_options, security_options
 from webhook.cli.serve_sources import configured_profiles, source_options
@@ -36,7 +36,7 @@ _SECONDS = click.FloatRange(min=0)
 
 @click.command(context_settings={"auto_envvar_prefix": "PLACEMENT_WEBHOOK"})
 @click.option("--tls-dir", required=True, type=click.Path(path_type=Path), help="Folder with tls.crt and tls.key.")
-@policy_option
+@last_policy_option
 @click.option(
     "--cluster", type=FILE, metavar="FILE", help="Check placement against this cluster file (see `check --help`)."
 )
@@ -183,7 +183,7 @@ def serve(
     ctx: click.Context,
     /,
     tls_dir: Path,
-    policy: Path | None,
+    policy: tuple[Path, ...],
     cluster: str | None,
     kubeconfig: Path | None,
     context: str | None,
@@ -215,7 +215,7 @@ def serve(
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
     metrics = Metrics()
     metrics.show_process()
-    policies, file = followed_policy(policy, metrics, knows_labels=not view <= {"no_cluster"})
+    policies, file = followed_policy(last_file(policy), metrics, knows_labels=not view <= {"no_cluster"})
     profiles = configured_profiles(scheduler_config)
     followed: PolicySource | None = file
     predictions, waiting, live, recorder = Predictions(), waiting_pods(policies, profiles), None, None

@@ -166,9 +166,9 @@ spec:
 - **Bounds.** A file has at most 256 policies, and its YAML aliases (`*name`) stand for at most 100,000 values together.
 
 `mutate`, `check`, `capacity`, `missed`, `doctor` and `policy show` take such a file as `--policy`, or `--policy`
-several times, such as once for each team; `serve` and `certs` take one file. The commands choose the policy of a pod as
-the server does, and name it. Labels are those of the Namespaces in the files of `-f`, over those of the cluster if the
-command reads one:
+several times, such as once for each team. `serve` takes one file, the last that is given, and logs a warning about the
+others; `certs` takes one. The commands choose the policy of a pod as the server does, and name it. Labels are those of
+the Namespaces in the files of `-f`, over those of the cluster if the command reads one:
 
 ```yaml
 # in-team-a.yaml
