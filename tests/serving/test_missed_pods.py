@@ -311,6 +311,36 @@ def test_the_bound_is_for_the_templates_that_have_pods(monkeypatch: pytest.Monke
     assert (world.count(), world.lists_again) == (0, 0)
 
 
+@pytest.mark.parametrize("pod", [TRAINER, TRAINER.annotate(MARK, "default@0123456789ab")], ids=["kept", "marked"])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_namespace_without_pods_is_forgotten_if_it_is_gone_or_never_came(pod: PodBuilder, is_known: bool) -> None:
+    """The watch of pods can be later than that of namespaces."""
+    world = World()
+    if is_known:
+        world.put_namespace("team-a")
+        world.cache.apply("Namespace", "DELETED", {"metadata": {"name": "team-a"}})
+    world.apply("ADDED", pod)
+    assert world.missed._namespaces.keys() == {"team-a"}
+
+    world.apply("DELETED", pod)
+    assert world.missed._namespaces == {}
+
+
+def test_pods_that_came_before_their_namespace_are_listed_again_for_its_key_domain() -> None:
+    """Also if another pod, which was kept, has ended meanwhile."""
+    world = World()
+    other = "placement.example.org"
+    world.policies = PolicySet.of(policy_with(), [policy_with(keyDomain=other, namespaceSelector=TEAM_A)])
+    both = TRAINER.annotate(MARK, "default@0123456789ab").annotate(f"{other}/workload-type", "training")
+    world.apply("ADDED", both)
+    for event in ("ADDED", "DELETED"):
+        world.apply(event, make_pod("kept").namespace("team-a").gpu(1).annotate(TYPE, "training"))
+    world.put_namespace("team-a", {"team": "a"})
+
+    assert (world.count(), world.lists_again) == (0, 1)
+    assert world.apply("MODIFIED", both) == 1
+
+
 def test_a_malformed_pod_does_not_count() -> None:
     world, malformed = World(), TRAINER.obj()
     broken: dict[str, Any] = {**malformed, "spec": {"containers": 1, "tolerations": 1}}

@@ -171,6 +171,7 @@ def test_the_count_is_that_of_the_final_state(most_bytes: int, events: list[tupl
 
     assert world.missed.count == len(world.wanted()), world.wanted()
     assert world.missed._kept_bytes <= most_bytes
+    assert world.missed._namespaces.keys() <= world.scopes.keys() | {key.namespace for key in world.pods}
 
 
 def test_the_pods_and_policies_of_the_events_differ_in_what_is_missed() -> None:

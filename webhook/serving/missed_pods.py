@@ -40,7 +40,6 @@ class _Namespace:
     policy: Policy
     candidates: Candidates
     scope: Scope | None = None
-    is_deleted: bool = False
     templates: "dict[bytes, _Template]" = field(default_factory=dict)
 
 
@@ -83,6 +82,8 @@ class MissedPods:
         self._is_ready = False
         self._namespaces: dict[str, _Namespace] = {}
         self._template_of: dict[tuple[str, Key], _Template] = {}
+        # Pods that are not kept, by their namespaces that are not known: a namespace without pods is forgotten.
+        self._others_of: dict[str, set[tuple[str, Key]]] = {}
         self._stale_namespaces: dict[_Namespace, None] = {}
         self._waiting: dict[_Template, None] = {}
         self._kept_bytes = 0
@@ -106,6 +107,7 @@ class MissedPods:
         elif kind in ("Pod", PENDING_PODS):
             template = None if content is None else self._template(key.namespace, content)
             known = self._template_of.get((kind, key))
+            self._note_other((kind, key), is_other=content is not None and template is None)
             if template is not known:
                 self._move((kind, key), known, template)
 
@@ -153,12 +155,27 @@ class MissedPods:
             if scope is not None:
                 self._add_namespace(name, scope)
             return
-        namespace.is_deleted = content is None
         if namespace.scope != scope:
             namespace.scope = scope
             self._wait(namespace)
             self._stale_namespaces[namespace] = None
-        self._forget_deleted(namespace)
+        if scope is not None:
+            self._others_of.pop(name, None)
+        self._forget_unknown(namespace)
+
+    def _note_other(self, pod: tuple[str, Key], *, is_other: bool) -> None:
+        """Take a pod of a namespace that is not known; `is_other`: it exists, but is not kept."""
+        name = pod[1].namespace
+        namespace = self._namespaces.get(name)
+        if namespace is None or namespace.scope is not None:
+            return
+        if is_other:
+            self._others_of.setdefault(name, set()).add(pod)
+        elif name in self._others_of:
+            self._others_of[name].discard(pod)
+            if not self._others_of[name]:
+                del self._others_of[name]
+        self._forget_unknown(namespace)
 
     def _add_namespace(self, name: str, scope: Scope | None) -> _Namespace:
         policy = _policy_of(self._in_force, name, scope)
@@ -227,10 +244,11 @@ class MissedPods:
         self._waiting.pop(template, None)
         if template.content is not None:
             self._kept_bytes -= len(template.content.data)
-        self._forget_deleted(template.namespace)
+        self._forget_unknown(template.namespace)
 
-    def _forget_deleted(self, namespace: _Namespace) -> None:
-        if namespace.is_deleted and not namespace.templates:
+    def _forget_unknown(self, namespace: _Namespace) -> None:
+        """Forget a namespace that was deleted or never known, and of which no pod is left."""
+        if namespace.scope is None and not namespace.templates and namespace.name not in self._others_of:
             self._namespaces.pop(namespace.name, None)
             self._stale_namespaces.pop(namespace, None)
 
