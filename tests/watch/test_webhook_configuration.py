@@ -1,6 +1,7 @@
 """The registered webhook is followed, also while servers do not answer or answer otherwise."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,24 +76,50 @@ def test_an_invalid_configuration_is_not_known(tmp_path: Path) -> None:
 
 
 def test_internal_error_is_reported_and_ends_nothing(tmp_path: Path) -> None:
+    def connect(config: ClientConfig, faults: list[str]) -> ApiServer:
+        if not faults:
+            raise LookupError
+        return config.connect()
+
+    assert followed(tmp_path, [json(SHIPPED)], connect=connect) == (["fault"], [SHIPPED])
+
+
+@pytest.mark.parametrize("answer", [refusal(404, "it is so"), json({})], ids=["not readable", "invalid"])
+def test_internal_error_without_a_configuration_ends_nothing(tmp_path: Path, answer: Answer) -> None:
+    def take(content: dict[str, Any] | None, faults: list[str]) -> None:
+        if content is None and not faults:
+            raise LookupError
+        if content is not None and "webhooks" not in content:
+            raise InvalidInput([required("webhooks", "must have one")])
+
+    assert followed(tmp_path, [answer, json(SHIPPED)], take=take) == (["fault"], [SHIPPED])
+
+
+def followed(
+    folder: Path,
+    answers: list[Answer],
+    *,
+    connect: Callable[[ClientConfig, list[str]], ApiServer] = lambda config, _: config.connect(),
+    take: Callable[[dict[str, Any] | None, list[str]], None] = lambda _, __: None,
+) -> tuple[list[str], Found]:
+    """Return the faults and what was taken of these answers until it was something; both callables get the faults."""
     faults: list[str] = []
     found: Found = []
 
+    def taken(content: dict[str, Any] | None) -> None:
+        take(content, faults)
+        found.append(content)
+
     async def poll() -> None:
-        async with fake_api(PATH, json(SHIPPED)) as api:
-            config = ClientConfig(api.kubeconfig(tmp_path))
-
-            def connect() -> ApiServer:
-                if not faults:
-                    raise LookupError
-                return config.connect()
-
-            polling = poll_webhook_configuration(connect, NAME, found.append, 0.0, lambda: faults.append("fault"))
+        async with fake_api(PATH, *answers) as api:
+            config = ClientConfig(api.kubeconfig(folder))
+            polling = poll_webhook_configuration(
+                lambda: connect(config, faults), NAME, taken, 0.0, lambda: faults.append("fault")
+            )
             task = asyncio.create_task(polling)
-            await until(lambda: bool(found))
+            await until(lambda: bool(found) or task.done())
             task.cancel()
         await connections_gone()
 
     asyncio.run(poll())
-
-    assert (faults, found) == (["fault"], [SHIPPED])
+    return faults, found

@@ -41,17 +41,26 @@ async def poll_webhook_configuration(
     is_known, noted = False, ""
     while True:
         try:
-            async with connect() as server:
-                on_configuration(await read_webhook_configuration(server, name))
-            is_known, noted = True, ""
-        except (ApiServerError, InvalidInput) as error:
-            if not is_known or isinstance(error, InvalidInput) or error.code in NOT_READABLE:
+            error = await _failure(connect, name, on_configuration)
+            if error is not None and (not is_known or isinstance(error, InvalidInput) or error.code in NOT_READABLE):
                 on_configuration(None)
-                is_known = True
-            if str(error) != noted:
+            is_known = True
+            if error is not None and str(error) != noted:
                 log.warning("the webhook configuration is not known", error=str(error))
-            noted = str(error)
+            noted = "" if error is None else str(error)
         except Exception:
             on_fault()
             log.exception("the webhook configuration cannot be read")
         await asyncio.sleep(interval_seconds)
+
+
+async def _failure(
+    connect: Connect, name: str, on_configuration: Callable[[JsonObject], None]
+) -> ApiServerError | InvalidInput | None:
+    """Call `on_configuration` with the configuration, or return why it cannot be read or is invalid."""
+    try:
+        async with connect() as server:
+            on_configuration(await read_webhook_configuration(server, name))
+    except (ApiServerError, InvalidInput) as error:
+        return error
+    return None
