@@ -74,7 +74,7 @@ def test_an_archive_that_ends_early_lacks_the_oldest_records(log: Path) -> None:
 
     cut, problem = read(content[: content.index(b"audit.jsonl.2") - 700], log.parent)
 
-    assert problem == "it ends within 'audit.jsonl.1'; read it again"
+    assert problem == "it ends within 'audit.jsonl.1'; read or copy it again"
     assert [*cut] == ["audit.jsonl.1", "audit.jsonl"]
     assert cut["audit.jsonl"] == whole["audit.jsonl"]
     assert whole["audit.jsonl.1"].startswith(cut["audit.jsonl.1"])
@@ -166,7 +166,7 @@ def test_the_number_of_files_is_bounded(tmp_path: Path) -> None:
 def test_a_size_beyond_the_end_is_that_of_what_is_there(tmp_path: Path, size_bytes: int) -> None:
     content = member("audit.jsonl", size_bytes=size_bytes) + b"one\n"
 
-    assert read(content, tmp_path) == ({"audit.jsonl": b"one\n"}, "it ends within 'audit.jsonl'; read it again")
+    assert read(content, tmp_path) == ({"audit.jsonl": b"one\n"}, "it ends within 'audit.jsonl'; read or copy it again")
 
 
 @pytest.mark.parametrize("last", [b"", b"t", b"t" * 70_000], ids=["no byte", "one byte", "more than a record has"])
@@ -177,7 +177,7 @@ def test_of_a_file_that_is_cut_off_whole_lines_are_read(tmp_path: Path, last: by
 
     assert files["audit.jsonl"].startswith(b"one\ntwo\n")
     assert len(files["audit.jsonl"]) <= max(8, 8 + len(last) - LARGEST_BYTES)
-    assert problem == "it ends within 'audit.jsonl'; read it again"
+    assert problem == "it ends within 'audit.jsonl'; read or copy it again"
 
 
 def test_an_archive_is_whole_if_its_end_is_there(log: Path) -> None:
@@ -185,9 +185,9 @@ def test_an_archive_is_whole_if_its_end_is_there(log: Path) -> None:
     files = unpacked(content, log.parent)
 
     for missing in (2, 3):
-        assert read(content[: -missing * tarfile.BLOCKSIZE], log.parent)[1].endswith("read it again")
-    assert read(content[: -2 * tarfile.BLOCKSIZE], log.parent) == (files, "it ends early; read it again")
-    assert read(b"", log.parent) == ({}, "it ends early; read it again")
+        assert read(content[: -missing * tarfile.BLOCKSIZE], log.parent)[1].endswith("; read or copy it again")
+    assert read(content[: -2 * tarfile.BLOCKSIZE], log.parent) == (files, "it ends early; read or copy it again")
+    assert read(b"", log.parent) == ({}, "it ends early; read or copy it again")
 
 
 def test_a_head_counts_only_with_the_file_of_the_newest_record(log: Path) -> None:

@@ -156,7 +156,7 @@ def archive(*members: tuple[str, bytes], size_bytes: int | None = None) -> bytes
 
 ODD = {
     b"a wrapper script says hello\n" * 100: "no archive of audit files: invalid header; run `audit export` in its",
-    archive(("audit.jsonl", b"x"), size_bytes=2**70): "it ends within 'audit.jsonl'; read it again",
+    archive(("audit.jsonl", b"x"), size_bytes=2**70): "it ends within 'audit.jsonl'; read or copy it again",
     archive(("\x1b[31m\udcff.jsonl", b"x\n"), size_bytes=2**63): r"it ends within '\x1b[31m\udcff.jsonl'",
 }
 
@@ -244,5 +244,6 @@ def test_an_archive_that_is_cut_off_is_incomplete_and_not_torn(cluster: Cluster,
     assert (verified.code, verified.output.splitlines()[0]) == (1, "intact: 2 records in 1 chain")
     assert listed.errors == verified.errors
     assert verified.errors == (
-        "warning: webhook-0: not all of its audit files was read: it ends within 'audit.jsonl.1'; read it again\n"
+        "warning: webhook-0: not all of its audit files was read: "
+        "it ends within 'audit.jsonl.1'; read or copy it again\n"
     )

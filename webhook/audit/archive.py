@@ -25,7 +25,8 @@ _COPY_BYTES = 64 * 1024
 _MOST_NAME_BYTES = 90  # of the audit file; a header without extensions holds a hundred bytes, with `.999` behind it
 _MOST_FILES = 1100
 _MOST_TRIES = 10
-_AGAIN = "read it again"
+_AGAIN = "read or copy it again"
+_MAGIC, _MAGIC_OFFSET = b"ustar", 257
 _COMPARE = "run `audit export` in its container to see what it prints, and compare its image with that of the others"
 # Records stand in the order of their answers, and have the times of their requests.
 _LONGEST_ADMISSION = timedelta(seconds=60)
@@ -122,6 +123,18 @@ def _write(output: BinaryIO, name: str, size_bytes: int, file: BinaryIO) -> None
         output.write(data)
         left -= len(data)
     output.write(bytes(-size_bytes % _BLOCK_BYTES))
+
+
+def is_archive(path: Path) -> bool:
+    """Return whether there is a file at `path` that begins like an archive; false if it cannot be read."""
+    try:
+        # Not of a pipe, whose bytes can be read once.
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(_BLOCK_BYTES)[_MAGIC_OFFSET:].startswith(_MAGIC)
+    except OSError:
+        return False
 
 
 class Archive:

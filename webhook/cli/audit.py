@@ -40,10 +40,10 @@ Command = Callable[..., Any]
 def audit() -> None:
     """Read the audit log: the admitted pods, the injected fields with reasons, and the predicted placement.
 
-    FILE is an audit file, or - for standard input. You can give rotated files and the files of several replicas
-    together; they are read in the order of time. The default is audit.jsonl in this folder with its rotated files.
-    --kubeconfig reads the records of the running replicas through the API server instead: their logs, or their audit
-    files.
+    FILE is an audit file, an archive of `audit export`, or - for standard input. You can give rotated files and the
+    files of several replicas together; they are read in the order of time. The default is audit.jsonl in this folder
+    with its rotated files. --kubeconfig reads the records of the running replicas through the API server instead: their
+    logs, or their audit files.
 
     \b
     placement-webhook audit list --outcome Denied --since 1h audit.jsonl
@@ -199,7 +199,7 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
     placement-webhook audit verify audit.jsonl*
     placement-webhook audit verify --head "$(cat head.txt)" audit.jsonl*
     """
-    if source.replicas is None:
+    if not source.is_of_replicas:
         verification = verify_audit_files(source.files, heads, partial=partial)
     else:
         with source.logs() as logs:
@@ -210,7 +210,7 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
                 kept_heads=logs.heads,
                 partial=partial or source.is_partial,
                 may_begin_later=logs.printed,
-                place=f"--selector {source.replicas.selector}",
+                place=source.place,
             )
             verification = replace(verification, faults=[*logs.head_faults, *verification.faults])
     if output == "json":
@@ -232,6 +232,7 @@ def export(file: Path, since: str | None) -> None:
 
     \b
     placement-webhook audit export audit.jsonl > audit.tar
+    placement-webhook audit verify audit.tar
     """
     if sys.stdout.isatty():
         raise click.UsageError("the archive is binary: pipe it, or write it to a file.")
@@ -240,7 +241,7 @@ def export(file: Path, since: str | None) -> None:
 
 def _opened(source: Source, since: datetime | None = None) -> AbstractContextManager[Sources | ReplicaLogs]:
     """Return the records of `source`; of replicas those written at or after `since`."""
-    return Sources(named(source.files)) if source.replicas is None else source.logs(since)
+    return source.logs(since) if source.is_of_replicas else Sources(named(source.files))
 
 
 class _BrokenLines:

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook.audit.archive import is_archive
 from webhook.audit.query import parse_moment
-from webhook.audit.replicas import ReplicaLogs
+from webhook.audit.replicas import Download, ReplicaLogs
 from webhook.cli.clusters import complete_context
 from webhook.cli.files import FILE
 from webhook.cli.terminal import echo
@@ -29,11 +30,25 @@ _NO_RECORDS = "no replica has an audit record"
 
 @dataclass(slots=True)
 class Source:
-    """The `files` of the command line, or the replicas of a cluster, whose records may be incomplete after reading."""
+    """The `files` of the command line, or the replicas of a cluster, whose records may be incomplete after reading.
+
+    `has_archives`: each file is an archive of `audit export`.
+    """
 
     files: tuple[str, ...]
     replicas: "ReplicaSelection | None"
+    has_archives: bool = False
     unread: int = 0
+
+    @property
+    def is_of_replicas(self) -> bool:
+        """Return whether `logs` opens the records: of running replicas, or of archives that were copied from them."""
+        return self.has_archives or self.replicas is not None
+
+    @property
+    def place(self) -> str:
+        """Return what names the source on the command line."""
+        return ", ".join(self.files) if self.replicas is None else f"--selector {self.replicas.selector}"
 
     @property
     def is_partial(self) -> bool:
@@ -42,7 +57,7 @@ class Source:
 
     @contextmanager
     def logs(self, since: datetime | None = None) -> Iterator[ReplicaLogs]:
-        """Download the records of the replicas, written at or after `since`, and open them until the block ends.
+        """Open the records of replicas until the block ends: of running ones those written at or after `since`.
 
         What was not read to its end is reported on standard error.
 
@@ -50,10 +65,25 @@ class Source:
             InvalidInput: the kubeconfig is wrong, or no pod is selected.
             click.ClickException: the pods cannot be listed, or the temporary folder cannot take the records.
         """
+        with self._downloads(since) as downloads, ReplicaLogs(downloads) as logs:
+            self.unread = len(logs.unread)
+            for each in logs.unread:
+                echo(f"warning: {each}", fg="yellow", err=True)
+            yield logs
+            if not logs.has_records:
+                echo(_NO_RECORDS, err=True)
+                # A quiet hour is no fault, but replicas without any record show nothing of what was decided.
+                self.unread += since is None
+
+    @contextmanager
+    def _downloads(self, since: datetime | None) -> Iterator[Sequence[Download]]:
+        """Download the records of running replicas, and delete them when the block ends."""
+        if self.replicas is None:
+            yield [Download(name, Path(name), is_archive=True) for name in dict.fromkeys(self.files)]
+            return
         # Imported here, so that a command on files does not import the client.
         from webhook.cli.replica_logs import download, not_writable
 
-        assert self.replicas is not None  # noqa: S101 - checked by the caller
         # On disk, so that memory does not grow with the logs; the folder is the user's alone.
         try:
             temporary = TemporaryDirectory(prefix="placement-webhook-audit-")
@@ -61,15 +91,7 @@ class Source:
             raise not_writable(error, Path(os.environ.get("TMPDIR", "/tmp"))) from error  # noqa: S108 - a text
         with temporary as folder:
             selection = self.replicas if since is None else replace(self.replicas, since=since)
-            with ReplicaLogs(download(selection, Path(folder))) as logs:
-                self.unread = len(logs.unread)
-                for each in logs.unread:
-                    echo(f"warning: {each}", fg="yellow", err=True)
-                yield logs
-                if not logs.has_records:
-                    echo(_NO_RECORDS, err=True)
-                    # A quiet hour is no fault, but replicas without any record show nothing of what was decided.
-                    self.unread += since is None
+            yield download(selection, Path(folder))
 
 
 def source_options(*, since: bool) -> Callable[[Command], Command]:
@@ -140,10 +162,22 @@ def _source(values: dict[str, Any], *, since: bool) -> Source:
     if kubeconfig is None and context is None:
         if chosen or moment:
             raise click.UsageError("--webhook-namespace, --selector and --since need --kubeconfig or --context.")
-        return Source(files, None)
+        return Source(files, None, _are_archives(files))
     if files:
         raise click.UsageError("--kubeconfig reads the records of replicas: leave FILE out, or leave --kubeconfig out.")
     from webhook.cli.replica_logs import ReplicaSelection
 
     point = parse_moment(moment, datetime.now(UTC), "--since") if moment else None
     return Source((), ReplicaSelection(kubeconfig, context, since=point, **chosen))
+
+
+def _are_archives(files: Sequence[str]) -> bool:
+    """Return whether the files are archives.
+
+    Raises:
+        click.UsageError: some are, and some are not.
+    """
+    kinds = {is_archive(Path(name)) for name in files}
+    if len(kinds) > 1:
+        raise click.UsageError("FILE: give archives of `audit export`, or audit files, but not both.")
+    return True in kinds
