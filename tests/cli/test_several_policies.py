@@ -88,6 +88,25 @@ def test_labels_are_those_of_the_cluster_under_those_of_the_files(run: Run, poli
     assert scheduler_names(outcome.output) == ["team-scheduler", "team-scheduler"]
 
 
+def test_annotations_of_a_namespace_of_the_files_are_no_defaults_and_the_user_is_told(
+    run: Run, policies: Path, tmp_path: Path
+) -> None:
+    ours, theirs = namespace("a", team="a"), namespace("b")
+    for each in (ours, theirs):
+        each["metadata"]["annotations"] = {TYPE: "training", "example.com/owner": "x"}
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(as_list(make_node_object("n"), theirs))
+    untyped = make_pod("untyped").namespace("a").gpu(1)
+
+    given = as_list(ours, theirs, untyped)
+    outcome = run("mutate", "-f", "-", "--policy", policies, "--cluster", cluster, "-o", "patch", stdin=given)
+
+    assert outcome.output == "[]\n"
+    (warning,) = [line for line in outcome.errors.splitlines() if line.startswith("Warning")]
+    ignored = f"annotations of a file of -f are no defaults of its pods: {TYPE}"
+    assert warning == f"Warning: namespace a: {ignored}; give the Namespace in the file of --cluster"
+
+
 def test_without_labels_only_the_name_selects_and_the_user_is_told_once(run: Run, tmp_path: Path) -> None:
     by_name = policy("named", {"matchLabels": {"kubernetes.io/metadata.name": "b"}})
     path = tmp_path / "policies.json"

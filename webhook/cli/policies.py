@@ -10,12 +10,14 @@ from webhook.cli.terminal import echo
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.kube.documents import Document, field
 from webhook.kube.field import InvalidInput
+from webhook.kube.text import cut
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import load_policies, policy_set
 from webhook.policy.policy_set import PolicySet
 
+_MOST_CHARACTERS = 200
 _NO_EFFECT = "has no effect: a single policy is that of all namespaces; give the default policy, too, to select by it"
 
 policies_option = click.option(
@@ -55,7 +57,7 @@ class NamespacePolicies:
     """Returns the policy for a namespace as the server chooses it, and prints which labels it does not know.
 
     Labels are those of a Namespace among `documents` over those of the namespace in `snapshot`, as after
-    `kubectl apply`.
+    `kubectl apply`. The annotations of such a Namespace are no defaults of its pods, which is a warning.
 
     Raises:
         InvalidInput: a Namespace of `documents` is malformed.
@@ -65,6 +67,7 @@ class NamespacePolicies:
         self, policies: PolicySet, snapshot: Snapshot | None = None, documents: Iterable[Document] = ()
     ) -> None:
         self._policies = policies
+        self._snapshot = snapshot
         self._labels: dict[str, Mapping[str, str]] = {}
         self._known: dict[str, Policy] = {}
         if policies.others:
@@ -95,8 +98,19 @@ class NamespacePolicies:
 
     def _add(self, document: Document) -> None:
         try:
-            own = Namespace.of(document.content).labels
+            namespace = Namespace.of(document.content)
         except InvalidInput as error:
             raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
         name = str(field(document.content, "metadata", "name"))
-        self._labels[name] = {**self._labels.get(name, {}), **own}
+        self._labels[name] = {**self._labels.get(name, {}), **namespace.labels}
+        self._warn_of_defaults(name, namespace.annotations)
+
+    def _warn_of_defaults(self, name: str, annotations: Mapping[str, str]) -> None:
+        """Warn of annotations that are no defaults of the pods, because the cluster does not have them."""
+        applied = self._snapshot.namespace_annotations(name) if self._snapshot else {}
+        prefix = f"{self._policies.of_namespace(name, self._labels[name]).spec.key_domain}/"
+        ignored = [key for key, value in annotations.items() if key.startswith(prefix) and applied.get(key) != value]
+        if ignored:
+            keys = cut(", ".join(ignored), _MOST_CHARACTERS)
+            text = f"namespace {name}: annotations of a file of -f are no defaults of its pods: {keys}"
+            echo(f"Warning: {text}; give the Namespace in the file of --cluster", fg="yellow", err=True)

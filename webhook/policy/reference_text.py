@@ -168,7 +168,8 @@ spec:
 `mutate`, `check`, `capacity`, `missed`, `doctor` and `policy show` take such a file as `--policy`, or `--policy`
 several times, such as once for each team. `serve` takes one file, the last that is given, and logs a warning about the
 others; `certs` takes one. The commands choose the policy of a pod as the server does, and name it. Labels are those of
-the Namespaces in the files of `-f`, over those of the cluster if the command reads one:
+the Namespaces in the files of `-f`, over those of the cluster if the command reads one. Their annotations are not
+applied as [defaults](annotations.md#defaults-of-a-namespace), which are those of the cluster alone; a warning says so:
 
 ```yaml
 # in-team-a.yaml
