@@ -12,13 +12,14 @@ import structlog
 
 from tests.support.command import run_alone, run_here
 from tests.support.server import write_certificate
-from webhook.cli.followed_policy import followed_policy
+from webhook.cli.followed_policy import followed_policy, with_objects
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 from webhook.serving.policies import Policies
 from webhook.serving.policy_file import PolicyFile
+from webhook.watch.api_server import ClientConfig
 
 HEAD = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
 TEAM = {"matchLabels": {"team": "a"}}
@@ -118,6 +119,19 @@ def test_an_object_is_beside_the_file_and_before_its_policy_of_the_same_name(fol
     assert in_force(followed.policies) == {"default": ("PlacementPolicy", 5), "a": ("file", 0)}
     followed.policies.put_objects([])
     assert in_force(followed.policies) == {"default": ("file", 0), "a": ("file", 0)}
+
+
+def test_an_object_with_the_name_of_the_default_policy_is_shown_beside_it_and_warned_of(followed: Followed) -> None:
+    followed.written(document("all", priority=1))
+    with_objects("crd", ClientConfig(None).connect, followed.policies, followed.file, followed.metrics)
+    with structlog.testing.capture_logs() as logs:
+        followed.policies.put_objects([as_object("all", priority=7)])
+
+    assert in_force(followed.policies) == {"all (default)": ("file", 1), "all": ("PlacementPolicy", 7)}
+    *_, warning = logs
+    default, other = followed.policies.in_force()
+    assert (warning["log_level"], warning["event"]) == ("warning", "two policies have one name")
+    assert (warning["default"], warning["other"]) == (default.identity, other.identity)
 
 
 def test_a_changed_policy_of_some_namespaces_is_applied_while_an_object_is_the_default(followed: Followed) -> None:

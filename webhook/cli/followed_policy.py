@@ -65,7 +65,19 @@ def with_objects(
     """Return the source of policies: `file`, or with the kind `crd` the objects of a cluster before `file`."""
     if kind != "crd":
         return file
+    policies.follow(partial(_warn_of_equal_names, policies))
     return ClusterPolicies(connect, policies, _validated, rfc3339_now, file, metrics.feed_faults.inc)
+
+
+_RENAME = "give the default policy of the file another name"
+
+
+def _warn_of_equal_names(policies: Policies, default: Policy) -> None:
+    """Warn of an object with the name of the file's default policy: on pods, the revision alone tells them apart."""
+    other = policies.in_force().with_name_of_default()
+    if other is not None:
+        log = structlog.get_logger()
+        log.warning("two policies have one name", default=default.identity, other=other.identity, error=_RENAME)
 
 
 def _validated_file(text: bytes, place: str, *, knows_labels: bool) -> PolicySet:

@@ -66,6 +66,16 @@ class PolicySet:
         default = by_name.pop(DEFAULT_NAME, self.default)
         return PolicySet.of(default, ({each.name: each for each in self.others} | by_name).values())
 
+    def with_name_of_default(self) -> Policy | None:
+        """Return another policy with the name of the default one: an object beside the policy of a file."""
+        return next((each for each in self.others if each.name == self.default.name), None)
+
+    def by_name(self) -> dict[str, Policy]:
+        """Return the policies by name, the default one first; it is `NAME (default)` if another one has its name."""
+        name = self.default.name
+        key = f"{name} (default)" if self.with_name_of_default() else name
+        return {key: self.default} | {each.name: each for each in self.others}
+
     def conflicts(self) -> dict[str, str]:
         """Return a warning by name for each policy with priority and selector of an earlier one: it is never used."""
         first: dict[tuple[int, str], Policy] = {}

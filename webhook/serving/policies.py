@@ -188,7 +188,7 @@ class Policies:
             "source": self._source_of(policy),
             "loadedAt": self._loaded_at,
             "rejected": {"at": rejection.at, "errors": rejection.errors} if rejection else None,
-            "policies": {each.name: _described(each, self._source_of(each)) for each in self._set},
+            "policies": {key: _described(each, self._source_of(each)) for key, each in self._set.by_name().items()},
             "rejectedPolicies": self._rejected_objects,
             "missingPolicies": self._missing_objects,
             "policy": policy.document.model_dump(mode="json", by_alias=True),
