@@ -153,6 +153,12 @@ def test_what_the_program_does_not_write_is_left_out(log: Path, content: bytes) 
     assert problem.startswith("no archive of audit files: ")
 
 
+@pytest.mark.parametrize("content", [b"", member("audit.jsonl.head")], ids=["nothing", "a head"])
+def test_an_archive_holds_at_least_one_file(tmp_path: Path, content: bytes) -> None:
+    problem = read(content + bytes(2 * tarfile.BLOCKSIZE), tmp_path)[1]
+    assert problem.startswith("no archive of audit files: it holds none; ")
+
+
 def test_the_number_of_files_is_bounded(tmp_path: Path) -> None:
     most = b"".join(member(f"audit.jsonl.{number}") for number in range(1100))
 

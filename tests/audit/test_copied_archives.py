@@ -71,3 +71,13 @@ def test_archives_and_audit_files_are_not_read_together(archives: list[Path], tm
 
     assert outcome.code == 2
     assert "give archives of `audit export`, or audit files, but not both" in outcome.errors
+
+
+def test_an_archive_without_records_is_named_and_hides_no_other(archives: list[Path], run: Run) -> None:
+    archives[0].write_bytes(archives[0].read_bytes().replace(b'"time"', b'"mite"'))
+
+    listed = run("audit", "list", "-o", "json", *archives)
+
+    assert (listed.code, len(listed.output.splitlines())) == (1, 3)
+    for file in ("audit.jsonl", "audit.jsonl.1"):
+        assert f"warning: {archives[0]}/{file}: holds no audit record; " in listed.errors

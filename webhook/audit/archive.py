@@ -148,7 +148,6 @@ class Archive:
         self._file = file
         self.heads: dict[str, bytes] = {}
         self.members: list[Member] = []
-        self.problem = ""
         try:
             for member in _members(file):
                 if member.name.endswith(SUFFIX):
@@ -160,6 +159,8 @@ class Archive:
             self.problem = f"{error}; {_AGAIN}"
         except ValueError as error:
             self.problem = f"{error}; {_COMPARE}"
+        else:
+            self.problem = "" if self.members else f"no archive of audit files: it holds none; {_COMPARE}"
         if self.problem and not any(member.is_whole and member.size_bytes for member in self.members):
             # The newest record is in none of them, as far as they were read.
             self.heads.clear()

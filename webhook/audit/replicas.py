@@ -49,7 +49,8 @@ class ReplicaLogs:
     """The downloaded records of replicas; a context manager. In a printed log, lines that are no records are skipped.
 
     `heads` has the chain heads that were kept beside audit files, by the name of the head file; `head_faults` names the
-    head files that hold something else. `unread` lists what is not complete.
+    head files that hold something else. `unread` lists what is not complete, and `without_records`, once they are read,
+    the logs and files that have something else than records.
     """
 
     def __init__(self, downloads: Iterable[Download]) -> None:
@@ -58,6 +59,7 @@ class ReplicaLogs:
         self.heads: dict[str, ChainHead] = {}
         self.head_faults: list[FieldError] = []
         self.unread: list[Unread] = []
+        self.without_records: list[str] = []
         self._stack = ExitStack()
         self._printed: list[tuple[str, BinaryIO]] = []
         self._files: list[tuple[str, BinaryIO]] = []
@@ -106,12 +108,12 @@ class ReplicaLogs:
     def lines(self) -> Iterator[tuple[str, Lines]]:
         """Yield the name of each log and audit file with its lines, which form chains. Can be read once."""
         for name, stream in self._printed:
-            yield name, self._noted(_records(read(name, _cut_lines(stream))))
+            yield name, self._noted(name, _records(read(name, _cut_lines(stream))))
         yield from self._lines_of(self._files)
 
     def _lines_of(self, files: Sequence[tuple[str, BinaryIO]]) -> Iterator[tuple[str, Lines]]:
         for name, stream in files:
-            yield name, self._noted(read(name, _cut_lines(stream)))
+            yield name, self._noted(name, read(name, _cut_lines(stream)))
 
     def entries(self, on_invalid: Callable[[InvalidLine], None]) -> Iterator[Entry]:
         """Return the records of all replicas in the order of their time; lines that are none go to `on_invalid`."""
@@ -126,10 +128,16 @@ class ReplicaLogs:
         lines = [lines for _, lines in chain(self.lines(), self._lines_of(self._parts))]
         return heapq.merge(*map(records, lines), key=lambda entry: moment(entry.record.time))
 
-    def _noted(self, lines: Lines) -> Lines:
+    def _noted(self, name: str, lines: Lines) -> Lines:
+        has_records, first_invalid = False, None
         for line in lines:
-            self.has_records = True
+            if isinstance(line, Entry):
+                self.has_records = has_records = True
+            else:
+                first_invalid = first_invalid or line
             yield line
+        if first_invalid and not has_records and not first_invalid.cut_off:
+            self.without_records.append(name)
 
 
 def _records(lines: Lines) -> Lines:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 _INCOMPLETE = 1
+_ODD = "holds no audit record; see what the replica writes there, and compare its image with that of the others"
 _NO_RECORDS = "no replica has an audit record"
 
 
@@ -70,6 +71,9 @@ class Source:
             for each in logs.unread:
                 echo(f"warning: {each}", fg="yellow", err=True)
             yield logs
+            self.unread += len(logs.without_records)
+            for name in logs.without_records:
+                echo(f"warning: {name}: {_ODD}", fg="yellow", err=True)
             if not logs.has_records:
                 echo(_NO_RECORDS, err=True)
                 # A quiet hour is no fault, but replicas without any record show nothing of what was decided.
