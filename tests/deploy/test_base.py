@@ -16,8 +16,8 @@ from webhook.cli.serve import serve
 from webhook.cluster.cache.resources import RESOURCES
 from webhook.kube import wellknown
 from webhook.kube.workload_kinds import BUILT_IN_KINDS
-from webhook.policy.loader import built_in_policy, load_policy
-from webhook.policy.policy import Policy
+from webhook.policy.loader import built_in_policy
+from webhook.policy.policy_documents import load_policies
 
 DEPLOYMENT = read_one("base/deployment.yaml")
 CERTS = read_one("overlays/self-managed/certs-controller.yaml")
@@ -113,8 +113,8 @@ def test_whether_a_pod_may_opt_out_is_left_to_the_policy() -> None:
 
 
 def test_shipped_policy_is_the_built_in_one() -> None:
-    shipped, built_in = load_policy(DEPLOY / "base" / "policy.yaml"), built_in_policy()
-    assert isinstance(shipped, Policy)
+    (found,) = load_policies([DEPLOY / "base" / "policy.yaml"])
+    shipped, built_in = found.policy, built_in_policy()
     assert (shipped.name, shipped.spec) == (built_in.name, built_in.spec)
 
 

@@ -3,7 +3,6 @@
 import json
 from contextlib import suppress
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.random_json import replace_somewhere
 from webhook.kube.field import InvalidInput
-from webhook.policy.loader import built_in_policy, load_policy, parse_policy
+from webhook.policy.loader import built_in_policy, parse_policy
 
 HEAD = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
 USAGE = {"nodeUsage": {"allow": ["a"]}}
@@ -385,14 +384,6 @@ def test_all_errors_are_reported_at_once() -> None:
 )
 def test_text_that_is_not_one_policy_is_rejected(text: str, wanted: list[str]) -> None:
     assert errors(text) == wanted
-
-
-@pytest.mark.parametrize(("name", "why"), [("missing.yaml", "No such file or directory"), (".", "Is a directory")])
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, why: str) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        load_policy(tmp_path / name)
-
-    assert str(refused.value) == f'--policy: Invalid value: "{tmp_path / name}"; cannot be read: {why}'
 
 
 DEFAULT = built_in_policy().document.model_dump(mode="json", by_alias=True)

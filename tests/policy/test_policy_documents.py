@@ -211,3 +211,11 @@ def test_files_are_read_together_with_the_errors_of_each(tmp_path: Path) -> None
     first, second = map(str, refused.value.errors)
     assert first == f'--policy: Invalid value: "{tmp_path}/absent.yaml"; cannot be read: No such file or directory'
     assert second.startswith(f"{team}:8: spec.x: Forbidden")
+
+
+@pytest.mark.parametrize(("name", "why"), [("missing.yaml", "No such file or directory"), (".", "Is a directory")])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, why: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        load_policies([tmp_path / name])
+
+    assert str(refused.value) == f'--policy: Invalid value: "{tmp_path / name}"; cannot be read: {why}'

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -37,19 +36,6 @@ _UNKNOWN_FIELD = "unknown field; `placement-webhook policy schema` lists the kno
 def built_in_policy() -> Policy:
     """Return the policy that applies if no file is given."""
     return Policy(PolicyDocument.model_validate({"apiVersion": API_VERSION, "kind": KIND}))
-
-
-def load_policy(path: Path, argument: str = "--policy") -> Policy:
-    """Return the policy in the file `path`, which the user gave as `argument`.
-
-    Raises:
-        InvalidInput: the file cannot be read or is not one valid PlacementPolicy; lists all errors.
-    """
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput([invalid(argument, str(path), f"cannot be read: {error.strerror}")]) from error
-    return parse_policy(text, str(path))
 
 
 def parse_policy(text: str | bytes, place: str) -> Policy:
