@@ -173,6 +173,35 @@ def test_policy_objects_need_the_live_view(helm: Helm) -> None:
     assert "policyObjects: Invalid value: true" in refused
 
 
+def listed(*selectors: Object) -> Object:
+    """Values with a default policy and one for each selector, without the live view."""
+    head = {"apiVersion": API_VERSION, "kind": KIND}
+    others = [{**head, "spec": {"namespaceSelector": each}} for each in selectors]
+    return {"policy": {"apiVersion": "v1", "kind": "List", "items": [head, *others]}, "liveView": False}
+
+
+BY_NAME = {"matchLabels": {"kubernetes.io/metadata.name": "jobs"}}
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchLabels": {"team": "a"}},
+        {"matchExpressions": [{"key": "team", "operator": "Exists"}]},
+    ],
+)
+def test_policies_that_select_by_labels_need_the_live_view(helm: Helm, selector: Object) -> None:
+    refused = helm.template(listed(BY_NAME, selector), check=False)
+
+    assert 'policy.items[2].spec.namespaceSelector: Invalid value: "team"' in refused
+    assert "set liveView=true, or select by kubernetes.io/metadata.name alone" in refused
+
+
+@pytest.mark.parametrize("selectors", [[BY_NAME, {}], []])
+def test_policies_that_select_by_names_need_no_live_view(helm: Helm, selectors: list[Object]) -> None:
+    assert POLICY in by_name(helm.template(listed(*selectors)))
+
+
 def test_another_namespace_is_used_everywhere(helm: Helm) -> None:
     objects = by_name(helm.template({"policyObjects": True}, namespace="gpu-system"))
 

@@ -68,3 +68,20 @@ securityContext:
   capabilities:
     drop: [ALL]
 {{- end }}
+
+{{/* Fails if policies select namespaces by labels that no server without a view knows. A single policy is for all. */}}
+{{- define "placement-webhook.selectable" -}}
+{{- if and (not .Values.liveView) (kindIs "slice" .Values.policy.items) (gt (len (.Values.policy.items | default list)) 1) -}}
+{{- range $index, $item := .Values.policy.items -}}
+{{- with ($item.spec).namespaceSelector -}}
+{{- $keys := keys (.matchLabels | default dict) -}}
+{{- range .matchExpressions -}}
+{{- $keys = append $keys .key -}}
+{{- end -}}
+{{- range without $keys "kubernetes.io/metadata.name" | sortAlpha -}}
+{{- fail (printf "\n\npolicy.items[%d].spec.namespaceSelector: Invalid value: %q: the labels of namespaces are read from the live view; set liveView=true, or select by kubernetes.io/metadata.name alone.\n" $index .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
