@@ -73,6 +73,9 @@ class _Recording:
         kind = _PATHS.get(request.path, "")
         if "watch" in request.query:
             return await self._watch(request, kind)
+        if "limit" not in request.query:
+            # Discovery, the version and objects by name: the server goes on without them.
+            return web.Response(status=404)
         objects, begin = self._objects.get(kind, []), int(request.query.get("continue", "0"))
         end = begin + int(request.query["limit"])
         metadata = {"resourceVersion": "1000000"} | ({"continue": str(end)} if end < len(objects) else {})
