@@ -44,7 +44,7 @@ def served_certificate(port: int, trusted: bytes) -> bytes:
 
 @contextmanager
 def shaking_hands(port: int, read_trusted: Callable[[], bytes], *, pause_seconds: float = 0.0) -> Iterator[Handshakes]:
-    """Open connections until the block ends, each of which trusts what is read right before it."""
+    """Open connections until the block ends. Each trusts the CAs that `read_trusted` returns right before it."""
     found, ended = Handshakes(), threading.Event()
 
     def shake() -> None:

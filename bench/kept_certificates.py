@@ -5,14 +5,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.mounted_secret import mounted
-from bench.rotation import Installation
+from bench.rotation import Installation, controller_flags
 from bench.serving import ended, start_program
 from certs.registration import Target
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 
-_TRUST_SECONDS = 1
-_PROPAGATION_SECONDS = 3
 # As `Cluster.register_webhook` names it.
 _CONFIGURATION = "placement-webhook"
 
@@ -22,17 +20,7 @@ def certificates_kept(cluster: Cluster, folder: Path) -> Iterator[Installation]:
     """Run the certs controller, whose Secret is mounted at `tls` in `folder`, until the block ends."""
     target = Target(cluster.namespace, configuration=_CONFIGURATION, url="https://127.0.0.1/mutate")
     installation = Installation(cluster, target, 0, folder / "controller.log")
-    flags = [
-        f"--kubeconfig={cluster.control_plane.kubeconfig}",
-        f"--namespace={target.namespace}",
-        f"--configuration={target.configuration}",
-        f"--url={target.url}",
-        f"--trust-seconds={_TRUST_SECONDS}",
-        f"--propagation-seconds={_PROPAGATION_SECONDS}",
-        "--admin-listen=127.0.0.1:0",
-        "--log-format=json",
-    ]
-    process = start_program(installation.log, "certs", "controller", *flags)
+    process = start_program(installation.log, *controller_flags(installation))
     with ended(process, installation.log), mounted(installation.secret, folder / "tls", 0.0):
         wait_for((folder / "tls" / "tls.crt").exists, "the certificate of the controller")
         yield installation

@@ -126,7 +126,8 @@ def installed(cluster: Cluster, folder: Path) -> Iterator[Installation]:
         yield installation
 
 
-def _controller_flags(installation: Installation) -> list[str]:
+def controller_flags(installation: Installation) -> list[str]:
+    """Return the arguments of a certs controller whose rotations take some seconds."""
     target = installation.target
     return [
         "certs",
@@ -175,7 +176,7 @@ def _rotate(installation: Installation, rotations: tuple[Request, ...]) -> list[
         wait_for(lambda: installation.is_rotated(rotation, before), what, deadline_seconds=_LONGEST_ROTATION_SECONDS)
 
     before, complete = installation.ring(), ["taken over"]
-    with ended(start_program(installation.log, *_controller_flags(installation)), installation.log):
+    with ended(start_program(installation.log, *controller_flags(installation)), installation.log):
         wait_rotated(Request.CA, before, "the controller's own CA")
         for rotation in rotations:
             before = installation.ring()

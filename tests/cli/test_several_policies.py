@@ -52,7 +52,7 @@ def scheduler_names(output: str) -> list[str]:
     return [orjson.loads(line)["spec"]["schedulerName"] for line in output.splitlines()]
 
 
-def told(errors: str) -> list[str]:
+def chosen_policies(errors: str) -> list[str]:
     """The lines about a chosen policy, without the revision."""
     return [line.partition("@")[0] for line in errors.splitlines() if ": policy " in line]
 
@@ -63,7 +63,7 @@ def test_a_pod_gets_what_the_policy_of_its_namespace_injects(run: Run, policies:
 
     assert outcome.code == 0
     assert scheduler_names(outcome.output) == ["team-scheduler", "volcano"]
-    assert told(outcome.errors) == ["a/ours: policy team-a", "b/theirs: policy default"]
+    assert chosen_policies(outcome.errors) == ["a/ours: policy team-a", "b/theirs: policy default"]
     assert "labels not known" not in outcome.errors
 
 
@@ -115,7 +115,7 @@ def test_without_labels_only_the_name_selects_and_the_user_is_told_once(run: Run
     outcome = run("mutate", "-f", "-", "--policy", path, "-o", "json", stdin=as_list(*PODS, pod("more", "a")))
 
     chosen = ["a/ours: policy default", "b/theirs: policy named", "a/more: policy default"]
-    assert told(outcome.errors) == chosen
+    assert chosen_policies(outcome.errors) == chosen
     unknown = [line.partition(":")[0] for line in outcome.errors.splitlines() if "labels not known" in line]
     assert unknown == ["namespace a", "namespace b"]
 
@@ -129,7 +129,7 @@ def test_a_denied_pod_is_reported_with_its_policy(run: Run, tmp_path: Path) -> N
 
     assert outcome.code == 5
     named, refused = outcome.errors.splitlines()[:2]
-    assert (told(named), refused.split(": ")[0]) == (["a/ours: policy team-a"], "Refused")
+    assert (chosen_policies(named), refused.split(": ")[0]) == (["a/ours: policy team-a"], "Refused")
 
 
 def test_kinds_are_those_of_the_policy_of_the_namespace(run: Run, tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def policy_kind(control_plane: ControlPlane) -> Iterator[None]:
 async def followed_policies(
     cluster: Cluster, kubeconfig: Path, logs: Sequence[MutableMapping[str, Any]]
 ) -> tuple[str, str]:
-    """Follow two PlacementPolicies, of which the second is created meanwhile.
+    """Follow the PlacementPolicies of a cluster: one exists at the start, another is created later.
 
     Return what cannot be done, and why the replica is not ready.
     """

@@ -1,7 +1,7 @@
 """Read a golden case, admit its pod and show what the verdict says of what the case wants.
 
-A file has `why`, `source`, optionally `policy` (a spec) or `policies` (documents without apiVersion and kind, of which
-that of the namespace is in force), `namespace`, `cluster`; `pod` → `want`. `want.pod` is the
+A file has `why`, `source`, `pod` and `want`, and optionally `policy` (a spec), `policies`, `namespace` and `cluster`.
+`policies` are documents without apiVersion and kind; the one that selects the namespace is in force. `want.pod` is the
 whole admitted pod, `want.operations` the RFC 6902 operations where their form matters; `REVISION` stands for the
 policy's revision.
 

@@ -131,30 +131,30 @@ def test_the_metric_has_a_row_for_each_policy_in_force(followed: Followed) -> No
 
 def test_a_file_is_not_applied_while_an_object_is_the_default_policy(followed: Followed) -> None:
     followed.see("ADDED", policy("default", namespaceSelector=None, priority=7))
-    told: list[str] = []
-    followed.policies.follow(lambda default: told.append(default.identity))
+    followed_defaults: list[str] = []
+    followed.policies.follow(lambda default: followed_defaults.append(default.identity))
     count = followed.applied()
     file = parse_tested_policy(policy_text(policy("file", queueing="kueue")), "policy.yaml")
     with structlog.testing.capture_logs() as logs:
         followed.policies.replace(file)
-        assert (followed.policies.current().name, followed.applied(), told) == ("default", count, [])
+        assert (followed.policies.current().name, followed.applied(), followed_defaults) == ("default", count, [])
         followed.see("DELETED", policy("default"))
 
     assert [log["event"] for log in logs] == [
         "policy read, but a PlacementPolicy is in force instead",
         "policies of the cluster applied",
     ]
-    assert (followed.policies.current(), followed.applied(), told) == (file, count + 1, [file.identity])
+    assert (followed.policies.current(), followed.applied(), followed_defaults) == (file, count + 1, [file.identity])
 
 
 def test_followers_learn_of_each_change_of_the_policies_in_force(followed: Followed) -> None:
-    told: list[str] = []
-    followed.policies.follow(lambda default: told.append(default.name))
+    followed_defaults: list[str] = []
+    followed.policies.follow(lambda default: followed_defaults.append(default.name))
     followed.see("ADDED", policy("a", priority=1))
     followed.see("MODIFIED", policy("a", 2, keyDomain="no domain"))
-    assert told == ["default"]
+    assert followed_defaults == ["default"]
     followed.see("DELETED", policy("a"))
-    assert told == ["default", "default"]
+    assert followed_defaults == ["default", "default"]
 
 
 BAD = {"keyDomain": "no domain"}
