@@ -1,0 +1,89 @@
+"""The objects of a server that follows a cluster, composed as `serve` does, and driven below HTTP."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench.clusters import cluster_documents
+from tests.call_counts.clock import CLOCK
+from tests.support.certificates import make_artifacts
+from tests.support.server import policies_of
+from webhook.app import build_server, waiting_pods
+from webhook.audit.writer import AuditWriter
+from webhook.metrics import Metrics
+from webhook.policy.loader import built_in_policy
+from webhook.serving.dispatcher import Timeouts
+from webhook.serving.live_view import live_view
+from webhook.serving.predictions import Predictions
+from webhook.settings import Settings
+from webhook.watch.api_server import ClientConfig
+
+Object = dict[str, Any]
+
+BOUND, PENDING = "Pod", "Pod, pending"
+_PODS_PER_NODE = 2
+
+
+class Served:
+    """A server whose live view has so many nodes. It runs in one thread without an event loop.
+
+    It reaches into the objects that it composes: that way no socket, no task and no thread is counted.
+    """
+
+    def __init__(self, folder: Path, nodes: int) -> None:
+        artifacts = make_artifacts()
+        for name, pem in {"tls.crt": artifacts.certificate, "tls.key": artifacts.key}.items():
+            (folder / name).write_bytes(pem or b"")
+        metrics, predictions = Metrics(), Predictions()
+        policies = policies_of(built_in_policy(), metrics)
+        waiting = waiting_pods(policies)
+        self._live = live_view(ClientConfig(folder / "kubeconfig"), metrics, predictions, waiting, policies)
+        self._audit_file = folder / "audit.jsonl"
+        self._audit = AuditWriter(str(self._audit_file), on_result=metrics.count_audit_record)
+        # A proof is chosen by the hash of a request, and most admissions have none.
+        settings = Settings(tls_dir=folder, replica="replica-a", prove_patches=0)
+        server = build_server(settings, policies, self._live, self._audit, metrics, predictions, None, waiting)
+        self._dispatcher = server._endpoint._dispatcher
+        self._reflectors = {each.resource.name_in_cache: each for each in self._live._reflectors}
+        objects = [dict(each.content) for each in cluster_documents(nodes, _PODS_PER_NODE)]
+        objects.append({"kind": "Namespace", "metadata": {"name": "team-a"}})
+        for name, reflector in self._reflectors.items():
+            listing = reflector._cache.listing(name)
+            listing.add([each for each in objects if each["kind"] == name])
+            listing.finish()
+            reflector._mark_current(CLOCK.seconds)
+        self.settle()
+
+    def admit(self, body: bytes) -> Object:
+        """Return the response to a review, whose audit record is written then; a millisecond passes."""
+        CLOCK.tick()
+        timeouts = Timeouts(CLOCK.seconds, CLOCK.seconds + 10, math.inf)
+        answering = self._dispatcher.answer(body, timeouts, "2026-01-31T12:00:00.000000Z")
+        try:
+            answering.send(None)
+        except StopIteration as done:
+            answer = done.value
+        else:
+            raise AssertionError("the review waits for the worker thread")
+        self._audit.flush()
+        assert answer.status == 200, answer.body
+        response: Object = orjson.loads(answer.body)["response"]
+        return response
+
+    @property
+    def outcome(self) -> str:
+        """Return the outcome in the last audit record."""
+        return str(orjson.loads(self._audit_file.read_bytes().splitlines()[-1])["outcome"])
+
+    def see(self, selection: str, event: str, pod: Object) -> None:
+        """Take an event of the watch of bound or pending pods."""
+        self._reflectors[selection]._apply(orjson.dumps({"type": event, "object": pod}))
+
+    def settle(self) -> None:
+        """Work the events into a snapshot, as the live view does in the background."""
+        self._live._cache.compact()
+        self._live._update()
+        assert self._live._snapshot is not None
+        self._live._on_settled(self._live._snapshot)
