@@ -30,11 +30,11 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from bench.__main__ import await_port, certificate, free_port
 from bench.abuse_cluster import besieged
 from bench.attacks import WORST, attack_review, distinct_spec, gzip_bomb
 from bench.clusters import review
 from bench.mutations import harm, mutated
+from bench.serving import await_port, certificate, free_port
 from tests.controlplane.binaries import find_or_build
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
@@ -375,7 +375,7 @@ def _healthz(port: int) -> str:
 def serving(folder: Path, nodes: int, pods_per_node: int) -> Iterator[Target]:
     """A server in a process of its own, under the manifest's memory limit where that can be set."""
     port, admin_port = free_port(), free_port()
-    arguments = ["webhook", str(folder), str(port), str(nodes), str(pods_per_node), str(admin_port)]
+    arguments = [str(folder), str(port), str(nodes), str(pods_per_node), str(admin_port)]
     process = subprocess.Popen([sys.executable, "-m", "bench.servers", *arguments])
     with _limited(process.pid):
         try:

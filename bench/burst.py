@@ -25,11 +25,11 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from bench.__main__ import await_port, certificate, free_port
 from bench.burst_outcome import Outcome, Prediction, decisions_by_pod, predictions_by_decision
 from bench.burst_trace import MAX_NODES, gpus_of, trace_nodes, trace_option, trace_pods
 from bench.clusters import DOMAIN
 from bench.real_cluster import control_plane_and_folder
+from bench.serving import await_port, certificate, free_port
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for

@@ -1,6 +1,7 @@
 """Synthetic clusters and pods: three pools, three GPU products, as many running pods a node as asked for."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -9,6 +10,7 @@ from webhook.kube.documents import Document
 
 DOMAIN = "maip.mxsf.io"
 USAGES = ("training", "inference", "hybrid")
+BURST = 200
 PRODUCTS = ("NVIDIA-H20", "NVIDIA-A100-SXM4-80GB", "NVIDIA-L40S")
 
 
@@ -19,6 +21,12 @@ def cluster_documents(nodes: int, pods_per_node: int) -> Iterator[Document]:
         yield Document(name, _node(name, USAGES[number % 3], PRODUCTS[number // 3 % 3]))
         for running in range(pods_per_node):
             yield Document(name, _running_pod(name, running, gpus=1 if running < number % 5 else 0))
+
+
+def write_cluster(file: Path, nodes: int, pods_per_node: int) -> None:
+    """Write the same as a cluster file."""
+    items = [document.content for document in cluster_documents(nodes, pods_per_node)]
+    file.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
 
 def _node(name: str, usage: str, product: str) -> dict[str, Any]:
@@ -48,8 +56,20 @@ def _running_pod(node: str, number: int, gpus: int) -> dict[str, Any]:
     }
 
 
-def review(number: int, *, shape: int) -> bytes:
-    """The AdmissionReview of training pod `number`; pods of one `shape` are alike to the scorer.
+def of_bursts(number: int, *, shape: int = 0) -> bytes:
+    """The AdmissionReview of pod `number` of bursts that take room, each in a namespace of its own.
+
+    One pool would not have room for all of them, so they are of several pools and products.
+    """
+    burst = number // BURST
+    usage, product = USAGES[burst // len(PRODUCTS) % 2], PRODUCTS[burst % len(PRODUCTS)]
+    return review(number, shape=shape, namespace=f"team-{burst}", usage=usage, product=product)
+
+
+def review(
+    number: int, *, shape: int, namespace: str = "team-a", usage: str = "training", product: str = "NVIDIA-H20"
+) -> bytes:
+    """The AdmissionReview of pod `number`; pods of one `shape` are alike to the scorer.
 
     As large as what an API server sends: an object with the usual volume, mounts, environment and managed fields.
     """
@@ -58,10 +78,10 @@ def review(number: int, *, shape: int) -> bytes:
         "kind": "Pod",
         "metadata": {
             "generateName": "trainer-",
-            "namespace": "team-a",
+            "namespace": namespace,
             "creationTimestamp": None,
             "labels": {"app": "trainer", "batch.kubernetes.io/job-name": "trainer"},
-            "annotations": {f"{DOMAIN}/workload-type": "training", f"{DOMAIN}/gpu-product": "NVIDIA-H20"},
+            "annotations": {f"{DOMAIN}/workload-type": usage, f"{DOMAIN}/gpu-product": product},
             "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "trainer", "controller": True}],
             "managedFields": [{"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": _FIELDS}],
         },
@@ -100,7 +120,7 @@ def review(number: int, *, shape: int) -> bytes:
         "uid": f"uid-{number}",
         "kind": kind,
         "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "namespace": "team-a",
+        "namespace": namespace,
         "operation": "CREATE",
         "userInfo": {"username": "system:serviceaccount:kube-system:job-controller"},
         "object": pod,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import orjson
 
-from bench.__main__ import await_port, certificate, free_port
+from bench.serving import await_port, certificate, free_port
 
 _PODS = 200
 
@@ -58,7 +58,7 @@ def main(nodes: int = 5000, pods_per_node: int = 10) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder, port = Path(name), free_port()
         trust = certificate(folder)
-        command = [sys.executable, "-m", "bench.servers", "webhook", name, str(port), str(nodes), str(pods_per_node)]
+        command = [sys.executable, "-m", "bench.servers", name, str(port), str(nodes), str(pods_per_node)]
         process = subprocess.Popen(command)
         try:
             await_port(port, "the webhook")

@@ -24,10 +24,10 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from bench.__main__ import await_port, certificate, free_port
 from bench.clusters import review
-from bench.load import Load, drive
+from bench.load import Load, drive, during
 from bench.real_cluster import control_plane_and_folder
+from bench.serving import await_port, certificate, free_port
 from bench.writers import NAMESPACE, Churn, churned, created, objects
 from tests.controlplane.control_plane import ControlPlane
 
@@ -94,7 +94,7 @@ class Webhook:
     async def load(self, seconds: float) -> Load:
         """Measure `/mutate` for a number of seconds."""
         bodies = (review(number, shape=0) for number in count())
-        return await drive(self.port, self.trust, bodies, self.connections, seconds)
+        return await drive(self.port, self.trust, during(seconds, bodies), self.connections)
 
 
 @dataclass(frozen=True, slots=True)

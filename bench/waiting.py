@@ -14,22 +14,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 import orjson
 import uvloop
-from aiohttp import web
 from rich.console import Console
 from rich.table import Table
 
-from bench.__main__ import await_port, certificate, free_port
 from bench.burst import gauges, sees
 from bench.clusters import review
-from bench.feed import recorded
+from bench.feed import Recording
+from bench.load import drive
+from bench.serving import TREE, await_port, certificate, free_port
 from tests.controlplane.polling import wait_for
 from tests.support.kubeconfigs import write_kubeconfig
 from webhook.kube.admission import parse_review
@@ -37,12 +37,8 @@ from webhook.pipeline import admit
 from webhook.policy.loader import built_in_policy
 from webhook.verdict import Patched
 
-_PATHS = {"/api/v1/nodes": "Node", "/api/v1/pods": "Pod", "/api/v1/namespaces": "Namespace"}
-_TREE = Path(__file__).parents[1]
-_VERSION = "1000000"
 
-
-def waiting_pods(number: int, templates: int) -> Iterator[bytes]:
+def waiting_pods(number: int, templates: int) -> Iterator[dict[str, Any]]:
     """Yield pods of so many templates as they were admitted, one after the other in time."""
     for each in range(number):
         request = parse_review(review(each, shape=100_000 + each % templates))
@@ -51,52 +47,12 @@ def waiting_pods(number: int, templates: int) -> Iterator[bytes]:
         pod = verdict.pod
         created = f"2026-01-01T00:{each // 60 % 60:02}:{each % 60:02}Z"
         metadata = pod["metadata"] | {"name": f"waiting-{each}", "uid": f"waiting-{each}", "creationTimestamp": created}
-        yield orjson.dumps({**pod, "metadata": metadata | {"resourceVersion": "1"}, "status": {"phase": "Pending"}})
+        yield {**pod, "metadata": metadata | {"resourceVersion": "1"}, "status": {"phase": "Pending"}}
 
 
-class _Api:
-    """Lists in pages. The watch of running pods deletes and makes pods, so many events a second."""
-
-    def __init__(self, nodes: int, pods_per_node: int, waiting: int, templates: int, events_per_second: int) -> None:
-        self._objects = recorded(nodes, pods_per_node)
-        self._waiting = list(waiting_pods(waiting, templates))
-        self._events_per_second = events_per_second
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        kind, selector = _PATHS.get(request.path, ""), request.query.get("fieldSelector", "")
-        objects = self._objects.get(kind, [])
-        if kind == "Pod" and "spec.nodeName!=" not in selector:
-            kind, objects = "", [] if "nominatedNodeName!=" in selector else self._waiting
-        if "watch" in request.query:
-            return await self._watch(request, objects if kind == "Pod" and self._events_per_second else [])
-        if "limit" not in request.query:
-            raise web.HTTPNotFound
-        begin = int(request.query.get("continue", "0"))
-        end = begin + int(request.query["limit"])
-        metadata = {"resourceVersion": _VERSION} | ({"continue": str(end)} if end < len(objects) else {})
-        head = orjson.dumps({"kind": "List", "metadata": metadata})[:-1]
-        body = head + b',"items":[' + b",".join(objects[begin:end]) + b"]}"
-        return web.Response(body=body, content_type="application/json")
-
-    async def _watch(self, request: web.Request, objects: list[bytes]) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        with suppress(ConnectionError):
-            for turn in count() if objects else ():
-                for event in (b"DELETED", b"ADDED"):
-                    await response.write(b'{"type":"%s","object":%s}\n' % (event, objects[turn % len(objects)]))
-                await asyncio.sleep(2 / self._events_per_second)
-        await asyncio.sleep(float(request.query["timeoutSeconds"]))
-        return response
-
-
-async def _serve_api(port: int, api: _Api) -> None:
-    application = web.Application()
-    application.router.add_get("/{tail:.*}", api.answer)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    await asyncio.Event().wait()
+async def _serve_api(port: int, recording: Recording, events_per_second: int) -> None:
+    async with recording.served(port):
+        await (recording.churn(events_per_second) if events_per_second else asyncio.Event().wait())
 
 
 class _Bench(NamedTuple):
@@ -122,7 +78,7 @@ class _Bench(NamedTuple):
                 body = orjson.loads(review(shape, shape=0 if kind.startswith("pod like") else shape))
                 body["request"]["dryRun"] = kind.startswith("dry")
                 bodies.append(orjson.dumps(body))
-            found[kind] = await _posted(port, self.trust, bodies)
+            found[kind] = (await drive(port, self.trust, iter(bodies), 1)).latencies_seconds
         del found["dry run before"]
         return found
 
@@ -148,26 +104,6 @@ class _Bench(NamedTuple):
         finally:
             process.terminate()
             process.wait()
-
-
-async def _posted(port: int, trust: ssl.SSLContext, bodies: list[bytes]) -> list[float]:
-    """Post the bodies one after the other on one connection; return the latency of each in seconds."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
-    found = []
-    for body in bodies:
-        began = time.perf_counter()
-        writer.write(b"POST /mutate?timeout=10s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n")
-        writer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        head = await reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise click.ClickException(f"the server answered {head!r}")
-        await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]))
-        found.append(time.perf_counter() - began)
-        if b"connection: close" in head.lower():
-            writer.close()
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
-    writer.close()
-    return found
 
 
 @click.group(invoke_without_command=True)
@@ -196,7 +132,7 @@ def main(
         return
     # The pods that a turn admits wait, too; so many are there on average.
     listed = max(waiting - requests, 0)
-    trees = {"this tree": _TREE} | ({against.name: against.absolute()} if against else {})
+    trees = {"this tree": TREE} | ({against.name: against.absolute()} if against else {})
     found: dict[tuple[str, str], list[float]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -236,27 +172,20 @@ def abandoned(nodes: int, admissions: int, connections: int) -> None:
     with (
         tempfile.TemporaryDirectory() as name,
         _api_server(Path(name), nodes, 2, 0, 1, 0) as trust,
-        _Bench(Path(name), trust, nodes, 0).webhook(_TREE) as (port, admin_port),
+        _Bench(Path(name), trust, nodes, 0).webhook(TREE) as (port, admin_port),
     ):
         resident = [_resident_mb(admin_port)]
         began = time.monotonic()
         for at in range(0, admissions, admissions // 5):
             numbers = range(at, min(at + admissions // 5, admissions))
-            uvloop.run(_posted_by(port, trust, numbers, connections))
+            bodies = (review(each, shape=each % 20_000) for each in numbers)
+            uvloop.run(drive(port, trust, bodies, connections))
             resident.append(_resident_mb(admin_port))
         seconds = time.monotonic() - began
     steps = ", ".join(f"{each:.0f}" for each in resident)
     click.echo(
         f"{admissions} admissions in {seconds:.0f} s on {nodes} nodes; resident MB before and after each fifth: {steps}"
     )
-
-
-async def _posted_by(port: int, trust: ssl.SSLContext, numbers: range, connections: int) -> None:
-    async def post(own: range) -> None:
-        for at in range(0, len(own), 100):
-            await _posted(port, trust, [review(each, shape=each % 20_000) for each in own[at : at + 100]])
-
-    await asyncio.gather(*(post(numbers[connection::connections]) for connection in range(connections)))
 
 
 def _resident_mb(admin_port: int) -> float:
@@ -267,8 +196,9 @@ def _resident_mb(admin_port: int) -> float:
 @click.argument("sizes", type=int, nargs=6)
 def api(sizes: tuple[int, ...]) -> None:
     """Play the API server: PORT NODES PODS_PER_NODE WAITING TEMPLATES EVENTS_PER_SECOND."""
-    port, *counts = sizes
-    uvloop.run(_serve_api(port, _Api(*counts)))
+    port, nodes, pods_per_node, waiting, templates, events_per_second = sizes
+    recording = Recording(nodes, pods_per_node, waiting_pods(waiting, templates))
+    uvloop.run(_serve_api(port, recording, events_per_second))
 
 
 if __name__ == "__main__":

@@ -19,11 +19,7 @@ from bench.clusters import cluster_documents
 from webhook.watch.api_server import ClientConfig
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
-_PATHS = {
-    "Namespace": "/api/v1/namespaces",
-    "Node": "/api/v1/nodes",
-    "Pod": "/api/v1/namespaces/team-a/pods",
-}
+_PATHS = {"Namespace": "/api/v1/namespaces", "Node": "/api/v1/nodes"}
 _WRITERS = 32
 _TOLD_EACH = 5000
 
@@ -65,6 +61,11 @@ def churned(kubeconfig: Path, nodes: int, seconds: float) -> Churn:
     return uvloop.run(_churn(kubeconfig, nodes, seconds))
 
 
+def _path(content: dict[str, Any]) -> str:
+    kind = content["kind"]
+    return f"/api/v1/namespaces/{content['metadata']['namespace']}/pods" if kind == "Pod" else _PATHS[kind]
+
+
 async def _churn(kubeconfig: Path, nodes: int, seconds: float) -> Churn:
     created, deleted = 0, 0
     numbered = enumerate(cycle(objects("Pod", min(nodes, 100), 1)))
@@ -76,10 +77,10 @@ async def _churn(kubeconfig: Path, nodes: int, seconds: float) -> Churn:
             number, pod = next(numbered)
             name = f"churn-{number}"
             body = pod | {"metadata": pod["metadata"] | {"name": name}}
-            await _send(session, "POST", _PATHS["Pod"], body)
+            await _send(session, "POST", _path(body), body)
             created += 1
             if number % 3:
-                await _send(session, "DELETE", f"{_PATHS['Pod']}/{name}", {"gracePeriodSeconds": 0})
+                await _send(session, "DELETE", f"{_path(body)}/{name}", {"gracePeriodSeconds": 0})
                 deleted += 1
 
     async with connected(kubeconfig) as session:
@@ -93,7 +94,7 @@ async def _create(kubeconfig: Path, what: str, contents: Iterator[dict[str, Any]
     async def write(session: aiohttp.ClientSession) -> None:
         nonlocal made
         while time.monotonic() < deadline and (content := next(contents, None)) is not None:
-            await _send(session, "POST", _PATHS[content["kind"]], content)
+            await _send(session, "POST", _path(content), content)
             made += 1
             if made % _TOLD_EACH == 0:
                 click.echo(f"{made} {what}, {made / (time.monotonic() - began):.0f} a second", err=True)

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import await_port, certificate, free_port
 from bench.burst import sees
+from bench.serving import await_port, certificate, free_port
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.builders import PodBuilder, make_node_object, make_pod

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.controlplane.build import PROGRAMS, built, pinned_minor
+from tests.controlplane.build import PROGRAMS, built, is_built, pinned_minor
 from tests.controlplane.cache import Progress, cache_folder
 from tests.controlplane.go_command import BuildFailed
 
@@ -44,6 +44,15 @@ def find_or_build(environ: Mapping[str, str], progress: Progress) -> dict[str, P
             raise MissingPrograms(f"{lacked}the build failed: {failure}; {_WAY_IN}") from failure
         found |= {program: folder / program for program in lacking}
     return found
+
+
+def are_there(environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether the programs need no build."""
+    try:
+        found = _assets(environ[ASSETS]) if environ.get(ASSETS) else {}
+    except MissingPrograms:
+        return False
+    return len(found) == len(PROGRAMS) or is_built(cache_folder(environ), environ)
 
 
 def _assets(value: str) -> dict[str, Path]:

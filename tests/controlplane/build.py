@@ -61,6 +61,11 @@ def built(cache: Path, environ: Mapping[str, str], progress: Progress) -> Path:
     return target
 
 
+def is_built(cache: Path, environ: Mapping[str, str]) -> bool:
+    """Return whether `built` would find the programs."""
+    return (cache / _key(module_file(environ))).exists()
+
+
 def _key(module: Path) -> str:
     content = hashlib.sha256()
     for path in (module, module.with_suffix(".sum"), GO_MODULE / "main.go"):

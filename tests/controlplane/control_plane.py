@@ -81,6 +81,10 @@ class ControlPlane:
         for port in self._ports.values():
             port.close()
 
+    def pid(self, program: str) -> int:
+        """Return the process id of a running program."""
+        return self._processes[program].pid
+
     @property
     def scheduler_runs(self) -> bool:
         """Return true if the scheduler is running."""

@@ -69,6 +69,11 @@ class Process:
                 start_new_session=True,
             )
 
+    @property
+    def pid(self) -> int:
+        """Return its process id."""
+        return self._process.pid
+
     def wait_ready(self, ready: Callable[[], bool]) -> None:
         """Return when `ready` says so.
 
