@@ -86,10 +86,8 @@ format: $(STAMP) ## format the code and fix lint errors
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP) ## benchmarks: /mutate, placement by cluster size, live view
+bench: $(STAMP) ## what an admission costs, by what a cluster does (BENCH_ARGS="--against COMMIT": beside another version)
 	$(BIN)/python -m bench $(BENCH_ARGS)
-	$(BIN)/python -m bench.placement
-	$(BIN)/python -m bench.feed
 
 bench-renewal: $(STAMP) ## create 5,000 pods on a real API server while the certificate is renewed
 	$(BIN)/python -m bench.renewal $(BENCH_ARGS)

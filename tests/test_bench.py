@@ -1,0 +1,21 @@
+"""`make bench` runs, with every kind of view that needs no control plane."""
+
+import pytest
+from click.testing import CliRunner
+
+from bench.__main__ import main
+
+_ROWS = ("injecting: one template", "30 nodes: bursts that take room", "live view, 1,000 nodes: bursts that take room")
+
+
+@pytest.mark.slow
+def test_each_row_has_the_cost_of_a_pod() -> None:
+    selected = [f"--only={row}" for row in _ROWS]
+    sizes = ["--nodes=30", "--pods-per-node=1", "--requests=20", "--turns=1", "--pods-per-second=1000"]
+
+    result = CliRunner().invoke(main, [*selected, *sizes])
+
+    assert result.exit_code == 0, result.output
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in result.stdout.splitlines() if "here" in line]
+    assert [cells[0] for cells in table] == list(_ROWS)
+    assert all(float(cells[2]) > 0 for cells in table)
