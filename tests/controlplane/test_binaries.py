@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.binaries import MissingPrograms, find_or_build
+from tests.controlplane.binaries import MissingPrograms, are_there, find_or_build
 from tests.controlplane.build import PROGRAMS, module_file, pinned_minor
 from tests.controlplane.go_command import BuildFailed, explained
 
@@ -163,3 +163,12 @@ def test_missing_toolchain_is_reported_with_both_remedies(tmp_path: Path) -> Non
 )
 def test_the_output_of_go_is_explained(output: list[str], explanation: str) -> None:
     assert explained(output) == explanation
+
+
+def test_programs_are_there_without_a_build(tmp_path: Path) -> None:
+    environ = environment(tmp_path, KUBEBUILDER_ASSETS=str(tmp_path / "assets"))
+    assert not are_there(environ)
+
+    put_release(tmp_path / "assets", f"v1.{pinned_minor()}.0", *PROGRAMS)
+    assert are_there(environ)
+    assert not are_there(environment(tmp_path))
