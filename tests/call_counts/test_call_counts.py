@@ -9,6 +9,8 @@ import pytest
 
 from tests.call_counts.table import TABLE, counts_of
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 ALLOWED = counts_of(TABLE.read_text())
 # Below this share of its row, a count has become so much better that the row guards nothing.
