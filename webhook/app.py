@@ -85,11 +85,11 @@ def _scheduler_of_waiting_pods(profiles: Mapping[str, Profile], policy: Policy) 
 
 def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: ClusterView) -> ClusterView:
     """Return `cluster` without the room that an earlier admission of the same pod reserved."""
-    if not cluster.reservations:
+    if not cluster.assumed:
         return cluster
     identity = PodIdentity.of(request.object or {}, request.namespace)
     number = waiting.find_admitted(identity)
-    return cluster if number is None else replace(cluster, reservations=cluster.reservations.without((number,)))
+    return cluster if number is None else replace(cluster, assumed=cluster.assumed.without((number,)))
 
 
 def build_server(

@@ -8,12 +8,14 @@ import orjson
 
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.byte_cache import parsed_bytes
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.pending_pods import scheduled_content
 from webhook.kube.admission import Denial
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.field import FieldError, InvalidInput, forbidden
 from webhook.kube.json_patch import patched
-from webhook.kube.reader import Reader
-from webhook.kube.resources import extended_names, read_pod_resources
+from webhook.kube.qos import QosClass, qos_class
+from webhook.kube.resources import requested_extended_resources
 from webhook.kube.shape import check_pod
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
 from webhook.mutation.batch_scheduling import BatchScheduling
@@ -24,6 +26,7 @@ from webhook.mutation.workload import WorkloadReading, opts_out, read_workload
 from webhook.placement.cluster_warnings import PodReferences
 from webhook.placement.gang import GangRequest
 from webhook.placement.pod_signature import PodSignature, deadline_reader
+from webhook.placement.waiting_pods import WaitingPod
 from webhook.pod_content import PodContent, fields_read
 from webhook.policy.exempt import pod_exemption
 from webhook.policy.patterns import matches_any
@@ -52,15 +55,119 @@ class Injection:
     """Whether the pod starts with the others of its gang or not at all."""
 
 
-@dataclass(frozen=True, slots=True)
 class Mutated:
-    """The injection for a pod that the policy applies to, and the signature of the mutated pod."""
+    """The injection for a pod that the policy applies to. The mutated pod is made, and read, on first use.
 
-    injection: Injection
-    signature: PodSignature | str
-    """The input of the scheduler from the mutated pod, or the message of the verdict Unknown if it is skipped."""
-    is_final: bool = True
-    """True if an equal pod has the same signature; False if the deadline stopped the reading."""
+    `expired` is that of the scheduler's reading. `release` drops the pod, so that the result can be kept; `bind` gives
+    it to an equal pod.
+    """
+
+    __slots__ = ("_content", "_expired", "_pod", "_qos_class", "_signature", "_waiting", "injection", "is_final")
+
+    def __init__(self, injection: Injection, content: PodContent, expired: Expired = never) -> None:
+        self.injection = injection
+        self.is_final = True
+        """Whether an equal pod has the same signature: the deadline did not stop the reading."""
+        self._signature: PodSignature | str | None = None
+        self._waiting: tuple[bytes, WaitingPod] | None = None
+        self._qos_class: QosClass | None = None
+        self.bind(content, expired)
+
+    def bind(self, content: PodContent, expired: Expired) -> None:
+        """Take over the pod in `content`, which equals the one before."""
+        self._content: PodContent | None = content
+        self._pod: JsonObject | None = None
+        self._expired = expired
+
+    def release(self) -> None:
+        """Drop the pod, and a signature that is not final."""
+        self._content = self._pod = None
+        self._expired = never
+        if not self.is_final:
+            self._signature, self.is_final = None, True
+
+    @property
+    def content(self) -> PodContent:
+        """Return the pod before its mutation."""
+        assert self._content is not None  # noqa: S101 - bound
+        return self._content
+
+    @property
+    def pod(self) -> JsonObject:
+        """Return the mutated pod."""
+        if self._pod is None:
+            self._pod = patched(self.content.pod, self.injection.operations)
+        return self._pod
+
+    @property
+    def created(self) -> JsonObject:
+        """Return the mutated pod as it will be stored."""
+        return as_created(self.pod, self.content.namespace)
+
+    @property
+    def operations(self) -> list[JsonObject]:
+        """Return the RFC 6902 operations that make the mutated pod."""
+        return self.injection.operations
+
+    @property
+    def patch(self) -> bytes:
+        """Return the operations as JSON; empty without any."""
+        return self.injection.patch if self.injection.operations else b""
+
+    @property
+    def rules(self) -> tuple[RuleOutcome, ...]:
+        """Return the outcome of each rule."""
+        return self.injection.rules
+
+    @property
+    def qos_class(self) -> QosClass | None:
+        """Return the QoS class of the mutated pod; None if its resources are malformed."""
+        if self._qos_class is None:
+            self._qos_class = qos_class(self.pod)
+        return self._qos_class
+
+    @property
+    def signature(self) -> PodSignature | str:
+        """Return what the scheduler reads of the mutated pod, or the message of the verdict Unknown if it does not."""
+        if self._signature is None:
+            self._signature = self._read()
+        return self._signature
+
+    @property
+    def waiting(self) -> tuple[bytes, WaitingPod] | None:
+        """Return the content by which a scheduler sees the mutated pod, and the facts that it has as a running pod.
+
+        None if it cannot be read.
+        """
+        if self._waiting is None and isinstance(signature := self.signature, PodSignature):
+            created = self.created
+            if content := scheduled_content(created):
+                try:
+                    self._waiting = content, WaitingPod(signature, RunningPod.of(created))
+                except InvalidInput:
+                    return None
+        return self._waiting
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the maximum memory of what is kept of the pod."""
+        size_bytes = 0
+        if isinstance(self._signature, PodSignature):
+            size_bytes += self._signature.size_bytes
+        if self._waiting is not None:
+            size_bytes += len(self._waiting[0]) + 2 * self._waiting[1].signature.size_bytes
+        return size_bytes
+
+    def _read(self) -> PodSignature | str:
+        try:
+            reader = deadline_reader(self._expired)
+            size_bytes = _signature_bytes(self.content, self.injection, self.pod)
+            return PodSignature.read(reader, self.created, None, size_bytes)
+        except DeadlineNearError as error:
+            self.is_final = isinstance(error, BudgetSpentError)
+            return str(error)
+        except InvalidInput as error:
+            return f"{_UNREADABLE}: {error.errors[0]}"
 
 
 RulesResult = Bypassed | Denied | Injection
@@ -136,8 +243,8 @@ def evaluate(
 ) -> PolicyResult:
     """Return the result of evaluating `policy` for the pod in `content`.
 
-    Once `expired()` holds, reading the signature stops; nothing else depends on it. `rules` is `apply_rules` or a
-    cached version of it.
+    Once `expired()` holds, reading the signature of the result stops; nothing else depends on it. `rules` is
+    `apply_rules` or a cached version of it.
 
     Raises:
         InvalidInput: the pod cannot be read as a Pod.
@@ -147,23 +254,8 @@ def evaluate(
         result = rules(content, (), policy)
         if not isinstance(result, Injection):
             return result
-    reader = Reader()
-    resources = read_pod_resources(reader, content.pod)
-    # If they are malformed, the API server rejects the pod itself.
-    injection = rules(content, () if reader.errors else extended_names(resources.requests), policy)
-    if not isinstance(injection, Injection):
-        return injection
-    pod = as_created(patched(content.pod, injection.operations), content.namespace)
-    try:
-        size_bytes = _signature_bytes(content, injection, pod)
-        reading = deadline_reader(expired)
-        reading.errors = reader.errors
-        signature = PodSignature.read(reading, pod, resources, size_bytes)
-    except DeadlineNearError as error:
-        return Mutated(injection, str(error), isinstance(error, BudgetSpentError))
-    except InvalidInput as error:
-        return Mutated(injection, f"{_UNREADABLE}: {error.errors[0]}")
-    return Mutated(injection, signature)
+    injection = rules(content, requested_extended_resources(content.pod), policy)
+    return Mutated(injection, content, expired) if isinstance(injection, Injection) else injection
 
 
 def inject(content: PodContent, policy: Policy) -> RulesResult:
@@ -172,9 +264,7 @@ def inject(content: PodContent, policy: Policy) -> RulesResult:
     Raises:
         InvalidInput: the pod cannot be read as a Pod.
     """
-    reader = Reader()
-    resources = read_pod_resources(reader, content.pod)
-    return apply_rules(content, () if reader.errors else extended_names(resources.requests), policy)
+    return apply_rules(content, requested_extended_resources(content.pod), policy)
 
 
 def _is_bypassed_by_metadata(content: PodContent, policy: Policy) -> bool:

@@ -1,21 +1,20 @@
 """The steps of one request: parse, evaluate, mutate, predict, conclude. Pure: equal requests have equal verdicts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from webhook.annotation_suggestions import in_annotations
-from webhook.cluster.node_info import RunningPod
-from webhook.cluster.pending_pods import PodIdentity
 from webhook.cluster.snapshot import Snapshot
-from webhook.evaluation import JsonObject, Mutated, PolicyResult, as_created, evaluate
+from webhook.evaluation import Mutated, PolicyResult, evaluate
 from webhook.kube.admission import AdmissionRequest, Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.documents import field as field_of
 from webhook.kube.field import InvalidInput
-from webhook.kube.json_patch import patched
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers
 from webhook.placement.batch_warnings import queue_warnings
 from webhook.placement.cluster_warnings import (
@@ -29,11 +28,10 @@ from webhook.placement.gang import GangRequest, gang_of, gang_placement, partial
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES
 from webhook.placement.policy_profiles import profiles_for
 from webhook.placement.profile import Profile
-from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.scorer import Scorer
 from webhook.placement.templates import template_nodes
-from webhook.placement.waiting_pods import WaitingPod, answer_among
+from webhook.placement.waiting_pods import answer_among
 from webhook.pod_content import PodContent
 from webhook.policy.exempt import request_exemption
 from webhook.policy.policy import Policy
@@ -47,7 +45,7 @@ class ClusterView:
 
     Without a scorer it only provides the annotations of namespaces. `stale_reason` is the reason not to predict from
     it, such as its age; empty: it is current. The annotations of namespaces are read from a stale view, too.
-    `reservations` are the pods that wait; None: there are none. `reserves` states whether room can be reserved for
+    `assumed` are the pods that wait; None: there are none. `reserves` states whether room can be reserved for
     another pod of a namespace; any thread may call it. `profiles` are those of a KubeSchedulerConfiguration by
     schedulerName.
     """
@@ -55,7 +53,7 @@ class ClusterView:
     snapshot: Snapshot
     scorer: Scorer | None
     stale_reason: str = ""
-    reservations: Reservations[Any] | None = None
+    assumed: AssumedPods[Any] | None = None
     reserves: Callable[[str], bool] = lambda _: True
     profiles: Mapping[str, Profile] = field(default_factory=dict)
 
@@ -135,20 +133,16 @@ def admit_content(
 
     `evaluation` is `evaluate` or a cached version of it.
     """
-    try:
+    with under_object():
         result = evaluation(content, policy, expired)
         if not isinstance(result, Mutated):
             return result
-        of_cluster = cluster_warnings(result, policy, cluster)
-        placement = _predict(content, policy, result, cluster, expired)
-        return _conclude(content.pod, result, placement, of_cluster)
-    except InvalidInput as error:
-        raise _under_object(error) from error
+        return conclude(result, predict(result, policy, cluster, expired), cluster_warnings(result, policy, cluster))
 
 
-def _predict(
-    content: PodContent, policy: Policy, result: Mutated, cluster: ClusterView | None, expired: Expired
-) -> Placement:
+def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expired: Expired) -> Placement:
+    """Return the placement of the mutated pod in `result` on `cluster`."""
+    content = result.content
     if result.injection.check_mode == "off":
         return Placement.unknown("the placement check is off")
     if cluster is None or cluster.scorer is None:
@@ -158,12 +152,12 @@ def _predict(
     if isinstance(result.signature, str):
         return Placement.unknown(result.signature, is_final=result.is_final)
     signature, scorer = result.signature, cluster.scorer
-    reservations: Reservations[Any] = cluster.reservations or Reservations(cluster.snapshot, {})
-    placement = answer_among(scorer, signature, reservations, _seed(content), expired)
+    assumed: AssumedPods[Any] = cluster.assumed or AssumedPods(cluster.snapshot)
+    placement = answer_among(scorer, signature, assumed, _seed(content), expired)
     if placement.verdict == "Infeasible" and placement.total == 0:
         # Without nodes nothing can be predicted; a wrong cluster file must not deny every pod.
         return Placement.unknown("the view of the cluster has no node", is_final=placement.is_final)
-    snapshot = reservations.before_pod(signature.info.preemption)
+    snapshot = assumed.before_pod(signature.info.preemption)
     placement = in_annotations(
         content, policy, placement, snapshot, lambda pod: scorer.answer(pod, snapshot, expired), expired
     )
@@ -172,32 +166,28 @@ def _predict(
         return placement
     # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
     schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
-    return _in_gang(gang, content, policy, result, placement, reservations, schedulers, expired)
+    return _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
 
 
 def _in_gang(
     gang: GangRequest,
-    content: PodContent,
     policy: Policy,
     result: Mutated,
     placement: Placement,
-    reservations: Reservations[Any],
+    assumed: AssumedPods[Any],
     schedulers: BackendSchedulers,
     expired: Expired,
 ) -> Placement:
     """Return the placement of the gang of a pod that has `placement` by itself; that if the pod cannot be read."""
-    assert isinstance(result.signature, PodSignature)  # noqa: S101 - it has a placement
-    try:
-        created = as_created(patched(content.pod, result.injection.operations), content.namespace)
-        pod = WaitingPod(result.signature, RunningPod.of(created))
-    except InvalidInput:
+    if (waiting := result.waiting) is None:
         return placement
+    pod = waiting[1]
     return gang_placement(
         schedulers.scheduler_of(pod.signature),
         gang_of(gang, pod, policy.spec.key_domain),
         pod,
         placement,
-        reservations,
+        assumed,
         templates=template_nodes(policy.spec.node_templates),
         expired=expired,
     )
@@ -205,7 +195,7 @@ def _in_gang(
 
 def _seed(content: PodContent) -> str:
     """Return a text that chooses between nodes with equal scores: another one for each pod of a template."""
-    identity = PodIdentity.of(content.pod, content.namespace)
+    identity = content.identity
     name = identity.name or f"{identity.generate_name}/{identity.token_volume}"
     return f"{identity.namespace}/{name}"
 
@@ -226,11 +216,9 @@ def cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | Non
     return tuple(warnings)
 
 
-def _conclude(
-    pod: JsonObject, result: Mutated, placement: Placement, of_cluster: tuple[str, ...]
-) -> Patched | Unchanged | Denied:
+def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...]) -> Patched | Unchanged | Denied:
+    """Return the verdict on a pod with `placement`; `of_cluster` are the warnings about names in the pod."""
     injection = result.injection
-    signature = result.signature if isinstance(result.signature, PodSignature) else None
     rules, warnings = injection.rules, (*injection.warnings, *of_cluster)
     if placement.verdict == "Infeasible" and injection.check_mode == "deny" and not placement.deny_exemption:
         suggestion = "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
@@ -249,12 +237,17 @@ def _conclude(
         in_part = partial_start(injection.gang, placement) if injection.gang else ()
         warnings = (*warnings, f"placement check: {placement.verdict}: {message}", *in_part, *exemptions, *suggestions)
     if injection.operations:
-        after, operations = patched(pod, injection.operations), injection.operations
-        return Patched(injection.workload_type, after, operations, rules, warnings, placement, signature)
-    return Unchanged(injection.workload_type, pod, rules, warnings, placement, signature)
+        return Patched(injection.workload_type, result, warnings, placement)
+    return Unchanged(injection.workload_type, result, warnings, placement)
 
 
-def _under_object(error: InvalidInput) -> InvalidInput:
-    return InvalidInput(
-        replace(each, path=f"request.object.{each.path}" if each.path else "request.object") for each in error.errors
-    )
+@contextmanager
+def under_object() -> Iterator[None]:
+    """Prepend `request.object` to the paths of invalid fields of the pod."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(
+            replace(each, path=f"request.object.{each.path}" if each.path else "request.object")
+            for each in error.errors
+        ) from error

@@ -5,7 +5,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from webhook.cluster.pending_pods import PodIdentity
 from webhook.kube.admission import AdmissionRequest
+from webhook.kube.pod_fields import PLAIN_VOLUME_KEYS
 
 JsonObject = dict[str, Any]
 
@@ -15,7 +17,6 @@ _UNREAD_METADATA = {"name", "generateName", "uid", "creationTimestamp", "managed
 _NAMES = {"name", "generateName"}
 _CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "restartPolicyRules")
 _CONTAINER_LISTS = ("containers", "initContainers")
-_PLAIN_VOLUME_KEYS = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
 _CONTAINERS_AND_VOLUMES = frozenset((*_CONTAINER_LISTS, "volumes"))
 
 
@@ -30,31 +31,62 @@ class FieldsRead(NamedTuple):
     containers: JsonObject
 
 
-class PodContent(NamedTuple):
+class PodContent:
     """The pod of one request, with the annotations of its namespace as `defaults`.
 
-    `policy_data` and `containers_data` are JSON of all that the verdict depends on, so pods of one template have equal
-    ones; both are None for a pod that is nested too deeply to be serialised. `namespace` is that of the request and may
-    be empty.
+    `policy_data` and `containers_data` are all that the verdict depends on, so pods of one template have equal ones;
+    both are None for a pod that is nested too deeply to be serialised. `namespace` is that of the request and may be
+    empty.
     """
 
-    namespace: str
-    pod: JsonObject
-    defaults: Mapping[str, str]
-    policy_data: bytes | None
-    containers_data: bytes | None
+    __slots__ = ("_pod", "_request", "containers_data", "defaults", "namespace", "policy_data")
+
+    def __init__(
+        self,
+        namespace: str,
+        pod: JsonObject | None,
+        defaults: Mapping[str, str],
+        policy_data: bytes | None,
+        containers_data: bytes | None,
+        request: AdmissionRequest | None = None,
+    ) -> None:
+        """Create the content of `pod`, or, if that is None, of the pod of `request`."""
+        self.namespace = namespace
+        self._pod = pod
+        self._request = request
+        self.defaults = defaults
+        self.policy_data = policy_data
+        self.containers_data = containers_data
 
     @classmethod
     def of(cls, request: AdmissionRequest, defaults: Mapping[str, str]) -> "PodContent":
         """Return the content of the pod of `request`; `defaults` are the annotations of its namespace."""
+        if (fields := request.fields) is not None:
+            policy_data = fields.policy
+            if defaults:
+                policy_data = b"%d %b%b" % (len(policy_data), policy_data, orjson.dumps(dict(defaults)))
+            return cls(request.namespace, None, defaults, policy_data, fields.containers, request)
         pod = request.object or {}
         read = fields_read(pod)
         try:
-            policy_data = orjson.dumps([read.policy, dict(defaults)])
-            containers_data = orjson.dumps(read.containers)
+            data = orjson.dumps([read.policy, dict(defaults)]), orjson.dumps(read.containers)
         except orjson.JSONEncodeError:  # orjson parses deeper nesting than it serialises
             return cls(request.namespace, pod, defaults, None, None)
-        return cls(request.namespace, pod, defaults, policy_data, containers_data)
+        return cls(request.namespace, pod, defaults, *data)
+
+    @property
+    def pod(self) -> JsonObject:
+        """Return the pod, a raw API object, which is decoded on first use."""
+        if self._pod is None:
+            self._pod = (self._request.object if self._request is not None else None) or {}
+        return self._pod
+
+    @property
+    def identity(self) -> PodIdentity:
+        """Return the identity of the pod."""
+        if self._request is not None:
+            return PodIdentity.of_request(self._request)
+        return PodIdentity.of(self.pod, self.namespace)
 
     @property
     def data(self) -> bytes | None:
@@ -67,7 +99,7 @@ class PodContent(NamedTuple):
         """Return the content of the same pod with these annotations added, without its serialised data."""
         metadata = self.pod["metadata"]
         added = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}
-        return self._replace(pod={**self.pod, "metadata": added}, policy_data=None, containers_data=None)
+        return PodContent(self.namespace, {**self.pod, "metadata": added}, self.defaults, None, None)
 
 
 def fields_read(pod: JsonObject) -> FieldsRead:
@@ -89,7 +121,7 @@ def fields_read(pod: JsonObject) -> FieldsRead:
     if isinstance(volumes, list):
         # The API server adds a token volume with a random name to each pod.
         found["volumes"] = [
-            each for each in volumes if not (isinstance(each, dict) and each.keys() <= _PLAIN_VOLUME_KEYS)
+            each for each in volumes if not (isinstance(each, dict) and each.keys() <= PLAIN_VOLUME_KEYS)
         ]
     elif volumes is not None:
         found["volumes"] = volumes

@@ -212,7 +212,7 @@ def test_last_pods_of_a_long_queue_are_left_out(capsys: pytest.CaptureFixture[st
 
     queue = place_pending_pods(snapshot, Scheduler(), counts=True, most=4)
 
-    assert sorted(key.name for key in queue.reservations.by_key) == ["p0", "p1", "p3", "p5"]
+    assert sorted(key.name for key in queue.assumed.by_key) == ["p0", "p1", "p3", "p5"]
     assert capsys.readouterr().err == "left out: 2 pending pods, the last of 6 in the queue\n"
 
 

@@ -16,11 +16,11 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
 from webhook.kube.gang_key import GangKey
+from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.capacity.counting import count_each
 from webhook.placement.capacity.further_pods import FurtherPods
 from webhook.placement.framework.result import Placement
 from webhook.placement.gang import Gang, gang_placement
-from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Scheduler, never
 from webhook.placement.waiting_pods import WaitingPod, answer_among
 
@@ -62,7 +62,7 @@ def further(pod: Object) -> FurtherPods:
 
 def predicted(pod: Object, size: int, snapshot: Snapshot) -> Placement:
     """Return the placement of a gang of `size` pods like `pod`."""
-    asked, reservations = WaitingPod.of(pod), Reservations[str](snapshot, {})
-    own = answer_among(Scheduler(), asked.signature, reservations, None, never)
+    asked, assumed = WaitingPod.of(pod), AssumedPods[str](snapshot, {})
+    own = answer_among(Scheduler(), asked.signature, assumed, None, never)
     gang = Gang(GangKey(asked.running.namespace, "maip.mxsf.io/gang", "train"), size)
-    return gang_placement(Scheduler(), gang, asked, own, reservations)
+    return gang_placement(Scheduler(), gang, asked, own, assumed)

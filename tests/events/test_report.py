@@ -106,8 +106,8 @@ def waiting_behind(count: int) -> Report:
     node = make_node_object("node-1", capacity={"nvidia.com/gpu": 2})
     pending = [make_pod(f"pod-{number}").gpu(1).obj() for number in range(count)]
     snapshot = snapshot_from_documents(Document("cluster", each) for each in (node, *pending))
-    reservations = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).reservations
+    assumed = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).assumed
     asked = PodSignature.of(make_pod("asked").gpu(2).obj())
-    report = report_of(allowed(answer_among(Scheduler(), asked, reservations, None, never)))
+    report = report_of(allowed(answer_among(Scheduler(), asked, assumed, None, never)))
     assert report is not None
     return report

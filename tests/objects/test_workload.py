@@ -14,9 +14,9 @@ from webhook.kube.documents import Document
 from webhook.kube.wellknown import HOSTNAME_LABEL
 from webhook.objects.admission import admit_request
 from webhook.pipeline import ClusterView, scheduler_for
+from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.framework.result import Placement
-from webhook.placement.reservations import Reservations
-from webhook.placement.waiting_pods import WaitingPod, with_room
+from webhook.placement.waiting_pods import WaitingPod, assume
 from webhook.policy.policy import Policy
 from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
 
@@ -135,12 +135,12 @@ def test_a_single_pod_has_the_words_of_a_pod() -> None:
 
 def waiting(*pods: PodBuilder) -> ClusterView:
     """Return the view of two nodes on which `pods` have room on n1."""
-    reservations: Reservations[str] = Reservations(TWO_NODES.snapshot, {})
+    assumed: AssumedPods[str] = AssumedPods(TWO_NODES.snapshot, {})
     for number, each in enumerate(pods):
         pod = WaitingPod.of(each.namespace("team-a").obj())
         on_n1 = replace(Placement.unknown(""), verdict="Feasible", node="n1")
-        reservations = with_room(f"waiting-{number}", pod, on_n1, reservations).reservations
-    return replace(TWO_NODES, reservations=reservations)
+        assume(f"waiting-{number}", pod, on_n1, assumed)
+    return replace(TWO_NODES, assumed=assumed)
 
 
 def test_pods_that_wait_take_their_places_first() -> None:
@@ -277,9 +277,9 @@ def test_a_rolling_update_that_keeps_all_pods_needs_room_beside_those_that_wait(
     old, new = DEPLOYMENT.object(template(8), 2), DEPLOYMENT.object(template(8, bin_packing="false"), 2)
     own = [make_pod(f"own-{number}").gpu(4).label("app", APP["app"]) for number in range(2)]
     n2_full = view(gpu_node("n1"), gpu_node("n2", running(1), running(2)))
-    reservations = waiting(*own).reservations
-    assert reservations is not None
-    beside = replace(n2_full, reservations=reservations.on(n2_full.snapshot))
+    assumed = waiting(*own).assumed
+    assert assumed is not None
+    beside = replace(n2_full, assumed=assumed.on(n2_full.snapshot))
 
     first, *_, last = warnings_of(admitted(rolling(new, **AVAILABLE), beside, old=old))
 

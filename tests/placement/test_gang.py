@@ -20,10 +20,10 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError
 from webhook.kube.documents import Document
 from webhook.kube.gang_key import GangKey
+from webhook.placement.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.framework.result import Placement
 from webhook.placement.gang import MOST_STEPS, Gang, gang_placement
 from webhook.placement.replicas import place_replicas
-from webhook.placement.reservations import Reservation, Reservations
 from webhook.placement.scheduler import Scheduler, never
 from webhook.placement.templates import TemplateNode
 from webhook.placement.waiting_pods import WaitingPod, answer_among, place_pending
@@ -35,21 +35,21 @@ HOST = "kubernetes.io/hostname"
 WORKER = make_pod("worker").annotate(GANG, "train").label("app", "web").gpu(1)
 
 
-def on(*nodes: NodeInfo) -> Reservations[Any]:
+def on(*nodes: NodeInfo) -> AssumedPods[Any]:
     """Return a cluster without pods that wait."""
-    return Reservations(Snapshot.of(nodes), {})
+    return AssumedPods(Snapshot.of(nodes), {})
 
 
 def gpus(name: str, count: int, *running: PodBuilder, **labels: str) -> NodeInfo:
     return node(name, *running, labels={HOST: name, **labels}, capacity={"nvidia.com/gpu": str(count)})
 
 
-def asked(pod: PodBuilder | Object, size: int, reservations: Reservations[Any], **fields: Any) -> Placement:
+def asked(pod: PodBuilder | Object, size: int, assumed: AssumedPods[Any], **fields: Any) -> Placement:
     """Return the placement of a gang of `size` pods like `pod`."""
     waiting = WaitingPod.of(pod if isinstance(pod, dict) else pod.obj())
     gang = Gang(GangKey(waiting.running.namespace, GANG, "train"), size, fields.pop("starts_whole", False))
-    own = answer_among(Scheduler(), waiting.signature, reservations, None, never)
-    return gang_placement(Scheduler(), gang, waiting, own, reservations, **fields)
+    own = answer_among(Scheduler(), waiting.signature, assumed, None, never)
+    return gang_placement(Scheduler(), gang, waiting, own, assumed, **fields)
 
 
 def counted(placement: Placement) -> tuple[str, int, int]:
@@ -155,23 +155,23 @@ def test_more_pods_than_the_gang_needs_are_asked_for_one_at_a_time() -> None:
 def test_members_that_wait_with_room_count_and_other_pods_that_wait_are_named() -> None:
     cluster = on(gpus("a", 6))
     others = [
-        (f"other-{number}", Reservation(replace(each.running, node_name="a"), 0))
+        (f"other-{number}", AssumedPod(replace(each.running, node_name="a"), 0))
         for number, each in enumerate([WaitingPod.of(make_pod().gpu(1).obj())] * 2)
     ]
-    member = ("member", Reservation(replace(WaitingPod.of(WORKER.obj()).running, node_name="a"), 0))
-    reservations = cluster.with_all(dict([*others, member]))
+    member = ("member", AssumedPod(replace(WaitingPod.of(WORKER.obj()).running, node_name="a"), 0))
+    assumed = cluster.with_all(dict([*others, member]))
 
-    assert counted(asked(WORKER, 4, reservations)) == ("Feasible", 4, 1)
-    placement = asked(WORKER, 6, reservations)
+    assert counted(asked(WORKER, 4, assumed)) == ("Feasible", 4, 1)
+    placement = asked(WORKER, 6, assumed)
     assert (counted(placement), placement.waiting_before) == (("Waiting", 4, 1), 2)
     assert "all would fit without the 2 pods that wait before them" in placement.message
-    assert asked(WORKER, 7, reservations).verdict == "Infeasible"
+    assert asked(WORKER, 7, assumed).verdict == "Infeasible"
 
 
 def test_pending_pods_keep_their_gang() -> None:
     objects = [gpu_node("a", 4), WORKER.obj(), make_pod("second").annotate(GANG, "train").gpu(1).obj()]
     snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
-    pending = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).reservations
+    pending = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).assumed
 
     assert counted(asked(WORKER, 4, pending)) == ("Feasible", 4, 2)
 
@@ -237,7 +237,7 @@ def test_claim_is_shared_by_the_gang_only_if_many_nodes_can_mount_it(mode: str, 
     objects = [gpu_node("a", 2), gpu_node("b", 2), make_pv("v"), claim]
     snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
 
-    assert counted(asked(WORKER.spec(volumes=uses("data")), 4, Reservations(snapshot, {}))) == expected
+    assert counted(asked(WORKER.spec(volumes=uses("data")), 4, AssumedPods(snapshot, {}))) == expected
 
 
 def test_long_count_one_by_one_ends_and_claims_nothing() -> None:
@@ -284,11 +284,11 @@ def test_verdict_on_a_gang_is_that_of_filling_the_cluster(
     for each in nodes:
         amounts = each["status"]["allocatable"]
         amounts["pods"] = min(amounts.get("pods", "0"), "4", key=int)
-    reservations: Reservations[Any] = Reservations(snapshot_of(nodes, others), {})
+    assumed: AssumedPods[Any] = AssumedPods(snapshot_of(nodes, others), {})
 
-    found = asked(pod, size, reservations)
-    now = place_replicas(Scheduler(), reservations.base, repeat(pod), size)
-    empty = place_replicas(Scheduler(), emptied(reservations.base), repeat(pod), size)
+    found = asked(pod, size, assumed)
+    now = place_replicas(Scheduler(), assumed.base, repeat(pod), size)
+    empty = place_replicas(Scheduler(), emptied(assumed.base), repeat(pod), size)
 
     if not now.is_complete or now.first.verdict in ("Unknown", "Infeasible"):
         assert found.verdict == now.placement.verdict

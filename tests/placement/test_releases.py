@@ -93,7 +93,7 @@ def test_replicas_beside_pods_that_wait_take_pod_level_resources_since_1_34(
 ) -> None:
     pod = make_pod().container("c", cpu="1").pod_resources(cpu="2").obj()
     snapshot = snapshot_of(release, make_node_object("a", capacity={"cpu": "3"}), make_pod("p").requests(cpu="1"))
-    pending = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).reservations
+    pending = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).assumed
 
     found = place_replicas_among(Scheduler(), pending, [pod] * 5, 5).found
 

@@ -16,7 +16,7 @@ def test_pods_that_wait_are_not_the_reason_if_the_replicas_themselves_are() -> N
     claims = [make_pvc(f"c{number}", volume=f"v{number}") for number in numbers]
     objects = [make_node_object("a"), make_csi_node("a", disk=2), *volumes, *claims, make_pod("waits").obj()]
     snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
-    pending = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).reservations
+    pending = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).assumed
     replicas = [make_pod(f"web-{number}").spec(volumes=uses(f"c{number}")).obj() for number in numbers]
 
     found = place_replicas_among(Scheduler(), pending, replicas, len(replicas)).found

@@ -8,11 +8,11 @@ from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
+from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod_signature import PodSignature
-from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.waiting_pods import WaitingPod, answer_among, place_pending, reserve
+from webhook.placement.waiting_pods import WaitingPod, answer_among, place_and_assume, place_pending
 
 Object = dict[str, Any]
 
@@ -29,23 +29,23 @@ def _pending(name: str, gpus: int, created: str = "10", *, priority: int = 0, **
     return pod
 
 
-def _answer(pod: PodBuilder, reservations: Reservations[Any], priority: int = 0) -> Placement:
+def _answer(pod: PodBuilder, assumed: AssumedPods[Any], priority: int = 0) -> Placement:
     content = pod.obj()
     content["spec"]["priority"] = priority
-    return answer_among(Scheduler(), PodSignature.of(content), reservations, "seed", lambda: False)
+    return answer_among(Scheduler(), PodSignature.of(content), assumed, "seed", lambda: False)
 
 
 def _placed(snapshot: Snapshot) -> dict[str, str]:
     found = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()])
-    return {key.name: each.pod.node_name for key, each in found.reservations.by_key.items()}
+    return {key.name: each.pod.node_name for key, each in found.assumed.by_key.items()}
 
 
 def test_pending_pods_take_their_room_before_a_new_pod() -> None:
     snapshot = _cluster(_pending("p", 4), _pending("q", 3))
     found = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()])
-    assert len(found.reservations) == 2
-    assert _answer(make_pod().gpu(1), found.reservations).verdict == "Feasible"
-    answer = _answer(make_pod().gpu(2), found.reservations)
+    assert len(found.assumed) == 2
+    assert _answer(make_pod().gpu(1), found.assumed).verdict == "Feasible"
+    answer = _answer(make_pod().gpu(2), found.assumed)
     assert (answer.verdict, answer.waiting_before) == ("Waiting", 2)
     assert answer.message == (
         "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. "
@@ -61,11 +61,11 @@ def _packed(name: str) -> PodBuilder:
     return make_pod(name).gpu(1).label("app", "packed").affinity(affinity)
 
 
-def _reserved(*pods: PodBuilder, nodes: int = 3) -> Reservations[str]:
-    reservations: Reservations[str] = Reservations(_cluster(nodes=nodes), {})
+def _reserved(*pods: PodBuilder, nodes: int = 3) -> AssumedPods[str]:
+    assumed: AssumedPods[str] = AssumedPods(_cluster(nodes=nodes), {})
     for number, each in enumerate(pods):
-        reservations = reserve(Scheduler(), str(number), WaitingPod.of(each.obj()), reservations, "seed").reservations
-    return reservations
+        place_and_assume(Scheduler(), str(number), WaitingPod.of(each.obj()), assumed, "seed")
+    return assumed
 
 
 def test_nodes_that_are_tied_for_a_pod_before_are_possible_for_the_one_that_follows_it() -> None:
@@ -89,14 +89,14 @@ def test_nodes_are_not_possible_without_a_tie_before() -> None:
 def test_one_pod_that_waits_is_one_pod() -> None:
     snapshot = _cluster(_pending("p", 4), nodes=1)
     found = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()])
-    answer = _answer(make_pod().gpu(1), found.reservations)
+    answer = _answer(make_pod().gpu(1), found.assumed)
     assert answer.message.endswith(". It would fit, but 1 pod that waits before it needs the room.")
 
 
 def test_pods_on_nodes_that_are_no_use_to_the_pod_are_not_the_reason() -> None:
     snapshot = _cluster(_pending("p", 4), _pending("q", 0), nodes=1)
     found = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()])
-    too_large = _answer(make_pod().gpu(5), found.reservations)
+    too_large = _answer(make_pod().gpu(5), found.assumed)
     assert too_large.verdict == "Infeasible"
     assert "wait" not in too_large.message
 
@@ -106,7 +106,7 @@ def test_pods_on_other_nodes_can_be_the_reason() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "one-a-zone"}}, "topologyKey": "zone"}
     required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     nodes = [make_node_object(f"node-{number}", labels={"zone": "z"}) for number in (1, 2)]
-    reservations: Reservations[str] = Reservations(snapshot_from_documents(Document("c", each) for each in nodes), {})
+    assumed: AssumedPods[str] = AssumedPods(snapshot_from_documents(Document("c", each) for each in nodes), {})
     first, second = (
         make_pod(f"on-{number}")
         .label("app", "one-a-zone")
@@ -114,18 +114,18 @@ def test_pods_on_other_nodes_can_be_the_reason() -> None:
         .node_selector("kubernetes.io/hostname", f"node-{number}")
         for number in (1, 2)
     )
-    reservations = reserve(Scheduler(), "first", WaitingPod.of(first.obj()), reservations, "seed").reservations
-    answer = _answer(second, reservations)
+    place_and_assume(Scheduler(), "first", WaitingPod.of(first.obj()), assumed, "seed")
+    answer = _answer(second, assumed)
     assert (answer.verdict, answer.waiting_before) == ("Waiting", 1)
     assert answer.message.endswith("It would fit, but 1 pod that waits before it needs the room.")
 
 
 def test_a_pod_of_a_higher_priority_comes_first() -> None:
     snapshot = _cluster(_pending("p", 4), nodes=1)
-    reservations = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).reservations
-    assert _answer(make_pod().gpu(1), reservations, priority=1).verdict == "Feasible"
-    assert _answer(make_pod().gpu(1), reservations, priority=0).verdict == "Waiting"
-    assert _answer(make_pod().gpu(1), reservations, priority=-1).verdict == "Waiting"
+    assumed = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).assumed
+    assert _answer(make_pod().gpu(1), assumed, priority=1).verdict == "Feasible"
+    assert _answer(make_pod().gpu(1), assumed, priority=0).verdict == "Waiting"
+    assert _answer(make_pod().gpu(1), assumed, priority=-1).verdict == "Waiting"
 
 
 @pytest.mark.parametrize(
@@ -171,20 +171,20 @@ def test_pods_without_room_are_named() -> None:
 
 def test_a_pod_of_a_higher_priority_displaces_one_that_comes_after_it() -> None:
     low, high = (WaitingPod.of(_pending(name, 4, priority=value)) for name, value in (("low", 0), ("high", 9)))
-    reservations: Reservations[str] = Reservations(_cluster(nodes=1), {})
-    reservations = reserve(Scheduler(), "low", low, reservations, "seed").reservations
-    placement, reservations, displaced = reserve(Scheduler(), "high", high, reservations, "seed")
+    assumed: AssumedPods[str] = AssumedPods(_cluster(nodes=1), {})
+    place_and_assume(Scheduler(), "low", low, assumed, "seed")
+    placement, displaced = place_and_assume(Scheduler(), "high", high, assumed, "seed")
     assert placement.node == "node-1"
     assert displaced == ("low",)
-    assert reservations.by_key.keys() == {"high"}
+    assert assumed.by_key.keys() == {"high"}
 
 
 def test_an_answer_that_a_deadline_ends_is_not_final() -> None:
     snapshot = _cluster(_pending("p", 4), nodes=1)
-    reservations = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).reservations
+    assumed = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).assumed
     asked = PodSignature.of(make_pod().gpu(1).obj())
     scheduler = Scheduler()
-    scheduler.answer(asked, reservations.before(0))
+    scheduler.answer(asked, assumed.before(0))
     # The first answer is remembered, so the deadline ends the search for the nodes without the waiting pods.
-    answer = answer_among(scheduler, asked, reservations, "seed", lambda: True)
+    answer = answer_among(scheduler, asked, assumed, "seed", lambda: True)
     assert (answer.verdict, answer.is_final) == ("Waiting", False)

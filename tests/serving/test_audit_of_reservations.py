@@ -8,7 +8,7 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.server import World, review_bytes
 from webhook.audit.entries import PlacementEntry, ReservedEntry
 from webhook.pipeline import ClusterView
-from webhook.placement.reservations import Reservations
+from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting_pods import WaitingPod, reserve
 
@@ -18,11 +18,11 @@ def _recorded(gpus: int, *waiting: str) -> PlacementEntry:
     node = make_node_object("n", labels={USAGE: "inference"}, capacity={"nvidia.com/gpu": 8})
     view = cluster_of({"cluster": [node]})
     assert isinstance(view, ClusterView)
-    reservations: Reservations[str] = Reservations(view.snapshot, {})
+    assumed: AssumedPods[str] = AssumedPods(view.snapshot, {})
     for name in waiting:
         pod = WaitingPod.of(make_pod(name).gpu(2).toleration(operator="Exists").obj())
-        reservations = reserve(Scheduler(), name, pod, reservations, name).reservations
-    world = World(cluster=replace(view, reservations=reservations))
+        assumed = reserve(Scheduler(), name, pod, assumed, name).assumed
+    world = World(cluster=replace(view, assumed=assumed))
     asked = make_pod("asked").annotate(TYPE, "inference").gpu(gpus)
     world.admissions().answer(review_bytes(asked.obj()), 1000.0, None)
     (record,) = world.records

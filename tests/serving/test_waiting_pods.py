@@ -66,9 +66,9 @@ class Cluster:
 
     def admit(self, pod: Object) -> str:
         """Admit `pod` as the webhook does; return the verdict."""
-        reservations = self.waiting.on(self.cache.snapshot())
+        assumed = self.waiting.on(self.cache.snapshot())
         asked = WaitingPod.of(pod)
-        placement = answer_among(self.scheduler, asked.signature, reservations, "seed", lambda: False)
+        placement = answer_among(self.scheduler, asked.signature, assumed, "seed", lambda: False)
         if placement.verdict == "Feasible":
             self.waiting.admit(PodIdentity.of(pod), Candidate(scheduled_content(pod), asked, placement))
         return placement.verdict
@@ -87,8 +87,8 @@ class Cluster:
 
     def gpus(self) -> list[int]:
         """How many GPUs running and waiting pods take of each node."""
-        reservations = self.waiting.on(self.cache.snapshot())
-        return [int(amount) for amount in reservations.before(-(10**9)).requested("nvidia.com/gpu")]
+        assumed = self.waiting.on(self.cache.snapshot())
+        return [int(amount) for amount in assumed.before(-(10**9)).requested("nvidia.com/gpu")]
 
 
 def pod(name: str = "", gpus: int = 4, *, token: str = "", **status: Any) -> Object:
@@ -215,8 +215,8 @@ def test_pods_that_are_seen_are_placed_in_the_order_of_the_queue() -> None:
     urgent["spec"]["priority"] = 7
     for each in (late, early, urgent):
         cluster.see(each)
-    reservations = cluster.waiting.on(cluster.cache.snapshot())
-    assert [each.pod.name for each in reservations.by_key.values()] == ["c"]
+    assumed = cluster.waiting.on(cluster.cache.snapshot())
+    assert [each.pod.name for each in assumed.by_key.values()] == ["c"]
 
 
 def test_a_pod_loses_its_room_to_another_one_and_gets_a_new_one() -> None:

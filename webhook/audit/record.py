@@ -112,7 +112,9 @@ class RecordTemplate(NamedTuple):
 
     owner: bytes
     decided: bytes
-    """From `workloadType` to `error`, without braces."""
+    """From `workloadType` to `warnings`, without braces."""
+    placement: bytes
+    error: bytes
     before: bytes
     kind: bytes = b""
     """Empty for a pod."""
@@ -134,20 +136,31 @@ class RecordTemplate(NamedTuple):
             truncator.items_json("rules", [rule_json(entry) for entry in record.rules], _RULES_BYTES),
             truncator.items_json("patch", record.patch, _PATCH_BYTES),
             truncator.items_json("warnings", record.warnings, _WARNINGS_BYTES),
-            placement_json(record.placement, truncator),
-            text_json(truncator, "error", record.error),
         )
+        placement = placement_json(record.placement, truncator)
+        error = text_json(truncator, "error", record.error)
         shadow = b"" if record.shadow is None else _shadow_json(record.shadow, truncator)
         return cls(
             owner_json(record.owner, truncator),
-            b'"workloadType":%b,"policy":%b,"outcome":%b,"rules":%b,"patch":%b,"warnings":%b,"placement":%b,"error":%b'
-            % decided,
-            truncator.items_json("before", record.before, _BEFORE_BYTES),
+            b'"workloadType":%b,"policy":%b,"outcome":%b,"rules":%b,"patch":%b,"warnings":%b' % decided,
+            placement,
+            error,
+            before_json(record.before, truncator),
             b"" if record.kind == POD else text_json(truncator, "kind", record.kind),
-            b"" if record.qos_class is None else dump(record.qos_class),
+            qos_class_json(record.qos_class),
             tuple(truncator.truncated),
             shadow,
         )
+
+
+def before_json(before: JsonObject, truncator: Truncator) -> bytes:
+    """Return the JSON of the values that a patch replaces."""
+    return truncator.items_json("before", before, _BEFORE_BYTES)
+
+
+def qos_class_json(qos_class: str | None) -> bytes:
+    """Return the JSON of a QoS class; empty if there is none."""
+    return b"" if qos_class is None else dump(qos_class)
 
 
 def _shadow_json(entry: ShadowEntry, truncator: Truncator) -> bytes:
@@ -216,11 +229,13 @@ def seal(
         "previous": previous,
         "sequence": sequence,
     }
-    content = b'%b,"owner":%b,"user":%b,%b,%b,"before":%b%b%b%b%b%b%b' % (
+    content = b'%b,"owner":%b,"user":%b,%b,"placement":%b,"error":%b,%b,"before":%b%b%b%b%b%b%b' % (
         dump(asked)[:-1],
         common.owner,
         dump(user),
         common.decided,
+        common.placement,
+        common.error,
         dump(written)[1:-1],
         common.before,
         b',"kind":%b' % common.kind if common.kind else b"",

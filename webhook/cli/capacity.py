@@ -105,7 +105,7 @@ def capacity(
     schedulers = read_schedulers(scheduler_config, scheduler_profile, suggestions=0)
     moving = Moving(schedulers, rules.default, max_nodes, with_room, pending == "count", output == "json")
     queue = moving.read((*drained, *nodes), cluster, kubeconfig, context, release)
-    workloads = read_pods(filenames, rules, queue.reservations.base) if filenames else []
+    workloads = read_pods(filenames, rules, queue.assumed.base) if filenames else []
     print_misplaced(workloads)
     counts = Counts(queue, schedulers, with_policy, until, moving.progress.of)
     blocks = largest_free_blocks(counts.snapshot, rules.default.node_usage_key, rules.spec.accelerators)

@@ -78,7 +78,7 @@ class Counts:
     @property
     def snapshot(self) -> Snapshot:
         """Return the cluster as it stands, without the pending pods."""
-        return self.pending.reservations.base
+        return self.pending.assumed.base
 
     def each(self, workloads: Sequence[Workload]) -> Iterator[Counted]:
         """Yield the count of each template, by itself on the cluster as it stands.
@@ -124,10 +124,10 @@ class Counts:
             InvalidInput: a claim is malformed.
         """
         pod, snapshot = self._next_pod(counted.workload)
-        reservations = self.pending.reservations.on(snapshot)
+        assumed = self.pending.assumed.on(snapshot)
         if counted.count.fits:
-            return pod, reservations.before_pod(PodSignature.of(pod).info.preemption)
-        return pod, reservations.all_shown
+            return pod, assumed.before_pod(PodSignature.of(pod).info.preemption)
+        return pod, assumed.all_shown
 
     def _next_pod(self, workload: Workload) -> tuple[Pod, Snapshot]:
         if workload.pods is None or not workload.pods.claims:
@@ -195,9 +195,9 @@ class Counts:
         """Return `snapshot` with the pending pods that come before one of `pods`, and these pending pods."""
         if not pods:
             return snapshot, NOTHING_RESERVED
-        reservations = self.pending.reservations.on(snapshot)
-        priority = min(reservations.priority_of(each.read(0)[0].info.preemption) for each in pods)
-        return reservations.before(priority), self.pending.reserved_before_new(priority)
+        assumed = self.pending.assumed.on(snapshot)
+        priority = min(assumed.priority_of(each.read(0)[0].info.preemption) for each in pods)
+        return assumed.before(priority), self.pending.reserved_before_new(priority)
 
     def _with_claims(self, templates: Sequence[_Template]) -> Snapshot:
         """Return the cluster with the claims of the further pods."""

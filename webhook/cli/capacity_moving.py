@@ -19,10 +19,10 @@ from webhook.cluster.bound_pods import BoundPods
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.release import Release
+from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.capacity.drain import drain
 from webhook.placement.capacity.make_room import Room, make_room
 from webhook.placement.capacity.moves import cordoned
-from webhook.placement.reservations import Reservations
 from webhook.policy.policy import Policy
 
 
@@ -75,7 +75,7 @@ class Moving:
         nodes = check_nodes(names, snapshot)
         # Pods that wait now are bound, to other nodes than the cordoned ones, before a pod is evicted.
         pending = self._pending(cordoned(snapshot, nodes))
-        before = pending.reservations.all_shown
+        before = pending.assumed.all_shown
         schedulers = self.schedulers.of(self.policy)
         found = drain(before, self._disruptions.bound, self._disruptions.budgets, nodes, schedulers, show)
         self.progress.end()
@@ -83,7 +83,7 @@ class Moving:
             echo_json(drain_to_json(found, pending.reserved))
         else:
             print_drain(self.console, found, pending.reserved, self.max_nodes)
-        return PendingQueue(Reservations(found.snapshot, {}))
+        return PendingQueue(AssumedPods(found.snapshot))
 
     def room(self, counts: Counts, counted: Counted) -> Room | None:
         """Return how to make room for a counted pod; None unless that is asked for and the pod was evaluated.

@@ -13,13 +13,13 @@ from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.documents import field
+from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod_signature import PodSignature
-from webhook.placement.reservations import Reservations
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting_pods import place_pending, read_waiting
 
-Pending: TypeAlias = Reservations[PodKey]
+Pending: TypeAlias = AssumedPods[PodKey]
 
 # A pod takes about a millisecond on 5,000 nodes. The pods beyond are the last in the queue.
 MOST_PENDING = 10_000
@@ -82,13 +82,13 @@ NOTHING_RESERVED = Reserved()
 
 @dataclass(frozen=True)
 class PendingQueue:
-    """The pending pods of the cluster: those with `reservations`, and those `without_room`."""
+    """The pending pods of the cluster: those with `assumed`, and those `without_room`."""
 
-    reservations: Pending
+    assumed: Pending
     without_room: tuple[PodKey, ...] = ()
 
-    def before(self, pod: Mapping[str, Any], reservations: Pending) -> Pending:
-        """Return those of `reservations` that come before `pod`, a raw API object.
+    def before(self, pod: Mapping[str, Any], assumed: Pending) -> Pending:
+        """Return those of `assumed` that come before `pod`, a raw API object.
 
         A pending pod of the cluster has a place in the queue, and so do not all pods of its priority come before it.
 
@@ -97,27 +97,27 @@ class PendingQueue:
         """
         asked = self._place(pod)
         if asked is None:
-            return reservations
-        after = (key for key, each in reservations.by_key.items() if self._place_of(key, each.priority) >= asked)
-        return reservations.without(after)
+            return assumed
+        after = (key for key, each in assumed.by_key.items() if self._place_of(key, each.priority) >= asked)
+        return assumed.without(after)
 
-    def reserved_before(self, pod: Mapping[str, Any], reservations: Pending) -> Reserved:
-        """Return the pending pods before `pod`, for which `before` returned `reservations`."""
+    def reserved_before(self, pod: Mapping[str, Any], assumed: Pending) -> Reserved:
+        """Return the pending pods before `pod`, for which `before` returned `assumed`."""
         asked = self._place(pod)
-        return self._reserved(_last(self._priority(pod)) if asked is None else asked, reservations)
+        return self._reserved(_last(self._priority(pod)) if asked is None else asked, assumed)
 
     def reserved_before_new(self, priority: int) -> Reserved:
         """Return the pending pods before a new pod of `priority`."""
-        return self._reserved(_last(priority), self.reservations)
+        return self._reserved(_last(priority), self.assumed)
 
     @property
     def reserved(self) -> Reserved:
         """Return all pending pods."""
-        nodes = Counter(each.pod.node_name for each in self.reservations.by_key.values())
+        nodes = Counter(each.pod.node_name for each in self.assumed.by_key.values())
         return Reserved(nodes, len(self.without_room))
 
-    def _reserved(self, asked: _Place, reservations: Pending) -> Reserved:
-        with_room = [each for each in reservations.by_key.values() if -each.priority <= asked.minus_priority]
+    def _reserved(self, asked: _Place, assumed: Pending) -> Reserved:
+        with_room = [each for each in assumed.by_key.values() if -each.priority <= asked.minus_priority]
         without_room = sum(place < asked for place in self._places_without_room.values())
         return Reserved(Counter(each.pod.node_name for each in with_room), without_room)
 
@@ -131,25 +131,25 @@ class PendingQueue:
         return self._place_of(key, self._priority(pod) if has_priority else self._pending[key].priority)
 
     def _priority(self, pod: Mapping[str, Any]) -> int:
-        return self.reservations.priority_of(PodSignature.of(pod).info.preemption)
+        return self.assumed.priority_of(PodSignature.of(pod).info.preemption)
 
     def _place_of(self, key: PodKey, priority: int) -> _Place:
         return _Place(-priority, self._pending[key].created, self._numbers[key])
 
     @property
     def _pending(self) -> Mapping[PodKey, PendingPod]:
-        return self.reservations.base.pending
+        return self.assumed.base.pending
 
     @cached_property
     def _numbers(self) -> Mapping[PodKey, int]:
-        is_counted = bool(self.reservations or self.without_room)
+        is_counted = bool(self.assumed or self.without_room)
         return {key: number for number, key in enumerate(self._pending)} if is_counted else {}
 
     @cached_property
     def _places_without_room(self) -> Mapping[PodKey, _Place]:
         read = {key: read_waiting(self._pending[key]) for key in self.without_room}
         return {
-            key: self._place_of(key, self.reservations.priority_of(pod.preemption))
+            key: self._place_of(key, self.assumed.priority_of(pod.preemption))
             for key, pod in read.items()
             if pod is not None
         }
@@ -164,7 +164,7 @@ def place_pending_pods(
     """
     waiting = [each for each in snapshot.pending.values() if each.is_waiting and each.nominated is None]
     if not counts or not waiting:
-        return PendingQueue(Reservations(snapshot, {}))
+        return PendingQueue(AssumedPods(snapshot))
     if (left_out := len(waiting) - most) > 0:
         waiting.sort(key=lambda each: (-each.priority, each.created))
         echo(f"left out: {_pending_pods(left_out)}, the last of {len(waiting)} in the queue", err=True)
@@ -175,7 +175,7 @@ def place_pending_pods(
         first = placed.unread[0]
         named = f"the first is {first.namespace}/{first.name}"
         echo(f"left out: {_pending_pods(len(placed.unread))} that cannot be read, {named}", err=True)
-    return PendingQueue(placed.reservations, placed.without_room)
+    return PendingQueue(placed.assumed, placed.without_room)
 
 
 def _pending_pods(number: int) -> str:

@@ -12,6 +12,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, unsupported
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
+from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.backend_schedulers import BackendSchedulers, schedulers_by_name
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.diagnosis import NodeToStatus
@@ -20,7 +21,6 @@ from webhook.placement.policy_profiles import profiles_for
 from webhook.placement.profile import DEFAULT, PROFILES, Profile
 from webhook.placement.replicas import Replicas
 from webhook.placement.replicas_among import ReplicasAmong, place_replicas_among
-from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler, never
 from webhook.placement.scorer import Scorer
 from webhook.placement.templates import TemplateNode, template_nodes
@@ -107,9 +107,9 @@ class Schedulers:
         return scheduler if self._chosen else BackendSchedulers.of(scheduler, Scheduler, self._settings)
 
     def place_replicas(
-        self, pods: Iterable[Mapping[str, Any]], asked: int, reservations: Reservations[K]
+        self, pods: Iterable[Mapping[str, Any]], asked: int, assumed: AssumedPods[K]
     ) -> ReplicasAmong[K]:
-        """Return how many of `asked` pods fit beside the pods with `reservations`, with the profile of the first one.
+        """Return how many of `asked` pods fit beside the pods with `assumed`, with the profile of the first one.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -118,18 +118,18 @@ class Schedulers:
         first = next(left)
         scheduler = self.scheduler_of(first)
         if scheduler is None:
-            snapshot = reservations.base
+            snapshot = assumed.base
             unknown = self.place(first, snapshot)
             found = Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=snapshot)
-            return ReplicasAmong(found, snapshot, reservations)
-        return place_replicas_among(scheduler, reservations, chain((first,), left), asked)
+            return ReplicasAmong(found, snapshot, assumed)
+        return place_replicas_among(scheduler, assumed, chain((first,), left), asked)
 
     def in_gang(
         self,
         gang: GangRequest,
         pod: Mapping[str, Any],
         own: Placement,
-        reservations: Reservations[Any],
+        assumed: AssumedPods[Any],
         policy: Policy,
     ) -> Placement:
         """Return the placement of the gang of `pod`, which has the placement `own` without the others.
@@ -142,7 +142,7 @@ class Schedulers:
             return own
         waiting = WaitingPod.of(pod)
         found, templates = gang_of(gang, waiting, policy.spec.key_domain), template_nodes(policy.spec.node_templates)
-        return gang_placement(Scheduler(scheduler.profile), found, waiting, own, reservations, templates=templates)
+        return gang_placement(Scheduler(scheduler.profile), found, waiting, own, assumed, templates=templates)
 
     def explain(self, pod: Mapping[str, Any], snapshot: Snapshot) -> NodeToStatus:
         """Return the reasons of each node that cannot take the pod; empty without a profile for the pod."""

@@ -138,7 +138,7 @@ class Answer:
 class _Start:
     """The cluster that the pods of an object find; `replaced` of its running pods count as gone."""
 
-    reservations: Pending
+    assumed: Pending
     replaced: int = 0
 
 
@@ -160,13 +160,13 @@ class Checks:
         hint = MutateHint(self.schedulers)
         found: list[Answer] = []
         source: Document | None = None
-        start = _Start(self.pending.reservations)
+        start = _Start(self.pending.assumed)
         for workload in workloads:
             if workload.source is not source:
                 source, start = workload.source, self._start(workload)
-            answer, reservations = self._answer(workload, start.reservations, hint)
+            answer, assumed = self._answer(workload, start.assumed, hint)
             found.append(replace(answer, replaced=start.replaced))
-            start = replace(start, reservations=reservations)
+            start = replace(start, assumed=assumed)
         hint.print_rest()
         groups = groupby(found, key=lambda answer: id(answer.workload.source))
         return [answer for _, of_object in groups for answer in self._in_gangs([*of_object])]
@@ -192,39 +192,39 @@ class Checks:
 
     def _start(self, workload: Workload) -> _Start:
         """Return the cluster without the pods of the object, which its new ones replace."""
-        pods, reservations = workload.pods, self.pending.reservations
+        pods, assumed = workload.pods, self.pending.assumed
         if pods is None or pods.kind is None:
-            return _Start(reservations)
+            return _Start(assumed)
         namespace, content = pods.names.namespace or DEFAULT_NAMESPACE, workload.source.content
         own = without_own_pods(self.snapshot, namespace, content, pods.kind, never)
-        return _Start(without_own_waiting(reservations, namespace, content, pods.kind).on(own.snapshot), own.replaced)
+        return _Start(without_own_waiting(assumed, namespace, content, pods.kind).on(own.snapshot), own.replaced)
 
-    def _answer(self, workload: Workload, reservations: Pending, hint: MutateHint) -> tuple[Answer, Pending]:
-        """Return the answer, and the reservations on the cluster with the replicas that were placed."""
+    def _answer(self, workload: Workload, assumed: Pending, hint: MutateHint) -> tuple[Answer, Pending]:
+        """Return the answer, and the assumed on the cluster with the replicas that were placed."""
         if workload.pods is None:
-            return Answer(workload, Placement.unknown(workload.note)), reservations
+            return Answer(workload, Placement.unknown(workload.note)), assumed
         document = workload.document
-        with_claims = reservations.on(with_claims_of(workload, reservations.base, MOST_REPLICAS))
+        with_claims = assumed.on(with_claims_of(workload, assumed.base, MOST_REPLICAS))
         if self.with_policy:
             verdict = admit_document(document, workload.policy, ClusterView(with_claims.base, scorer=None))
             print_verdict(document, verdict, workload.located)
             if isinstance(verdict, Denied):
                 print_policy(workload)
                 message = workload.located(verdict.denial.message)
-                return Answer(workload, Placement.unknown(message), refusal=message), reservations
+                return Answer(workload, Placement.unknown(message), refusal=message), assumed
         if workload.note:
-            return Answer(workload, Placement.unknown(workload.note)), reservations
+            return Answer(workload, Placement.unknown(workload.note)), assumed
         return self._placed(workload, with_claims, hint)
 
-    def _placed(self, workload: Workload, reservations: Pending, hint: MutateHint) -> tuple[Answer, Pending]:
+    def _placed(self, workload: Workload, assumed: Pending, hint: MutateHint) -> tuple[Answer, Pending]:
         assert workload.pods is not None  # noqa: S101
         document, policy, schedulers = workload.document, workload.policy, self._schedulers(workload)
         asked = 1 if workload.pods.replicas is None else workload.pods.replicas
         try:
             check_pod(document.content)
             first = next(self._pods(workload))
-            reservations = self.pending.before(first, reservations)
-            among = schedulers.place_replicas(self._pods(workload), asked, reservations)
+            assumed = self.pending.before(first, assumed)
+            among = schedulers.place_replicas(self._pods(workload), asked, assumed)
         except InvalidInput as error:
             raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
         replicas = among.found
@@ -238,23 +238,21 @@ class Checks:
             placement = hinted if placement is replicas.first else placement
         gang = gang_of_pod(first, policy) if workload.pods.kind is None else None
         if gang is not None:
-            placement = schedulers.in_gang(gang, first, placement, reservations, policy)
+            placement = schedulers.in_gang(gang, first, placement, assumed, policy)
         answer = Answer(
             workload,
             placement,
             replicas,
             schedulers.explain(first, then),
-            reserved=self.pending.reserved_before(first, reservations),
+            reserved=self.pending.reserved_before(first, assumed),
             gang=gang,
             first=first,
         )
         if placement.waiting_before:
-            return replace(answer, without_pending=schedulers.fitting_nodes(first, among.reservations.base)), (
-                among.reservations
-            )
+            return replace(answer, without_pending=schedulers.fitting_nodes(first, among.assumed.base)), (among.assumed)
         is_waiting = placement.verdict == "Waiting"
         without_pods = schedulers.nodes_without_pods(first, then) if is_waiting else ()
-        return replace(answer, without_pods=without_pods), among.reservations
+        return replace(answer, without_pods=without_pods), among.assumed
 
     def _schedulers(self, workload: Workload) -> Schedulers:
         return self.schedulers.of(workload.policy)

@@ -1,7 +1,7 @@
 """A node with its running pods."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sys import intern
 from typing import Any
 
@@ -85,6 +85,27 @@ class RunningPod:
             volumes=volumes,
             scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
             gangs=gangs_of(namespace, metadata),
+        )
+
+    def assumed_on(self, node: str, priority: int) -> "RunningPod":
+        """Return the pod as it will run on `node`, with the room that is reserved for it."""
+        return replace(self, node_name=node, priority=priority, is_reserved=True)
+
+    def is_same_load(self, other: "RunningPod") -> bool:
+        """Return whether a node with `other` in place of this pod is the same to every scheduler."""
+        return (
+            self.requests == other.requests
+            and self.labels == other.labels
+            and self.namespace == other.namespace
+            and self.is_terminating == other.is_terminating
+            and self.non_zero_milli_cpu == other.non_zero_milli_cpu
+            and self.non_zero_memory_bytes == other.non_zero_memory_bytes
+            and self.priority == other.priority
+            and self.scheduler == other.scheduler
+            and self.host_ports == other.host_ports
+            and self.terms == other.terms
+            and self.volumes == other.volumes
+            and self.gangs == other.gangs
         )
 
 

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.cluster.nominated_pods import NominatedPod, is_nominated
+from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import field
 from webhook.kube.gang_key import gang_annotations
+from webhook.kube.pod_fields import PLAIN_VOLUME_KEYS
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, ENDED_PHASES, KAI_SHARES, VOLCANO_GROUP
 
 # What a scheduler does not read of containers can be large: environment, commands, probes.
@@ -17,8 +19,6 @@ _CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "re
 _CONTAINER_LISTS = ("containers", "initContainers")
 _METADATA_FIELDS = ("labels", "ownerReferences")
 _STATUS_FIELDS = ("resourceClaimStatuses", "extendedResourceClaimStatus")
-# The volumes that every pod can have on every node; the API server adds one with a random name.
-_PLAIN_VOLUME_KEYS = {"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"}
 # Type, status and reason of the condition by which a scheduler says that no node can take the pod.
 _UNSCHEDULABLE = ("PodScheduled", "False", "Unschedulable")
 _TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - the prefix of a volume name
@@ -49,6 +49,20 @@ class PodIdentity(NamedTuple):
     generate_name: str
     controller: str
     token_volume: str
+
+    @classmethod
+    def of_request(cls, request: AdmissionRequest) -> "PodIdentity":
+        """Return the identity of the pod of `request`."""
+        fields = request.fields
+        if fields is None:
+            return cls.of(request.object or {}, request.namespace)
+        return cls(
+            request.namespace or DEFAULT_NAMESPACE,
+            _text(fields.name),
+            _text(fields.generate_name),
+            _text(fields.controller),
+            _text(fields.token_volume),
+        )
 
     @classmethod
     def of(cls, pod: Mapping[str, Any], namespace: str = "") -> "PodIdentity":
@@ -182,7 +196,7 @@ def _container(container: Any) -> Any:
 
 
 def _is_plain(volume: Any) -> bool:
-    return isinstance(volume, Mapping) and volume.keys() <= _PLAIN_VOLUME_KEYS
+    return isinstance(volume, Mapping) and volume.keys() <= PLAIN_VOLUME_KEYS
 
 
 def _is_waiting(pod: Mapping[str, Any]) -> bool:

@@ -1,8 +1,9 @@
 """An immutable snapshot of the cluster, with nodes as rows in the order of their names."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +104,40 @@ class TaintClasses:
         return [not wanted.isdisjoint(each) for each in self.classes]
 
 
+class RowChange(NamedTuple):
+    """The pods that were added to a node and removed from it."""
+
+    row: int
+    added: tuple[RunningPod, ...]
+    removed: tuple[RunningPod, ...]
+
+
+class RowLog:
+    """The changes of the rows of one snapshot since it was made, in order.
+
+    The log identifies the state of all else in the snapshot: a result that was computed at one length of a log is
+    brought up to date by the changes since.
+    """
+
+    __slots__ = ("_snapshot", "changes")
+
+    def __init__(self, snapshot: "Snapshot") -> None:
+        self.changes: list[RowChange] = []
+        self.move_to(snapshot)
+
+    def move_to(self, snapshot: "Snapshot") -> None:
+        """Make this the log of `snapshot`."""
+        self._snapshot = ref(snapshot)
+
+    def is_of(self, snapshot: "Snapshot") -> bool:
+        """Return whether this is the log of `snapshot`, and not of one that was derived from it."""
+        return self._snapshot() is snapshot
+
+    def clear(self) -> None:
+        """Remove the changes of a snapshot that nothing was computed from."""
+        self.changes.clear()
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """The resources that running pods use, in columns over nodes.
@@ -111,8 +146,8 @@ class Load:
     used ports by protocol and port, each with the row of its node.
     """
 
-    requested: Mapping[str, Column]
-    non_zero_requested: Mapping[str, Column]
+    requested: dict[str, Column]
+    non_zero_requested: dict[str, Column]
     pods: Column
     host_ports: Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
 
@@ -135,9 +170,11 @@ class Load:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Snapshot:
     """The cluster at one moment. It is immutable; a later moment is another snapshot with another generation.
+
+    The one exception is the snapshot of a `WorkingSnapshot`, which is for one thread, and states in `log` what changed.
 
     Row n of every column is `nodes[n]`. Amounts are in thousandths of a core for cpu, in bytes or units for other
     resources. `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces.
@@ -148,7 +185,7 @@ class Snapshot:
     """
 
     generation: int
-    nodes: tuple[NodeInfo, ...]
+    nodes: Sequence[NodeInfo]
     namespaces: Mapping[str, Namespace]
     rows: Mapping[str, int]
     labels: LabelColumns
@@ -176,6 +213,7 @@ class Snapshot:
     is_without_pods: bool
     allocatable_columns: Mapping[str, Column]
     _zeros: Column
+    _log: RowLog | None = None
 
     @classmethod
     def of(
@@ -229,6 +267,25 @@ class Snapshot:
             allocatable_columns=_columns([info.node.allocatable for info in infos]),
             _zeros=_column([0] * len(infos)),
         )
+
+    @property
+    def log(self) -> RowLog:
+        """Return the log of the changes of the rows."""
+        log = self._log
+        if log is None or not log.is_of(self):
+            log = self._log = RowLog(self)
+        return log
+
+    @property
+    def state(self) -> tuple[RowLog, int]:
+        """Return a value that is equal for the same snapshot without a change between."""
+        log = self.log
+        return log, len(log.changes)
+
+    def take_log(self, before: "Snapshot") -> None:
+        """Continue the log of `before`, of which this is a later state."""
+        self._log = before.log
+        self._log.move_to(self)
 
     def without_pods(self) -> "Snapshot":
         """Return the snapshot without running and nominated pods."""

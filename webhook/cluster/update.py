@@ -38,7 +38,7 @@ KNOWN_FIELDS = frozenset(
         ),
         *("devices", "priority_classes", "full_quotas", "scheduler_evidence", "release", "nominated", "assumed"),
         *("pending", "volcano", "kai", "kueue", "pod_groups"),
-        *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns", "_zeros"),
+        *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns", "_zeros", "_log"),
     )
 )
 KNOWN_LOAD_FIELDS = frozenset(("requested", "non_zero_requested", "pods", "host_ports"))
@@ -161,7 +161,7 @@ def _updated_load(load: Load, changes: NodeUpdates, rows: int) -> Load:
             MEMORY: _updated(load.non_zero_requested[MEMORY], changes, lambda info: info.non_zero_memory_bytes),
         },
         pods=_updated(load.pods, changes, lambda info: len(info.pods)),
-        host_ports=_updated_host_ports(load.host_ports, changes),
+        host_ports=updated_host_ports(load.host_ports, changes),
     )
 
 
@@ -210,7 +210,7 @@ def _updated(column: NDArray[Any], changes: NodeUpdates, amount: Amount) -> NDAr
 
 def _updated_columns(
     columns: Mapping[str, Column], changes: NodeUpdates, rows: int, amounts: AmountsOf
-) -> Mapping[str, Column]:
+) -> dict[str, Column]:
     """Return a column for each resource that a node has or had; a column of zeros is equivalent to none."""
     touched = {resource for change in changes.values() for info in change for resource in amounts(info)}
     renewed = dict(columns)
@@ -222,7 +222,8 @@ def _updated_columns(
     return renewed
 
 
-def _updated_host_ports(host_ports: HostPorts, changes: NodeUpdates) -> HostPorts:
+def updated_host_ports(host_ports: HostPorts, changes: NodeUpdates) -> HostPorts:
+    """Return the used host ports after `changes`."""
     taken = {row: {port for pod in change.after.pods for port in pod.host_ports} for row, change in changes.items()}
     touched = {
         (port.protocol, port.port)

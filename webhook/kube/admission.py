@@ -5,12 +5,13 @@ Source: k8s.io/api/admission/v1/types.go, k8s.io/apiserver/pkg/admission/plugin/
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import orjson
 
 from webhook.kube.field import InvalidInput, invalid, required, unsupported
+from webhook.kube.pod_fields import PodFields
 from webhook.kube.text import printable, printable_lines
 from webhook.kube.wellknown import ADMISSION_API_VERSION
 
@@ -25,11 +26,13 @@ _USER = b',"userInfo":'
 _BEGINNING_BYTES = 16 * 1024
 
 
-class AdmissionRequest(NamedTuple):
-    """One request. `object` is the pod or another object as a raw dict, or None if the operation has no object.
+@dataclass(slots=True, eq=False)
+class AdmissionRequest:
+    """One request. `content` is the pod or another object as a raw dict, or None if the operation has no object.
 
     `old_object` is the stored object of an UPDATE. `group` is the API group of the kind; empty for the core group.
-    `groups` are those of the user.
+    `groups` are those of the user. `fields` are those of a new pod in `body`. The pod is then decoded on first use of
+    `object`: one whose decision is known is never decoded.
     """
 
     uid: str
@@ -41,10 +44,27 @@ class AdmissionRequest(NamedTuple):
     name: str
     user: str
     dry_run: bool
-    object: JsonObject | None
+    content: JsonObject | None
     group: str = ""
     old_object: JsonObject | None = None
     groups: tuple[str, ...] = ()
+    fields: PodFields | None = None
+    body: bytes = b""
+
+    @property
+    def object(self) -> JsonObject | None:
+        """Return the pod or another object as a raw dict, or None if the operation has no object.
+
+        Raises:
+            InvalidInput: the review has text that is not Unicode.
+        """
+        if self.content is None and self.fields is not None:
+            self.content = _loaded(self.body)["request"]["object"]
+        return self.content
+
+    def with_object(self, content: JsonObject) -> "AdmissionRequest":
+        """Return the same request for another object."""
+        return replace(self, content=content, fields=None)
 
 
 def pod_request(
@@ -61,7 +81,7 @@ def pod_request(
         name=name,
         user=user,
         dry_run=True,
-        object=pod,
+        content=pod,
         groups=groups,
     )
 
@@ -72,13 +92,9 @@ def parse_review(body: bytes) -> AdmissionRequest:
     Raises:
         InvalidInput: `body` is not JSON, not an AdmissionReview v1, or its request has no uid or object.
     """
-    try:
-        review = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        raise InvalidInput(
-            [invalid("body", body[:60].decode("utf-8", "replace"), f"must be JSON: {error.msg}: {where}")]
-        ) from error
+    if (fields := PodFields.of(body)) is not None:
+        return _of_pod(fields, body)
+    review = _loaded(body)
     if not isinstance(review, dict):
         raise InvalidInput([invalid("body", review, "must be an AdmissionReview")])
     if review.get("kind") != "AdmissionReview":
@@ -89,6 +105,37 @@ def parse_review(body: bytes) -> AdmissionRequest:
     if not isinstance(request, dict):
         raise InvalidInput([required("request", "an AdmissionReview must contain a request")])
     return _request(request)
+
+
+def _loaded(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise InvalidInput(
+            [invalid("body", body[:60].decode("utf-8", "replace"), f"must be JSON: {error.msg}: {where}")]
+        ) from error
+
+
+def _of_pod(fields: PodFields, body: bytes) -> AdmissionRequest:
+    request = fields.request
+    return AdmissionRequest(
+        request.uid,
+        request.operation,
+        "Pod",
+        "pods",
+        "",
+        request.namespace or fields.namespace,
+        request.name or fields.name or fields.generate_name,
+        request.user_info.username,
+        request.dry_run,
+        None,
+        "",
+        None,
+        request.user_info.groups,
+        fields,
+        body,
+    )
 
 
 def parse_beginning(body: bytes) -> AdmissionRequest | None:
@@ -140,7 +187,7 @@ def _read(request: JsonObject, uid: str, operation: str, content: JsonObject | N
         name=_text(request, "name") or _text(metadata, "name") or _text(metadata, "generateName"),
         user=_text(user, "username"),
         dry_run=request.get("dryRun") is True,
-        object=content,
+        content=content,
         old_object=_object(request, "oldObject") or None,
         groups=tuple(each for each in groups if isinstance(each, str)) if isinstance(groups, list) else (),
     )
@@ -166,53 +213,57 @@ class Denial:
 
 
 class ReviewAnswer(NamedTuple):
-    """A response without the fields of a single request, so that many requests can share it."""
+    """A response without the fields of a single request, so that many requests can share it.
 
-    response: JsonObject
+    `content` is the JSON of its members from `allowed` on, without auditAnnotations; `patch` that of the operations.
+    """
+
+    content: bytes
+    patch: bytes
     audit_annotations: Mapping[str, str]
 
     @classmethod
     def of(
         cls,
-        operations: Sequence[JsonObject] = (),
+        patch: bytes = b"",
         warnings: Sequence[str] = (),
         audit_annotations: Mapping[str, str] | None = None,
         denial: Denial | None = None,
     ) -> "ReviewAnswer":
-        """Return a response that allows the request unless `denial` is set, with a patch of `operations`."""
+        """Return a response that allows the request unless `denial` is set, with `patch`, the JSON of operations."""
         response: JsonObject = {"allowed": denial is None}
         if denial is not None:
+            patch = b""
             response["status"] = {
                 "status": "Failure",
                 "code": denial.code,
                 "reason": denial.reason,
                 "message": printable_lines(denial.message),
             }
-        elif operations:
+        elif patch:
             response["patchType"] = "JSONPatch"
             # A fragment is written unchanged, without another search for characters to escape.
-            response["patch"] = orjson.Fragment(b'"%b"' % base64.b64encode(orjson.dumps(operations)))
+            response["patch"] = orjson.Fragment(b'"%b"' % base64.b64encode(patch))
         if warnings:
             response["warnings"] = fit_warnings(warnings)
-        return cls(response, audit_annotations or {})
-
-    @property
-    def has_patch(self) -> bool:
-        """Return whether the response has a patch."""
-        return "patch" in self.response
+        return cls(orjson.dumps(response)[1:-1], patch, audit_annotations or {})
 
     def operations(self) -> list[JsonObject]:
         """Return the operations of the patch, decoded as the API server decodes them."""
-        operations: list[JsonObject] = orjson.loads(
-            base64.b64decode(orjson.loads(orjson.dumps(self.response["patch"])))
-        )
+        response = orjson.loads(b"{%b}" % self.content)
+        operations: list[JsonObject] = orjson.loads(base64.b64decode(response["patch"]))
         return operations
 
     def to(self, uid: str, decision: str) -> bytes:
         """Return the response to the request `uid`; its auditAnnotations begin with `decision`."""
-        annotations = {"decision": decision, **self.audit_annotations}
-        response = {"uid": uid, **self.response, "auditAnnotations": annotations}
-        return orjson.dumps({"apiVersion": ADMISSION_API_VERSION, "kind": "AdmissionReview", "response": response})
+        annotations = orjson.dumps({"decision": decision, **self.audit_annotations})
+        return _ANSWER % (orjson.dumps(uid), self.content, annotations)
+
+
+_ANSWER = (
+    b'{"apiVersion":"%b","kind":"AdmissionReview","response":{"uid":%%b,%%b,"auditAnnotations":%%b}}'
+    % ADMISSION_API_VERSION.encode()
+)
 
 
 def fit_warnings(warnings: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 Amounts are integers: thousandths of a core for `cpu`, bytes or units for other resources.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -82,6 +82,31 @@ def extended_resource_names(pod: Mapping[str, Any]) -> tuple[str, ...]:
 def extended_names(requests: Amounts) -> tuple[str, ...]:
     """Return the extended resources among `requests`, sorted."""
     return tuple(sorted(name for name, amount in requests.items() if amount and is_extended_resource(name)))
+
+
+def requested_extended_resources(pod: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the extended resources that the containers of `pod` request, sorted; malformed amounts do not count."""
+    spec = pod.get("spec")
+    found: set[str] = set()
+    for field in ("containers", "initContainers"):
+        containers = spec.get(field) if isinstance(spec, Mapping) else None
+        for container in containers if isinstance(containers, list) else ():
+            resources = container.get("resources") if isinstance(container, Mapping) else None
+            if isinstance(resources, Mapping):
+                found.update(_extended(resources.get("limits"), resources.get("requests")))
+    return tuple(sorted(found))
+
+
+def _extended(limits: Any, requests: Any) -> Iterator[str]:
+    """Yield the names of the extended resources of one container; a request replaces the limit."""
+    amounts: dict[Any, Any] = {}
+    for each in (limits, requests):
+        amounts |= each if isinstance(each, Mapping) else {}
+    for name, amount in amounts.items():
+        if isinstance(name, str) and "/" in name and is_extended_resource(name):
+            reader = Reader()
+            if read_milli(reader, {name: amount}, "")[name] and not reader.errors:
+                yield name
 
 
 def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool = False) -> PodResources:

@@ -21,15 +21,15 @@ from webhook.objects.own_pods import WithoutOwnPods, without_own_pods, without_o
 from webhook.objects.roles import Placed, Role
 from webhook.objects.rolling_update import keeps_all_pods
 from webhook.pipeline import ClusterView, scheduler_for
+from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.replicas import MOST_REPLICAS
 from webhook.placement.replicas_among import place_replicas_among
-from webhook.placement.reservations import Reservations
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.waiting_pods import answer_among
 from webhook.policy.policy import Policy
 
-_Waiting: TypeAlias = Reservations[Any]
+_Waiting: TypeAlias = AssumedPods[Any]
 
 _PREFIX = "placement check: "
 # More roles are summed up, since a warning has 256 bytes.
@@ -70,7 +70,7 @@ def advise(
         return Advice(Placement.unknown("the view of the cluster has no node"))
     try:
         # The replicas are no pods of the cluster: users decide how many labels they have.
-        waiting: _Waiting = (cluster.reservations or Reservations(cluster.snapshot, {})).isolated()
+        waiting: _Waiting = (cluster.assumed or AssumedPods(cluster.snapshot)).isolated()
         view, others = WithoutOwnPods(waiting.base), waiting
         if request.operation == "UPDATE":
             namespace, content = request.namespace or DEFAULT_NAMESPACE, request.object or {}
@@ -138,7 +138,7 @@ def _placed(
         asked = role.pods.replicas or 0
         among = place_replicas_among(scheduler, waiting, pods, asked, limit=left, expired=expired)
         placed.append(Placed(role, among.found))
-        waiting, left = among.reservations, max(1, left - among.found.placed)
+        waiting, left = among.assumed, max(1, left - among.found.placed)
     return placed
 
 

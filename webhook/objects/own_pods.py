@@ -13,7 +13,7 @@ from webhook.kube.documents import field
 from webhook.kube.label_selector import LabelSelector, exact_selector, read_label_selector, selector_matches
 from webhook.kube.pod_template_path import WorkloadKind
 from webhook.kube.reader import Reader
-from webhook.placement.reservations import K, Reservations
+from webhook.placement.assumed_pods import AssumedPods, K
 
 _NAME = "{name}"
 
@@ -48,14 +48,14 @@ def without_own_pods(
 
 
 def without_own_waiting(
-    reservations: Reservations[K], namespace: str, content: JsonObject, kind: WorkloadKind
-) -> Reservations[K]:
-    """Return `reservations` without those of the pods of the object `content`, which do not wait before each other."""
+    assumed: AssumedPods[K], namespace: str, content: JsonObject, kind: WorkloadKind
+) -> AssumedPods[K]:
+    """Return `assumed` without those of the pods of the object `content`, which do not wait before each other."""
     selector = _selector(content, kind)
     if not selector:
-        return reservations
-    own = [key for key, each in reservations.by_key.items() if _is_own(each.pod, namespace, selector)]
-    return reservations.without(own)
+        return assumed
+    own = [key for key, each in assumed.by_key.items() if _is_own(each.pod, namespace, selector)]
+    return assumed.without(own)
 
 
 def _is_own(pod: RunningPod, namespace: str, selector: LabelSelector) -> bool:

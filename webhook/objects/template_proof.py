@@ -68,7 +68,7 @@ def _changed(
 
 def _judged(pods: PodSet, request: AdmissionRequest, defaults: Mapping[str, str], policy: Policy) -> JsonObject | None:
     """Return the first of `pods` with what the policy injects; None if that is nothing, or the pod cannot be read."""
-    content = PodContent.of(request._replace(object=pods.pod), {})._replace(defaults=defaults)
+    content = PodContent.of(request.with_object(pods.pod), defaults)
     # An annotation that is invalid, and known, does not keep the others from being injected.
     try:
         result = inject(content, policy.with_invalid_annotations("warn"))

@@ -218,7 +218,7 @@ def _evaluate(
     prefix: bool,
 ) -> None:
     """Add the result for the pods of one template. The warnings of several templates begin with its path."""
-    content = PodContent.of(request._replace(object=pods.pod), {})._replace(defaults=defaults)
+    content = PodContent.of(request.with_object(pods.pod), defaults)
     try:
         result = evaluate(content, policy.with_invalid_annotations("deny"), expired)
         if isinstance(result, Denied) and result.errors:

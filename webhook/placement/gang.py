@@ -15,6 +15,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.gang_key import GANG, GangKey
 from webhook.kube.text import cut
+from webhook.placement.assumed_pods import AssumedPods, isolated
 from webhook.placement.capacity.free_blocks import free_amounts
 from webhook.placement.capacity.independent_nodes import are_nodes_independent, fill
 from webhook.placement.deny_exemption import CORDONED, tolerating_conditions
@@ -22,7 +23,6 @@ from webhook.placement.framework.result import GangFit, Placement, with_template
 from webhook.placement.gang_bound import most_on_empty_nodes
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.replicas import FillingCluster, needs_devices
-from webhook.placement.reservations import Reservations, isolated
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.templates import TemplateNode
 from webhook.placement.waiting_pods import WaitingPod
@@ -116,7 +116,7 @@ def gang_placement(
     gang: Gang,
     pod: WaitingPod,
     own: Placement,
-    reservations: Reservations[Any],
+    assumed: AssumedPods[Any],
     *,
     templates: Sequence[TemplateNode] = (),
     expired: Expired = never,
@@ -131,7 +131,7 @@ def gang_placement(
         return own
     question = _Question(scheduler, gang, pod, templates, expired)
     # The pods may never run: users decide how many labels they have.
-    before = isolated(reservations.before_pod(pod.preemption))
+    before = isolated(assumed.before_pod(pod.preemption))
     placed = min(members_on(before, gang.key), gang.size)
     known = own.verdict != "Unknown"
     fit = GangFit(gang.key.name, gang.size, placed, placed, known, own=None if gang.starts_whole else own)
@@ -146,7 +146,7 @@ def gang_placement(
         if further.stopped is None or not further.is_complete:
             reason = f"{fit.text}; whether the others fit is not known"
             return replace(Placement.unknown(reason), gang=fit)
-        return _not_now(question, further.stopped, fit, before, reservations)
+        return _not_now(question, further.stopped, fit, before, assumed)
     except DeadlineNearError as error:
         unknown = Placement.unknown(str(error), is_final=isinstance(error, BudgetSpentError))
         return replace(unknown, gang=replace(fit, is_complete=False))
@@ -206,13 +206,13 @@ def _shares_claims(info: PodInfo, snapshot: Snapshot) -> bool:
 
 
 def _not_now(
-    question: _Question, stopped: Placement, fit: GangFit, before: Snapshot, reservations: Reservations[Any]
+    question: _Question, stopped: Placement, fit: GangFit, before: Snapshot, assumed: AssumedPods[Any]
 ) -> Placement:
     """Return the placement of a gang that does not fit now, since one of its pods has the placement `stopped`."""
-    base, expired = reservations.base, question.expired
+    base, expired = assumed.base, question.expired
     on_empty = question.scheduler.feasible(question.pod.signature, base.without_pods(), expired)
     fit = replace(fit, block=_largest_block(question.info, before, on_empty), next_message=stopped.message)
-    if waiting := _waiting_before(question, reservations):
+    if waiting := _waiting_before(question, assumed):
         fit = replace(fit, waiting_before=waiting)
         return _with_fit(replace(stopped, verdict="Waiting", waiting_before=waiting), fit)
     stopped = replace(stopped, waiting_before=0)
@@ -243,11 +243,11 @@ def _with_fit(placement: Placement, fit: GangFit) -> Placement:
     return replace(placement, node=None, scores={}, message=message, gang=fit)
 
 
-def _waiting_before(question: _Question, reservations: Reservations[Any]) -> int:
+def _waiting_before(question: _Question, assumed: AssumedPods[Any]) -> int:
     """Return how many pods of others wait before the gang, if it would fit without them; else 0."""
-    key, base = question.gang.key, reservations.base
-    own = sum(key in each.pod.gangs for each in reservations.by_key.values())
-    others = reservations.count_before(reservations.priority_of(question.pod.preemption)) - own
+    key, base = question.gang.key, assumed.base
+    own = sum(key in each.pod.gangs for each in assumed.by_key.values())
+    others = assumed.count_before(assumed.priority_of(question.pod.preemption)) - own
     if others <= 0:
         return 0
     base = isolated(base)

@@ -8,9 +8,9 @@ from typing import Any, Generic
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, never
+from webhook.placement.assumed_pods import AssumedPods, K
 from webhook.placement.pod_signature import PodSignature
 from webhook.placement.replicas import MOST_REPLICAS, Replicas, place_replicas
-from webhook.placement.reservations import K, Reservations
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting_pods import among_waiting
 
@@ -21,24 +21,24 @@ Pod = Mapping[str, Any]
 class ReplicasAmong(Generic[K]):
     """How many replicas fit beside the pods that wait before them.
 
-    `before` is the snapshot that the first replica found. `reservations` show the placed replicas as running.
+    `before` is the snapshot that the first replica found. `assumed` show the placed replicas as running.
     """
 
     found: Replicas
     before: Snapshot
-    reservations: Reservations[K]
+    assumed: AssumedPods[K]
 
 
 def place_replicas_among(
     scheduler: Scorer,
-    reservations: Reservations[K],
+    assumed: AssumedPods[K],
     pods: Iterable[Pod],
     asked: int,
     *,
     limit: int = MOST_REPLICAS,
     expired: Expired = never,
 ) -> ReplicasAmong[K]:
-    """Return how many of `asked` replicas fit beside the pods with `reservations` that come before them.
+    """Return how many of `asked` replicas fit beside the pods with `assumed` that come before them.
 
     See `place_replicas`. The placement of a replica that only has no room because of these pods is Waiting and names
     their number.
@@ -49,13 +49,13 @@ def place_replicas_among(
     left = iter(pods)
     first = next(left)
     signature = PodSignature.of(first)
-    before = reservations.before_pod(signature.info.preemption)
+    before = assumed.before_pod(signature.info.preemption)
     read = _Last(chain((first,), left))
     found = place_replicas(scheduler, before, read, asked, limit=limit, expired=expired)
-    if before is reservations.base:
-        return ReplicasAmong(found, before, reservations.on(found.snapshot))
-    after = reservations.on(_with_replicas(reservations.base, found))
-    first_placement = among_waiting(scheduler, signature, found.first, reservations, expired)
+    if before is assumed.base:
+        return ReplicasAmong(found, before, assumed.on(found.snapshot))
+    after = assumed.on(_with_replicas(assumed.base, found))
+    first_placement = among_waiting(scheduler, signature, found.first, assumed, expired)
     stopped = found.stopped
     if stopped is not None:
         is_first = stopped is found.first

@@ -10,7 +10,7 @@ import numpy as np
 
 from webhook.byte_cache import ByteCache
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.cluster.snapshot import RowLog, Rows, Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.placement.deny_exemption import deny_exemption
 from webhook.placement.diagnosis import NodeToStatus, explain, rejecting_plugins
@@ -27,15 +27,21 @@ from webhook.placement.framework.result import (
     with_templates,
 )
 from webhook.placement.framework.scoring import run_scores
+from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.profile import DEFAULT, Profile
+from webhook.placement.ranking import NodeRanking, Ranking, RankingPlugins
 from webhook.placement.suggest.changes import Scenario
 from webhook.placement.suggest.suggestions import Suggestion, suggest
 from webhook.placement.templates import TemplateNode
 from webhook.placement.unmodelled import UnsupportedFeatures
 
 __all__ = ["Placement", "PodSignature", "Scheduler", "never"]
+
+# The columns of a ranking for each node.
+_RANKING_BYTES = 40
+_ALONE = InterPodInfo("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +56,38 @@ class _Filtered:
     pre_filter_msg: str = ""
 
 
-class Scheduler:
-    """Run the plugins of a profile, with a cache of answers of `cache_bytes`.
+@dataclass(slots=True)
+class _Kept:
+    """What is kept of a pod that was placed: its normalized info and its last answer.
 
-    The cache holds answers for one snapshot; another snapshot clears it. An instance is for one thread. `templates` are
-    the nodes that an autoscaler can add. A pod that cannot be placed gets up to `suggestions` suggestions.
+    The info holds for snapshots with `log` whose running pods have terms with `term_keys`, if any (`has_terms`).
+    """
+
+    signature: PodSignature
+    log: RowLog
+    term_keys: frozenset[str]
+    has_terms: bool
+    info: PodInfo
+    ranking: Ranking | None = None
+    answer: Placement | None = None
+    position: int = -1
+
+    def is_for(self, signature: PodSignature, snapshot: Snapshot) -> bool:
+        """Return whether it is about the pod with `signature` on a state of `snapshot`."""
+        pods = snapshot.pods
+        return (
+            self.signature is signature
+            and self.log is snapshot.log
+            and self.has_terms == pods.has_terms
+            and self.term_keys == pods.term_keys
+        )
+
+
+class Scheduler:
+    """Run the plugins of a profile, with a cache of `cache_bytes` for answers and for rankings of nodes.
+
+    Not thread-safe. `templates` are the nodes that an autoscaler can add. A pod that cannot be placed gets up to
+    `suggestions` suggestions. Without `keeps_scores`, answers have no scores, which keep a snapshot in memory.
     """
 
     def __init__(
@@ -64,17 +97,22 @@ class Scheduler:
         cache_bytes: int = ANSWER_CACHE_BYTES,
         templates: Sequence[TemplateNode] = (),
         suggestions: int = 0,
+        keeps_scores: bool = True,
     ) -> None:
         self._profile = profile
         self._templates = templates
         self._suggestions = suggestions
-        self._answers: ByteCache[PodSignature, Placement] = ByteCache(cache_bytes)
-        self._snapshot: Snapshot | None = None
+        self._keeps_scores = keeps_scores
+        self._plugins = RankingPlugins(profile)
+        # By the identity of a signature, which the cached result of the policy keeps; then by its content.
+        self._last: ByteCache[int, _Kept] = ByteCache(cache_bytes // 2)
+        self._by_content: ByteCache[tuple[RowLog, PodSignature], _Kept] = ByteCache(cache_bytes // 4)
+        self._nodes: ByteCache[tuple[RowLog, PodInfo], NodeRanking] = ByteCache(cache_bytes // 4)
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
         """The caches, for metrics."""
-        return (self._answers,)
+        return (self._last, self._by_content, self._nodes)
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> Placement:
         """Return the answer for `PodSignature.of(pod)`.
@@ -90,17 +128,12 @@ class Scheduler:
         Every node is evaluated; kube-scheduler may stop early in clusters of 100 nodes or more. `expired` is checked
         before each plugin and, within a plugin, before each term of the pod. Once it holds, the verdict is Unknown.
         """
-        if self._snapshot is not snapshot:
-            self._answers.clear()
-            self._snapshot = snapshot
-        normalized = PodSignature(signature.info.normalized_for(snapshot), signature.unsupported)
-        size_bytes = signature.size_bytes + len(snapshot.nodes)
-        answer = self._answers.get(normalized)
-        if answer is not None:
-            return answer
+        kept, position = self._kept(signature, snapshot), len(snapshot.log.changes)
+        if kept.answer is not None and kept.position == position:
+            return kept.answer
         try:
-            answer = self._answer(normalized.info, normalized.unsupported, snapshot, expired)
-            if normalized.info.is_queued:
+            answer = self._answer(kept, signature.unsupported, snapshot, expired)
+            if kept.info.is_queued:
                 answer = replace(answer, message=f"{answer.message.removesuffix('.')}. {QUEUED}")
         except BudgetSpentError as error:
             answer = Placement.unknown(str(error))
@@ -108,14 +141,51 @@ class Scheduler:
             return Placement.unknown(str(error), is_final=False)
         if self._suggestions and answer.verdict in ("Waiting", "Infeasible"):
             try:
-                found = self.suggest(normalized, snapshot, answer.verdict, self._suggestions, expired)
+                found = self.suggest(signature, snapshot, answer.verdict, self._suggestions, expired)
             except DeadlineNearError:
                 return replace(answer, is_final=False)
             remedies = tuple(each.remedy for each in found if each.remedy)
             answer = replace(answer, suggestions=tuple(each.text for each in found), remedies=remedies)
-        size_bytes += len(answer.message) + (0 if answer.best_rows is None else answer.best_rows.nbytes)
-        self._answers.put(normalized, answer, size_bytes)
+        is_first = kept.answer is None
+        kept.answer, kept.position = answer, position
+        if is_first:
+            self._keep(kept, len(snapshot.nodes))
         return answer
+
+    def _kept(self, signature: PodSignature, snapshot: Snapshot) -> _Kept:
+        """Return what is kept of a pod with `signature`, which is new if nothing is."""
+        kept = self._last.get(id(signature))
+        if kept is not None and kept.is_for(signature, snapshot):
+            return kept
+        pods, info = snapshot.pods, signature.info.normalized_for(snapshot)
+        known = self._by_content.get((snapshot.log, PodSignature(info, signature.unsupported)))
+        kept = _Kept(signature, snapshot.log, pods.term_keys, pods.has_terms, info)
+        if known is not None:
+            kept.ranking, kept.answer, kept.position = known.ranking, known.answer, known.position
+            self._keep(kept, len(snapshot.nodes))
+        return kept
+
+    def _keep(self, kept: _Kept, nodes: int) -> None:
+        """Keep an answer and its ranking."""
+        signature, answer = kept.signature, kept.answer
+        size_bytes = 2 * signature.size_bytes + nodes
+        if answer is not None:
+            size_bytes += len(answer.message) + (0 if answer.best_rows is None else answer.best_rows.nbytes)
+        if kept.ranking is not None:
+            size_bytes += kept.ranking.size_bytes
+        self._last.put(id(signature), kept, size_bytes)
+        self._by_content.put((kept.log, PodSignature(kept.info, signature.unsupported)), kept, size_bytes)
+
+    def _ranking(self, kept: _Kept, snapshot: Snapshot) -> Ranking:
+        """Return the ranking of the nodes of `snapshot` for a pod; the pods of one template share the largest part."""
+        if kept.ranking is None:
+            key = snapshot.log, kept.info._replace(inter_pod=_ALONE)
+            nodes = self._nodes.get(key)
+            if nodes is None:
+                nodes = NodeRanking(self._plugins, kept.info)
+                self._nodes.put(key, nodes, kept.signature.size_bytes + len(snapshot.nodes) * _RANKING_BYTES)
+            kept.ranking = Ranking(self._plugins, nodes, kept.info)
+        return kept.ranking
 
     @property
     def profile(self) -> Profile:
@@ -188,9 +258,8 @@ class Scheduler:
         scenario = Scenario(signature.info.normalized_for(snapshot), snapshot)
         return suggest(self._profile, scenario, verdict, feasible_nodes, most, expired)
 
-    def _answer(
-        self, info: PodInfo, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired
-    ) -> Placement:
+    def _answer(self, kept: _Kept, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired) -> Placement:
+        info = kept.info
         required, preferred = self._profile.unmodelled(info, *unsupported.on(snapshot, info, expired))
         for plugin in self._profile.uncertain_scores if info.by_container else ():
             certainty = plugin.certainty(info, snapshot, expired)
@@ -203,29 +272,44 @@ class Scheduler:
                 return Placement("Waiting", None, total, 0, reason, unmodelled=unmodelled)
         if total == 0:
             return self._none_feasible(info, snapshot, NO_NODES, unmodelled, expired)
-        filtered = self._filter(info, snapshot, expired)
-        feasible = int(np.count_nonzero(filtered.feasible))
+        ranking = self._ranking(kept, snapshot) if self._evaluates_all(info, snapshot) else None
+        passing = (
+            self._filter(info, snapshot, expired).feasible if ranking is None else ranking.feasible(snapshot, expired)
+        )
+        feasible = int(np.count_nonzero(passing))
         if feasible == 0:
+            filtered = self._filter(info, snapshot, expired)
             message = fit_error(total, filtered.reasons, filtered.pre_filter_msg, self._profile.wording)
             return self._none_feasible(info, snapshot, message, unmodelled, expired)
         message = f"{feasible}/{total} nodes are available.{self._profile.wording.note}"
-        scores = Scores(snapshot, partial(self._score, info, snapshot, filtered.feasible, never))
+        scores: Mapping[str, Mapping[str, float]] = {}
+        if self._keeps_scores:
+            scores = Scores(snapshot, partial(self._score, info, snapshot, passing, never))
         if required:
             message += f" Whether one of them will do depends on {', '.join(sorted(required))}, which is not modelled."
             return Placement("Unknown", None, total, feasible, message, scores, unmodelled)
-        best_rows = self._score(info, snapshot, filtered.feasible, expired).best_rows()
-        node = snapshot.nodes[best_rows[0]].node.name
+        if ranking is None:
+            best_rows = self._score(info, snapshot, passing, expired).best_rows()
+        else:
+            best_rows = ranking.best_rows(snapshot, passing, expired)
         return Placement(
             "Feasible",
-            node,
+            snapshot.nodes[int(best_rows[0])].node.name,
             total,
             feasible,
             message,
             scores,
             unmodelled,
             best_rows=best_rows,
-            feasible_bits=np.packbits(filtered.feasible),
+            feasible_bits=np.packbits(passing),
         )
+
+    def _evaluates_all(self, info: PodInfo, snapshot: Snapshot) -> bool:
+        """Return whether all nodes are filtered alike: no pod is nominated, and no pre-filter chooses nodes."""
+        if snapshot.nominated or info.nomination.node_name:
+            return False
+        found = run_pre_filters(self._profile.pre_filters, info, snapshot, ignore_transient=False)
+        return not found.reason and found.node_names is None
 
     def _none_feasible(
         self, info: PodInfo, snapshot: Snapshot, message: str, unmodelled: tuple[str, ...], expired: Expired

@@ -2,25 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple
+from typing import Any, NamedTuple
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import DeadlineNearError, Expired, never
 from webhook.kube.field import InvalidInput
-from webhook.placement.framework.result import Placement
-from webhook.placement.pod.preemption import Preemption
-from webhook.placement.pod_signature import PodSignature
-from webhook.placement.reservations import (
+from webhook.placement.assumed_pods import (
     MOST_SCORED_NODES,
+    AssumedPod,
+    AssumedPods,
     K,
-    Reservation,
-    Reservations,
     spread,
     tied_nodes,
     with_ties,
 )
+from webhook.placement.framework.result import Placement
+from webhook.placement.pod.preemption import Preemption
+from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scorer import Scorer
 
 # The reason of a pod that waits for others, by their number.
@@ -50,104 +50,98 @@ class WaitingPod:
         return self.signature.info.preemption
 
 
-class Reserved(NamedTuple, Generic[K]):
-    """The prediction for a waiting pod, and the reservations with its room; `displaced` have lost theirs to it."""
-
-    placement: Placement
-    reservations: Reservations[K]
-    displaced: tuple[K, ...]
-
-
 def answer_among(
-    scorer: Scorer, asked: PodSignature, reservations: Reservations[Any], seed: str | None, expired: Expired
+    scorer: Scorer, asked: PodSignature, assumed: AssumedPods[Any], seed: str | None, expired: Expired
 ) -> Placement:
     """Return the placement of a new pod with the signature `asked` beside the pods that wait before it.
 
     If only these take its room, the verdict is Waiting and the message names their number. `seed` chooses between
     nodes with equal scores; None: the first by name.
     """
-    snapshot = reservations.before_pod(asked.info.preemption)
+    snapshot = assumed.before_pod(asked.info.preemption)
     placement = scorer.answer(asked, snapshot, expired)
     if placement.verdict == "Feasible" and seed is not None:
         placement = spread(placement, snapshot, seed)
-    return among_waiting(scorer, asked, placement, reservations, expired)
+    return among_waiting(scorer, asked, placement, assumed, expired)
 
 
 def among_waiting(
-    scorer: Scorer, asked: PodSignature, placement: Placement, reservations: Reservations[Any], expired: Expired
+    scorer: Scorer, asked: PodSignature, placement: Placement, assumed: AssumedPods[Any], expired: Expired
 ) -> Placement:
     """Return `placement`, which is that beside the pods that wait before the pod, with their number and effect.
 
     It is Waiting if the pod would fit without them.
     """
-    priority = reservations.priority_of(asked.info.preemption)
-    reserved = reservations.count_before(priority)
+    priority = assumed.priority_of(asked.info.preemption)
+    reserved = assumed.count_before(priority)
     if not reserved or placement.verdict == "Unknown":
         return placement
     placement = replace(placement, reserved_pods=reserved)
     if placement.verdict == "Feasible":
-        return _with_possible_nodes(scorer, asked, placement, reservations, expired)
+        return _with_possible_nodes(scorer, asked, placement, assumed, expired)
     try:
-        rows = scorer.feasible_rows(asked, reservations.base, expired)
+        rows = scorer.feasible_rows(asked, assumed.base, expired)
     except DeadlineNearError:
         return replace(placement, is_final=False)
     if not len(rows):
         return placement
     # Pods on other nodes are the reason if they exclude whole domains, such as a zone, or use a claim.
-    waiting = reservations.count_on(rows.tolist(), priority) or reserved
+    waiting = assumed.count_on(rows.tolist(), priority) or reserved
     pods = ONE_WAITS if waiting == 1 else MANY_WAIT.format(waiting)
     message = f"{placement.message.removesuffix('.')}. It would fit, but {pods} the room."
     return replace(placement, verdict="Waiting", message=message, waiting_before=waiting)
 
 
 def _with_possible_nodes(
-    scorer: Scorer, asked: PodSignature, placement: Placement, reservations: Reservations[Any], expired: Expired
+    scorer: Scorer, asked: PodSignature, placement: Placement, assumed: AssumedPods[Any], expired: Expired
 ) -> Placement:
     """Return `placement` with the nodes that can have the best score, depending on the nodes of the pods before it."""
-    if len(reservations.base.nodes) > MOST_SCORED_NODES:
+    if len(assumed.base.nodes) > MOST_SCORED_NODES:
         return placement
-    best = tied_nodes(placement, reservations.base) or frozenset((placement.node or "",))
-    more = with_ties(best, reservations) - best
+    best = tied_nodes(placement, assumed.base) or frozenset((placement.node or "",))
+    more = with_ties(best, assumed) - best
     if not more:
         return placement
     try:
-        rows = scorer.feasible_rows(asked, reservations.base, expired)
+        rows = scorer.feasible_rows(asked, assumed.base, expired)
     except DeadlineNearError:
         return placement
-    fitting = {reservations.base.nodes[row].node.name for row in rows.tolist()}
+    fitting = {assumed.base.nodes[row].node.name for row in rows.tolist()}
     return replace(placement, possible_nodes=more & fitting)
 
 
-def reserve(
-    scorer: Scorer, key: K, pod: WaitingPod, reservations: Reservations[K], seed: str, expired: Expired = never
-) -> Reserved[K]:
-    """Place `pod` beside the pods that wait before it, and reserve its room."""
-    placement = answer_among(scorer, pod.signature, reservations, seed, expired)
+def place_and_assume(
+    scorer: Scorer, key: K, pod: WaitingPod, assumed: AssumedPods[K], seed: str, expired: Expired = never
+) -> tuple[Placement, tuple[K, ...]]:
+    """Place `pod` beside the pods that wait before it, and assume it on its node; return also who lost their room."""
+    placement = answer_among(scorer, pod.signature, assumed, seed, expired)
     if placement.verdict != "Feasible" or placement.node is None:
-        return Reserved(placement, reservations, ())
-    return with_room(key, pod, placement, reservations)
+        return placement, ()
+    return placement, assume(key, pod, placement, assumed)
 
 
-def with_room(key: K, pod: WaitingPod, placement: Placement, reservations: Reservations[K]) -> Reserved[K]:
-    """Reserve the room of `pod` on the node of `placement`, whose verdict is Feasible.
+def assume(key: K, pod: WaitingPod, placement: Placement, assumed: AssumedPods[K]) -> tuple[K, ...]:
+    """Assume `pod` on the node of `placement`, whose verdict is Feasible; return the pods that lose their room to it.
 
-    Pods of a lower priority on that node lose their room, since they come later.
+    These have a lower priority and are on that node: they come later.
     """
     assert placement.node is not None  # noqa: S101 - Feasible
-    priority = reservations.priority_of(pod.preemption)
-    displaced = reservations.after_on_node(placement.node, priority)
-    running = replace(pod.running, node_name=placement.node, priority=priority, is_reserved=True)
-    reservation = Reservation(running, priority, tied_nodes(placement, reservations.base))
-    return Reserved(placement, reservations.without(displaced).with_reservation(key, reservation), displaced)
+    priority = assumed.priority_of(pod.preemption)
+    displaced = assumed.after_on_node(placement.node, priority)
+    if displaced:
+        assumed.forget(displaced)
+    running = pod.running.assumed_on(placement.node, priority)
+    assumed.assume(key, AssumedPod(running, priority, tied_nodes(placement, assumed.base)))
+    return displaced
 
 
 class PlacedPods(NamedTuple):
-    """The reservations of pending pods, and the pods that got no room, in the order of the queue.
+    """The assumed of pending pods, and the pods that got no room, in the order of the queue.
 
     `unread` are the pods that wait and cannot be read.
     """
 
-    reservations: Reservations[PodKey]
+    assumed: AssumedPods[PodKey]
     without_room: tuple[PodKey, ...]
     unread: tuple[PodKey, ...]
 
@@ -162,15 +156,15 @@ def place_pending(
     read = [(pod, read_waiting(pod)) for pod in pending if pod.is_waiting and pod.nominated is None]
     found = [(pod, waiting) for pod, waiting in read if waiting is not None]
     # The sort is stable, so pods of one second stay in the order of their arrival.
-    reservations: Reservations[PodKey] = Reservations(snapshot, {})
+    assumed: AssumedPods[PodKey] = AssumedPods(snapshot)
     without_room = []
-    found.sort(key=lambda each: (-reservations.priority_of(each[1].preemption), each[0].created))
+    found.sort(key=lambda each: (-assumed.priority_of(each[1].preemption), each[0].created))
     for pod, waiting in found:
-        placement, reservations, _ = reserve(scorer, pod.key, waiting, reservations, str(pod.key), expired)
+        placement, _ = place_and_assume(scorer, pod.key, waiting, assumed, str(pod.key), expired)
         if placement.verdict != "Feasible":
             without_room.append(pod.key)
     unread = tuple(pod.key for pod, waiting in read if waiting is None)
-    return PlacedPods(reservations, tuple(without_room), unread)
+    return PlacedPods(assumed, tuple(without_room), unread)
 
 
 def read_waiting(pod: PendingPod) -> WaitingPod | None:

@@ -20,9 +20,8 @@ from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicyOrSet, PolicySet, is_all_in_shadow, may_be_in_shadow
 from webhook.serving import spans
 from webhook.serving.audit_record import audit_record
-from webhook.serving.candidate import Candidate
 from webhook.serving.lanes import Lane
-from webhook.serving.rendering import Rendered, render_failure
+from webhook.serving.rendering import Candidate, Rendered, render_failure
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
 # A parsed value takes about 72 bytes, however short its JSON is. A realistic pod of 3 MiB has a tenth of this number.

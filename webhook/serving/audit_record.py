@@ -1,13 +1,12 @@
 """Builds the audit record of a request and its verdict."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from webhook.audit.entries import GangEntry, Owner, PlacementEntry, PolicyName, ReservedEntry, RuleEntry, ShadowEntry
 from webhook.audit.pointer import values_before
 from webhook.audit.record import POD, AuditRecord
-from webhook.kube.admission import AdmissionRequest
-from webhook.kube.qos import qos_class
+from webhook.kube.admission import AdmissionRequest, JsonObject
 from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
 from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
@@ -32,9 +31,7 @@ def audit_record(
     """
     rules = () if isinstance(verdict, (str, Bypassed)) else verdict.rules
     operations = verdict.operations if isinstance(verdict, Patched | Advised) else ()
-    # An "add" has no previous value; otherwise it would be a "replace".
     would_be = shadow.patch if shadow is not None else operations
-    replacements = [operation for operation in would_be if operation["op"] != "add"]
     placement = None if isinstance(verdict, (str, Bypassed)) else verdict.placement
     return AuditRecord(
         time=time,
@@ -44,7 +41,7 @@ def audit_record(
         operation=request.operation,
         namespace=request.namespace,
         name=request.name,
-        owner=_owner(request.object),
+        owner=owner_of(request.object),
         user=request.user,
         workload_type=None if isinstance(verdict, str) else verdict.workload_type,
         policy=PolicyName(policy.name, policy.revision),
@@ -52,13 +49,13 @@ def audit_record(
         rules=tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in rules),
         patch=tuple(operations),
         warnings=() if isinstance(verdict, str) else verdict.warnings,
-        placement=_placement(placement) if placement else None,
+        placement=placement_entry(placement) if placement else None,
         error=_error(verdict),
         duration_ms=duration_seconds * 1000,
         replica=replica,
         kind=request.kind or POD,
-        qos_class=qos_class(verdict.pod) if isinstance(verdict, Patched | Unchanged) else None,
-        before=values_before(request.object or {}, replacements) if replacements else {},
+        qos_class=verdict.mutated.qos_class if isinstance(verdict, Patched | Unchanged) else None,
+        before=replaced_values(request.object, would_be),
         shadow=shadow,
     )
 
@@ -73,12 +70,20 @@ def shadow_entry(verdict: Verdict | ObjectVerdict | str) -> ShadowEntry:
         tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in rules),
         tuple(verdict.operations) if isinstance(verdict, Patched | Advised) else (),
         verdict.warnings,
-        _placement(placement) if placement else None,
+        placement_entry(placement) if placement else None,
         _error(verdict),
     )
 
 
-def _owner(pod: Mapping[str, Any] | None) -> Owner | None:
+def replaced_values(pod: Mapping[str, Any] | None, operations: Iterable[JsonObject]) -> JsonObject:
+    """Return the values of `pod` that `operations` replace, by JSON pointer."""
+    # An "add" has no previous value; otherwise it would be a "replace".
+    replacements = [operation for operation in operations if operation["op"] != "add"]
+    return values_before(pod or {}, replacements) if replacements else {}
+
+
+def owner_of(pod: Mapping[str, Any] | None) -> Owner | None:
+    """Return the controller of `pod`, a raw object of any shape; None if it has none."""
     metadata = (pod or {}).get("metadata")
     owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
     for owner in owners if isinstance(owners, list) else ():
@@ -87,7 +92,8 @@ def _owner(pod: Mapping[str, Any] | None) -> Owner | None:
     return None
 
 
-def _placement(placement: Placement) -> PlacementEntry:
+def placement_entry(placement: Placement) -> PlacementEntry:
+    """Return the placement as a record states it."""
     gang = placement.gang
     return PlacementEntry(
         placement.verdict,

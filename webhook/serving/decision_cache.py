@@ -1,30 +1,37 @@
-"""Caches decisions by the content of the pod: the policy's result and the rendered decision.
+"""Caches what decisions depend on, by the content of the pod: the policy's result and the rendered decision.
 
 Pods of one template are equal in everything that a decision depends on (`webhook.pod_content`). The policy's result is
-valid until the policy changes; `webhook.serving.reuse` decides how long a rendered decision is valid.
+valid until the policy changes, the placement while its nodes are (`webhook.placement.ranking`), and a rendered decision
+with both.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from webhook.byte_cache import ByteCache, parsed_bytes
+from webhook.byte_cache import ByteCache
+from webhook.cluster.snapshot import RowLog, Snapshot
 from webhook.evaluation import Injection, Mutated, PolicyResult, RulesResult, apply_rules, evaluate
 from webhook.kube.admission import AdmissionRequest
-from webhook.kube.deadline import Expired, never
 from webhook.objects.admission import admit_request
-from webhook.pipeline import ClusterView, admit_content, not_a_pod_creation, read_pod
+from webhook.pipeline import (
+    ClusterView,
+    cluster_warnings,
+    conclude,
+    not_a_pod_creation,
+    predict,
+    read_pod,
+    under_object,
+)
+from webhook.placement.framework.result import Placement
 from webhook.pod_content import PodContent
 from webhook.policy.canary import shadow_reason
 from webhook.policy.exempt import request_exemption
 from webhook.policy.policy import Policy
-from webhook.serving.candidate import candidate_of
-from webhook.serving.rendering import Rendered, render
-from webhook.serving.reuse import Reuse
+from webhook.serving.rendering import Candidate, PodParts, Rendered, Renderer, render
 from webhook.serving.work_budget import WorkBudget
-from webhook.verdict import Denied
+from webhook.verdict import Denied, Patched, Unchanged
 
 RESULT_CACHE_BYTES = 12 * 1024 * 1024
 
@@ -36,30 +43,22 @@ _RESULT_BYTES = 6144
 _OPERATION_BYTES = 1024
 # The fixed size of the name of a product.
 _PRODUCT_BYTES = 64
-# A place in a set; up to three quarters of the places are empty.
-_NODE_BYTES = 64
 
 
 class DecisionKey(NamedTuple):
-    """All that a decision depends on. A long `content` is replaced by its hash."""
+    """All that the policy's result depends on. A long `content` is replaced by its hash."""
 
     namespace: str
     content: bytes
     """The fields of the pod that are read, and the annotations of its namespace."""
     policy: str
     """Its identity: the policies of two namespaces can be equal but for the name, which is written to the pod."""
-    shadow: str | None = None
-    """Why the policy is not enforced for the pod, which depends on its owner; None if it is."""
 
     @classmethod
-    def of(cls, content: PodContent, policy: Policy, shadow: str | None = None) -> "DecisionKey | None":
+    def of(cls, content: PodContent, policy: Policy) -> "DecisionKey | None":
         """Return the key of the pod in `content`; None if the pod cannot be serialised."""
         data = content.data
-        return None if data is None else cls(content.namespace, _short(data), policy.identity, shadow)
-
-    def enforced(self) -> "DecisionKey":
-        """Return the key of the policy's result, which is the same where the policy is not enforced."""
-        return self._replace(shadow=None)
+        return None if data is None else cls(content.namespace, _short(data), policy.identity)
 
 
 class RulesKey(NamedTuple):
@@ -75,37 +74,49 @@ def _short(data: bytes) -> bytes:
     return data if len(data) <= _MAX_KEY_BYTES else blake2b(data, digest_size=32).digest()
 
 
-class DecisionCache:
-    """Decides on requests and caches results and rendered decisions. An instance is for one thread.
+class _Basis(NamedTuple):
+    """What a decision is made on; the decision on an equal pod is the same on an equal basis."""
 
-    The results take `result_bytes` at most; 0 disables their cache. With `scores`, a rendered decision includes the
-    scores of its placement, which keep the snapshot in memory. `on_reuse` is called with each reused decision.
+    shadow: str | None
+    placement: Placement | None
+    of_cluster: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of equal pods: the policy's result, and the last decision with its basis."""
+
+    result: PolicyResult
+    parts: PodParts | None = None
+    basis: _Basis | None = None
+    rendered: Rendered | None = None
+    warned_on: Snapshot | None = None
+    of_cluster: tuple[str, ...] = ()
+    not_feasible: tuple[tuple[RowLog, int], Snapshot, int, Placement] | None = None
+
+
+class DecisionCache:
+    """Decides on requests and caches results and rendered decisions. Not thread-safe.
+
+    The caches take `cache_bytes` at most; 0 disables them. `on_reuse` is called for each placement that is reused.
     """
 
-    def __init__(
-        self,
-        reuse: Reuse,
-        result_bytes: int = RESULT_CACHE_BYTES,
-        *,
-        scores: bool = True,
-        on_reuse: Callable[[Rendered], object] = lambda _: None,
-    ) -> None:
-        self._results: ByteCache[DecisionKey, PolicyResult] = ByteCache(result_bytes * 3 // 4)
-        self._rules: ByteCache[RulesKey, RulesResult] = ByteCache(result_bytes // 4)
-        self._reuse = reuse
-        self._scores = scores
+    def __init__(self, cache_bytes: int = RESULT_CACHE_BYTES, *, on_reuse: Callable[[], object] = lambda: None) -> None:
+        self._known: ByteCache[DecisionKey, _Known] = ByteCache(cache_bytes * 3 // 4)
+        self._rules: ByteCache[RulesKey, RulesResult] = ByteCache(cache_bytes // 8)
+        self._renderer = Renderer(cache_bytes // 8)
         self._on_reuse = on_reuse
         self._policies: dict[str, Policy] = {}
 
     @property
-    def results(self) -> tuple[ByteCache[Any, Any], ...]:
-        """Return the caches of the policy's and the rules' results, for metrics."""
-        return self._results, self._rules
+    def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
+        """Return the caches by name, for metrics."""
+        return {"decisions": (self._known, self._rules), "renderings": (self._renderer.cache,)}
 
     def decide(
         self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
     ) -> Rendered:
-        """Return the rendered decision on `request`, or an earlier one on an equal request.
+        """Return the rendered decision on `request`.
 
         Raises:
             InvalidInput: the request's object cannot be read as a Pod.
@@ -114,39 +125,91 @@ class DecisionCache:
         if not_a_pod_creation(request) or request_exemption(request, policy.spec):
             return render(request, admit_request(request, policy, cluster, work_budget), policy, shadow=shadow)
         self._use_policy(policy)
-        self._reuse.begin(cluster)
         content = read_pod(request, cluster)
-        key = DecisionKey.of(content, policy, shadow)
-        known = None if key is None else self._reuse.get(key)
-        if known is not None and _has_room(known, cluster):
-            self._on_reuse(known)
-            return known
-        evaluated = partial(self._evaluated, None if key is None else key.enforced())
-        verdict = admit_content(content, policy, cluster, work_budget, evaluated)
-        rendered = render(request, verdict, policy, scores=self._scores, shadow=shadow)
-        if shadow is None and _reserves(cluster, content.namespace):
-            # A pod that is left alone is placed as it is, once it is seen in the cluster.
-            rendered = replace(rendered, candidate=candidate_of(verdict, content.namespace))
-        if key is not None and content.data is not None:
-            self._reuse.put(key, rendered, work_budget, _cached_bytes(rendered, content.data, scores=self._scores))
+        key = DecisionKey.of(content, policy)
+        known = None if key is None else self._known.get(key)
+        is_new = known is None
+        with under_object():
+            if known is None:
+                known = _Known(evaluate(content, policy, work_budget, self._apply_rules))
+            result = known.result
+            if not isinstance(result, Mutated):
+                rendered = self._final(request, known, policy, shadow)
+            else:
+                result.bind(content, work_budget)
+                try:
+                    rendered = self._predicted(request, known, result, policy, cluster, shadow, work_budget)
+                finally:
+                    result.release()
+        if is_new and key is not None:
+            self._known.put(key, known, _known_bytes(known))
         return rendered
 
-    def evaluate(self, content: PodContent, policy: Policy, expired: Expired = never) -> PolicyResult:
-        """Return the result of `webhook.evaluation.evaluate`, cached for equal content."""
-        self._use_policy(policy)
-        return self._evaluated(DecisionKey.of(content, policy), content, policy, expired)
+    def _final(self, request: AdmissionRequest, known: _Known, policy: Policy, shadow: str | None) -> Rendered:
+        """Return the decision on a pod that is bypassed or denied without a look at the cluster."""
+        assert not isinstance(known.result, Mutated)  # noqa: S101 - the caller's
+        basis = _Basis(shadow, None, ())
+        if known.rendered is None or known.basis != basis:
+            known.basis, known.rendered = basis, render(request, known.result, policy, shadow=shadow)
+        return known.rendered
 
-    def _evaluated(
-        self, key: DecisionKey | None, content: PodContent, policy: Policy, expired: Expired
-    ) -> PolicyResult:
-        known = None if key is None else self._results.get(key)
-        if known is not None:
-            return known
-        result = evaluate(content, policy, expired, self._apply_rules)
-        # Any other result is in the cache of the rules.
-        if key is not None and isinstance(result, Mutated) and result.is_final:
-            self._results.put(key, result, _result_bytes(result))
-        return result
+    def _predicted(
+        self,
+        request: AdmissionRequest,
+        known: _Known,
+        result: Mutated,
+        policy: Policy,
+        cluster: ClusterView | None,
+        shadow: str | None,
+        work_budget: WorkBudget,
+    ) -> Rendered:
+        """Return the decision on a pod that the policy applies to."""
+        if cluster is not None and (known.warned_on is not cluster.snapshot or cluster.stale_reason):
+            known.of_cluster, known.warned_on = cluster_warnings(result, policy, cluster), cluster.snapshot
+        of_cluster = () if cluster is None else known.of_cluster
+        placement = self._placement(known, result, policy, cluster, work_budget)
+        basis = _Basis(shadow, placement, of_cluster)
+        rendered, before = known.rendered, known.basis
+        if (
+            rendered is None
+            or before is None
+            or before.placement is not placement
+            or before.shadow != shadow
+            or before.of_cluster != of_cluster
+        ):
+            verdict = conclude(result, placement, of_cluster)
+            if shadow is None and isinstance(verdict, Patched | Unchanged):
+                rendered, known.parts = self._renderer.allowed(request, verdict, policy, known.parts)
+            else:
+                rendered = render(request, verdict, policy, shadow=shadow)
+            known.rendered, known.basis = rendered, basis
+        rendered.candidate = None
+        # A pod that is left alone is placed as it is, once it is seen in the cluster.
+        if shadow is None and rendered.outcome != "Denied" and _reserves(cluster, result.content.namespace):
+            rendered.candidate = _candidate(result, placement.binding)
+        return rendered
+
+    def _placement(
+        self, known: _Known, result: Mutated, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
+    ) -> Placement:
+        """Return the placement of the pod in `result`.
+
+        That of an equal pod without room is reused on the same state of the cluster. Each pod that fits has its own.
+        """
+        if cluster is None or cluster.assumed is None or cluster.stale_reason:
+            return predict(result, policy, cluster, work_budget)
+        signature = result.signature
+        if isinstance(signature, str):
+            return predict(result, policy, cluster, work_budget)
+        assumed, last = cluster.assumed, known.not_feasible
+        state = assumed.before_pod(signature.info.preemption).state
+        if last is not None and last[0] == state and last[1] is assumed.base and last[2] == len(assumed):
+            self._on_reuse()
+            return last[3]
+        placement = predict(result, policy, cluster, work_budget)
+        is_reusable = placement.verdict != "Feasible" != placement.binding.verdict and placement.is_final
+        known.not_feasible = (state, assumed.base, len(assumed), placement) if is_reusable else None
+        return placement
 
     def _apply_rules(self, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
         if content.policy_data is None:
@@ -168,33 +231,29 @@ class DecisionCache:
         known = self._policies.get(policy.name)
         if known is not policy:
             if known is not None or len(self._policies) >= _MOST_POLICIES:
-                self._results.clear()
+                self._known.clear()
                 self._rules.clear()
-                self._reuse.clear()
+                self._renderer.cache.clear()
                 self._policies.clear()
             self._policies[policy.name] = policy
 
 
 def _reserves(cluster: ClusterView | None, namespace: str) -> bool:
-    return cluster is not None and cluster.reservations is not None and cluster.reserves(namespace)
+    return cluster is not None and cluster.assumed is not None and cluster.reserves(namespace)
 
 
-def _has_room(rendered: Rendered, cluster: ClusterView | None) -> bool:
-    """Return false if pods that wait have taken the room of an earlier pod of the template meanwhile."""
-    candidate, reservations = rendered.candidate, None if cluster is None else cluster.reservations
-    if candidate is None or reservations is None:
-        return True
-    node = candidate.placement.node or ""
-    return node in reservations.base.rows and reservations.has_room(node, candidate.pod.running)
+def _candidate(result: Mutated, placement: Placement) -> Candidate | None:
+    """Return the pod in `result`, for which room is reserved; None if it does not fit or cannot be read."""
+    waiting = result.waiting if placement.verdict == "Feasible" else None
+    return None if waiting is None else Candidate(*waiting, placement)
 
 
-def _result_bytes(result: PolicyResult) -> int:
-    """Return the maximum size of `result` in memory."""
-    if not isinstance(result, Mutated):
-        return _rules_bytes(result)
-    signature = result.signature
-    size_bytes = len(signature) if isinstance(signature, str) else signature.size_bytes
-    return size_bytes + _rules_bytes(result.injection)
+def _known_bytes(known: _Known) -> int:
+    """Return the maximum size of what is known in memory."""
+    size_bytes = 0 if known.rendered is None else known.rendered.size_bytes
+    if isinstance(known.result, Mutated):
+        return size_bytes + known.result.size_bytes + _rules_bytes(known.result.injection)
+    return size_bytes + _rules_bytes(known.result)
 
 
 def _rules_bytes(result: RulesResult) -> int:
@@ -207,16 +266,3 @@ def _rules_bytes(result: RulesResult) -> int:
         size_bytes += max(len(result.operations) * _OPERATION_BYTES, len(result.patch) * 3)
         size_bytes += sum(_PRODUCT_BYTES + len(product) for product in result.references.products)
     return size_bytes
-
-
-def _cached_bytes(rendered: Rendered, data: bytes, *, scores: bool) -> int:
-    """Return the maximum size of `rendered` in memory; scores keep the pod's signature and a mask of the nodes."""
-    size_bytes, placement = rendered.size_bytes, rendered.placement
-    if rendered.candidate is not None:
-        size_bytes += 2 * parsed_bytes(data) + len(rendered.candidate.content)
-    if placement is not None:
-        size_bytes += _NODE_BYTES * (len(placement.possible_nodes) + len(placement.binding.possible_nodes))
-        size_bytes += len(placement.binding.message)
-    if not scores or placement is None or not placement.total:
-        return size_bytes
-    return size_bytes + parsed_bytes(data) + placement.total + len(placement.message)

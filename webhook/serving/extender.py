@@ -5,7 +5,6 @@ answer is neutral: every node passes, with the priority 0.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from typing import NamedTuple
@@ -25,8 +24,8 @@ from webhook.placement.candidates import permanent_rejections, priorities
 from webhook.placement.pod_signature import PodSignature
 from webhook.placement.profile import Profile
 from webhook.serving.admissions import MAX_VALUES, Answer
-from webhook.serving.assumed_pods import AssumedPods, PodName
 from webhook.serving.dispatcher import Work
+from webhook.serving.extender_pods import ExtenderPods, PodName
 from webhook.serving.work_budget import TimeSliceEndedError
 
 _VERBS = {"/extender/filter": "filter", "/extender/prioritize": "prioritize"}
@@ -62,7 +61,7 @@ class Extender:
         self._cluster = cluster
         self._profile = profile
         self._monotonic_seconds = monotonic_seconds
-        self._assumed = AssumedPods(monotonic_seconds)
+        self._assumed = ExtenderPods(monotonic_seconds)
         self._requests = metrics.extender_requests
         self._seconds = metrics.extender_seconds
         self._refused = metrics.refused_requests
@@ -131,14 +130,14 @@ class Extender:
         if len(candidates):
             snapshot = self._assumed.on(view, PodName(args.namespace, args.pod_name))
             by_row[candidates] = priorities(profile, pod, snapshot, candidates, expired)
-            self._assume(args, pod, view.nodes[by_row.argmax()].node.name, view)
+            self._assume(args, pod, view.nodes[int(by_row.argmax())].node.name, view)
         return host_priority_list(args.node_names, by_row[rows].tolist())
 
     def _assume(self, args: ExtenderArgs, signature: PodSignature, node: str, view: Snapshot) -> None:
         """Assume the pod on `node`: kube-scheduler picks the node with the highest priority."""
         if node in view.rows:
             pod = RunningPod.of({**args.pod, "spec": {**(args.pod.get("spec") or {}), "nodeName": node}})
-            self._assumed.assume(replace(pod, is_reserved=True), signature.size_bytes, view)
+            self._assumed.assume(pod.assumed_on(node, 0), signature.size_bytes, view)
 
     def _finish(self, verb: str, judged: Judged | Answer, arrived_seconds: float) -> Answer:
         """Count the call and return its answer."""

@@ -9,18 +9,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from webhook.byte_cache import ByteCache
+from webhook.byte_cache import ByteCache, parsed_bytes
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.admission import AdmissionRequest
-from webhook.pipeline import ClusterView
+from webhook.pipeline import ClusterView, not_a_pod_creation, read_pod
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.scorer import Scorer
+from webhook.policy.canary import shadow_reason
+from webhook.policy.exempt import request_exemption
 from webhook.policy.policy import Policy
 from webhook.serving import spans
-from webhook.serving.decision_cache import DecisionCache
+from webhook.serving.decision_cache import DecisionCache, DecisionKey
 from webhook.serving.rendering import Rendered
-from webhook.serving.reuse import TIMED_CACHE_BYTES, ForLimitedTime, UntilNextSnapshot
+from webhook.serving.reuse import TIMED_CACHE_BYTES, ForLimitedTime
 from webhook.serving.work_budget import WorkBudget
+
+# A place in a set; up to three quarters of the places are empty.
+_NODE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +81,13 @@ class SmallLane:
         observe: Callable[[float], object] = lambda _: None,
         scorer: Callable[[Policy], Scorer] | None = None,
     ) -> None:
-        self._observe = observe
         self._scorer = scorer
-        self._reuse = UntilNextSnapshot()
-        self._decisions = DecisionCache(self._reuse, on_reuse=self._count_check)
+        self._decisions = DecisionCache(on_reuse=lambda: observe(0.0))
 
     @property
     def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
         """Return the caches by name, for metrics."""
-        return {"decisions": self._decisions.results, "renderings": (self._reuse.cache,)}
+        return self._decisions.caches
 
     def rendered(
         self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
@@ -94,10 +97,6 @@ class SmallLane:
             scorer = self._scorer(policy)
             cluster = cluster if scorer is cluster.scorer else replace(cluster, scorer=scorer)
         return self._decisions.decide(request, policy, cluster, work_budget)
-
-    def _count_check(self, reused: Rendered) -> None:
-        if reused.placement is not None and reused.placement.total:
-            self._observe(0.0)
 
 
 class LargeLane:
@@ -116,7 +115,7 @@ class LargeLane:
     ) -> None:
         self._scorer = scorer
         self._reuse = ForLimitedTime(cache_bytes, monotonic_seconds)
-        self._decisions = DecisionCache(self._reuse, 0, scores=False)
+        self._decisions = DecisionCache(0)
 
     @property
     def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
@@ -129,4 +128,35 @@ class LargeLane:
         """Return the rendered decision on `request`, or a recent one on an equal request."""
         if cluster is not None and self._scorer is not None:
             cluster = replace(cluster, scorer=self._scorer(policy))
-        return self._decisions.decide(request, policy, cluster, work_budget)
+        if not_a_pod_creation(request) or request_exemption(request, policy.spec):
+            return self._decisions.decide(request, policy, cluster, work_budget)
+        self._reuse.begin(cluster)
+        content = read_pod(request, cluster)
+        key = DecisionKey.of(content, policy), shadow_reason(request, policy.spec)
+        known = None if key[0] is None else self._reuse.get(key)
+        if known is not None and _has_room(known, cluster):
+            return known
+        rendered = self._decisions.decide(request, policy, cluster, work_budget)
+        if content.data is not None:
+            self._reuse.put(key, rendered, work_budget, _cached_bytes(rendered, content.data))
+        return rendered
+
+
+def _has_room(rendered: Rendered, cluster: ClusterView | None) -> bool:
+    """Return false if pods that wait have taken the room of an earlier pod of the template meanwhile."""
+    candidate, assumed = rendered.candidate, None if cluster is None else cluster.assumed
+    if candidate is None or assumed is None:
+        return True
+    node = candidate.placement.node or ""
+    return node in assumed.base.rows and assumed.has_room(node, candidate.pod.running)
+
+
+def _cached_bytes(rendered: Rendered, data: bytes) -> int:
+    """Return the maximum size of `rendered` in memory."""
+    size_bytes, placement = rendered.size_bytes, rendered.placement
+    if rendered.candidate is not None:
+        size_bytes += 2 * parsed_bytes(data) + len(rendered.candidate.content)
+    if placement is not None:
+        size_bytes += _NODE_BYTES * (len(placement.possible_nodes) + len(placement.binding.possible_nodes))
+        size_bytes += len(placement.binding.message)
+    return size_bytes

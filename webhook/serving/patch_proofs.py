@@ -44,7 +44,7 @@ class PatchProofs:
         Raises:
             UnprovenPatchError: the patch is wrong.
         """
-        if not self._one_in or size_bytes > MAX_BYTES or not rendered.answer.has_patch or not self._is_chosen(request):
+        if not self._one_in or size_bytes > MAX_BYTES or not rendered.answer.patch or not self._is_chosen(request):
             return
         try:
             _prove(request, policy, cluster, rendered)

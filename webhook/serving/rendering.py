@@ -1,25 +1,46 @@
-"""Renders a decision: the answer, audit record and counts, which are equal for pods of one template."""
+"""Renders a decision: the answer, audit record and counts, of which pods of one template share the largest part."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import orjson
 
 from webhook.admission_counts import Tally
-from webhook.audit.entries import ShadowEntry
-from webhook.audit.record import Outcome, RecordTemplate
+from webhook.audit.bounds import Truncator
+from webhook.audit.entries import ShadowEntry, owner_json, placement_json
+from webhook.audit.record import Outcome, RecordTemplate, before_json, qos_class_json
+from webhook.byte_cache import ByteCache
 from webhook.events.report import Report, report_of
 from webhook.kube.admission import AdmissionRequest, ReviewAnswer
+from webhook.mutation.mutate import RuleOutcome
 from webhook.objects.admission import counted_kind
 from webhook.placement.scheduler import Placement
+from webhook.placement.waiting_pods import WaitingPod
 from webhook.policy.policy import Policy
-from webhook.serving.audit_record import audit_record, shadow_entry
-from webhook.serving.candidate import Candidate
-from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Verdict
+from webhook.serving.audit_record import audit_record, owner_of, placement_entry, replaced_values, shadow_entry
+from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
 
 # The size of a rendered decision without its texts.
 _RENDERED_BYTES = 4096
-_OPERATION_BYTES = 2048
+# The fixed memory of an admitted pod while it waits, and that of a label key that no other pod has.
+_WAITING_BYTES = 8192
+_LABEL_BYTES = 1024
 
 
-@dataclass(frozen=True, slots=True)
+class Candidate(NamedTuple):
+    """An allowed pod that fits, for which room is reserved: what a scheduler reads of it, and its placement."""
+
+    content: bytes
+    pod: WaitingPod
+    placement: Placement
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the upper bound of its memory while it waits."""
+        return self.pod.signature.size_bytes + _WAITING_BYTES + _LABEL_BYTES * len(self.pod.running.labels)
+
+
+@dataclass(slots=True)
 class Rendered:
     """A rendered decision: answer, audit record and counts. It references nothing of the request."""
 
@@ -30,15 +51,15 @@ class Rendered:
     tally: Tally
     report: Report | None
     """What an Event reports; None if there is nothing to report."""
-    size_bytes: int
-    """The maximum size in memory, without the scores of the placement and the candidate."""
     candidate: Candidate | None = None
     """The pod, if room is to be reserved for it."""
 
     @property
-    def is_final(self) -> bool:
-        """Return whether an equal pod gets the same decision on the same snapshot."""
-        return self.placement is None or self.placement.is_final
+    def size_bytes(self) -> int:
+        """Return the maximum size in memory, without the scores of the placement and the candidate."""
+        # Answer and record contain the patch once each.
+        size_bytes = _RENDERED_BYTES + 2 * sum(map(len, self.record)) + 4 * len(self.answer.content)
+        return size_bytes + (4 * len(self.report.note) if self.report is not None else 0)
 
     @property
     def is_unknown(self) -> bool:
@@ -52,22 +73,85 @@ class Rendered:
         return self.placement if is_pod and self.outcome in ("Patched", "Unchanged") else None
 
 
+class PodParts(NamedTuple):
+    """The parts of the audit record that depend on the pod alone, so that those of equal pods are equal."""
+
+    owner: bytes
+    before: bytes
+    qos_class: bytes
+
+
+class _InjectionParts(NamedTuple):
+    """The parts of an answer and its record that depend on the injection and the warnings alone."""
+
+    rules: tuple[RuleOutcome, ...]
+    """The parts are found by the identity of the rules, which this keeps."""
+    content: bytes
+    patch: bytes
+    decided: bytes
+    tally: Tally
+
+
+class Renderer:
+    """Renders the decisions on pods, and keeps in `cache_bytes` what pods of other shapes share. Not thread-safe."""
+
+    def __init__(self, cache_bytes: int) -> None:
+        self.cache: ByteCache[tuple[int, tuple[str, ...]], _InjectionParts] = ByteCache(cache_bytes)
+
+    def allowed(
+        self, request: AdmissionRequest, verdict: Patched | Unchanged, policy: Policy, pod: PodParts | None
+    ) -> tuple[Rendered, PodParts | None]:
+        """Return the rendered `verdict` for `request`, and the parts of its pod, which `pod` are if they are known.
+
+        None if a part is too long for a record.
+        """
+        rules, placement = verdict.mutated.rules, verdict.placement
+        key = (id(rules), verdict.warnings)
+        known = self.cache.get(key)
+        if known is None:
+            rendered = render(request, verdict, policy)
+            if not rendered.record.truncated:
+                answer = rendered.answer
+                tally = rendered.tally._replace(verdict=None)
+                known = _InjectionParts(rules, answer.content, answer.patch, rendered.record.decided, tally)
+                self.cache.put(key, known, rendered.size_bytes)
+            return rendered, pod
+        truncator = Truncator()
+        if pod is None:
+            pod = PodParts(
+                owner_json(owner_of(request.object), truncator),
+                before_json(replaced_values(request.object, verdict.mutated.operations), truncator),
+                qos_class_json(verdict.mutated.qos_class),
+            )
+        of_placement = placement_json(placement_entry(placement), truncator)
+        if truncator.truncated:
+            return render(request, verdict, policy), None
+        annotations = {"outcome": verdict.outcome, "policy": policy.identity, **_predicted(placement)}
+        return Rendered(
+            verdict.outcome,
+            placement,
+            ReviewAnswer(known.content, known.patch, annotations),
+            RecordTemplate(pod.owner, known.decided, of_placement, b"null", pod.before, b"", pod.qos_class),
+            known.tally._replace(verdict=placement.verdict),
+            report_of(verdict),
+        ), pod
+
+
 def render(
     request: AdmissionRequest,
     verdict: Verdict | ObjectVerdict,
     policy: Policy,
     *,
-    scores: bool = True,
     shadow: str | None = None,
 ) -> Rendered:
-    """Return the rendered answer, record and counts of `verdict` for `request`; without `scores` these are omitted.
+    """Return the rendered answer, record and counts of `verdict` for `request`.
 
     `shadow` is why the policy is not enforced for the request: the answer is to leave the object alone, and the record
     has the verdict as an answer that is not given.
     """
     if shadow is not None and not _is_silent(verdict):
         return _rendered(request, Bypassed(shadow, (), verdict.workload_type), policy, shadow=shadow_entry(verdict))
-    return _rendered(request, verdict, policy, scores=scores)
+    return _rendered(request, verdict, policy)
 
 
 def render_failure(request: AdmissionRequest, error: Exception, policy: Policy, shadow: str) -> Rendered:
@@ -85,16 +169,10 @@ def _rendered(
     verdict: Verdict | ObjectVerdict,
     policy: Policy,
     *,
-    scores: bool = False,
     shadow: ShadowEntry | None = None,
 ) -> Rendered:
     placement = None if isinstance(verdict, Bypassed) else verdict.placement
-    if placement is not None and not scores:
-        placement = placement.without_scores()
     record = RecordTemplate.of(audit_record(request, verdict, policy, shadow=shadow))
-    # Answer and record contain the patch once each.
-    operations = len(verdict.operations) if isinstance(verdict, Patched | Advised) else 0
-    size_bytes = _RENDERED_BYTES + operations * _OPERATION_BYTES + 2 * sum(map(len, record))
     answer, tally = _answer(verdict, policy), _tally(request, verdict, policy)
     if shadow is not None:
         answer = answer._replace(audit_annotations={**answer.audit_annotations, "shadow": shadow.outcome})
@@ -102,9 +180,7 @@ def _rendered(
     report: Report | None = None
     if not tally.kind and not isinstance(verdict, Advised):
         report = report_of(verdict)
-    if report is not None:
-        size_bytes += 4 * len(report.note)
-    return Rendered(verdict.outcome, placement, answer, record, tally, report, size_bytes)
+    return Rendered(verdict.outcome, placement, answer, record, tally, report)
 
 
 def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:
@@ -113,8 +189,13 @@ def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:
         annotations["reason"] = verdict.reason
     elif verdict.placement is not None:
         annotations |= _predicted(verdict.placement)
+    patch = b""
+    if isinstance(verdict, Patched):
+        patch = verdict.mutated.patch
+    elif isinstance(verdict, Advised) and verdict.operations:
+        patch = orjson.dumps(verdict.operations)
     return ReviewAnswer.of(
-        verdict.operations if isinstance(verdict, Patched | Advised) else (),
+        patch,
         verdict.warnings,
         annotations,
         verdict.denial if isinstance(verdict, Denied) else None,

@@ -8,7 +8,7 @@ from webhook.serving.waiting_pods import WaitingPods
 
 
 class ReservedView:
-    """Adds the reservations to the view that `cluster` returns. The same view is returned until something changes."""
+    """Adds the assumed to the view that `cluster` returns. The same view is returned until something changes."""
 
     def __init__(self, cluster: Callable[[], ClusterView], waiting: WaitingPods) -> None:
         self._cluster = cluster
@@ -20,12 +20,10 @@ class ReservedView:
         cluster = self._cluster()
         if cluster.stale_reason or not cluster.snapshot.nodes:
             return cluster
-        reservations = self._waiting.on(cluster.snapshot)
+        assumed = self._waiting.on(cluster.snapshot)
         known = self._view
-        if known is None or known.reservations is not reservations or known.scorer is not cluster.scorer:
+        if known is None or known.assumed is not assumed or known.scorer is not cluster.scorer:
             # The pods that wait can have followed a later snapshot than `cluster` has.
             reserves = self._waiting.reserves
-            self._view = known = replace(
-                cluster, snapshot=reservations.base, reservations=reservations, reserves=reserves
-            )
+            self._view = known = replace(cluster, snapshot=assumed.base, assumed=assumed, reserves=reserves)
         return known

@@ -1,15 +1,14 @@
-"""Strategies for reusing rendered decisions for equal pods."""
+"""Reuse of the rendered decisions on large pods for a limited time."""
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from webhook.byte_cache import ByteCache
 from webhook.pipeline import ClusterView
 from webhook.serving.rendering import Rendered
 from webhook.serving.work_budget import WorkBudget
 
-SNAPSHOT_CACHE_BYTES = 8 * 1024 * 1024
 TIMED_CACHE_BYTES = 6 * 1024 * 1024
 
 # A decision is reused for this many times its duration, so the replicas of a large template take a tenth of a CPU at
@@ -18,72 +17,6 @@ _REUSE_RATIO = 10.0
 _MAX_REUSE_SECONDS = 2.0
 # A decision that spent its work budget would spend it again.
 _SPENT_REUSE_SECONDS = 30.0
-
-
-class Reuse(Protocol):
-    """Keeps rendered decisions by key while they are valid."""
-
-    @property
-    def cache(self) -> ByteCache[Any, Any]:
-        """Return the cache, for metrics."""
-        ...
-
-    def begin(self, cluster: ClusterView | None) -> None:
-        """Begin a decision on `cluster`."""
-        ...
-
-    def get(self, key: Any) -> Rendered | None:
-        """Return the decision of `key` if it is still valid."""
-        ...
-
-    def put(self, key: Any, rendered: Rendered, work_budget: WorkBudget, size_bytes: int) -> None:
-        """Keep a decision of `size_bytes` made within `work_budget`, unless it is valid for this request only."""
-        ...
-
-    def clear(self) -> None:
-        """Remove all decisions."""
-        ...
-
-
-class UntilNextSnapshot:
-    """Reuses a decision on its own snapshot until the view becomes stale.
-
-    A decision keeps its large snapshot in memory, so all decisions are removed when the next snapshot comes.
-    """
-
-    def __init__(self, cache_bytes: int = SNAPSHOT_CACHE_BYTES) -> None:
-        self.cache: ByteCache[Any, Rendered] = ByteCache(cache_bytes)
-        self._cluster: ClusterView | None = None
-
-    def begin(self, cluster: ClusterView | None) -> None:
-        """Remove the decisions on another snapshot."""
-        known = self._cluster
-        if cluster is known:
-            return
-        if cluster is None or known is None or not _is_same(cluster, known):
-            self.cache.clear()
-        self._cluster = cluster
-
-    def get(self, key: Any) -> Rendered | None:
-        """Return the decision of `key` on this snapshot."""
-        return self.cache.get(key)
-
-    def put(self, key: Any, rendered: Rendered, work_budget: WorkBudget, size_bytes: int) -> None:  # noqa: ARG002 - the protocol's
-        """Keep a decision unless the deadline stopped its work."""
-        if rendered.is_final:
-            self.cache.put(key, rendered, size_bytes)
-
-    def clear(self) -> None:
-        """Remove all decisions."""
-        self.cache.clear()
-
-
-def _is_same(cluster: ClusterView, known: ClusterView) -> bool:
-    return (
-        cluster.snapshot is known.snapshot
-        and cluster.reservations is known.reservations
-        and cluster.stale_reason == known.stale_reason
-    )
 
 
 class _Kept(NamedTuple):

@@ -17,13 +17,13 @@ from typing import Any
 from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey, pending_changes
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import field
+from webhook.placement.assumed_pods import MOST_SCORED_NODES, AssumedPod, AssumedPods
 from webhook.placement.cluster_warnings import is_absent
-from webhook.placement.reservations import MOST_SCORED_NODES, Reservation, Reservations
 from webhook.placement.scorer import Scorer
-from webhook.placement.waiting_pods import reserve, with_room
+from webhook.placement.waiting_pods import assume, place_and_assume
 from webhook.serving.admitted_pods import AdmittedPods
-from webhook.serving.candidate import Candidate
 from webhook.serving.placing_queue import PlacingQueue, QueueOrder
+from webhook.serving.rendering import Candidate
 from webhook.serving.waiting_entries import MOST_WAITING, Entries, Entry, PodKind
 
 # After so much CPU time no further pod is placed: before one admission, and in the background.
@@ -39,7 +39,7 @@ _BEFORE_ALL = QueueOrder(-(2**31), "", 0)
 
 
 class WaitingPods:
-    """Keeps the reservations on the current snapshot. An instance is for one thread.
+    """Keeps the assumed on the current snapshot. An instance is for one thread.
 
     A pod that is known from its admission alone has room for `admitted_seconds()`. The clocks return seconds;
     `cpu_seconds` is the CPU time of the thread. `is_absent` returns whether a snapshot has no sign of a scheduler.
@@ -64,7 +64,9 @@ class WaitingPods:
         self._queue, self._retries = PlacingQueue(), PlacingQueue()
         self._without_room: set[int] = set()
         self._retry_at_seconds = self._abandon_at_seconds = 0.0
-        self._reservations: Reservations[int] = Reservations(Snapshot.of(()), {})
+        self._assumed: AssumedPods[int] = AssumedPods(Snapshot.of(()))
+        # The pods that lose their place with the next change of `_assumed`.
+        self._gone: list[int] = []
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -72,17 +74,17 @@ class WaitingPods:
     @property
     def reserved(self) -> int:
         """Return the number of pods with room."""
-        return len(self._reservations)
+        return len(self._assumed)
 
-    def on(self, snapshot: Snapshot) -> Reservations[int]:
-        """Return the reservations on `snapshot`, or on a later one that is known already.
+    def on(self, snapshot: Snapshot) -> AssumedPods[int]:
+        """Return the assumed on `snapshot`, or on a later one that is known already.
 
         Pods that have not been placed yet are placed first, for a few milliseconds.
         """
         self._follow(snapshot)
         self._place_again(_SLICE_SECONDS, _MOST_PLACED_AGAIN)
         self._place(self._queue, _SLICE_SECONDS)
-        return self._reservations
+        return self._assumed
 
     def settle(self, snapshot: Snapshot) -> None:
         """Place pods in the background, so that admissions need not wait for it."""
@@ -96,20 +98,21 @@ class WaitingPods:
             return
         # The API server calls again if another webhook changed the pod.
         self._drop((self._admitted.take_same(identity),))
+        self._forget_gone()
         pod, placement = candidate.pod, candidate.placement
-        priority = self._reservations.priority_of(pod.preemption)
+        priority = self._assumed.priority_of(pod.preemption)
         if not self._admitted.has_place(identity.namespace) or not self._has_place(identity.namespace):
             return
         now_seconds = self._monotonic_seconds()
         number = self._entries.admit(identity.namespace, priority, candidate.content, pod, now_seconds)
         self._admitted.add(number, identity, now_seconds + self._admitted_seconds(), candidate.size_bytes)
         self._give_up(now_seconds)
+        self._forget_gone()
         if number not in self._entries:
             return
         node = placement.node or ""
-        if node in self._reservations.base.rows and self._reservations.has_room(node, pod.running):
-            _, self._reservations, displaced = with_room(number, pod, placement, self._reservations)
-            self._put(displaced)
+        if node in self._assumed.base.rows and self._assumed.has_room(node, pod.running):
+            self._put(assume(number, pod, placement, self._assumed))
         else:
             self._put((number,))
 
@@ -126,16 +129,16 @@ class WaitingPods:
         """Take over a later state of the cluster."""
         now_seconds = self._monotonic_seconds()
         self._give_up(now_seconds)
-        before = self._reservations.base
+        before = self._assumed.base
         if snapshot is before or snapshot.generation < before.generation:
+            self._forget_gone()
             return
         self._drop_bound()
         if snapshot.pending is not self._pending:
             self._follow_pending(snapshot.pending)
-        known = self._reservations.by_key.keys()
-        self._reservations = self._reservations.on(snapshot)
-        self._put(known - self._reservations.by_key.keys())
-        self._take(self._reservations.without_room_since(before))
+        gone, self._gone = self._gone, []
+        self._put(self._assumed.follow(snapshot, gone))
+        self._take(self._assumed.without_room_since(before))
         if self._without_room and not self._retries and now_seconds >= self._retry_at_seconds:
             for number in self._without_room:
                 self._retries.put(self._entries[number].order)
@@ -148,7 +151,7 @@ class WaitingPods:
         If it kept its room, any user could make all other pods wait with a name that no scheduler has.
         """
         until_seconds = self._entries[number].since_seconds + self._admitted_seconds()
-        return self._monotonic_seconds() >= until_seconds and self._is_absent(scheduler, self._reservations.base)
+        return self._monotonic_seconds() >= until_seconds and self._is_absent(scheduler, self._assumed.base)
 
     def _drop_bound(self) -> None:
         nodes: dict[int, str] = {}
@@ -164,7 +167,7 @@ class WaitingPods:
     def _take(self, numbers: Iterable[int]) -> None:
         """Take the room of pods, which are placed again."""
         lost = [*numbers]
-        self._reservations = self._reservations.without(lost)
+        self._assumed.forget(lost)
         self._put(lost)
 
     def _follow_pending(self, pending: Mapping[PodKey, PendingPod]) -> None:
@@ -191,7 +194,7 @@ class WaitingPods:
             self._put((number,))
         elif self._entries[number].see(pod):
             # Another webhook changed the pod after this one, or it was changed while it waits.
-            self._reservations = self._reservations.without((number,))
+            self._gone.append(number)
             self._put((number,))
         self._number_of[key] = number
         return None
@@ -211,18 +214,22 @@ class WaitingPods:
         self._drop([*self._admitted.take_given_up(now_seconds)])
         if now_seconds >= self._abandon_at_seconds:
             self._abandon_at_seconds = now_seconds + _RETRY_SECONDS
-            room = self._reservations.by_key.items()
+            room = self._assumed.by_key.items()
             self._take([number for number, each in room if self._is_abandoned(number, each.pod.scheduler)])
 
     def _drop(self, numbers: Iterable[int | None], nodes: Mapping[int, str] = MappingProxyType({})) -> None:
         """Forget pods that do not wait any more. `nodes` are those that they are bound to."""
         gone = [number for number in numbers if number is not None]
         for number in gone:
-            entry, known = self._entries.pop(number), self._reservations.by_key.get(number)
+            entry, known = self._entries.pop(number), self._assumed.by_key.get(number)
             if entry is not None and nodes.get(number, "") != (known.pod.node_name if known else ""):
                 self._outdated_after = min(self._outdated_after or entry.order, entry.order)
             self._leave_queues(number)
-        self._reservations = self._reservations.without(gone)
+        self._gone += gone
+
+    def _forget_gone(self) -> None:
+        gone, self._gone = self._gone, []
+        self._assumed.forget(gone)
 
     def _leave_queues(self, number: int) -> None:
         self._queue.discard(number)
@@ -237,15 +244,15 @@ class WaitingPods:
 
     def _place_again(self, slice_seconds: float, most: int) -> None:
         """Place at most `most` pods after `_outdated_after` again. Those that the slice leaves keep their room."""
-        first, room = self._outdated_after, self._reservations.by_key
-        if first is None or len(self._reservations.base.nodes) > MOST_SCORED_NODES:
+        first, room = self._outdated_after, dict(self._assumed.by_key)
+        if first is None or len(self._assumed.base.nodes) > MOST_SCORED_NODES:
             self._outdated_after = None
             return
         orders = sorted(order for order in (self._entries[number].order for number in room) if order > first)
         if len(orders) > most:
             return
         self._outdated_after = None
-        self._reservations = self._reservations.without([order.number for order in orders])
+        self._assumed.forget([order.number for order in orders])
         ends_seconds = self._cpu_seconds() + slice_seconds
         for at, (_, _, number) in enumerate(orders, start=1):
             self._place_one(number, self._entries[number])
@@ -254,11 +261,12 @@ class WaitingPods:
                 self._return_room({order.number: room[order.number] for order in orders[at:]})
                 return
 
-    def _return_room(self, room: Mapping[int, Reservation]) -> None:
+    def _return_room(self, room: Mapping[int, AssumedPod]) -> None:
         """Give pods their earlier room again; where the node does not have it any more, they are placed again."""
-        self._reservations = self._reservations.with_all(room)
+        for number, each in room.items():
+            self._assumed.assume(number, each)
         nodes = {each.pod.node_name for each in room.values()}
-        full = {node for node in nodes if not self._reservations.has_room(node)}
+        full = {node for node in nodes if not self._assumed.has_room(node)}
         self._take([number for number, each in room.items() if each.pod.node_name in full])
 
     def _place(self, queue: PlacingQueue, slice_seconds: float) -> None:
@@ -291,8 +299,8 @@ class WaitingPods:
             return
         ends_seconds = self._cpu_seconds() + _POD_SECONDS
         seed = str(entry.pending.key) if entry.pending else str(number)
-        placement, self._reservations, displaced = reserve(
-            self._scorer, number, pod, self._reservations, seed, lambda: self._cpu_seconds() >= ends_seconds
+        placement, displaced = place_and_assume(
+            self._scorer, number, pod, self._assumed, seed, lambda: self._cpu_seconds() >= ends_seconds
         )
         self._put(displaced)
         entry.is_too_expensive = not placement.is_final

@@ -14,7 +14,7 @@ from webhook.cluster.snapshot import LARGEST_AMOUNT, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.resource_names import CPU, MEMORY, NVIDIA_GPU
 from webhook.placement.batch_profiles.parts import NOTE, OVERUSED, ReasonsOnly, batch_profile, of_containers
-from webhook.placement.framework.interface import Failure, PreFilterResult, ScoreColumn
+from webhook.placement.framework.interface import Failure, PreFilterResult, Scope, ScoreColumn
 from webhook.placement.framework.result import Wording
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
@@ -121,6 +121,7 @@ class ResourceType:
     """
 
     name = "resourcetype"
+    scope = Scope.FACTS
 
     def skips(self, pod: PodInfo) -> bool:
         """Return whether the pod requests GPUs, or a share of one."""

@@ -17,6 +17,7 @@ from webhook.placement.batch_profiles.parts import NOTE, OVERUSED, ReasonsOnly, 
 from webhook.placement.framework.interface import (
     MAX_NODE_SCORE,
     Failure,
+    Scope,
     ScoreColumn,
 )
 from webhook.placement.framework.result import Wording
@@ -112,6 +113,7 @@ class IdleResources:
     """
 
     name = "idle"
+    scope = Scope.NODE
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
         """Yield the nodes with too little that is free now; `VolcanoFit` rejects those with too little later."""
@@ -165,6 +167,7 @@ class Binpack:
     """
 
     name = "binpack"
+    scope = Scope.NODE
 
     def skips(self, pod: PodInfo) -> bool:
         """Return whether the pod requests neither cpu nor memory: then no node scores."""

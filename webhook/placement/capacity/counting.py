@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError
 from webhook.placement.capacity.further_pods import FurtherPods
@@ -79,7 +77,9 @@ def count_each(pods: FurtherPods, snapshot: Snapshot, until: int | None = None, 
         filled = fill(scheduler, signature, running, snapshot)
         total = int(filled.copies.sum())
         if until is None or total <= until:
-            nodes = {snapshot.nodes[row].node.name: int(filled.copies[row]) for row in np.flatnonzero(filled.copies)}
+            nodes = {
+                snapshot.nodes[row].node.name: int(filled.copies[row]) for row in filled.copies.nonzero()[0].tolist()
+            }
             if not filled.is_complete:
                 return Count(total, nodes, None, None, f"no more than {MOST_ON_A_NODE} pods are counted on a node")
             stopped = None if total == until else scheduler.answer(signature, filled.snapshot)

@@ -3,18 +3,24 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.index.labels import LabelColumns
 from webhook.cluster.index.running_pods import Codes
-from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.cluster.snapshot import Column, Rows
 
 
 class DomainCounts:
     """The weight of running pods in each topology domain; a node has the sum of its domains over all keys."""
 
-    __slots__ = ("_nodes", "_sums")
+    __slots__ = ("_labels", "_sums")
 
-    def __init__(self, nodes: Snapshot) -> None:
-        self._nodes = nodes
+    def __init__(self, labels: LabelColumns) -> None:
+        self._labels = labels
         self._sums: dict[str, Column] = {}
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the memory of the sums."""
+        return sum(each.nbytes for each in self._sums.values())
 
     @property
     def is_empty(self) -> bool:
@@ -26,7 +32,7 @@ class DomainCounts:
 
         Pods on nodes without the label are not counted.
         """
-        codes, size = self._nodes.labels.domains(topology_key)
+        codes, size = self._labels.domains(topology_key)
         domains = codes[pods]
         is_somewhere = domains >= 0
         if not is_somewhere.any():
@@ -39,10 +45,21 @@ class DomainCounts:
         known = self._sums.get(topology_key)
         self._sums[topology_key] = added if known is None else known + added
 
+    def add_one(self, topology_key: str, row: int, weight: int) -> None:
+        """Count one more pod on the node in `row`; a negative `weight` removes one."""
+        codes, size = self._labels.domains(topology_key)
+        domain = int(codes[row])
+        if domain < 0:
+            return
+        known = self._sums.get(topology_key)
+        if known is None:
+            known = self._sums[topology_key] = np.zeros(size + 1, dtype=np.int64)
+        known[domain] += weight
+
     def sums(self, rows: Rows) -> Column:
         """Return the weight of each node in `rows`."""
         total = np.zeros(len(rows), dtype=np.int64)
         for topology_key, sums in self._sums.items():
             # The last sum stands for nodes without the label; it is 0.
-            total += sums[self._nodes.labels.domains(topology_key).codes[rows]]
+            total += sums[self._labels.domains(topology_key).codes[rows]]
         return total

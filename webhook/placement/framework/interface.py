@@ -7,6 +7,7 @@ Unknown.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -44,10 +45,30 @@ class PreFilterResult:
     is_summary: bool = False
 
 
+class Scope(IntEnum):
+    """What a result for one node depends on, beside the pending pod; scores before their normalization."""
+
+    FACTS = 0
+    """The facts of nodes and of objects other than pods."""
+    NODE = 1
+    """Also the pods of that node."""
+    CLUSTER = 2
+    """Also the pods of other nodes."""
+
+
 class Plugin(Protocol):
-    """A plugin with the name of the kube-scheduler plugin that it models."""
+    """A plugin with the name of the kube-scheduler plugin that it models.
+
+    A plugin with a narrower `scope` than CLUSTER does not read `inter_pod` of the pending pod. Its results are kept.
+    """
 
     name: str
+
+
+def scope_of(plugin: Plugin) -> Scope:
+    """Return the scope of `plugin`."""
+    found: Scope = getattr(plugin, "scope", Scope.CLUSTER)
+    return found
 
 
 @runtime_checkable

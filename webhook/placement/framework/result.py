@@ -14,7 +14,7 @@ Bits = NDArray[np.uint8]
 PlacementVerdict = Literal["Feasible", "Waiting", "Infeasible", "Unknown"]
 
 # Sums of fractions differ by less than this where they are equal.
-_TIE = 1e-6
+TIE = 1e-6
 NO_NODES = "no nodes available to schedule pods"
 # Kueue does so before any scheduler looks for a node.
 QUEUED = "Not predicted: when Kueue admits the pod, by quota."
@@ -33,7 +33,7 @@ class ScoreTable:
 
         Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, selectHost
         """
-        best: Rows = self.rows[self.totals >= self.totals.max() - _TIE]
+        best: Rows = self.rows[self.totals >= self.totals.max() - TIE]
         return best
 
 

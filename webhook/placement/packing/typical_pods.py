@@ -101,7 +101,7 @@ class ExpectedMixes:
 
     def of(self, nodes: Snapshot) -> Mapping[str, Mix]:
         """Return the mixes, none of them empty, of the resources of `nodes`, in the order of their names."""
-        running = self._running.of(nodes.nodes)
+        running = self._running.of(tuple(nodes.nodes))
         mixes = {
             resource: self._mixes.get(resource) or expected_mix(running.get(resource, {}), default_mix(nodes, resource))
             for resource in sorted(filter(self._is_card, nodes.allocatable_columns))

@@ -5,7 +5,7 @@ import numpy as np
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.release import Change
-from webhook.placement.framework.interface import MAX_NODE_SCORE
+from webhook.placement.framework.interface import MAX_NODE_SCORE, Scope
 from webhook.placement.pod.pod_info import PodInfo
 
 _MEBIBYTE = 1024 * 1024
@@ -23,6 +23,7 @@ class ImageLocality:
     """
 
     name = "ImageLocality"
+    scope = Scope.FACTS
 
     def skips(self, pod: PodInfo) -> bool:
         """Return False: a node without the images scores 0."""

@@ -8,6 +8,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.pod_classes import CarriedTerm
 from webhook.cluster.index.pod_term import PodTerm
 from webhook.cluster.index.running_pods import Codes
+from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.label_selector import LabelSelector, selector_matches
@@ -73,18 +74,40 @@ class InterPodAffinity:
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """Return a higher score for more weight in the node's domains; None if no running pod counts on any node."""
-        counts = DomainCounts(nodes)
+        return normalized(self.counts(pod, nodes, expired), rows)
+
+    def counts(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DomainCounts:
+        """Return the weight of the running pods in each domain.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        counts = DomainCounts(nodes.labels)
         for weight, term in in_time(pod.inter_pod.terms.preferred, expired):
             counts.add(term.topology_key, _selected_rows(term, nodes, expired), weight)
         self._count_existing(in_time(_terms_selecting(pod, nodes), expired), nodes, counts)
-        if counts.is_empty:
-            return None
-        weights = counts.sums(rows)
-        lowest = int(weights.min())
-        difference = int(weights.max()) - lowest
-        if difference == 0:
-            return np.zeros_like(weights)
-        return (MAX_NODE_SCORE * ((weights - lowest) / difference)).astype(np.int64)
+        return counts
+
+    def weights_of(
+        self, running: RunningPod, pod: PodInfo, nodes: Snapshot, expired: Expired = never
+    ) -> list[tuple[str, int]]:
+        """Return the topology keys of the terms by which `running` counts for `pod`, with the weights.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        found = []
+        for weight, term in in_time(pod.inter_pod.terms.preferred, expired):
+            namespaces, selector = _selection(term, nodes, expired)
+            if (namespaces is None or running.namespace in namespaces) and selector_matches(selector, running.labels):
+                found.append((term.topology_key, weight))
+        if running.terms:
+            own, labels = pod.inter_pod, dict(pod.inter_pod.labels)
+            weighted = [(self._hard_pod_affinity_weight, each) for each in running.terms.required]
+            for weight, term in in_time((*weighted, *running.terms.preferred), expired):
+                if weight and term.matches(own.namespace, nodes.namespace_labels(own.namespace), labels):
+                    found.append((term.topology_key, weight))
+        return found
 
     def _count_existing(self, concerning: Iterable[CarriedTerm], nodes: Snapshot, counts: DomainCounts) -> None:
         """Count the running pods whose terms select the pod, with the weights of these terms."""
@@ -93,6 +116,18 @@ class InterPodAffinity:
             if carried.kind != "anti_required" and weight:
                 pods, times = nodes.pods.carrier_rows(carried)
                 counts.add(carried.term.topology_key, pods, weight * times)
+
+
+def normalized(counts: DomainCounts, rows: Rows) -> Column | None:
+    """Return the scores of `rows` for the weight in their domains; None if no running pod counts on any node."""
+    if counts.is_empty:
+        return None
+    weights = counts.sums(rows)
+    lowest = int(weights.min())
+    difference = int(weights.max()) - lowest
+    if difference == 0:
+        return np.zeros_like(weights)
+    return (MAX_NODE_SCORE * ((weights - lowest) / difference)).astype(np.int64)
 
 
 def _violates_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:

@@ -8,7 +8,7 @@ from webhook.cluster.index.node_selector import NodeAffinityTerms, any_matches, 
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.selectors import NAME_FIELD
-from webhook.placement.framework.interface import Failure, PreFilterResult, default_normalize
+from webhook.placement.framework.interface import Failure, PreFilterResult, Scope, default_normalize
 from webhook.placement.framework.node_inclusion import required_affinity_matches
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -24,6 +24,7 @@ class NodeAffinity:
     """
 
     name = "NodeAffinity"
+    scope = Scope.FACTS
 
     def __init__(self, added: NodeAffinityTerms = NodeAffinityTerms()) -> None:  # noqa: B008 - immutable
         self._added = added

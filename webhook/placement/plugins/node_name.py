@@ -6,7 +6,7 @@ import numpy as np
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, never
-from webhook.placement.framework.interface import Failure
+from webhook.placement.framework.interface import Failure, Scope
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON = "node(s) didn't match the requested node name"
@@ -19,6 +19,7 @@ class NodeName:
     """
 
     name = "NodeName"
+    scope = Scope.FACTS
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return all other nodes, if `pod` names one."""

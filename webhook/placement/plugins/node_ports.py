@@ -6,7 +6,7 @@ import numpy as np
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.placement.framework.interface import Failure
+from webhook.placement.framework.interface import Failure, Scope
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON = "node(s) didn't have free ports for the requested pod ports"
@@ -19,6 +19,7 @@ class NodePorts:
     """
 
     name = "NodePorts"
+    scope = Scope.NODE
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes on which a host port of `pod` is in use."""

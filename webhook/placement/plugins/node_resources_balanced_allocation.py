@@ -9,7 +9,7 @@ from webhook.kube.deadline import Expired, never
 from webhook.kube.release import Change, Release
 from webhook.kube.resource_names import CPU, MEMORY, is_scalar_resource
 from webhook.placement.dra.extended_resource_totals import amounts, are_totals_known, counts_devices
-from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty
+from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty, Scope
 from webhook.placement.pod.pod_info import PodInfo
 
 _HALF = MAX_NODE_SCORE // 2
@@ -24,6 +24,7 @@ class NodeResourcesBalancedAllocation:
     """
 
     name = "NodeResourcesBalancedAllocation"
+    scope = Scope.NODE
 
     def __init__(self, resources: tuple[str, ...] = (CPU, MEMORY)) -> None:
         self._resources = resources

@@ -11,7 +11,7 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.release import Change
 from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource, is_scalar_resource
 from webhook.placement.dra.extended_resource_totals import amounts, are_totals_known
-from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty, Failure
+from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty, Failure, Scope
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_TOO_MANY_PODS = "Too many pods"
@@ -91,6 +91,7 @@ class NodeResourcesFit:
     """
 
     name = "NodeResourcesFit"
+    scope = Scope.NODE
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.taints import NO_SCHEDULE, UNSCHEDULABLE, Taint
-from webhook.placement.framework.interface import Failure
+from webhook.placement.framework.interface import Failure, Scope
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON = "node(s) were unschedulable"
@@ -20,6 +20,7 @@ class NodeUnschedulable:
     """
 
     name = "NodeUnschedulable"
+    scope = Scope.FACTS
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the unschedulable nodes, unless `pod` tolerates that taint."""

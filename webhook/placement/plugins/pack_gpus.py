@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, RowLog, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.resource_names import CPU, MEMORY
 from webhook.placement.framework.interface import MAX_NODE_SCORE
@@ -44,7 +44,7 @@ class PackGpus:
     def __init__(self, cards: CardMixes) -> None:
         self._mixes = ExpectedMixes(cards)
         # The values for the last snapshot, written in one step: threads share a profile.
-        self._last: tuple[Snapshot | None, tuple[_Valued, ...]] = (None, ())
+        self._last: tuple[tuple[RowLog, int] | None, tuple[_Valued, ...]] = (None, ())
 
     def skips(self, pod: PodInfo) -> bool:
         """Return False: a pod without cards can take the CPU that cards need."""
@@ -67,13 +67,14 @@ class PackGpus:
     def _valued(self, nodes: Snapshot) -> tuple[_Valued, ...]:
         """Return the cards of `nodes` with their values for the mix of each resource."""
         last, valued = self._last
-        if last is nodes:
+        state = nodes.state
+        if last == state:
             return valued
         found = []
         for resource, mix in self._mixes.of(nodes).items():
             free = Free(_free(nodes, CPU), _free(nodes, MEMORY), _free(nodes, resource))
             found.append(_Valued(resource, free.cards, Fragmentation(mix, free)))
-        self._last = (nodes, tuple(found))
+        self._last = (state, tuple(found))
         return self._last[1]
 
 

@@ -8,7 +8,7 @@ from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.release import Change
 from webhook.kube.taints import PREFER_NO_SCHEDULE
-from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure, default_normalize
+from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure, Scope, default_normalize
 from webhook.placement.framework.node_inclusion import first_untolerated, untolerated
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -23,6 +23,7 @@ class TaintToleration:
     """
 
     name = "TaintToleration"
+    scope = Scope.FACTS
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
         """Yield the nodes with a NoSchedule or NoExecute taint that `pod` does not tolerate."""

@@ -5,7 +5,7 @@ from tests.support.plugins import node
 from tests.support.server import Clock
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
-from webhook.serving.assumed_pods import AssumedPods, PodName
+from webhook.serving.extender_pods import ExtenderPods, PodName
 
 _NOBODY = PodName("", "")
 
@@ -24,7 +24,7 @@ def used(snapshot: Snapshot) -> dict[str, int]:
 
 
 def test_assumed_pods_use_their_nodes() -> None:
-    assumed, snapshot = AssumedPods(Clock()), view()
+    assumed, snapshot = ExtenderPods(Clock()), view()
     assumed.assume(placed("one", "a"), 1, snapshot)
     assumed.assume(placed("two", "b", 2), 1, snapshot)
 
@@ -33,7 +33,7 @@ def test_assumed_pods_use_their_nodes() -> None:
 
 
 def test_pod_that_the_view_shows_counts_once() -> None:
-    assumed = AssumedPods(Clock())
+    assumed = ExtenderPods(Clock())
     assumed.assume(placed("one", "a"), 1, view())
 
     assert used(assumed.on(view("one"), _NOBODY)) == {"a": 1, "b": 0}
@@ -41,7 +41,7 @@ def test_pod_that_the_view_shows_counts_once() -> None:
 
 
 def test_pod_that_is_placed_again_is_not_in_its_own_way() -> None:
-    assumed, snapshot = AssumedPods(Clock()), view()
+    assumed, snapshot = ExtenderPods(Clock()), view()
     assumed.assume(placed("one", "a"), 1, snapshot)
 
     assert used(assumed.on(snapshot, PodName("default", "one"))) == {"a": 0, "b": 0}
@@ -51,7 +51,7 @@ def test_pod_that_is_placed_again_is_not_in_its_own_way() -> None:
 
 def test_pod_is_assumed_for_a_limited_time() -> None:
     clock, snapshot = Clock(), view()
-    assumed = AssumedPods(clock)
+    assumed = ExtenderPods(clock)
     assumed.assume(placed("one", "a"), 1, snapshot)
     clock.seconds += 6
     assumed.assume(placed("two", "b"), 1, snapshot)
@@ -62,7 +62,7 @@ def test_pod_is_assumed_for_a_limited_time() -> None:
 
 
 def test_pod_on_a_node_that_is_gone_is_forgotten() -> None:
-    assumed = AssumedPods(Clock())
+    assumed = ExtenderPods(Clock())
     assumed.assume(placed("one", "a"), 1, view())
 
     assert used(assumed.on(Snapshot.of([node("b")]), _NOBODY)) == {"b": 0}
@@ -71,7 +71,7 @@ def test_pod_on_a_node_that_is_gone_is_forgotten() -> None:
 
 def test_number_of_pods_is_limited() -> None:
     """Callers are not authenticated; the oldest pods are forgotten first."""
-    assumed, snapshot = AssumedPods(Clock()), view()
+    assumed, snapshot = ExtenderPods(Clock()), view()
     for number in range(301):
         assumed.assume(placed(f"pod-{number}", "a" if number == 0 else "b"), 1, snapshot)
 
@@ -80,7 +80,7 @@ def test_number_of_pods_is_limited() -> None:
 
 def test_memory_of_the_pods_is_limited() -> None:
     mebibyte, snapshot = 1024 * 1024, view()
-    assumed = AssumedPods(Clock())
+    assumed = ExtenderPods(Clock())
     assumed.assume(placed("oldest", "a"), 8 * mebibyte, snapshot)
     assumed.assume(placed("newer", "a", 2), 8 * mebibyte, snapshot)
     assumed.assume(placed("newest", "b"), 8 * mebibyte, snapshot)
@@ -91,7 +91,7 @@ def test_memory_of_the_pods_is_limited() -> None:
 
 def test_pod_that_is_assumed_again_does_not_count_twice() -> None:
     snapshot = view()
-    assumed = AssumedPods(Clock())
+    assumed = ExtenderPods(Clock())
     assumed.assume(placed("other", "a"), 8 * 1024 * 1024, snapshot)
     for _ in range(5):
         assumed.assume(placed("again", "b"), 8 * 1024 * 1024, snapshot)

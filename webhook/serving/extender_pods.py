@@ -3,12 +3,12 @@
 kube-scheduler places the next pod before the last one is bound. Without this, the next pod would find the same nodes.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.reservations import Reservation, Reservations
+from webhook.placement.assumed_pods import AssumedPod, AssumedPods
 
 # kube-scheduler binds a pod within milliseconds. A pod that it has placed elsewhere is forgotten after this time.
 _ASSUMED_SECONDS = 10.0
@@ -29,12 +29,12 @@ class _Entry(NamedTuple):
     size_bytes: int
 
 
-class AssumedPods:
-    """The assumed pods, each on the node that was best for it. An instance is for one thread."""
+class ExtenderPods:
+    """The pods that kube-scheduler has placed, each assumed on the node that was best for it. Not thread-safe."""
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
         self._monotonic_seconds = monotonic_seconds
-        self._reservations: Reservations[PodName] | None = None
+        self._assumed: AssumedPods[PodName] = AssumedPods(Snapshot.of(()))
         # In the order of their time.
         self._entries: dict[PodName, _Entry] = {}
         self._used_bytes = 0
@@ -44,18 +44,13 @@ class AssumedPods:
 
     def on(self, snapshot: Snapshot, pod: PodName) -> Snapshot:
         """Return `snapshot` with the assumed pods, without `pod`, which is scheduled again."""
-        known = self._reservations
-        if known is None:
-            return snapshot
-        known = known.on(snapshot)
+        assumed = self._assumed
         end_seconds = self._monotonic_seconds() - _ASSUMED_SECONDS
         gone = [key for key, entry in self._entries.items() if entry.since_seconds <= end_seconds or key == pod]
-        gone += [key for key, each in known.by_key.items() if _is_on_node(each.pod, snapshot)]
-        gone += [key for key in self._entries if key not in known.by_key]
-        self._forget(gone)
-        known = known.without(gone)
-        self._reservations = known if len(known) else None
-        return known.all_shown
+        gone += [key for key, each in assumed.by_key.items() if _is_on_node(each.pod, snapshot)]
+        for key in (*gone, *assumed.follow(snapshot, gone)):
+            self._forget(key)
+        return assumed.all_shown if assumed else snapshot
 
     def assume(self, pod: RunningPod, size_bytes: int, snapshot: Snapshot) -> None:
         """Assume `pod`, which takes up to `size_bytes` of memory, on its node, which is one of `snapshot`."""
@@ -63,25 +58,23 @@ class AssumedPods:
             return
         key = PodName(pod.namespace, pod.name)
         gone = [key]
-        self._forget(gone)
-        left, used_bytes = len(self._entries), self._used_bytes + size_bytes
-        for oldest, entry in self._entries.items():
-            if left < _MOST_PODS and used_bytes <= _MOST_BYTES:
-                break
+        self._forget(key)
+        while len(self._entries) >= _MOST_PODS or self._used_bytes + size_bytes > _MOST_BYTES:
+            oldest = next(iter(self._entries))
+            self._forget(oldest)
             gone.append(oldest)
-            left, used_bytes = left - 1, used_bytes - entry.size_bytes
-        self._forget(gone)
+        for lost in self._assumed.follow(snapshot, gone):
+            self._forget(lost)
         self._entries[key] = _Entry(self._monotonic_seconds(), size_bytes)
         self._used_bytes += size_bytes
-        known = Reservations[PodName](snapshot, {}) if self._reservations is None else self._reservations.on(snapshot)
-        self._reservations = known.without(gone).with_reservation(key, Reservation(pod, 0))
+        self._assumed.assume(key, AssumedPod(pod, 0))
 
-    def _forget(self, keys: Iterable[PodName]) -> None:
-        for key in keys:
-            if entry := self._entries.pop(key, None):
-                self._used_bytes -= entry.size_bytes
+    def _forget(self, key: PodName) -> None:
+        if entry := self._entries.pop(key, None):
+            self._used_bytes -= entry.size_bytes
 
 
 def _is_on_node(pod: RunningPod, snapshot: Snapshot) -> bool:
-    info = snapshot.nodes[snapshot.rows[pod.node_name]]
-    return any(each.name == pod.name and each.namespace == pod.namespace for each in info.pods)
+    row = snapshot.rows.get(pod.node_name)
+    pods = () if row is None else snapshot.nodes[row].pods
+    return any(each.name == pod.name and each.namespace == pod.namespace for each in pods)

@@ -1,0 +1,241 @@
+"""Pods that are assumed on a node: admitted or pending, but not bound yet.
+
+kube-scheduler takes pending pods from its queue by priority, then by time. So a pod finds the nodes with the pods that
+wait before it. Which node each of them gets is predicted, and the pod is assumed there until it is known.
+
+Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort/priority_sort.go, backend/cache/cache.go, AssumePod
+"""
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+from typing import Any, Generic, TypeVar
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.working_snapshot import WorkingSnapshot
+from webhook.placement.framework.result import Placement
+from webhook.placement.pod.preemption import Preemption
+
+K = TypeVar("K", bound=Hashable)
+
+# Each snapshot of a priority is kept current.
+_MOST_SNAPSHOTS = 16
+# In a larger cluster kube-scheduler scores a part of the nodes, so no set of best nodes can be predicted.
+# Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, minFeasibleNodesToFind
+MOST_SCORED_NODES = 100
+
+
+@dataclass(slots=True)
+class AssumedPod:
+    """The `pod` on the node `pod.node_name`. Pods of a lower `priority` come after it.
+
+    `tied` are the nodes that kube-scheduler can pick, if there are several; empty in a large cluster.
+    """
+
+    pod: RunningPod
+    priority: int
+    tied: frozenset[str] = frozenset()
+
+
+class AssumedPods(Generic[K]):
+    """The assumed pods on the nodes of `base`, by a key for each pod. Not thread-safe.
+
+    `before` shows them as running. Its snapshots are changed in place by the next `assume` or `follow`; what outlives
+    that, or is used in another thread, needs a `copy`.
+    """
+
+    __slots__ = ("_counts", "_keys_on", "_shown", "base", "by_key")
+
+    def __init__(self, base: Snapshot, by_key: Mapping[K, AssumedPod] | None = None) -> None:
+        self.base = base
+        self.by_key: dict[K, AssumedPod] = {}
+        # By the lowest priority that is shown.
+        self._shown: dict[int, WorkingSnapshot] = {}
+        self._keys_on: dict[str, dict[K, None]] = {}
+        self._counts: Counter[int] = Counter()
+        for key, assumed in (by_key or {}).items():
+            self._put(key, assumed)
+
+    def __len__(self) -> int:
+        return len(self.by_key)
+
+    def priority_of(self, preemption: Preemption) -> int:
+        """Return the priority of a new pod with `preemption`; its class is looked up in `base`."""
+        return preemption.normalized_for(self.base).priority or 0
+
+    def before_pod(self, preemption: Preemption) -> Snapshot:
+        """Return `base` with the assumed pods that come before a new pod with `preemption`."""
+        return self.before(self.priority_of(preemption))
+
+    def before(self, priority: int) -> Snapshot:
+        """Return `base` with the assumed pods that come before a new pod of `priority`, shown as running."""
+        shown = self._shown.get(priority)
+        if shown is None or shown.is_worn:
+            for oldest in [*self._shown][: max(0, len(self._shown) - _MOST_SNAPSHOTS + 1)]:
+                del self._shown[oldest]
+            pods = (each.pod for each in self.by_key.values() if each.priority >= priority)
+            shown = self._shown[priority] = WorkingSnapshot(self.base, pods)
+        return shown.snapshot
+
+    @property
+    def all_shown(self) -> Snapshot:
+        """Return `base` with all assumed pods, shown as running."""
+        return self.before(min(self._counts, default=0))
+
+    def count_before(self, priority: int) -> int:
+        """Return how many assumed pods come before a new pod of `priority`."""
+        return sum(count for level, count in self._counts.items() if level >= priority)
+
+    def keys_on(self, node: str) -> Collection[K]:
+        """Return the keys of the pods that are assumed on `node`."""
+        return self._keys_on.get(node, {}).keys()
+
+    def after_on_node(self, node: str, priority: int) -> tuple[K, ...]:
+        """Return the keys of the pods of a lower priority than `priority` that are assumed on `node`."""
+        if min(self._counts, default=priority) >= priority:
+            return ()
+        return tuple(key for key in self.keys_on(node) if self.by_key[key].priority < priority)
+
+    def assume(self, key: K, assumed: AssumedPod) -> None:
+        """Assume a pod, which is not assumed yet, on a node of `base`."""
+        if key in self.by_key:
+            self.forget((key,))
+        self._put(key, assumed)
+        for lowest, shown in self._shown.items():
+            if lowest <= assumed.priority:
+                shown.add(assumed.pod)
+
+    def forget(self, keys: Iterable[K]) -> None:
+        """Remove the pods of `keys` that are assumed."""
+        self.follow(self.base, keys)
+
+    def follow(self, base: Snapshot, gone: Iterable[K] = ()) -> list[K]:
+        """Take over `base`, a later state of the cluster, which has the pods `gone` or does not need them any more.
+
+        A pod that `base` shows on the node where it was assumed changes nothing else. Return the keys of the pods whose
+        node is gone; these are forgotten.
+        """
+        changed = {self._pop(key) for key in gone if key in self.by_key}
+        lost: list[K] = []
+        if base.rows is not self.base.rows:
+            lost = [key for key, each in self.by_key.items() if each.pod.node_name not in base.rows]
+        changed.update(map(self._pop, lost))
+        if base is self.base and not changed:
+            return lost
+        self.base = base
+        for lowest, shown in [*self._shown.items()]:
+            if not shown.follow(base, partial(self._pods_on, lowest), changed & base.rows.keys()):
+                del self._shown[lowest]
+        return lost
+
+    def copy(self) -> "AssumedPods[K]":
+        """Return the same pods in a structure of their own."""
+        return AssumedPods(self.base, self.by_key)
+
+    def with_all(self, more: Mapping[K, AssumedPod]) -> "AssumedPods[K]":
+        """Return a copy with more pods, on nodes of `base`."""
+        return AssumedPods(self.base, {**self.by_key, **more})
+
+    def without(self, keys: Iterable[K]) -> "AssumedPods[K]":
+        """Return a copy without the pods of `keys`."""
+        gone = {*keys}
+        return AssumedPods(self.base, {key: each for key, each in self.by_key.items() if key not in gone})
+
+    def on(self, base: Snapshot) -> "AssumedPods[K]":
+        """Return a copy on another state of the cluster, without the pods on nodes that are gone."""
+        return AssumedPods(base, {key: each for key, each in self.by_key.items() if each.pod.node_name in base.rows})
+
+    def isolated(self) -> "AssumedPods[K]":
+        """Return a copy for placing pods that never run; see `RunningPods.isolated`."""
+        return AssumedPods(isolated(self.base), self.by_key)
+
+    def count_on(self, rows: Iterable[int], priority: int) -> int:
+        """Return how many pods are assumed on the nodes in `rows` and come before a new pod of `priority`."""
+        names = (self.base.nodes[row].node.name for row in rows)
+        return sum(self.by_key[key].priority >= priority for name in names for key in self.keys_on(name))
+
+    def has_room(self, node: str, pod: RunningPod | None = None) -> bool:
+        """Return whether all pods that are assumed on `node`, a node of `base`, and `pod` have their requests there."""
+        full = self.all_shown.nodes[self.base.rows[node]]
+        added = [self.by_key[key].pod for key in self.keys_on(node)]
+        if pod is not None:
+            added.append(pod)
+        if len(full.pods) + (pod is not None) > full.node.allowed_pods:
+            return False
+        more = {} if pod is None else pod.requests
+        requested = {resource for each in added for resource in each.requests}
+        return all(
+            full.requested.get(resource, 0) + more.get(resource, 0) <= full.node.allocatable.get(resource, 0)
+            for resource in requested
+        )
+
+    def without_room_since(self, before: Snapshot) -> list[K]:
+        """Return the keys of the pods on nodes that have changed since `before` and do not have their room any more."""
+        found: list[K] = []
+        for node, keys in self._keys_on.items():
+            info, row = self.base.nodes[self.base.rows[node]], before.rows.get(node)
+            known = None if row is None else before.nodes[row]
+            if known is not info and (known is None or known.node != info.node or not self.has_room(node)):
+                found += keys
+        return found
+
+    def _pods_on(self, lowest: int, node: str) -> list[RunningPod]:
+        found = (self.by_key[key] for key in self.keys_on(node))
+        return [each.pod for each in found if each.priority >= lowest]
+
+    def _put(self, key: K, assumed: AssumedPod) -> None:
+        self.by_key[key] = assumed
+        self._keys_on.setdefault(assumed.pod.node_name, {})[key] = None
+        self._counts[assumed.priority] += 1
+
+    def _pop(self, key: K) -> str:
+        """Remove a pod and return its node; the snapshots still show it."""
+        assumed = self.by_key.pop(key)
+        node = assumed.pod.node_name
+        keys = self._keys_on[node]
+        del keys[key]
+        if not keys:
+            del self._keys_on[node]
+        self._counts[assumed.priority] -= 1
+        if not self._counts[assumed.priority]:
+            del self._counts[assumed.priority]
+        return node
+
+
+def isolated(snapshot: Snapshot) -> Snapshot:
+    """Return `snapshot` for placing pods that never run; see `RunningPods.isolated`."""
+    return replace(snapshot, pods=snapshot.pods.isolated())
+
+
+def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
+    """Return the nodes that kube-scheduler can pick for the pod; none if there is one, or if the cluster is large."""
+    if placement.best_rows is None or len(snapshot.nodes) > MOST_SCORED_NODES:
+        return frozenset()
+    names = placement.possible_nodes | {snapshot.nodes[row].node.name for row in placement.best_rows.tolist()}
+    return names if len(names) > 1 else frozenset()
+
+
+def with_ties(nodes: frozenset[str], assumed: AssumedPods[Any]) -> frozenset[str]:
+    """Return `nodes` and those that take their place if pods assumed on one of them, or tied with it, get others."""
+    ties = {each.tied for each in assumed.by_key.values() if each.tied}
+    known: frozenset[str] = frozenset()
+    while known != nodes:
+        known = nodes
+        nodes = nodes.union(*(each for each in ties if not each.isdisjoint(nodes)))
+    return nodes
+
+
+def spread(placement: Placement, snapshot: Snapshot, seed: str) -> Placement:
+    """Return `placement` with one of the best nodes, chosen by `seed` alone.
+
+    kube-scheduler picks one of them at random. If each pod was predicted on the first of them, the nodes that the view
+    shows as used would differ from those that are.
+    """
+    rows = placement.best_rows
+    if rows is None or len(rows) < 2:
+        return placement
+    number = int.from_bytes(blake2b(seed.encode("utf-8", "replace"), digest_size=8).digest(), "big")
+    return replace(placement, node=snapshot.nodes[rows[number % len(rows)]].node.name)
