@@ -87,8 +87,7 @@ def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: Clust
     """Return `cluster` without the room that an earlier admission of the same pod reserved."""
     if not cluster.assumed:
         return cluster
-    identity = PodIdentity.of(request.object or {}, request.namespace)
-    number = waiting.find_admitted(identity)
+    number = waiting.find_admitted(PodIdentity.of_request(request))
     return cluster if number is None else replace(cluster, assumed=cluster.assumed.without((number,)))
 
 
@@ -134,9 +133,7 @@ def build_server(
         replica=settings.replica,
         predicted=recorder.record if recorder else lambda *_: None,
         among_others=partial(among_others, waiting),
-        admitted=lambda request, candidate: waiting.admit(
-            PodIdentity.of(request.object or {}, request.namespace), candidate
-        ),
+        admitted=lambda request, candidate: waiting.admit(PodIdentity.of_request(request), candidate),
         prove=PatchProofs(settings.prove_patches, metrics).prove,
         reported=events.report if events else lambda *_: None,
     )

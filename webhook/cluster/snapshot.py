@@ -104,12 +104,19 @@ class TaintClasses:
         return [not wanted.isdisjoint(each) for each in self.classes]
 
 
+class ClassifiedPod(NamedTuple):
+    """A pod with the number of its class in the table of running pods."""
+
+    number: int
+    pod: RunningPod
+
+
 class RowChange(NamedTuple):
     """The pods that were added to a node and removed from it."""
 
     row: int
-    added: tuple[RunningPod, ...]
-    removed: tuple[RunningPod, ...]
+    added: tuple[ClassifiedPod, ...]
+    removed: tuple[ClassifiedPod, ...]
 
 
 class RowLog:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.index.running_pods import Codes, RunningPods
 from webhook.cluster.node_info import NodeInfo, RunningPod
-from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, RowChange, Snapshot
+from webhook.cluster.snapshot import LARGEST_AMOUNT, ClassifiedPod, Column, Load, RowChange, Snapshot
 from webhook.cluster.update import NodeUpdate, updated_host_ports
 from webhook.kube.resource_names import CPU, MEMORY
 
@@ -39,7 +39,7 @@ class WorkingSnapshot:
             base.load.host_ports,
         )
         self._table = _PodTable(base.pods.layered())
-        self.snapshot = replace(base, nodes=[*base.nodes], load=load, pods=self._table.pods)
+        self.snapshot = replace(base, nodes=[*base.nodes], load=load, pods=self._table.pods())
         for pod in pods:
             self.add(pod)
         self.snapshot.log.clear()
@@ -116,12 +116,10 @@ class WorkingSnapshot:
         if any(pod.host_ports for pods in (added, removed) for pod in pods):
             host_ports = updated_host_ports(load.host_ports, {row: NodeUpdate(before, info)})
             snapshot.load = replace(load, host_ports=host_ports)
-        for pod in removed:
-            self._table.remove(pod, row)
-        for pod in added:
-            self._table.add(pod, row)
-        snapshot.pods = self._table.pods
-        snapshot.log.changes.append(RowChange(row, tuple(added), tuple(removed)))
+        without = tuple([ClassifiedPod(self._table.remove(pod, row), pod) for pod in removed])
+        more = tuple([ClassifiedPod(self._table.add(pod, row), pod) for pod in added])
+        snapshot.pods = self._table.pods()
+        snapshot.log.changes.append(RowChange(row, more, without))
 
     def _column(self, resource: str) -> Column:
         requested = self.snapshot.load.requested
@@ -136,27 +134,29 @@ class _PodTable:
     """The table of running pods in arrays that grow and shrink in place."""
 
     def __init__(self, pods: RunningPods) -> None:
-        self.pods = pods
+        self._classes = pods.classes
         self._pods = _Pairs(pods.class_of, pods.row_of)
         self._carriers = _Pairs(pods.carrier_class_of, pods.carrier_row_of)
 
-    def add(self, pod: RunningPod, row: int) -> None:
-        number = self.pods.classes.number(pod)
+    def pods(self) -> RunningPods:
+        """Return the table. It is valid until the next change."""
+        return RunningPods(self._classes, len(self._classes), *self._pods.columns, *self._carriers.columns)
+
+    def add(self, pod: RunningPod, row: int) -> int:
+        """Add a pod and return its class."""
+        number = self._classes.number(pod)
         self._pods.add(number, row)
         if pod.terms:
             self._carriers.add(number, row)
-        self._show()
+        return number
 
-    def remove(self, pod: RunningPod, row: int) -> None:
-        number = self.pods.classes.number(pod)
+    def remove(self, pod: RunningPod, row: int) -> int:
+        """Remove a pod and return its class."""
+        number = self._classes.number(pod)
         self._pods.remove(number, row)
         if pod.terms:
             self._carriers.remove(number, row)
-        self._show()
-
-    def _show(self) -> None:
-        classes = self.pods.classes
-        self.pods = RunningPods(classes, len(classes), *self._pods.columns, *self._carriers.columns)
+        return number
 
 
 class _Pairs:

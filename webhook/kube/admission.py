@@ -62,6 +62,12 @@ class AdmissionRequest:
             self.content = _loaded(self.body)["request"]["object"]
         return self.content
 
+    def has_annotation(self, name: str) -> bool:
+        """Return whether the object has the annotation `name`."""
+        if self.fields is not None:
+            return self.fields.has_annotation(name)
+        return name in _object(_object(self.content, "metadata"), "annotations")
+
     def with_object(self, content: JsonObject) -> "AdmissionRequest":
         """Return the same request for another object."""
         return replace(self, content=content, fields=None)

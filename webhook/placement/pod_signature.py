@@ -15,7 +15,7 @@ from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.unmodelled import UnsupportedFeatures
 
 # Pods of one template share a cached answer, which is read a thousand times a second; hundreds of templates are in use.
-ANSWER_CACHE_BYTES = 8 * 1024 * 1024
+ANSWER_CACHE_BYTES = 12 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,21 +6,33 @@ the first of them, and the changed ones for the others. kube-scheduler's opportu
 Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/batch.go, KEP-5598
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.snapshot import RowChange, Rows, Snapshot
+from webhook.cluster.index.pod_term import WeightedPodTerm
+from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.snapshot import ClassifiedPod, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.framework.domain_counts import DomainCounts
-from webhook.placement.framework.interface import FilterPlugin, Scope, ScoreColumn, ScorePlugin, scope_of
+from webhook.placement.framework.interface import (
+    FilterPlugin,
+    Scope,
+    ScoreColumn,
+    ScorePlugin,
+    concerns,
+    scope_of,
+)
 from webhook.placement.framework.result import TIE
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity, normalized
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profile import Profile
 
 Weighted = Sequence[tuple[ScorePlugin, int]]
+
+_MOST_STATES = 1024
 
 
 class RankingPlugins:
@@ -43,24 +55,30 @@ class RankingPlugins:
         )
 
 
+class _Own(NamedTuple):
+    """Whether a node passes the filters that depend on its own pods, and its score by them."""
+
+    passes: bool
+    score: float
+
+
 class NodeRanking:
-    """What depends on no pod of another node. Pods share it that differ in `inter_pod` alone."""
+    """What depends on no pod of another node. Pods share it that differ in `inter_pod` alone.
+
+    Nodes with equal amounts have equal results, which are kept: a pod of a burst takes a node from one of few states to
+    the next.
+    """
 
     def __init__(self, plugins: RankingPlugins, pod: PodInfo) -> None:
         self._plugins = plugins
         self._pod = pod
         self._position = -1
-        self._passing: Mask | None = None
+        self._by_facts: Mask = np.empty(0, dtype=np.bool_)
         self._own: ScoreColumn = np.empty(0, dtype=np.int64)
-        self._of_facts: ScoreColumn = self._own
+        self._known: dict[object, _Own] = {}
         self.feasible: Mask = np.empty(0, dtype=np.bool_)
         self.rows: Rows = np.empty(0, dtype=np.intp)
         self.totals: ScoreColumn = self._own
-
-    @property
-    def size_bytes(self) -> int:
-        """Return the memory of the columns."""
-        return 2 * self.feasible.nbytes + self.rows.nbytes + self._own.nbytes + 2 * self.totals.nbytes
 
     def own(self, rows: Rows) -> ScoreColumn:
         """Return the scores of `rows` that depend on the pods of each node."""
@@ -75,43 +93,152 @@ class NodeRanking:
         changes = nodes.log.changes
         if self._position == len(changes):
             return
-        plugins, pod = self._plugins, self._pod
-        if self._passing is None:
-            every = np.ones(len(nodes.nodes), dtype=np.bool_)
-            self._passing = passing(plugins.fact_filters, pod, nodes, every, expired)
-        feasible = passing(plugins.node_filters, pod, nodes, self._passing, expired)
         if self._position < 0:
-            changed = np.flatnonzero(feasible)
-            self._own = np.zeros(len(feasible), dtype=np.int64)
+            self._begin(nodes, expired)
         else:
-            rows = {each.row for each in changes[self._position :]}
-            changed = np.array([row for row in rows if feasible[row]], dtype=np.intp)
-        if self._position < 0 or not np.array_equal(feasible, self.feasible):
-            self.feasible, self.rows = feasible, np.flatnonzero(feasible)
-            self._of_facts = totals(plugins.fact_scores, pod, nodes, self.rows, expired)
-        if len(changed):
-            scores = totals(plugins.node_scores, pod, nodes, changed, expired)
-            if scores.dtype != self._own.dtype:
-                self._own = self._own.astype(np.float64)
-            self._own[changed] = scores
-        self.totals = self._of_facts + self._own.take(self.rows)
+            self._follow({each.row for each in changes[self._position :]}, nodes, expired)
         self._position = len(changes)
+
+    def _begin(self, nodes: Snapshot, expired: Expired) -> None:
+        plugins, pod = self._plugins, self._pod
+        every = np.ones(len(nodes.nodes), dtype=np.bool_)
+        self._by_facts = passing(plugins.fact_filters, pod, nodes, every, expired)
+        self.feasible = passing(plugins.node_filters, pod, nodes, self._by_facts, expired)
+        self.rows = np.flatnonzero(self.feasible)
+        scores = totals(plugins.node_scores, pod, nodes, self.rows, expired)
+        self._own = np.zeros(len(every), dtype=scores.dtype)
+        self._own[self.rows] = scores
+        of_facts = totals(plugins.fact_scores, pod, nodes, self.rows, expired)
+        self.totals = of_facts + scores
+
+    def _follow(self, rows: Collection[int], nodes: Snapshot, expired: Expired) -> None:
+        found = self._own_of([row for row in rows if self._by_facts[row]], nodes, expired)
+        moved = [row for row, own in found.items() if own.passes != self.feasible[row]]
+        if moved:
+            # A new mask: results that were computed from the one before keep it.
+            self.feasible = self.feasible.copy()
+            for row in moved:
+                self.feasible[row] = found[row].passes
+            self.rows = np.flatnonzero(self.feasible)
+        for row, own in found.items():
+            if own.passes:
+                before, self._own[row] = self._own[row], own.score
+                if not moved and before != own.score:
+                    self.totals[self.rows.searchsorted(row)] += own.score - before
+        if moved:
+            # Scores of facts are normalized over the feasible nodes.
+            self.totals = totals(self._plugins.fact_scores, self._pod, nodes, self.rows, expired) + self._own[self.rows]
+
+    def _own_of(self, rows: Sequence[int], nodes: Snapshot, expired: Expired) -> dict[int, _Own]:
+        pod, known = self._pod, self._known
+        if pod.host_ports or pod.by_container:
+            return self._evaluated(rows, nodes, expired)
+        if len(known) > _MOST_STATES:
+            known.clear()
+        found, unknown = {}, {}
+        for row in rows:
+            state = _amounts(nodes.nodes[row])
+            own = known.get(state)
+            if own is None or (nodes.pods.is_any_terminating and _is_releasing(nodes.nodes[row])):
+                unknown[row] = state
+            else:
+                found[row] = own
+        if unknown:
+            found |= self._evaluated([*unknown], nodes, expired)
+            known.update({unknown[row]: found[row] for row in unknown if not _is_releasing(nodes.nodes[row])})
+        return found
+
+    def _evaluated(self, rows: Sequence[int], nodes: Snapshot, expired: Expired) -> dict[int, _Own]:
+        passes = passing(self._plugins.node_filters, self._pod, nodes, self._by_facts, expired)
+        scored = np.array([row for row in rows if passes[row]], dtype=np.intp)
+        scores = totals(self._plugins.node_scores, self._pod, nodes, scored, expired).tolist()
+        by_row = dict(zip(scored.tolist(), scores, strict=True))
+        return {row: _Own(row in by_row, by_row.get(row, 0)) for row in rows}
+
+
+def _is_releasing(info: NodeInfo) -> bool:
+    return any(pod.is_terminating for pod in info.pods)
+
+
+def _amounts(info: NodeInfo) -> object:
+    """Return all that the results of a node depend on, but for host ports, devices and pods that are being deleted."""
+    return (
+        frozenset(info.node.allocatable.items()),
+        info.node.allowed_pods,
+        frozenset(info.requested.items()),
+        info.non_zero_milli_cpu,
+        info.non_zero_memory_bytes,
+        len(info.pods),
+    )
+
+
+class AffinityKey(NamedTuple):
+    """The terms by which pod affinity scores a pod: its own, and those of running pods that select it."""
+
+    preferred: tuple[WeightedPodTerm, ...]
+    selecting: frozenset[WeightedPodTerm]
+
+
+class AffinityCounts:
+    """The weights of running pods in topology domains, for pods with equal terms."""
+
+    def __init__(self, plugin: InterPodAffinity, key: AffinityKey) -> None:
+        self._plugin = plugin
+        self._key = key
+        self._position = -1
+        self._counts: DomainCounts | None = None
+        self._weights: dict[int, list[tuple[str, int]]] = {}
+
+    def updated(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> DomainCounts:
+        """Return the counts for `pod`, which has the terms, on `nodes`, which has the log of the first call.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        changes = nodes.log.changes
+        if self._counts is None:
+            self._counts = self._plugin.counts(pod, nodes, expired)
+        elif self._position < len(changes):
+            # Known first: a deadline between two changes would count one of them twice.
+            new = changes[self._position :]
+            for change in in_time(new, expired):
+                self._know(change.added, nodes, expired)
+                self._know(change.removed, nodes, expired)
+            for row, added, removed in new:
+                for sign, pods in ((1, added), (-1, removed)):
+                    for each in pods:
+                        for key, weight in self._weights[each.number]:
+                            self._counts.add_one(key, row, sign * weight)
+        self._position = len(changes)
+        return self._counts
+
+    def _know(self, pods: Iterable[ClassifiedPod], nodes: Snapshot, expired: Expired) -> None:
+        for number, pod in pods:
+            if number not in self._weights:
+                self._weights[number] = self._plugin.weights_of(pod, *self._key, nodes, expired)
 
 
 class Ranking:
-    """The nodes for one pod: a `NodeRanking`, and what depends on the pods of other nodes."""
+    """The nodes for one pod: a `NodeRanking`, and what depends on the pods of other nodes.
 
-    def __init__(self, plugins: RankingPlugins, nodes: NodeRanking, pod: PodInfo) -> None:
+    `counts_for` returns the counts that pods with equal terms share.
+    """
+
+    def __init__(
+        self,
+        plugins: RankingPlugins,
+        nodes: NodeRanking,
+        pod: PodInfo,
+        counts_for: Callable[[InterPodAffinity, AffinityKey], AffinityCounts],
+    ) -> None:
         self._plugins = plugins
         self._nodes = nodes
         self._pod = pod
-        self._position = -1
-        self._counts: DomainCounts | None = None
-
-    @property
-    def size_bytes(self) -> int:
-        """Return the memory of the columns beside those of the `NodeRanking`."""
-        return 0 if self._counts is None else self._counts.size_bytes
+        self._counts_for = counts_for
+        self._filters: Sequence[FilterPlugin] | None = None
+        self._scores: Weighted = ()
+        self._counts: AffinityCounts | None = None
+        self._term_count = -1
 
     def feasible(self, nodes: Snapshot, expired: Expired) -> Mask:
         """Return a mask of the nodes that pass every filter.
@@ -119,8 +246,11 @@ class Ranking:
         Raises:
             DeadlineNearError: `expired()` holds.
         """
+        if self._filters is None:
+            self._filters = [each for each in self._plugins.cluster_filters if concerns(each, self._pod, nodes)]
+            self._scores = [each for each in self._plugins.cluster_scores if concerns(each[0], self._pod, nodes)]
         self._nodes.update(nodes, expired)
-        return passing(self._plugins.cluster_filters, self._pod, nodes, self._nodes.feasible, expired)
+        return passing(self._filters, self._pod, nodes, self._nodes.feasible, expired)
 
     def best_rows(self, nodes: Snapshot, feasible: Mask, expired: Expired) -> Rows:
         """Return the rows of the nodes with the best score among `feasible`, which has at least one.
@@ -128,48 +258,32 @@ class Ranking:
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        of_nodes = self._nodes
+        of_nodes, pod = self._nodes, self._pod
         rows, found = of_nodes.rows, of_nodes.totals
-        if feasible is not of_nodes.feasible:
-            passing = feasible.take(rows)
-            if not passing.all():
-                # Scores of facts are normalized over the feasible nodes.
-                rows = rows[passing]
-                found = totals(self._plugins.fact_scores, self._pod, nodes, rows, expired) + of_nodes.own(rows)
+        if feasible is not of_nodes.feasible and not (is_left := feasible.take(rows)).all():
+            # Scores of facts are normalized over the feasible nodes.
+            rows = rows[is_left]
+            found = totals(self._plugins.fact_scores, pod, nodes, rows, expired) + of_nodes.own(rows)
         if len(rows) == 1:
             return rows
-        if self._plugins.affinity is not None:
-            plugin, weight = self._plugins.affinity
-            if not plugin.skips(self._pod):
-                scores = normalized(self._updated_counts(plugin, nodes, expired), rows)
-                if scores is not None:
-                    found = found + (scores if weight == 1 else scores * weight)
-        if self._plugins.cluster_scores:
-            found = found + totals(self._plugins.cluster_scores, self._pod, nodes, rows, expired)
+        affinity = self._plugins.affinity
+        if affinity is not None and not affinity[0].skips(pod):
+            plugin, weight = affinity
+            scores = normalized(self._affinity(plugin, nodes, expired), rows)
+            if scores is not None:
+                found = found + (scores if weight == 1 else scores * weight)
+        if self._scores:
+            found = found + totals(self._scores, pod, nodes, rows, expired)
         best: Rows = rows[found >= found.max() - TIE]
         return best
 
-    def _updated_counts(self, plugin: InterPodAffinity, nodes: Snapshot, expired: Expired) -> DomainCounts:
-        changes = nodes.log.changes
-        if self._counts is None:
-            self._counts = plugin.counts(self._pod, nodes, expired)
-        elif self._position < len(changes):
-            for row, key, weight in [*self._weights(plugin, changes[self._position :], nodes, expired)]:
-                self._counts.add_one(key, row, weight)
-        self._position = len(changes)
-        return self._counts
-
-    def _weights(
-        self, plugin: InterPodAffinity, changes: Sequence[RowChange], nodes: Snapshot, expired: Expired
-    ) -> list[tuple[int, str, int]]:
-        found = []
-        for row, added, removed in in_time(changes, expired):
-            for sign, pods in ((1, added), (-1, removed)):
-                for each in pods:
-                    found += [
-                        (row, key, sign * weight) for key, weight in plugin.weights_of(each, self._pod, nodes, expired)
-                    ]
-        return found
+    def _affinity(self, plugin: InterPodAffinity, nodes: Snapshot, expired: Expired) -> DomainCounts:
+        term_count = nodes.pods.classes.term_count
+        if self._counts is None or self._term_count != term_count:
+            preferred = self._pod.inter_pod.terms.preferred
+            key = AffinityKey(preferred, plugin.terms_selecting(self._pod, nodes, expired))
+            self._counts, self._term_count = self._counts_for(plugin, key), term_count
+        return self._counts.updated(self._pod, nodes, expired)
 
 
 def passing(filters: Sequence[FilterPlugin], pod: PodInfo, nodes: Snapshot, candidates: Mask, expired: Expired) -> Mask:

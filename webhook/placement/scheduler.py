@@ -27,11 +27,12 @@ from webhook.placement.framework.result import (
     with_templates,
 )
 from webhook.placement.framework.scoring import run_scores
+from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
 from webhook.placement.pod.inter_pod_info import InterPodInfo
-from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo, has_volumes
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.profile import DEFAULT, Profile
-from webhook.placement.ranking import NodeRanking, Ranking, RankingPlugins
+from webhook.placement.ranking import AffinityCounts, AffinityKey, NodeRanking, Ranking, RankingPlugins
 from webhook.placement.suggest.changes import Scenario
 from webhook.placement.suggest.suggestions import Suggestion, suggest
 from webhook.placement.templates import TemplateNode
@@ -41,6 +42,9 @@ __all__ = ["Placement", "PodSignature", "Scheduler", "never"]
 
 # The columns of a ranking for each node.
 _RANKING_BYTES = 40
+_COUNTS_BYTES = 16
+# An answer without its message and columns.
+_KEPT_BYTES = 2048
 _ALONE = InterPodInfo("")
 
 
@@ -69,6 +73,8 @@ class _Kept:
     has_terms: bool
     info: PodInfo
     ranking: Ranking | None = None
+    evaluates_all: bool | None = None
+    unmodelled: tuple[int, frozenset[str], tuple[str, ...]] | None = None
     answer: Placement | None = None
     position: int = -1
 
@@ -105,14 +111,15 @@ class Scheduler:
         self._keeps_scores = keeps_scores
         self._plugins = RankingPlugins(profile)
         # By the identity of a signature, which the cached result of the policy keeps; then by its content.
-        self._last: ByteCache[int, _Kept] = ByteCache(cache_bytes // 2)
-        self._by_content: ByteCache[tuple[RowLog, PodSignature], _Kept] = ByteCache(cache_bytes // 4)
-        self._nodes: ByteCache[tuple[RowLog, PodInfo], NodeRanking] = ByteCache(cache_bytes // 4)
+        self._last: ByteCache[int, _Kept] = ByteCache(cache_bytes // 4)
+        self._by_content: ByteCache[tuple[RowLog, PodSignature], _Kept] = ByteCache(cache_bytes // 2)
+        self._nodes: ByteCache[tuple[RowLog, PodInfo], NodeRanking] = ByteCache(cache_bytes // 8)
+        self._counts: ByteCache[tuple[RowLog, AffinityKey], AffinityCounts] = ByteCache(cache_bytes // 8)
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
         """The caches, for metrics."""
-        return (self._last, self._by_content, self._nodes)
+        return (self._last, self._by_content, self._nodes, self._counts)
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> Placement:
         """Return the answer for `PodSignature.of(pod)`.
@@ -161,20 +168,20 @@ class Scheduler:
         known = self._by_content.get((snapshot.log, PodSignature(info, signature.unsupported)))
         kept = _Kept(signature, snapshot.log, pods.term_keys, pods.has_terms, info)
         if known is not None:
-            kept.ranking, kept.answer, kept.position = known.ranking, known.answer, known.position
+            kept = replace(known, signature=signature, term_keys=kept.term_keys, has_terms=kept.has_terms)
             self._keep(kept, len(snapshot.nodes))
         return kept
 
     def _keep(self, kept: _Kept, nodes: int) -> None:
         """Keep an answer and its ranking."""
         signature, answer = kept.signature, kept.answer
-        size_bytes = 2 * signature.size_bytes + nodes
+        size_bytes = _KEPT_BYTES + nodes
         if answer is not None:
             size_bytes += len(answer.message) + (0 if answer.best_rows is None else answer.best_rows.nbytes)
-        if kept.ranking is not None:
-            size_bytes += kept.ranking.size_bytes
+        # The signature is the caller's, too, which counts it.
         self._last.put(id(signature), kept, size_bytes)
-        self._by_content.put((kept.log, PodSignature(kept.info, signature.unsupported)), kept, size_bytes)
+        content = PodSignature(kept.info, signature.unsupported)
+        self._by_content.put((kept.log, content), kept, size_bytes + signature.size_bytes)
 
     def _ranking(self, kept: _Kept, snapshot: Snapshot) -> Ranking:
         """Return the ranking of the nodes of `snapshot` for a pod; the pods of one template share the largest part."""
@@ -184,7 +191,8 @@ class Scheduler:
             if nodes is None:
                 nodes = NodeRanking(self._plugins, kept.info)
                 self._nodes.put(key, nodes, kept.signature.size_bytes + len(snapshot.nodes) * _RANKING_BYTES)
-            kept.ranking = Ranking(self._plugins, nodes, kept.info)
+            counts_for = partial(self._counts_for, snapshot.log, len(snapshot.nodes))
+            kept.ranking = Ranking(self._plugins, nodes, kept.info, counts_for)
         return kept.ranking
 
     @property
@@ -258,21 +266,24 @@ class Scheduler:
         scenario = Scenario(signature.info.normalized_for(snapshot), snapshot)
         return suggest(self._profile, scenario, verdict, feasible_nodes, most, expired)
 
+    def _counts_for(self, log: RowLog, nodes: int, plugin: InterPodAffinity, key: AffinityKey) -> AffinityCounts:
+        """Return the counts of pod affinity that pods with equal terms share."""
+        counts = self._counts.get((log, key))
+        if counts is None:
+            counts = AffinityCounts(plugin, key)
+            self._counts.put((log, key), counts, _KEPT_BYTES + nodes * _COUNTS_BYTES)
+        return counts
+
     def _answer(self, kept: _Kept, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired) -> Placement:
         info = kept.info
-        required, preferred = self._profile.unmodelled(info, *unsupported.on(snapshot, info, expired))
-        for plugin in self._profile.uncertain_scores if info.by_container else ():
-            certainty = plugin.certainty(info, snapshot, expired)
-            required |= frozenset() if certainty.verdict else {plugin.name}
-            preferred |= frozenset() if certainty.scores else {plugin.name}
-        unmodelled = tuple(sorted(required | preferred))
+        required, unmodelled = self._unmodelled(kept, unsupported, snapshot, expired)
         total = len(snapshot.nodes)
         for gate in self._profile.pre_enqueues:
             if reason := gate.pre_enqueue(info):
                 return Placement("Waiting", None, total, 0, reason, unmodelled=unmodelled)
         if total == 0:
             return self._none_feasible(info, snapshot, NO_NODES, unmodelled, expired)
-        ranking = self._ranking(kept, snapshot) if self._evaluates_all(info, snapshot) else None
+        ranking = self._ranking(kept, snapshot) if self._evaluates_all(kept, snapshot) else None
         passing = (
             self._filter(info, snapshot, expired).feasible if ranking is None else ranking.feasible(snapshot, expired)
         )
@@ -304,12 +315,39 @@ class Scheduler:
             feasible_bits=np.packbits(passing),
         )
 
-    def _evaluates_all(self, info: PodInfo, snapshot: Snapshot) -> bool:
+    def _unmodelled(
+        self, kept: _Kept, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired
+    ) -> tuple[frozenset[str], tuple[str, ...]]:
+        """Return the plugins that are not modelled and may exclude nodes, and all that are not modelled, in order."""
+        info, term_count = kept.info, snapshot.pods.classes.term_count
+        if kept.unmodelled is not None and kept.unmodelled[0] == term_count:
+            return kept.unmodelled[1:]
+        required, preferred = self._profile.unmodelled(info, *unsupported.on(snapshot, info, expired))
+        for plugin in self._profile.uncertain_scores if info.by_container else ():
+            certainty = plugin.certainty(info, snapshot, expired)
+            required |= frozenset() if certainty.verdict else {plugin.name}
+            preferred |= frozenset() if certainty.scores else {plugin.name}
+        found = required, tuple(sorted(required | preferred))
+        # Which namespaces the pods are in, and which devices are free, can change without a new term.
+        if not (
+            info.device_claims or info.by_container or any(term.chooses_namespaces for term in info.inter_pod.terms)
+        ):
+            kept.unmodelled = term_count, *found
+        return found
+
+    def _evaluates_all(self, kept: _Kept, snapshot: Snapshot) -> bool:
         """Return whether all nodes are filtered alike: no pod is nominated, and no pre-filter chooses nodes."""
+        info = kept.info
+        if kept.evaluates_all is not None:
+            return kept.evaluates_all
         if snapshot.nominated or info.nomination.node_name:
             return False
         found = run_pre_filters(self._profile.pre_filters, info, snapshot, ignore_transient=False)
-        return not found.reason and found.node_names is None
+        evaluates_all = not found.reason and found.node_names is None
+        if not has_volumes(info) and not info.device_claims:
+            # Only volumes and claims depend on other pods.
+            kept.evaluates_all = evaluates_all
+        return evaluates_all
 
     def _none_feasible(
         self, info: PodInfo, snapshot: Snapshot, message: str, unmodelled: tuple[str, ...], expired: Expired

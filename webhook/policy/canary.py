@@ -19,6 +19,8 @@ def shadow_reason(request: AdmissionRequest, spec: PolicySpec) -> str | None:
     A canary is a share of the owners of pods. Which pods an object other than a pod will have is not known, so with a
     share below all of them it is not enforced for any other object.
     """
+    if spec.mode != "shadow" and spec.canary_percent >= _ALL:
+        return None
     if request.kind in ("", "Pod") and request.resource in ("", "pods"):
         return pod_shadow_reason(request.object or {}, request.namespace, spec)
     if spec.mode == "shadow":

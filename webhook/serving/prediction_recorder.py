@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from webhook.cluster.pending_pods import PodIdentity
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest
-from webhook.kube.documents import field
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import Placement
@@ -30,15 +30,12 @@ class PredictionRecorder:
         """Record the prediction for an allowed pod, unless the request is a dry run."""
         if request.dry_run or cluster is None:
             return
-        pod = request.object or {}
-        annotations = field(pod, "metadata", "annotations") or {}
         self._predictions.remember(
-            request.namespace,
-            pod,
+            PodIdentity.of_request(request),
             placement,
             cluster.snapshot.rows,
             self._wall_seconds(),
-            reinvoked=policy.policy_annotation in annotations,
+            reinvoked=request.has_annotation(policy.policy_annotation),
         )
 
     def compare(self, pod: Mapping[str, Any]) -> None:

@@ -114,20 +114,18 @@ class Predictions:
 
     def remember(
         self,
-        namespace: str,
-        pod: Mapping[str, Any],
+        identity: PodIdentity,
         placement: Placement,
         rows: Mapping[str, int],
         at_seconds: float,
         *,
         reinvoked: bool,
     ) -> None:
-        """Keep the prediction for `pod`, admitted in `namespace` at `at_seconds` of the wall clock.
+        """Keep the prediction for the pod with `identity`, admitted at `at_seconds` of the wall clock.
 
         `rows` are those of the nodes in the view, by name. With `reinvoked`, the pod has just been admitted, and the
         API server calls again because another webhook changed it; the new prediction replaces the last one.
         """
-        identity = PodIdentity.of(pod, namespace)
         key = next(identity_keys(identity))
         if (reinvoked or identity.token_volume) and (numbers := self._numbers.get(key)):
             self._forget(next(reversed(numbers)))

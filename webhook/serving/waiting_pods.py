@@ -244,10 +244,11 @@ class WaitingPods:
 
     def _place_again(self, slice_seconds: float, most: int) -> None:
         """Place at most `most` pods after `_outdated_after` again. Those that the slice leaves keep their room."""
-        first, room = self._outdated_after, dict(self._assumed.by_key)
+        first = self._outdated_after
         if first is None or len(self._assumed.base.nodes) > MOST_SCORED_NODES:
             self._outdated_after = None
             return
+        room = dict(self._assumed.by_key)
         orders = sorted(order for order in (self._entries[number].order for number in room) if order > first)
         if len(orders) > most:
             return

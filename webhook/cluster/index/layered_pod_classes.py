@@ -33,6 +33,16 @@ class LayeredPodClasses(PodClasses):
         return self._base.term_keys | super().term_keys
 
     @property
+    def term_count(self) -> int:
+        """Return the number of distinct carried terms of both."""
+        return self._base.term_count + super().term_count
+
+    @property
+    def repels(self) -> bool:
+        """Return whether a class has required anti-affinity."""
+        return self._base.repels or super().repels
+
+    @property
     def namespaces(self) -> frozenset[str]:
         """Return the namespaces of the pods."""
         return self._base.namespaces | super().namespaces

@@ -137,6 +137,7 @@ class PodClasses:
         # under each value, other terms under None.
         self._filed: dict[tuple[str, str] | None, list[CarriedTerm]] = {}
         self._term_keys: frozenset[str] = frozenset()
+        self._repels = False
 
     def __len__(self) -> int:
         return self._count
@@ -145,6 +146,16 @@ class PodClasses:
     def term_keys(self) -> frozenset[str]:
         """Return the label keys in the selectors of carried terms."""
         return self._term_keys
+
+    @property
+    def term_count(self) -> int:
+        """Return the number of distinct carried terms."""
+        return len(self._carried)
+
+    @property
+    def repels(self) -> bool:
+        """Return whether a class has required anti-affinity."""
+        return self._repels
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -209,6 +220,7 @@ class PodClasses:
         return number
 
     def _carry(self, number: int, terms: PodTerms) -> None:
+        self._repels = self._repels or bool(terms.anti_required)
         for term in terms.anti_required:
             self._file("anti_required", 0, term).append(number)
         for term in terms.required:

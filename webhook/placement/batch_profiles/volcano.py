@@ -52,6 +52,10 @@ class Overcommit:
 
     name = "overcommit"
 
+    def __init__(self) -> None:
+        # The sums of the last columns, which stay the same while no node changes. Threads write equal ones.
+        self._sums: tuple[Mapping[str, Column], dict[str, float]] = ({}, {})
+
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
         """Return whether `pod` has requests and names no group."""
         return bool(pod.requests) and not pod.has_group
@@ -61,11 +65,20 @@ class Overcommit:
         if not self.is_relevant(pod, nodes):
             return ()
         for resource, amount in in_time(pod.requests, expired):
-            most = _OVERCOMMIT_FACTOR * float(nodes.allocatable(resource).sum())
+            most = _OVERCOMMIT_FACTOR * self._allocatable(nodes, resource)
             if amount > most - float(nodes.requested(resource).sum()):
                 every = np.ones(len(nodes.nodes), dtype=np.bool_)
                 return (Failure(f"not enqueued: {resource} of the cluster is overcommitted", every),)
         return ()
+
+    def _allocatable(self, nodes: Snapshot, resource: str) -> float:
+        columns, sums = self._sums
+        if columns is not nodes.allocatable_columns:
+            sums = {}
+            self._sums = (nodes.allocatable_columns, sums)
+        if resource not in sums:
+            sums[resource] = float(nodes.allocatable(resource).sum())
+        return sums[resource]
 
 
 class VolcanoFit(NodeResourcesFit):

@@ -18,11 +18,6 @@ class DomainCounts:
         self._sums: dict[str, Column] = {}
 
     @property
-    def size_bytes(self) -> int:
-        """Return the memory of the sums."""
-        return sum(each.nbytes for each in self._sums.values())
-
-    @property
     def is_empty(self) -> bool:
         """Return whether no pod was counted in any domain."""
         return not self._sums

@@ -71,6 +71,15 @@ def scope_of(plugin: Plugin) -> Scope:
     return found
 
 
+def concerns(plugin: Plugin, pod: "PodInfo", nodes: Snapshot) -> bool:
+    """Return whether `plugin` can filter or score for `pod`, whatever pods run on `nodes`.
+
+    A plugin states it by a method of this name; one without it concerns every pod.
+    """
+    own = getattr(plugin, "concerns", None)
+    return own is None or bool(own(pod, nodes))
+
+
 @runtime_checkable
 class PreEnqueuePlugin(Plugin, Protocol):
     """Keeps pods out of the scheduling queue."""

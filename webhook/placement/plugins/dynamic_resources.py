@@ -30,6 +30,10 @@ class DynamicResources:
 
     name = "DynamicResources"
 
+    def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
+        """Return whether the pod has claims, or requests resources that devices back."""
+        return bool(pod.device_claims or pod.by_container)
+
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """Reject all nodes if a claim of `pod` cannot be used, or a request names a DeviceClass that does not exist."""
         for use in pod.device_claims if nodes.release.has(Change.DYNAMIC_RESOURCES) else ():

@@ -6,7 +6,7 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.pod_classes import CarriedTerm
-from webhook.cluster.index.pod_term import PodTerm
+from webhook.cluster.index.pod_term import PodTerm, WeightedPodTerm
 from webhook.cluster.index.running_pods import Codes
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Column, Rows, Snapshot
@@ -17,6 +17,8 @@ from webhook.placement.framework.domain_counts import DomainCounts
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure
 from webhook.placement.pod.pod_info import PodInfo
 
+# In place of the weight of a required term of a running pod, which is that of the profile.
+_REQUIRED = 0
 ERR_REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 ERR_REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 ERR_REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
@@ -88,25 +90,44 @@ class InterPodAffinity:
         self._count_existing(in_time(_terms_selecting(pod, nodes), expired), nodes, counts)
         return counts
 
+    def terms_selecting(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> frozenset[WeightedPodTerm]:
+        """Return the terms of running pods that select `pod` and attract or repel it.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        return frozenset(
+            WeightedPodTerm(carried.weight if carried.kind == "preferred" else _REQUIRED, carried.term)
+            for carried in in_time(_terms_selecting(pod, nodes), expired)
+            if carried.kind != "anti_required"
+        )
+
     def weights_of(
-        self, running: RunningPod, pod: PodInfo, nodes: Snapshot, expired: Expired = never
+        self,
+        running: RunningPod,
+        preferred: Sequence[WeightedPodTerm],
+        selecting: frozenset[WeightedPodTerm],
+        nodes: Snapshot,
+        expired: Expired = never,
     ) -> list[tuple[str, int]]:
-        """Return the topology keys of the terms by which `running` counts for `pod`, with the weights.
+        """Return the topology keys of the terms by which `running` counts, with the weights.
+
+        It counts for pods with the `preferred` terms, which `selecting` of its terms can select.
 
         Raises:
             DeadlineNearError: `expired()` holds.
         """
         found = []
-        for weight, term in in_time(pod.inter_pod.terms.preferred, expired):
+        for weight, term in in_time(preferred, expired):
             namespaces, selector = _selection(term, nodes, expired)
             if (namespaces is None or running.namespace in namespaces) and selector_matches(selector, running.labels):
                 found.append((term.topology_key, weight))
-        if running.terms:
-            own, labels = pod.inter_pod, dict(pod.inter_pod.labels)
-            weighted = [(self._hard_pod_affinity_weight, each) for each in running.terms.required]
-            for weight, term in in_time((*weighted, *running.terms.preferred), expired):
-                if weight and term.matches(own.namespace, nodes.namespace_labels(own.namespace), labels):
-                    found.append((term.topology_key, weight))
+        found += [
+            (term.topology_key, weight) for weight, term in running.terms.preferred if (weight, term) in selecting
+        ]
+        if self._hard_pod_affinity_weight:
+            of_required = [term for term in running.terms.required if (_REQUIRED, term) in selecting]
+            found += [(term.topology_key, self._hard_pod_affinity_weight) for term in of_required]
         return found
 
     def _count_existing(self, concerning: Iterable[CarriedTerm], nodes: Snapshot, counts: DomainCounts) -> None:
@@ -166,6 +187,8 @@ def _violates_anti_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> 
 
 def _violates_existing_anti_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask | None:
     """Return the nodes with a pod in the domain whose required anti-affinity selects `pod`; None if no pod has any."""
+    if not nodes.pods.classes.repels:
+        return None
     anti_required = [
         carried for carried in in_time(_terms_selecting(pod, nodes), expired) if carried.kind == "anti_required"
     ]

@@ -12,7 +12,7 @@ from webhook.kube.release import Change
 from webhook.kube.volumes import NO_VOLUMES, AttachedVolume, PodVolumes
 from webhook.placement.framework.interface import Failure
 from webhook.placement.framework.volume_claims import Migrated, attached_volumes, not_found, owner_error
-from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo, has_volumes
 
 ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
 
@@ -28,6 +28,10 @@ class NodeVolumeLimits:
     """
 
     name = "NodeVolumeLimits"
+
+    def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
+        """Return whether the pod has volumes that nodes can lack."""
+        return has_volumes(pod)
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes whose limit for a driver would be exceeded; all nodes if a claim is invalid."""

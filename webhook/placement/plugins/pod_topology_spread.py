@@ -53,6 +53,10 @@ class PodTopologySpread:
         self._default_constraints = default_constraints
         self._system_defaulted = system_defaulted
 
+    def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
+        """Return whether the pod has constraints, of its own or by default."""
+        return any(self._constraints(pod, nodes, each).constraints for each in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY))
+
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes on which the pod exceeds the skew of a DoNotSchedule constraint, or that lack its label.
 

@@ -16,7 +16,7 @@ from webhook.kube.label_selector import LabelSelector, selector_matches
 from webhook.kube.volumes import MIGRATIONS
 from webhook.placement.framework.interface import Failure, PreFilterResult
 from webhook.placement.framework.volume_claims import not_found, owner_error
-from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo, has_volumes
 
 ERR_REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
 ERR_REASON_NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
@@ -36,6 +36,10 @@ class VolumeBinding:
     """
 
     name = "VolumeBinding"
+
+    def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
+        """Return whether the pod has volumes that nodes can lack."""
+        return has_volumes(pod)
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """Reject all nodes while a claim cannot be used, or is unbound with immediate binding."""

@@ -9,7 +9,7 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.release import Change
 from webhook.placement.framework.interface import Failure, PreFilterResult
 from webhook.placement.framework.volume_claims import not_found
-from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo, has_volumes
 
 ERR_REASON_DISK_CONFLICT = "node(s) had no available disk"
 ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT = (
@@ -28,6 +28,10 @@ class VolumeRestrictions:
     """
 
     name = "VolumeRestrictions"
+
+    def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
+        """Return whether the pod has volumes that nodes can lack."""
+        return has_volumes(pod)
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """Reject all nodes while a claim that `pod` uses does not exist."""

@@ -12,7 +12,7 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.wellknown import REGION_LABEL, ZONE_LABEL
 from webhook.placement.framework.interface import Failure, PreFilterResult
 from webhook.placement.framework.volume_claims import not_found
-from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.pod.pod_info import PodInfo, has_volumes
 
 ERR_REASON_CONFLICT = "node(s) had no available volume zone"
 
@@ -33,6 +33,10 @@ class VolumeZone:
     """
 
     name = "VolumeZone"
+
+    def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
+        """Return whether the pod has volumes that nodes can lack."""
+        return has_volumes(pod)
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """Reject all nodes while a claim of `pod` or its volume is missing, or the claim binds immediately."""

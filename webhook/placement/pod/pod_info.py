@@ -130,6 +130,11 @@ class PodInfo(NamedTuple):
         )
 
 
+def has_volumes(pod: PodInfo) -> bool:
+    """Return whether `pod` has volumes that nodes can lack, or have in use."""
+    return bool(pod.volumes.claims or pod.volumes.disks or pod.volumes.attached_inline)
+
+
 def _pairs(amounts: Amounts) -> tuple[tuple[str, int], ...]:
     return tuple([(name, amount) for name, amount in amounts.items() if amount and is_schedulable_resource(name)])
 
