@@ -106,10 +106,11 @@ class NodeRanking:
         self.feasible = passing(plugins.node_filters, pod, nodes, self._by_facts, expired)
         self.rows = np.flatnonzero(self.feasible)
         scores = totals(plugins.node_scores, pod, nodes, self.rows, expired)
-        self._own = np.zeros(len(every), dtype=scores.dtype)
+        is_integer = np.issubdtype(scores.dtype, np.integer)
+        self._own = np.zeros(len(every), dtype=np.int64) if is_integer else np.zeros(len(every))
         self._own[self.rows] = scores
         of_facts = totals(plugins.fact_scores, pod, nodes, self.rows, expired)
-        self.totals = of_facts + scores
+        self.totals = np.add(of_facts, scores)
 
     def _follow(self, rows: Collection[int], nodes: Snapshot, expired: Expired) -> None:
         found = self._own_of([row for row in rows if self._by_facts[row]], nodes, expired)

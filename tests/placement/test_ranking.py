@@ -1,0 +1,98 @@
+"""A ranking that is brought up to date equals one that is made anew."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.placement import strategies, strategies_pods
+from tests.support.builders import make_pod
+from tests.support.effort import examples
+from tests.support.plugins import node
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.update import updated
+from webhook.kube.documents import Document
+from webhook.placement.assumed_pods import AssumedPod, AssumedPods
+from webhook.placement.batch_profiles.kai import KAI
+from webhook.placement.batch_profiles.volcano import VOLCANO
+from webhook.placement.framework.result import Placement
+from webhook.placement.pod_signature import PodSignature
+from webhook.placement.profile import BINPACK, DEFAULT, PACK_GPUS, Profile
+from webhook.placement.scheduler import Scheduler
+
+Object = dict[str, Any]
+Cluster = tuple[list[Object], list[Object], list[Object]]
+
+_BASIC = strategies.clusters().map(lambda found: (*found, list[Object]()))
+_STEPS = st.lists(st.tuples(st.sampled_from(("assume", "forget", "bind", "delete")), st.integers(0, 7)), max_size=8)
+
+
+def _facts(placement: Placement) -> tuple[Any, ...]:
+    best = None if placement.best_rows is None else placement.best_rows.tolist()
+    bits = None if placement.feasible_bits is None else placement.feasible_bits.tolist()
+    return placement, best, bits
+
+
+def _with(snapshot: Snapshot, pod: RunningPod) -> Snapshot:
+    return updated(snapshot, [snapshot.nodes[snapshot.rows[pod.node_name]].with_pods((pod,))], snapshot.generation + 1)
+
+
+def _without(snapshot: Snapshot, pod: RunningPod) -> Snapshot:
+    info = snapshot.nodes[snapshot.rows[pod.node_name]]
+    left = NodeInfo.of(info.node, [each for each in info.pods if each is not pod])
+    return updated(snapshot, [left], snapshot.generation + 1)
+
+
+def _follow(assumed: AssumedPods[int], step: str, number: int, pod: RunningPod) -> None:
+    """Make one change of the pod `number`: as assumed, or as one that is bound."""
+    bound = [each for info in assumed.base.nodes for each in info.pods if each is pod]
+    if step == "assume" and number not in assumed.by_key and not bound:
+        assumed.assume(number, AssumedPod(pod.assumed_on(pod.node_name, pod.priority), pod.priority))
+    elif step == "forget":
+        assumed.forget((number,))
+    elif step == "bind" and not bound:
+        assumed.follow(_with(assumed.base, pod), (number,))
+    elif step == "delete" and bound:
+        assumed.follow(_without(assumed.base, pod))
+
+
+@pytest.mark.parametrize("profile", [DEFAULT, BINPACK, PACK_GPUS, VOLCANO, KAI], ids=lambda each: each.name)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    cluster=_BASIC | strategies_pods.clusters(),
+    pods=st.lists(strategies.pending_pods() | strategies_pods.pending_pods(), min_size=1, max_size=3),
+    steps=_STEPS,
+)
+def test_each_change_gives_what_a_new_scheduler_finds(
+    profile: Profile, cluster: Cluster, pods: list[Object], steps: list[tuple[str, int]]
+) -> None:
+    nodes, running, others = cluster
+    base = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *others))
+    every = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *running, *others))
+    coming = [pod for info in every.nodes for pod in info.pods]
+    asked = [PodSignature.of(pod) for pod in pods]
+    scheduler, assumed = Scheduler(profile, keeps_scores=False), AssumedPods[int](base)
+    for step, number in (("look", 0), *steps):
+        if number < len(coming):
+            _follow(assumed, step, number, coming[number])
+        for each in asked:
+            before = assumed.before_pod(each.info.preemption)
+            anew = assumed.copy().before_pod(each.info.preemption)
+            fresh = Scheduler(profile, keeps_scores=False)
+            assert _facts(scheduler.answer(each, before)) == _facts(fresh.answer(each, anew))
+
+
+def test_a_burst_is_placed_by_the_rows_that_changed() -> None:
+    snapshot = Snapshot.of(node(f"n{number}", capacity={"nvidia.com/gpu": "2", "cpu": "64"}) for number in range(4))
+    pod, scheduler, assumed = make_pod().gpu(1), Scheduler(BINPACK), AssumedPods[int](snapshot)
+    signature, running = PodSignature.of(pod.obj()), RunningPod.of(pod.obj())
+    nodes = []
+    for number in range(9):
+        placement = scheduler.answer(signature, assumed.before(0))
+        nodes.append(placement.node)
+        if placement.node is not None:
+            assumed.assume(number, AssumedPod(running.assumed_on(placement.node, 0), 0))
+    assert nodes == ["n0", "n0", "n1", "n1", "n2", "n2", "n3", "n3", None]
