@@ -9,7 +9,6 @@ from typing import get_args
 
 from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
-from webhook.cluster.pending_pods import PodIdentity
 from webhook.cluster.snapshot import Snapshot
 from webhook.events.recorder import EventRecorder
 from webhook.kube.admission import AdmissionRequest
@@ -87,7 +86,7 @@ def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: Clust
     """Return `cluster` without the room that an earlier admission of the same pod reserved."""
     if not cluster.assumed:
         return cluster
-    number = waiting.find_admitted(PodIdentity.of_request(request))
+    number = waiting.find_admitted(request.identity)
     return cluster if number is None else replace(cluster, assumed=cluster.assumed.without((number,)))
 
 
@@ -133,7 +132,7 @@ def build_server(
         replica=settings.replica,
         predicted=recorder.record if recorder else lambda *_: None,
         among_others=partial(among_others, waiting),
-        admitted=lambda request, candidate: waiting.admit(PodIdentity.of_request(request), candidate),
+        admitted=lambda request, candidate: waiting.admit(request.identity, candidate),
         prove=PatchProofs(settings.prove_patches, metrics).prove,
         reported=events.report if events else lambda *_: None,
     )

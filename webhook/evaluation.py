@@ -8,7 +8,6 @@ import orjson
 
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.byte_cache import parsed_bytes
-from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pending_pods import scheduled_content
 from webhook.kube.admission import Denial
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
@@ -26,7 +25,7 @@ from webhook.mutation.workload import WorkloadReading, opts_out, read_workload
 from webhook.placement.cluster_warnings import PodReferences
 from webhook.placement.gang import GangRequest
 from webhook.placement.pod_signature import PodSignature, deadline_reader
-from webhook.placement.waiting_pods import WaitingPod
+from webhook.placement.waiting_pods import WaitingPod, running_pod
 from webhook.pod_content import PodContent, fields_read
 from webhook.policy.exempt import pod_exemption
 from webhook.policy.patterns import matches_any
@@ -62,12 +61,24 @@ class Mutated:
     it to an equal pod.
     """
 
-    __slots__ = ("_content", "_expired", "_pod", "_qos_class", "_signature", "_waiting", "injection", "is_final")
+    __slots__ = (
+        "_content",
+        "_expired",
+        "_pod",
+        "_qos_class",
+        "_signature",
+        "_waiting",
+        "injection",
+        "is_final",
+        "like",
+    )
 
     def __init__(self, injection: Injection, content: PodContent, expired: Expired = never) -> None:
         self.injection = injection
         self.is_final = True
         """Whether an equal pod has the same signature: the deadline did not stop the reading."""
+        self.like: PodSignature | None = None
+        """The signature of a pod with the same injection, which differs in containers and volumes alone."""
         self._signature: PodSignature | str | None = None
         self._waiting: tuple[bytes, WaitingPod] | None = None
         self._qos_class: QosClass | None = None
@@ -81,7 +92,7 @@ class Mutated:
 
     def release(self) -> None:
         """Drop the pod, and a signature that is not final."""
-        self._content = self._pod = None
+        self._content = self._pod = self.like = None
         self._expired = never
         if not self.is_final:
             self._signature, self.is_final = None, True
@@ -134,6 +145,11 @@ class Mutated:
         return self._signature
 
     @property
+    def known_signature(self) -> PodSignature | None:
+        """Return the signature if it has been read."""
+        return self._signature if isinstance(self._signature, PodSignature) else None
+
+    @property
     def waiting(self) -> tuple[bytes, WaitingPod] | None:
         """Return the content by which a scheduler sees the mutated pod, and the facts that it has as a running pod.
 
@@ -142,10 +158,8 @@ class Mutated:
         if self._waiting is None and isinstance(signature := self.signature, PodSignature):
             created = self.created
             if content := scheduled_content(created):
-                try:
-                    self._waiting = content, WaitingPod(signature, RunningPod.of(created))
-                except InvalidInput:
-                    return None
+                running = running_pod(signature.info, created["metadata"])
+                self._waiting = content, WaitingPod(signature, running)
         return self._waiting
 
     @property
@@ -162,7 +176,7 @@ class Mutated:
         try:
             reader = deadline_reader(self._expired)
             size_bytes = _signature_bytes(self.content, self.injection, self.pod)
-            return PodSignature.read(reader, self.created, None, size_bytes)
+            return PodSignature.read(reader, self.created, size_bytes, self.like)
         except DeadlineNearError as error:
             self.is_final = isinstance(error, BudgetSpentError)
             return str(error)

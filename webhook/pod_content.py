@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.cluster.pending_pods import PodIdentity
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.pod_fields import PLAIN_VOLUME_KEYS
+from webhook.kube.pod_identity import PodIdentity
 
 JsonObject = dict[str, Any]
 
@@ -85,7 +85,7 @@ class PodContent:
     def identity(self) -> PodIdentity:
         """Return the identity of the pod."""
         if self._request is not None:
-            return PodIdentity.of_request(self._request)
+            return self._request.identity
         return PodIdentity.of(self.pod, self.namespace)
 
     @property

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cluster.pending_pods import PodIdentity
+from webhook.kube.pod_identity import PodIdentity
 from webhook.serving.admitted_pods import AdmittedPods
 
 

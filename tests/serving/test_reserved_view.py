@@ -12,8 +12,8 @@ from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import policies_of
 from webhook.app import among_others, waiting_pods
-from webhook.cluster.pending_pods import PodIdentity
 from webhook.kube.admission import AdmissionRequest
+from webhook.kube.pod_identity import PodIdentity
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.framework.result import Placement
 from webhook.serving.lanes import Lane, LargeLane, SmallLane

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from webhook.serving.candidate import Candidate
 
 from tests.support.admission import policy_with
 from tests.support.builders import make_node_object, make_pod
@@ -12,16 +13,16 @@ from tests.support.server import policies_of
 from webhook.app import waiting_pods
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS
-from webhook.cluster.pending_pods import PodIdentity, scheduled_content
+from webhook.cluster.pending_pods import scheduled_content
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired
+from webhook.kube.pod_identity import PodIdentity
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting_pods import WaitingPod, answer_among
 from webhook.serving.admitted_pods import MOST_OF_A_NAMESPACE
-from webhook.serving.candidate import Candidate
 from webhook.serving.waiting_entries import MOST_WAITING
 from webhook.serving.waiting_pods import WaitingPods
 

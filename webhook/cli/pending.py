@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import echo
-from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey
+from webhook.cluster.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.documents import field
+from webhook.kube.pod_identity import PodIdentity
 from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod_signature import PodSignature

@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import orjson
 
 from webhook.cluster.nominated_pods import NominatedPod, is_nominated
-from webhook.kube.admission import AdmissionRequest
 from webhook.kube.documents import field
 from webhook.kube.gang_key import gang_annotations
 from webhook.kube.pod_fields import PLAIN_VOLUME_KEYS
-from webhook.kube.wellknown import DEFAULT_NAMESPACE, ENDED_PHASES, KAI_SHARES, VOLCANO_GROUP
+from webhook.kube.pod_identity import PodIdentity, short_text
+from webhook.kube.wellknown import ENDED_PHASES, KAI_SHARES, VOLCANO_GROUP
 
 # What a scheduler does not read of containers can be large: environment, commands, probes.
 _CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "restartPolicyRules")
@@ -21,9 +20,6 @@ _METADATA_FIELDS = ("labels", "ownerReferences")
 _STATUS_FIELDS = ("resourceClaimStatuses", "extendedResourceClaimStatus")
 # Type, status and reason of the condition by which a scheduler says that no node can take the pod.
 _UNSCHEDULABLE = ("PodScheduled", "False", "Unschedulable")
-_TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - the prefix of a volume name
-# A name has at most 253 characters. Before validation, and as the UID of an owner, a text can be as long as the pod.
-_LONGEST_TEXT = 256
 # A pod takes up to 5 KiB of this. Reading more would delay admissions, and users decide how many pods are pending.
 MOST_CONTENT_BYTES = 16 * 1024
 # Each label key takes memory of its own in the index of running pods.
@@ -35,50 +31,6 @@ class PodKey(NamedTuple):
 
     namespace: str
     name: str
-
-
-class PodIdentity(NamedTuple):
-    """What identifies a pod between its admission, when it can lack name and UID, and its first event.
-
-    `token_volume` is the volume of the service account token, whose name is random; empty without one. `controller` is
-    the UID of the controller. Texts that are longer than any name are replaced by their hash.
-    """
-
-    namespace: str
-    name: str
-    generate_name: str
-    controller: str
-    token_volume: str
-
-    @classmethod
-    def of_request(cls, request: AdmissionRequest) -> "PodIdentity":
-        """Return the identity of the pod of `request`."""
-        fields = request.fields
-        if fields is None:
-            return cls.of(request.object or {}, request.namespace)
-        return cls(
-            request.namespace or DEFAULT_NAMESPACE,
-            _text(fields.name),
-            _text(fields.generate_name),
-            _text(fields.controller),
-            _text(fields.token_volume),
-        )
-
-    @classmethod
-    def of(cls, pod: Mapping[str, Any], namespace: str = "") -> "PodIdentity":
-        """Return the identity of `pod`, a raw API object; `namespace` is that of the request."""
-        found = field(pod, "metadata")
-        metadata: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
-        owners, volumes = metadata.get("ownerReferences"), field(pod, "spec", "volumes")
-        controllers = (each for each in owners if field(each, "controller")) if isinstance(owners, list) else ()
-        names = (str(field(each, "name")) for each in volumes) if isinstance(volumes, list) else ()
-        return cls(
-            namespace or _text(metadata.get("namespace")) or DEFAULT_NAMESPACE,
-            _text(metadata.get("name")),
-            _text(metadata.get("generateName")),
-            _text(field(next(iter(controllers), {}), "uid")),
-            _text(next((name for name in names if name.startswith(_TOKEN_VOLUME)), "")),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +62,8 @@ class PendingPod:
         """
         return cls(
             PodIdentity.of(pod),
-            _text(field(pod, "metadata", "uid")),
-            _text(field(pod, "metadata", "creationTimestamp")),
+            short_text(field(pod, "metadata", "uid")),
+            short_text(field(pod, "metadata", "creationTimestamp")),
             priority if isinstance(priority := field(pod, "spec", "priority"), int) else 0,
             scheduled_content(pod),
             _is_waiting(pod),
@@ -177,11 +129,6 @@ def pending_changes(
 def is_pending(pod: Mapping[str, Any]) -> bool:
     """Return true if `pod`, a raw API object, is not bound and has not ended."""
     return not field(pod, "spec", "nodeName") and field(pod, "status", "phase") not in ENDED_PHASES
-
-
-def _text(value: Any) -> str:
-    text = str(value or "")
-    return text if len(text) <= _LONGEST_TEXT else blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def _of_scheduler(metadata: Mapping[str, Any]) -> dict[str, Any]:

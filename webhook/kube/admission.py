@@ -12,8 +12,9 @@ import orjson
 
 from webhook.kube.field import InvalidInput, invalid, required, unsupported
 from webhook.kube.pod_fields import PodFields
+from webhook.kube.pod_identity import PodIdentity, short_text
 from webhook.kube.text import printable, printable_lines
-from webhook.kube.wellknown import ADMISSION_API_VERSION
+from webhook.kube.wellknown import ADMISSION_API_VERSION, DEFAULT_NAMESPACE
 
 JsonObject = dict[str, Any]
 
@@ -50,6 +51,7 @@ class AdmissionRequest:
     groups: tuple[str, ...] = ()
     fields: PodFields | None = None
     body: bytes = b""
+    _identity: PodIdentity | None = None
 
     @property
     def object(self) -> JsonObject | None:
@@ -61,6 +63,25 @@ class AdmissionRequest:
         if self.content is None and self.fields is not None:
             self.content = _loaded(self.body)["request"]["object"]
         return self.content
+
+    @property
+    def identity(self) -> PodIdentity:
+        """Return the identity of the pod of the request."""
+        if self._identity is None:
+            self._identity = self._read_identity()
+        return self._identity
+
+    def _read_identity(self) -> PodIdentity:
+        fields = self.fields
+        if fields is None:
+            return PodIdentity.of(self.content or {}, self.namespace)
+        return PodIdentity(
+            self.namespace or DEFAULT_NAMESPACE,
+            short_text(fields.name),
+            short_text(fields.generate_name),
+            short_text(fields.controller),
+            short_text(fields.token_volume),
+        )
 
     def has_annotation(self, name: str) -> bool:
         """Return whether the object has the annotation `name`."""

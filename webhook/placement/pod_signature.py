@@ -10,7 +10,6 @@ import orjson
 from webhook.byte_cache import parsed_bytes
 from webhook.kube.deadline import DeadlineNearError, Expired, never
 from webhook.kube.reader import Reader
-from webhook.kube.resources import PodResources
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.unmodelled import UnsupportedFeatures
 
@@ -35,18 +34,18 @@ class PodSignature:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
             DeadlineNearError: `expired()` holds.
         """
-        return cls.read(deadline_reader(expired), pod, None, _size_bytes(pod) if size_bytes is None else size_bytes)
+        return cls.read(deadline_reader(expired), pod, _size_bytes(pod) if size_bytes is None else size_bytes)
 
     @classmethod
     def read(
-        cls, reader: Reader, pod: Mapping[str, Any], resources: PodResources | None, size_bytes: int
+        cls, reader: Reader, pod: Mapping[str, Any], size_bytes: int, like: "PodSignature | None" = None
     ) -> "PodSignature":
-        """Return the signature of `pod`; `resources` are the pod's, if they have been read before.
+        """Return the signature of `pod`; `like` is that of a pod that differs in containers and volumes alone.
 
         Raises:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
         """
-        info = PodInfo.of(reader, pod, resources)
+        info = PodInfo.of(reader, pod, None if like is None else like.info)
         unsupported = UnsupportedFeatures.of(reader, pod)
         reader.finish()
         return cls(info, unsupported, size_bytes)

@@ -12,10 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.node_selector import Term, WeightedTerm
 from webhook.cluster.index.pod_term import WeightedPodTerm
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import ClassifiedPod, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
+from webhook.kube.taints import Tolerations
 from webhook.placement.framework.domain_counts import DomainCounts
 from webhook.placement.framework.interface import (
     FilterPlugin,
@@ -55,6 +57,65 @@ class RankingPlugins:
         )
 
 
+class FactsKey(NamedTuple):
+    """All that the filters and scores read of a pod that depend on no other pod."""
+
+    node_name: str
+    tolerations: Tolerations
+    node_selector: tuple[tuple[str, str], ...]
+    required: tuple[Term, ...] | None
+    preferred: tuple[WeightedTerm, ...]
+    images: tuple[str, ...]
+    image_volumes: tuple[str, ...]
+    containers: int
+
+    @classmethod
+    def of(cls, pod: PodInfo) -> "FactsKey":
+        """Return the key of `pod`."""
+        return cls(
+            pod.node_name,
+            pod.tolerations,
+            pod.node_selector,
+            pod.required,
+            pod.preferred,
+            pod.images,
+            pod.image_volumes,
+            pod.containers,
+        )
+
+
+class FactRanking:
+    """What depends on no pod at all. Pods share it that differ in amounts."""
+
+    def __init__(self, plugins: RankingPlugins) -> None:
+        self._plugins = plugins
+        self._passing: Mask | None = None
+        self._rows: Rows | None = None
+        self._totals: ScoreColumn = np.empty(0, dtype=np.int64)
+
+    def passing(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
+        """Return a mask of the nodes that pass the filters.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        if self._passing is None:
+            every = np.ones(len(nodes.nodes), dtype=np.bool_)
+            self._passing = passing(self._plugins.fact_filters, pod, nodes, every, expired)
+        return self._passing
+
+    def totals(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreColumn:
+        """Return the scores of `rows`, which are normalized over them.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        if self._rows is None or not np.array_equal(self._rows, rows):
+            self._totals = totals(self._plugins.fact_scores, pod, nodes, rows, expired)
+            self._rows = rows
+        return self._totals
+
+
 class _Own(NamedTuple):
     """Whether a node passes the filters that depend on its own pods, and its score by them."""
 
@@ -69,8 +130,9 @@ class NodeRanking:
     the next.
     """
 
-    def __init__(self, plugins: RankingPlugins, pod: PodInfo) -> None:
+    def __init__(self, plugins: RankingPlugins, facts: FactRanking, pod: PodInfo) -> None:
         self._plugins = plugins
+        self._facts = facts
         self._pod = pod
         self._position = -1
         self._by_facts: Mask = np.empty(0, dtype=np.bool_)
@@ -80,9 +142,13 @@ class NodeRanking:
         self.rows: Rows = np.empty(0, dtype=np.intp)
         self.totals: ScoreColumn = self._own
 
-    def own(self, rows: Rows) -> ScoreColumn:
-        """Return the scores of `rows` that depend on the pods of each node."""
-        return self._own.take(rows)
+    def totals_of(self, rows: Rows, nodes: Snapshot, expired: Expired) -> ScoreColumn:
+        """Return the scores of some of the feasible nodes.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        return self._facts.totals(self._pod, nodes, rows, expired) + self._own[rows]
 
     def update(self, nodes: Snapshot, expired: Expired) -> None:
         """Take over the state of `nodes`, which has the log of the first call.
@@ -101,16 +167,14 @@ class NodeRanking:
 
     def _begin(self, nodes: Snapshot, expired: Expired) -> None:
         plugins, pod = self._plugins, self._pod
-        every = np.ones(len(nodes.nodes), dtype=np.bool_)
-        self._by_facts = passing(plugins.fact_filters, pod, nodes, every, expired)
+        self._by_facts = self._facts.passing(pod, nodes, expired)
         self.feasible = passing(plugins.node_filters, pod, nodes, self._by_facts, expired)
         self.rows = np.flatnonzero(self.feasible)
         scores = totals(plugins.node_scores, pod, nodes, self.rows, expired)
         is_integer = np.issubdtype(scores.dtype, np.integer)
-        self._own = np.zeros(len(every), dtype=np.int64) if is_integer else np.zeros(len(every))
+        self._own = np.zeros(len(self.feasible), dtype=np.int64) if is_integer else np.zeros(len(self.feasible))
         self._own[self.rows] = scores
-        of_facts = totals(plugins.fact_scores, pod, nodes, self.rows, expired)
-        self.totals = np.add(of_facts, scores)
+        self.totals = self._facts.totals(pod, nodes, self.rows, expired) + scores
 
     def _follow(self, rows: Collection[int], nodes: Snapshot, expired: Expired) -> None:
         found = self._own_of([row for row in rows if self._by_facts[row]], nodes, expired)
@@ -127,8 +191,7 @@ class NodeRanking:
                 if not moved and before != own.score:
                     self.totals[self.rows.searchsorted(row)] += own.score - before
         if moved:
-            # Scores of facts are normalized over the feasible nodes.
-            self.totals = totals(self._plugins.fact_scores, self._pod, nodes, self.rows, expired) + self._own[self.rows]
+            self.totals = self._facts.totals(self._pod, nodes, self.rows, expired) + self._own[self.rows]
 
     def _own_of(self, rows: Sequence[int], nodes: Snapshot, expired: Expired) -> dict[int, _Own]:
         pod, known = self._pod, self._known
@@ -262,9 +325,8 @@ class Ranking:
         of_nodes, pod = self._nodes, self._pod
         rows, found = of_nodes.rows, of_nodes.totals
         if feasible is not of_nodes.feasible and not (is_left := feasible.take(rows)).all():
-            # Scores of facts are normalized over the feasible nodes.
             rows = rows[is_left]
-            found = totals(self._plugins.fact_scores, pod, nodes, rows, expired) + of_nodes.own(rows)
+            found = of_nodes.totals_of(rows, nodes, expired)
         if len(rows) == 1:
             return rows
         affinity = self._plugins.affinity

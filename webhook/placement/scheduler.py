@@ -32,7 +32,15 @@ from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.placement.pod.pod_info import PodInfo, has_volumes
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.profile import DEFAULT, Profile
-from webhook.placement.ranking import AffinityCounts, AffinityKey, NodeRanking, Ranking, RankingPlugins
+from webhook.placement.ranking import (
+    AffinityCounts,
+    AffinityKey,
+    FactRanking,
+    FactsKey,
+    NodeRanking,
+    Ranking,
+    RankingPlugins,
+)
 from webhook.placement.suggest.changes import Scenario
 from webhook.placement.suggest.suggestions import Suggestion, suggest
 from webhook.placement.templates import TemplateNode
@@ -42,6 +50,7 @@ __all__ = ["Placement", "PodSignature", "Scheduler", "never"]
 
 # The columns of a ranking for each node.
 _RANKING_BYTES = 40
+_FACTS_BYTES = 24
 _COUNTS_BYTES = 16
 # An answer without its message and columns.
 _KEPT_BYTES = 2048
@@ -112,14 +121,15 @@ class Scheduler:
         self._plugins = RankingPlugins(profile)
         # By the identity of a signature, which the cached result of the policy keeps; then by its content.
         self._last: ByteCache[int, _Kept] = ByteCache(cache_bytes // 4)
-        self._by_content: ByteCache[tuple[RowLog, PodSignature], _Kept] = ByteCache(cache_bytes // 2)
+        self._by_content: ByteCache[tuple[RowLog, PodSignature], _Kept] = ByteCache(cache_bytes * 3 // 8)
         self._nodes: ByteCache[tuple[RowLog, PodInfo], NodeRanking] = ByteCache(cache_bytes // 8)
+        self._facts: ByteCache[tuple[RowLog, FactsKey], FactRanking] = ByteCache(cache_bytes // 8)
         self._counts: ByteCache[tuple[RowLog, AffinityKey], AffinityCounts] = ByteCache(cache_bytes // 8)
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
         """The caches, for metrics."""
-        return (self._last, self._by_content, self._nodes, self._counts)
+        return (self._last, self._by_content, self._nodes, self._facts, self._counts)
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> Placement:
         """Return the answer for `PodSignature.of(pod)`.
@@ -189,7 +199,7 @@ class Scheduler:
             key = snapshot.log, kept.info._replace(inter_pod=_ALONE)
             nodes = self._nodes.get(key)
             if nodes is None:
-                nodes = NodeRanking(self._plugins, kept.info)
+                nodes = NodeRanking(self._plugins, self._facts_for(kept.info, snapshot), kept.info)
                 self._nodes.put(key, nodes, kept.signature.size_bytes + len(snapshot.nodes) * _RANKING_BYTES)
             counts_for = partial(self._counts_for, snapshot.log, len(snapshot.nodes))
             kept.ranking = Ranking(self._plugins, nodes, kept.info, counts_for)
@@ -265,6 +275,15 @@ class Scheduler:
 
         scenario = Scenario(signature.info.normalized_for(snapshot), snapshot)
         return suggest(self._profile, scenario, verdict, feasible_nodes, most, expired)
+
+    def _facts_for(self, info: PodInfo, snapshot: Snapshot) -> FactRanking:
+        """Return what depends on no pod, which pods share that differ in amounts."""
+        key = snapshot.log, FactsKey.of(info)
+        facts = self._facts.get(key)
+        if facts is None:
+            facts = FactRanking(self._plugins)
+            self._facts.put(key, facts, _KEPT_BYTES + len(snapshot.nodes) * _FACTS_BYTES)
+        return facts
 
     def _counts_for(self, log: RowLog, nodes: int, plugin: InterPodAffinity, key: AffinityKey) -> AffinityCounts:
         """Return the counts of pod affinity that pods with equal terms share."""

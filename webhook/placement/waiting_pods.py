@@ -9,6 +9,9 @@ from webhook.cluster.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import DeadlineNearError, Expired, never
 from webhook.kube.field import InvalidInput
+from webhook.kube.gang_key import gangs_of
+from webhook.kube.resource_names import CPU, MEMORY
+from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.assumed_pods import (
     MOST_SCORED_NODES,
     AssumedPod,
@@ -19,6 +22,7 @@ from webhook.placement.assumed_pods import (
     with_ties,
 )
 from webhook.placement.framework.result import Placement
+from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod.preemption import Preemption
 from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scorer import Scorer
@@ -48,6 +52,31 @@ class WaitingPod:
     def preemption(self) -> Preemption:
         """Return what the priority follows from."""
         return self.signature.info.preemption
+
+
+def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
+    """Return the facts of the new pod with `info` and `metadata` once it runs, without its node."""
+    scoring = dict(info.scoring_requests)
+    if info.container_requests is not None:
+        # Those of a running pod include the pod-level resources.
+        scoring |= {name: amount for name, amount in info.requests if name in (CPU, MEMORY)}
+    scheduler, inter_pod = info.nomination.scheduler_name, info.inter_pod
+    return RunningPod(
+        namespace=inter_pod.namespace,
+        name=metadata.get("name") or "",
+        labels=dict(inter_pod.labels),
+        is_terminating=metadata.get("deletionTimestamp") is not None,
+        node_name="",
+        requests=dict(info.requests),
+        non_zero_milli_cpu=scoring.get(CPU, 0),
+        non_zero_memory_bytes=scoring.get(MEMORY, 0),
+        host_ports=info.host_ports,
+        terms=inter_pod.terms,
+        priority=info.preemption.priority or 0,
+        volumes=info.volumes,
+        scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
+        gangs=gangs_of(inter_pod.namespace, metadata),
+    )
 
 
 def answer_among(

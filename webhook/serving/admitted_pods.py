@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-from webhook.cluster.pending_pods import PodIdentity
+from webhook.kube.pod_identity import PodIdentity
 
 # The memory of the entries. A pod is seen within milliseconds, so there are few of them unless none is ever created.
 BUDGET_BYTES = 24 * 1024 * 1024

@@ -25,6 +25,7 @@ from webhook.pipeline import (
     under_object,
 )
 from webhook.placement.framework.result import Placement
+from webhook.placement.pod_signature import PodSignature
 from webhook.pod_content import PodContent
 from webhook.policy.canary import shadow_reason
 from webhook.policy.exempt import request_exemption
@@ -104,14 +105,16 @@ class DecisionCache:
     def __init__(self, cache_bytes: int = RESULT_CACHE_BYTES, *, on_reuse: Callable[[], object] = lambda: None) -> None:
         self._known: ByteCache[DecisionKey, _Known] = ByteCache(cache_bytes * 3 // 4)
         self._rules: ByteCache[RulesKey, RulesResult] = ByteCache(cache_bytes // 8)
-        self._renderer = Renderer(cache_bytes // 8)
+        # By the identity of the injection, which the entry keeps.
+        self._like: ByteCache[int, tuple[Injection, PodSignature]] = ByteCache(cache_bytes // 16)
+        self._renderer = Renderer(cache_bytes // 16)
         self._on_reuse = on_reuse
         self._policies: dict[str, Policy] = {}
 
     @property
     def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
         """Return the caches by name, for metrics."""
-        return {"decisions": (self._known, self._rules), "renderings": (self._renderer.cache,)}
+        return {"decisions": (self._known, self._rules, self._like), "renderings": (self._renderer.cache,)}
 
     def decide(
         self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
@@ -137,12 +140,16 @@ class DecisionCache:
                 rendered = self._final(request, known, policy, shadow)
             else:
                 result.bind(content, work_budget)
+                if is_new and (like := self._like.get(id(result.injection))) is not None:
+                    result.like = like[1]
                 try:
                     rendered = self._predicted(request, known, result, policy, cluster, shadow, work_budget)
                 finally:
                     result.release()
         if is_new and key is not None:
             self._known.put(key, known, _known_bytes(known))
+            if isinstance(result, Mutated) and (signature := result.known_signature) is not None:
+                self._like.put(id(result.injection), (result.injection, signature), signature.size_bytes)
         return rendered
 
     def _final(self, request: AdmissionRequest, known: _Known, policy: Policy, shadow: str | None) -> Rendered:
@@ -233,6 +240,7 @@ class DecisionCache:
             if known is not None or len(self._policies) >= _MOST_POLICIES:
                 self._known.clear()
                 self._rules.clear()
+                self._like.clear()
                 self._renderer.cache.clear()
                 self._policies.clear()
             self._policies[policy.name] = policy

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from webhook.cluster.pending_pods import PodIdentity
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.admission import AdmissionRequest
 from webhook.metrics import Metrics
@@ -31,7 +30,7 @@ class PredictionRecorder:
         if request.dry_run or cluster is None:
             return
         self._predictions.remember(
-            PodIdentity.of_request(request),
+            request.identity,
             placement,
             cluster.snapshot.rows,
             self._wall_seconds(),

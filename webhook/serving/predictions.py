@@ -19,8 +19,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey, pending_changes
+from webhook.cluster.pending_pods import PendingPod, PodKey, pending_changes
 from webhook.kube.documents import field
+from webhook.kube.pod_identity import PodIdentity
 from webhook.placement.framework.result import Bits, Placement, PlacementVerdict
 from webhook.serving.admitted_pods import identity_keys
 

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from webhook.cluster.pending_pods import PendingPod, PodIdentity, PodKey, pending_changes
+from webhook.cluster.pending_pods import PendingPod, PodKey, pending_changes
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import field
+from webhook.kube.pod_identity import PodIdentity
 from webhook.placement.assumed_pods import MOST_SCORED_NODES, AssumedPod, AssumedPods
 from webhook.placement.cluster_warnings import is_absent
 from webhook.placement.scorer import Scorer

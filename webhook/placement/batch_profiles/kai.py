@@ -121,7 +121,7 @@ class ResourceType:
     """
 
     name = "resourcetype"
-    scope = Scope.FACTS
+    scope = Scope.NODE
 
     def skips(self, pod: PodInfo) -> bool:
         """Return whether the pod requests GPUs, or a share of one."""

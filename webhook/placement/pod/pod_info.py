@@ -12,7 +12,7 @@ from webhook.kube.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
 from webhook.kube.release import Change
 from webhook.kube.resource_names import is_schedulable_resource
-from webhook.kube.resources import ContainerRequests, PodResources, read_pod_resources
+from webhook.kube.resources import ContainerRequests, read_pod_resources
 from webhook.kube.taints import Toleration, Tolerations, with_default_tolerations
 from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, KAI_SHARES, KUEUE_QUEUE, VOLCANO_GROUP
@@ -75,34 +75,38 @@ class PodInfo(NamedTuple):
     is_queued: bool = False
 
     @classmethod
-    def of(cls, reader: Reader, pod: Mapping[str, Any], resources: PodResources | None = None) -> "PodInfo":
+    def of(cls, reader: Reader, pod: Mapping[str, Any], like: "PodInfo | None" = None) -> "PodInfo":
         """Return the info of `pod`, a raw API object; report malformed fields to `reader`.
 
-        `resources` are the pod's, if they have been read before.
+        `like` is that of a pod that differs in containers and volumes alone.
         """
         spec = reader.object(pod.get("spec"), "spec")
-        if resources is None:
-            resources = read_pod_resources(reader, pod)
+        resources = read_pod_resources(reader, pod)
+        of_containers: dict[str, Any] = {
+            "requests": _pairs(resources.requests),
+            "container_requests": None if resources.of_containers is None else _pairs(resources.of_containers),
+            "scoring_requests": _pairs(resources.scoring_requests),
+            "by_container": resources.by_container,
+            "host_ports": read_host_ports(reader, spec),
+            "images": _images(reader, spec),
+            "image_volumes": _image_volumes(reader, spec),
+            "containers": sum(len(reader.objects(spec.get(field), f"spec.{field}")) for field in _CONTAINERS),
+            "volumes": _volumes(reader, pod, spec),
+            "stored": _stored(reader, pod) if resources.by_container else None,
+        }
+        if like is not None:
+            return like._replace(**of_containers)
         affinity = reader.object(spec.get("affinity"), "spec.affinity")
         node_affinity = read_node_affinity(reader, affinity.get("nodeAffinity"), "spec.affinity.nodeAffinity")
         return cls(
-            requests=_pairs(resources.requests),
-            container_requests=None if resources.of_containers is None else _pairs(resources.of_containers),
-            scoring_requests=_pairs(resources.scoring_requests),
-            by_container=resources.by_container,
+            **of_containers,
             node_name=reader.text(spec.get("nodeName"), "spec.nodeName"),
             tolerations=_tolerations(reader, spec.get("tolerations")),
             node_selector=tuple(reader.text_map(spec.get("nodeSelector"), "spec.nodeSelector").items()),
             required=node_affinity.required,
             preferred=node_affinity.preferred,
-            host_ports=read_host_ports(reader, spec),
-            images=_images(reader, spec),
-            image_volumes=_image_volumes(reader, spec),
-            containers=sum(len(reader.objects(spec.get(field), f"spec.{field}")) for field in _CONTAINERS),
             is_gated=bool(reader.objects(spec.get("schedulingGates"), "spec.schedulingGates")),
-            volumes=_volumes(reader, pod, spec),
             device_claims=_device_claims(reader, pod, spec),
-            stored=_stored(reader, pod) if resources.by_container else None,
             inter_pod=InterPodInfo.of(reader, pod),
             preemption=Preemption.of(reader, spec),
             nomination=Nomination.of(reader, pod, spec),
