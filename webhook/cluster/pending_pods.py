@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from webhook.cluster.interning import Interner
 from webhook.cluster.nominated_pods import NominatedPod, is_nominated
 from webhook.kube.documents import field
 from webhook.kube.gang_key import gang_annotations
@@ -87,19 +88,22 @@ class PendingPod:
     nominated: NominatedPod | None
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any]) -> "PendingPod":
+    def of(cls, pod: Mapping[str, Any], interner: Interner | None = None) -> "PendingPod":
         """Return the facts of `pod`, a raw API object for which `is_pending` is true.
+
+        `interner` shares the content of pods of one template.
 
         Raises:
             InvalidInput: a field of a nominated pod is malformed; holds every error. Other pods are read when they are
                 placed.
         """
+        content = scheduled_content(pod)
         return cls(
             PodIdentity.of(pod),
             _text(field(pod, "metadata", "uid")),
             _text(field(pod, "metadata", "creationTimestamp")),
             priority if isinstance(priority := field(pod, "spec", "priority"), int) else 0,
-            scheduled_content(pod),
+            content if interner is None else interner.known_or(content, content),
             _is_waiting(pod),
             NominatedPod.of(pod) if is_nominated(pod) else None,
         )

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from webhook.cluster.cache.interning import Interner
 from webhook.cluster.cache.object_key import PENDING_PODS, Key, key_of
 from webhook.cluster.cache.optional_objects import OptionalObjects
 from webhook.cluster.cache.pending_tracker import PendingTracker
 from webhook.cluster.file import occupies_node
+from webhook.cluster.interning import Interner
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, read_optional, snapshot_fields
 from webhook.cluster.pending_pods import PendingPod, is_pending
+from webhook.cluster.running_pod_reader import RunningPodReader
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated, with_nodes
@@ -61,11 +62,12 @@ class ClusterCache:
         self._pods_on: dict[str, dict[Key, RunningPod]] = {}
         self._pending = PendingTracker()
         self._interner = Interner()
+        self._running_pods = RunningPodReader()
         self._kinds = {
-            "Node": _Kind(Node.of, self._put_node, self._nodes.keys),
-            "Pod": _Kind(_running_pod, self._put_pod, self._pods.keys),
+            "Node": _Kind(partial(Node.of, interner=self._interner), self._put_node, self._nodes.keys),
+            "Pod": _Kind(self._running_pod, self._put_pod, self._pods.keys),
             "Namespace": _Kind(Namespace.of, self._put_namespace, self._namespaces.keys),
-            PENDING_PODS: _Kind(_pending_pod, self._put_pending, self._pending.keys),
+            PENDING_PODS: _Kind(self._pending_pod, self._pending.put, self._pending.keys),
         }
         self._optional = OptionalObjects()
         for kind in EVERY_OPTIONAL_KIND:
@@ -186,6 +188,12 @@ class ClusterCache:
     def _info(self, name: str) -> NodeInfo:
         return NodeInfo.of(self._nodes[Key("", name)], self._pods_on.get(name, {}).values())
 
+    def _running_pod(self, pod: JsonObject) -> RunningPod | None:
+        return self._running_pods.read(pod) if occupies_node(pod) else None
+
+    def _pending_pod(self, pod: JsonObject) -> PendingPod | None:
+        return PendingPod.of(pod, self._interner) if is_pending(pod) else None
+
     def _put_node(self, key: Key, node: Node | None) -> None:
         before = self._nodes.get(key)
         if before == node:
@@ -195,7 +203,7 @@ class ClusterCache:
             del self._nodes[key], self._infos[key.name]
             self._node_set_changed = True
             return
-        self._nodes[key] = self._interner.shared(node)
+        self._nodes[key] = node
         if before is None:
             self._infos[key.name] = NodeInfo.of(node)
             self._node_set_changed = True
@@ -212,14 +220,9 @@ class ClusterCache:
             if not pods_on_node:
                 del self._pods_on[before.node_name]
         if pod is not None:
-            pod = self._pods[key] = self._interner.shared(pod)
+            self._pods[key] = pod
             self._changed_nodes.add(pod.node_name)
             self._pods_on.setdefault(pod.node_name, {})[key] = pod
-
-    def _put_pending(self, key: Key, pod: PendingPod | None) -> None:
-        if pod is not None:
-            pod = replace(pod, content=self._interner.shared_bytes(pod.content))
-        self._pending.put(key, pod)
 
     def _put_namespace(self, key: Key, namespace: Namespace | None) -> None:
         if self._namespaces.get(key) == namespace:
@@ -258,11 +261,3 @@ class Listing:
             self._cache.delete(self._kind, key)
         self._unseen = set()
         self._cache.mark_known(self._kind)
-
-
-def _running_pod(pod: JsonObject) -> RunningPod | None:
-    return RunningPod.of(pod) if occupies_node(pod) else None
-
-
-def _pending_pod(pod: JsonObject) -> PendingPod | None:
-    return PendingPod.of(pod) if is_pending(pod) else None
