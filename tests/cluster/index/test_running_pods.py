@@ -80,7 +80,7 @@ def test_pods_that_are_added_are_selected_and_carry_terms() -> None:
 def test_equal_pods_are_one_class() -> None:
     pod = make_pod().label("app", "web")
     table = RunningPods.of([_info("a", pod, pod), _info("b", pod, pod.namespace("x"))])
-    assert (len(table.classes), table.row_of.tolist()) == (2, [0, 0, 1, 1])
+    assert (len(table.classes), table.pods.row_of.tolist()) == (2, [0, 0, 1, 1])
 
 
 def test_classes_beyond_the_initial_capacity_are_distinct() -> None:
