@@ -76,7 +76,8 @@ class ClusterCache:
         self._infos: dict[str, NodeInfo] = {}
         self._snapshot = Snapshot.of((), **snapshot_fields({}))
         self._namespaces_snapshot: Snapshot | None = None
-        self._changed_nodes: set[str] = set()
+        # The nodes that differ from the last snapshot; with the pods that were added if nothing else has changed.
+        self._changed_nodes: dict[str, list[RunningPod] | None] = {}
         self._node_set_changed = False
         self._namespaces_changed = False
         self._evidence: SchedulerEvidence | None = None
@@ -148,22 +149,28 @@ class ClusterCache:
         if not self._has_changed:
             return self._snapshot
         generation = self._snapshot.generation + 1
-        infos = {name: self._info(name) for name in self._changed_nodes if name in self._infos}
+        infos = {name: self._info(name, added) for name, added in self._changed_nodes.items() if name in self._infos}
         self._infos.update(infos)
+        # From here on, `infos` have the added pods, even if no snapshot can be made.
+        self._changed_nodes = dict.fromkeys(self._changed_nodes)
         if self._node_set_changed:
             snapshot = with_nodes(self._snapshot, self._infos.values(), generation)
         else:
             snapshot = updated(self._snapshot, infos.values(), generation)
-        if self._namespaces_changed:
-            snapshot = replace(snapshot, namespaces=self._namespaces_by_name())
-        if self._pending.has_changed:
-            pending = self._pending.pending(self._pods)
-            snapshot = replace(snapshot, pending=pending, nominated=self._pending.nominated(pending))
-        snapshot = replace(snapshot, scheduler_evidence=self._evidence, release=self._release)
-        self._snapshot = replace(snapshot, **self._optional.changed_fields())
+        self._snapshot = replace(snapshot, **self._changed_fields())
         self._changed_nodes.clear()
         self._node_set_changed = self._namespaces_changed = False
         return self._snapshot
+
+    def _changed_fields(self) -> dict[str, Any]:
+        """Return the fields of the next snapshot that do not depend on nodes and may have changed."""
+        changed = {**self._optional.changed_fields(), "scheduler_evidence": self._evidence, "release": self._release}
+        if self._namespaces_changed:
+            changed["namespaces"] = self._namespaces_by_name()
+        if self._pending.has_changed:
+            pending = self._pending.pending(self._pods)
+            changed |= {"pending": pending, "nominated": self._pending.nominated(pending)}
+        return changed
 
     def namespaces_only(self) -> Snapshot:
         """Return a snapshot without nodes, which is cheap while the first lists arrive."""
@@ -185,7 +192,9 @@ class ClusterCache:
     def _namespaces_by_name(self) -> dict[str, Namespace]:
         return {key.name: namespace for key, namespace in self._namespaces.items()}
 
-    def _info(self, name: str) -> NodeInfo:
+    def _info(self, name: str, added: Iterable[RunningPod] | None) -> NodeInfo:
+        if added is not None:
+            return self._infos[name].with_pods(added)
         return NodeInfo.of(self._nodes[Key("", name)], self._pods_on.get(name, {}).values())
 
     def _running_pod(self, pod: JsonObject) -> RunningPod | None:
@@ -198,7 +207,7 @@ class ClusterCache:
         before = self._nodes.get(key)
         if before == node:
             return
-        self._changed_nodes.add(key.name)
+        self._changed_nodes[key.name] = None
         if node is None:
             del self._nodes[key], self._infos[key.name]
             self._node_set_changed = True
@@ -214,14 +223,16 @@ class ClusterCache:
             return
         self._pending.mark_bound(key)
         if before is not None:
-            self._changed_nodes.add(before.node_name)
+            self._changed_nodes[before.node_name] = None
             pods_on_node = self._pods_on[before.node_name]
             del self._pods[key], pods_on_node[key]
             if not pods_on_node:
                 del self._pods_on[before.node_name]
         if pod is not None:
             self._pods[key] = pod
-            self._changed_nodes.add(pod.node_name)
+            added = self._changed_nodes.setdefault(pod.node_name, [])
+            if added is not None:
+                added.append(pod)
             self._pods_on.setdefault(pod.node_name, {})[key] = pod
 
     def _put_namespace(self, key: Key, namespace: Namespace | None) -> None:
