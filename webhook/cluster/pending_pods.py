@@ -13,6 +13,8 @@ from webhook.kube.documents import field
 from webhook.kube.gang_key import gang_annotations
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, ENDED_PHASES, KAI_SHARES, VOLCANO_GROUP
 
+_EMPTY: Mapping[str, Any] = {}
+
 # What a scheduler does not read of containers can be large: environment, commands, probes.
 _CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "restartPolicyRules")
 _CONTAINER_LISTS = ("containers", "initContainers")
@@ -54,9 +56,8 @@ class PodIdentity(NamedTuple):
     @classmethod
     def of(cls, pod: Mapping[str, Any], namespace: str = "") -> "PodIdentity":
         """Return the identity of `pod`, a raw API object; `namespace` is that of the request."""
-        found = field(pod, "metadata")
-        metadata: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
-        owners, volumes = metadata.get("ownerReferences"), field(pod, "spec", "volumes")
+        metadata = _object(pod.get("metadata"))
+        owners, volumes = metadata.get("ownerReferences"), _object(pod.get("spec")).get("volumes")
         controllers = (each for each in owners if field(each, "controller")) if isinstance(owners, list) else ()
         names = (str(field(each, "name")) for each in volumes) if isinstance(volumes, list) else ()
         return cls(
@@ -97,12 +98,13 @@ class PendingPod:
             InvalidInput: a field of a nominated pod is malformed; holds every error. Other pods are read when they are
                 placed.
         """
+        metadata, priority = _object(pod.get("metadata")), _object(pod.get("spec")).get("priority")
         content = scheduled_content(pod)
         return cls(
             PodIdentity.of(pod),
-            _text(field(pod, "metadata", "uid")),
-            _text(field(pod, "metadata", "creationTimestamp")),
-            priority if isinstance(priority := field(pod, "spec", "priority"), int) else 0,
+            _text(metadata.get("uid")),
+            _text(metadata.get("creationTimestamp")),
+            priority if isinstance(priority, int) else 0,
             content if interner is None else interner.known_or(content, content),
             _is_waiting(pod),
             NominatedPod.of(pod) if is_nominated(pod) else None,
@@ -175,8 +177,8 @@ def _text(value: Any) -> str:
 
 
 def _of_scheduler(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    found = {key: field(metadata, "annotations", key) for key in (VOLCANO_GROUP, *KAI_SHARES)}
-    return {key: value for key, value in found.items() if value}
+    annotations = _object(metadata.get("annotations"))
+    return {key: value for key in (VOLCANO_GROUP, *KAI_SHARES) if (value := annotations.get(key))}
 
 
 def _container(container: Any) -> Any:
@@ -190,10 +192,16 @@ def _is_plain(volume: Any) -> bool:
 
 
 def _is_waiting(pod: Mapping[str, Any]) -> bool:
-    if field(pod, "spec", "schedulingGates") or field(pod, "metadata", "deletionTimestamp"):
+    if _object(pod.get("spec")).get("schedulingGates") or _object(pod.get("metadata")).get("deletionTimestamp"):
         return False
-    conditions = field(pod, "status", "conditions")
+    conditions = _object(pod.get("status")).get("conditions")
     return not any(
-        (field(each, "type"), field(each, "status"), field(each, "reason")) == _UNSCHEDULABLE
+        (each.get("type"), each.get("status"), each.get("reason")) == _UNSCHEDULABLE
         for each in (conditions if isinstance(conditions, list) else ())
+        if isinstance(each, dict)
     )
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    """Return `value`; an empty object if it is none."""
+    return value if isinstance(value, dict) else _EMPTY

@@ -17,8 +17,8 @@ from webhook.kube.wellknown import DEFAULT_NAMESPACE
 
 JsonObject = Mapping[str, Any]
 
-# Those of about a thousand usual templates.
-_BUDGET_BYTES = 8 * 1024 * 1024
+# Those of about two thousand usual templates.
+_BUDGET_BYTES = 16 * 1024 * 1024
 
 _SPEC_FIELDS = ("overhead", "resources", "hostNetwork", "schedulerName", "priority", "affinity")
 _CONTAINER_FIELDS = ("name", "resources", "ports", "restartPolicy")
@@ -79,7 +79,7 @@ class RunningPodReader:
         content = {"metadata": {"namespace": namespace}, "spec": _spec(spec), "status": _status(status)}
         try:
             key = orjson.dumps(content)
-            if _LABEL_KEYS in key:
+            if "affinity" in content["spec"] and _LABEL_KEYS in key:
                 content["metadata"]["labels"] = labels
                 key = orjson.dumps(content)
             template = self._templates.get(key)
