@@ -48,7 +48,7 @@ def _pods(snapshot: Snapshot) -> Any:
         "by app": {app: sorted(pods.rows_selected(None, exact_selector({"app": app})).tolist()) for app in _APPS},
         "in x": sorted(pods.rows_selected(frozenset(("x",)), ()).tolist()),
         "being deleted": sorted(pods.rows_of(pods.terminating()).tolist()),
-        "with terms": sorted(pods.carrier_row_of.tolist()),
+        "with terms": sorted(pods.carriers.row_of.tolist()),
     }
 
 

@@ -1,25 +1,31 @@
 """The cluster of a command: a file, or a live cluster of a kubeconfig."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from io import SEEK_END
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from webhook.cli.files import FILE, STANDARD_INPUT, read_text
+from webhook.cli.files import FILE, STANDARD_INPUT, open_bytes
 from webhook.cli.terminal import echo
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document, parse
+from webhook.kube.documents import Document, parse, parse_list
 from webhook.kube.field import InvalidInput, invalid
+from webhook.kube.json_list import NotAListError
 from webhook.kube.kubeconfig import contexts
 from webhook.kube.release import NEWEST, OLDEST, Release
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+# Smaller files can be handwritten; they are parsed as a whole, with errors for what programs do not write.
+_LARGE_BYTES = 1024 * 1024
 
 kubeconfig_option = click.option(
     "--kubeconfig",
@@ -76,18 +82,44 @@ def read_cluster(filename: str) -> Snapshot:
     Raises:
         InvalidInput: it cannot be read, or holds no node.
     """
-    return snapshot_from_documents(_read_documents(filename))
+    return _read(filename, snapshot_from_documents)
 
 
-def _read_documents(filename: str) -> list[Document]:
+def _read(filename: str, read: Callable[[Iterable[Document]], T]) -> T:
+    """Return `read()` of the objects in the file, which come one by one where that is possible."""
     place = "<stdin>" if filename == STANDARD_INPUT else filename
-    documents = parse(read_text(filename, "--cluster"), place)
-    if not any(document.content.get("kind") == "Node" for document in documents):
-        kinds = dict.fromkeys(str(document.content.get("kind")) for document in documents)
+    with open_bytes(filename, "--cluster") as file:
+        if file.seek(0, SEEK_END) > _LARGE_BYTES:
+            file.seek(0)
+            with suppress(NotAListError):
+                return _read_cluster(filename, read, parse_list(file, place))
+        file.seek(0)
+        return _read_cluster(filename, read, parse(file.read(), place))
+
+
+def _read_cluster(filename: str, read: Callable[[Iterable[Document]], T], documents: Iterable[Document]) -> T:
+    kinds: dict[str, None] = {}
+    try:
+        found = read(_noting_kinds(documents, kinds))
+    except InvalidInput:
+        _check_nodes(filename, kinds)
+        raise
+    _check_nodes(filename, kinds)
+    return found
+
+
+def _noting_kinds(documents: Iterable[Document], kinds: dict[str, None]) -> Iterator[Document]:
+    for document in documents:
+        kinds[str(document.content.get("kind"))] = None
+        yield document
+
+
+def _check_nodes(filename: str, kinds: Collection[str]) -> None:
+    """Raise an error if no object of the file is a node."""
+    if "Node" not in kinds:
         held = f"holds no Node, only {', '.join([*kinds][:3])}" if kinds else "holds no Node"
         detail = f"{held}; give what `kubectl get nodes,pods,namespaces -A -o json` prints"
         raise InvalidInput([invalid("--cluster", filename, detail)])
-    return documents
 
 
 def read_cluster_or_live(
@@ -124,7 +156,7 @@ def read_cluster_with_disruptions(
     """
     _check_one_cluster(cluster, kubeconfig, context)
     if cluster is not None:
-        documents = _read_documents(cluster)
+        documents = _read(cluster, tuple)
         snapshot, disruptions = snapshot_from_documents(documents), Disruptions.from_documents(documents)
     else:
         from webhook.cli.live import read_live_cluster_with_disruptions

@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import click
 
@@ -107,3 +108,18 @@ def read_text(filename: str, flag: str) -> bytes:
         return Path(filename).read_bytes()
     except OSError as error:
         raise InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")]) from error
+
+
+def open_bytes(filename: str, flag: str) -> BinaryIO:
+    """Return the file, or the bytes of standard input or of a pipe, to be read more than once.
+
+    Raises:
+        InvalidInput: it cannot be read.
+    """
+    try:
+        # A pipe can be opened once.
+        if filename != STANDARD_INPUT and Path(filename).is_file():
+            return Path(filename).open("rb")
+    except OSError as error:
+        raise InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")]) from error
+    return BytesIO(read_text(filename, flag))

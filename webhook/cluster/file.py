@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
+from webhook.cluster.interning import Interner
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NominatedPods
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, Facts, FactsByKind, optional_kind_named, snapshot_fields
 from webhook.cluster.pending_pods import PendingPod, PodKey, is_pending
+from webhook.cluster.running_pod_reader import RunningPodReader
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.kube.documents import Document, field
 from webhook.kube.field import FieldError, InvalidInput
@@ -34,9 +37,11 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
         InvalidInput: an object is malformed, or a node, a bound pod or the release is duplicated; holds every error,
             with the place and the name of the object.
     """
-    documents = tuple(documents)
     errors: list[FieldError] = []
-    release = _release(documents, errors)
+    release = _FileRelease()
+    interner = Interner()
+    read_node, read_pending = partial(Node.of, interner=interner), partial(PendingPod.of, interner=interner)
+    read_running = RunningPodReader().read
     nodes: dict[str, Node] = {}
     pods: dict[tuple[str, str], RunningPod] = {}
     pending: dict[PodKey, PendingPod] = {}
@@ -44,6 +49,7 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     found: dict[str, list[Facts]] = {}
     for document in documents:
         kind, content = str(document.content.get("kind")), document.content
+        release.take(document)
         optional = optional_kind_named(str(content.get("apiVersion")), kind.removesuffix("List"))
         if optional:
             known = found.setdefault(optional, [])
@@ -52,32 +58,43 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
             continue
         if content.get("apiVersion") != "v1":
             continue
-        if kind == "Node" and (node := read_document(document, Node.of, errors)):
+        if kind == "Node" and (node := read_document(document, read_node, errors)):
             _put(nodes, node.name, node, document, errors)
-        elif kind == "Pod" and occupies_node(content) and (pod := read_document(document, RunningPod.of, errors)):
+        elif kind == "Pod" and occupies_node(content) and (pod := read_document(document, read_running, errors)):
             _put(pods, (pod.namespace, pod.name), pod, document, errors)
-        elif kind == "Pod" and is_pending(content) and (waiting := read_document(document, PendingPod.of, errors)):
+        elif kind == "Pod" and is_pending(content) and (waiting := read_document(document, read_pending, errors)):
             pending[waiting.key] = waiting
         elif kind == "Namespace" and (namespace := read_document(document, Namespace.of, errors)):
             namespaces[str(field(content, "metadata", "name"))] = namespace
-    if errors:
+    if errors := [*release.errors, *errors]:
         raise InvalidInput(errors)
     nominated = NominatedPods.of(pod.nominated for pod in pending.values() if pod.nominated)
     snapshot = _snapshot(nodes, pods.values(), namespaces, found)
-    return replace(snapshot, pending=pending, nominated=nominated, release=release)
+    return replace(snapshot, pending=pending, nominated=nominated, release=release.found)
 
 
-def _release(documents: Iterable[Document], errors: list[FieldError]) -> Release:
-    """Return the release that `documents` state, in the form of `kubectl version -o json`."""
-    found: dict[str, Release] = {}
-    for document in documents:
-        release = read_document(document, read_server_version, errors) if is_server_version(document.content) else None
+class _FileRelease:
+    """The release that documents state, in the form of `kubectl version -o json`."""
+
+    def __init__(self) -> None:
+        self.errors: list[FieldError] = []
+        self._found: dict[str, Release] = {}
+
+    @property
+    def found(self) -> Release:
+        """Return the release; ASSUMED if none is stated."""
+        return next(iter(self._found.values()), ASSUMED)
+
+    def take(self, document: Document) -> None:
+        """Take the release that a document states, if it does."""
+        if not is_server_version(document.content):
+            return
+        release = read_document(document, read_server_version, self.errors)
         if release is not None:
-            found[release.version] = release
-            if len(found) > 1:
+            self._found[release.version] = release
+            if len(self._found) > 1:
                 place = f"{document.place}: serverVersion.gitVersion"
-                errors.append(FieldError(place, "Duplicate value", release.version, "a cluster has one release"))
-    return next(iter(found.values()), ASSUMED)
+                self.errors.append(FieldError(place, "Duplicate value", release.version, "a cluster has one release"))
 
 
 def _snapshot(

@@ -6,6 +6,7 @@ from sys import intern
 from typing import Any
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
+from webhook.cluster.interning import Interner
 from webhook.kube.amounts import Amounts, read_amounts
 from webhook.kube.gang_key import GangKey, gangs_of
 from webhook.kube.ports import HostPort, read_host_ports
@@ -65,10 +66,7 @@ class RunningPod:
         priority = reader.integer(spec.get("priority"), "spec.priority")
         affinity = spec.get("affinity")
         terms = NO_TERMS if affinity is None else read_pod_terms(reader, affinity, namespace, labels)
-        volumes = NO_VOLUMES
-        if spec.get("volumes"):
-            uid = reader.text(metadata.get("uid"), "metadata.uid")
-            volumes = read_volumes(reader, spec.get("volumes"), namespace, PodReference(name, uid))
+        volumes = read_pod_volumes(reader, metadata, spec, namespace, name)
         reader.finish()
         return cls(
             namespace=namespace,
@@ -109,6 +107,16 @@ class RunningPod:
         )
 
 
+def read_pod_volumes(
+    reader: Reader, metadata: Mapping[str, Any], spec: Mapping[str, Any], namespace: str, name: str
+) -> PodVolumes:
+    """Return the volumes of the pod `name` in `namespace`; `reader` collects the errors."""
+    if not spec.get("volumes"):
+        return NO_VOLUMES
+    uid = reader.text(metadata.get("uid"), "metadata.uid")
+    return read_volumes(reader, spec.get("volumes"), namespace, PodReference(name, uid))
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """The facts of a Node object that a scheduler reads.
@@ -126,8 +134,10 @@ class Node:
     images: Mapping[str, int]
 
     @classmethod
-    def of(cls, node: Mapping[str, Any]) -> "Node":
+    def of(cls, node: Mapping[str, Any], interner: Interner | None = None) -> "Node":
         """Return the facts of `node`, a raw API object. The capacity replaces a missing allocatable.
+
+        `interner` shares equal facts of several nodes.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -141,14 +151,20 @@ class Node:
         name = reader.text(metadata.get("name"), "metadata.name")
         if not name:
             reader.error("metadata.name", name, "a node must have a name")
+        taints, images = _taints(reader, spec), _images(reader, status)
+        allocatable = {each: amount for each, amount in amounts.items() if is_schedulable_resource(each)}
+        if interner is not None:
+            taints = interner.known_or(taints, ("taints", taints))
+            allocatable = interner.known_or(allocatable, ("allocatable", *allocatable.items()))
+            images = interner.known_or(images, ("images", *images.items()))
         facts = cls(
             name=name,
             labels=reader.text_map(metadata.get("labels"), "metadata.labels"),
-            taints=_taints(reader, spec),
+            taints=taints,
             unschedulable=reader.boolean(spec.get("unschedulable"), "spec.unschedulable"),
-            allocatable={each: amount for each, amount in amounts.items() if is_schedulable_resource(each)},
+            allocatable=allocatable,
             allowed_pods=amounts.get(PODS, 0),
-            images=_images(reader, status),
+            images=images,
         )
         reader.finish()
         return facts

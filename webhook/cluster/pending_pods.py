@@ -6,12 +6,15 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from webhook.cluster.interning import Interner
 from webhook.cluster.nominated_pods import NominatedPod, is_nominated
 from webhook.kube.documents import field
 from webhook.kube.gang_key import gang_annotations
 from webhook.kube.pod_fields import PLAIN_VOLUME_KEYS
 from webhook.kube.pod_identity import PodIdentity, short_text
 from webhook.kube.wellknown import ENDED_PHASES, KAI_SHARES, VOLCANO_GROUP
+
+_EMPTY: Mapping[str, Any] = {}
 
 # What a scheduler does not read of containers can be large: environment, commands, probes.
 _CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "restartPolicyRules")
@@ -53,19 +56,23 @@ class PendingPod:
     nominated: NominatedPod | None
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any]) -> "PendingPod":
+    def of(cls, pod: Mapping[str, Any], interner: Interner | None = None) -> "PendingPod":
         """Return the facts of `pod`, a raw API object for which `is_pending` is true.
+
+        `interner` shares the content of pods of one template.
 
         Raises:
             InvalidInput: a field of a nominated pod is malformed; holds every error. Other pods are read when they are
                 placed.
         """
+        metadata, priority = _object(pod.get("metadata")), _object(pod.get("spec")).get("priority")
+        content = scheduled_content(pod)
         return cls(
             PodIdentity.of(pod),
-            short_text(field(pod, "metadata", "uid")),
-            short_text(field(pod, "metadata", "creationTimestamp")),
-            priority if isinstance(priority := field(pod, "spec", "priority"), int) else 0,
-            scheduled_content(pod),
+            short_text(metadata.get("uid")),
+            short_text(metadata.get("creationTimestamp")),
+            priority if isinstance(priority, int) else 0,
+            content if interner is None else interner.known_or(content, content),
             _is_waiting(pod),
             NominatedPod.of(pod) if is_nominated(pod) else None,
         )
@@ -132,8 +139,8 @@ def is_pending(pod: Mapping[str, Any]) -> bool:
 
 
 def _of_scheduler(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    found = {key: field(metadata, "annotations", key) for key in (VOLCANO_GROUP, *KAI_SHARES)}
-    return {key: value for key, value in found.items() if value}
+    annotations = _object(metadata.get("annotations"))
+    return {key: value for key in (VOLCANO_GROUP, *KAI_SHARES) if (value := annotations.get(key))}
 
 
 def _container(container: Any) -> Any:
@@ -147,10 +154,16 @@ def _is_plain(volume: Any) -> bool:
 
 
 def _is_waiting(pod: Mapping[str, Any]) -> bool:
-    if field(pod, "spec", "schedulingGates") or field(pod, "metadata", "deletionTimestamp"):
+    if _object(pod.get("spec")).get("schedulingGates") or _object(pod.get("metadata")).get("deletionTimestamp"):
         return False
-    conditions = field(pod, "status", "conditions")
+    conditions = _object(pod.get("status")).get("conditions")
     return not any(
-        (field(each, "type"), field(each, "status"), field(each, "reason")) == _UNSCHEDULABLE
+        (each.get("type"), each.get("status"), each.get("reason")) == _UNSCHEDULABLE
         for each in (conditions if isinstance(conditions, list) else ())
+        if isinstance(each, dict)
     )
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    """Return `value`; an empty object if it is none."""
+    return value if isinstance(value, dict) else _EMPTY

@@ -3,7 +3,7 @@
 Unchanged columns are shared, so that results computed from them stay valid; changed columns are copied.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from webhook.cluster.index.images import Images
 from webhook.cluster.index.running_pods import RunningPods
-from webhook.cluster.node_info import Node, NodeInfo
+from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Rows, Snapshot, TaintClasses
+from webhook.kube.amounts import Amounts
 from webhook.kube.ports import HostPort
 from webhook.kube.resource_names import CPU, MEMORY
 
-Amount = Callable[[NodeInfo], int]
-AmountsOf = Callable[[NodeInfo], Mapping[str, int]]
 HostPorts = Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
 
 # The fields that `updated` can update. A snapshot with other fields is rebuilt, so that no field becomes stale.
@@ -44,11 +43,25 @@ KNOWN_FIELDS = frozenset(
 KNOWN_LOAD_FIELDS = frozenset(("requested", "non_zero_requested", "pods", "host_ports"))
 
 
+_FIELDS = frozenset(field.name for field in fields(Snapshot))
+_LOAD_FIELDS = frozenset(field.name for field in fields(Load))
+
+
 class NodeUpdate(NamedTuple):
-    """A node that has changed."""
+    """A node that has changed. It had the pods `lost` and got the pods `added`; it had the other pods all the time."""
 
     before: NodeInfo
     after: NodeInfo
+    lost: Sequence[RunningPod]
+    added: Sequence[RunningPod]
+
+    @classmethod
+    def of(cls, before: NodeInfo, after: NodeInfo) -> "NodeUpdate":
+        """Return the change; in most, a node got more pods or has the same ones."""
+        count = len(before.pods)
+        if after.pods[:count] == before.pods:
+            return cls(before, after, (), after.pods[count:])
+        return cls(before, after, before.pods, after.pods)
 
 
 NodeUpdates = Mapping[int, NodeUpdate]
@@ -63,26 +76,30 @@ def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> S
     nodes = list(snapshot.nodes)
     for info in infos:
         row = snapshot.rows[info.node.name]
-        changes[row] = NodeUpdate(nodes[row], info)
+        changes[row] = NodeUpdate.of(nodes[row], info)
         nodes[row] = info
-    if not _is_known(Snapshot, KNOWN_FIELDS) or not _is_known(Load, KNOWN_LOAD_FIELDS):
+    if not _knows_all_fields():
         return snapshot.with_nodes(nodes, generation)
     pods = _updated_pods(snapshot.pods, changes, nodes)
     load = _updated_load(snapshot.load, changes, len(nodes))
     result = replace(snapshot, generation=generation, nodes=tuple(nodes), load=load, pods=pods)
-    of_other_facts = {row: change for row, change in changes.items() if change.before.node != change.after.node}
+    of_other_facts = {
+        row: change
+        for row, change in changes.items()
+        if change.before.node is not change.after.node and change.before.node != change.after.node
+    }
     return _with_facts(result, of_other_facts) if of_other_facts else result
 
 
 def _updated_pods(pods: RunningPods, changes: NodeUpdates, nodes: Sequence[NodeInfo]) -> RunningPods:
     """Return the table of the running pods of `nodes`; where nodes only got more pods, these are appended."""
-    repopulated = {row: change for row, change in changes.items() if change.before.pods != change.after.pods}
+    repopulated = {row: change for row, change in changes.items() if change.lost or change.added}
     if not repopulated:
         return pods
     if pods.is_fragmented:
         return RunningPods.of(nodes)
-    if all(after.pods[: len(before.pods)] == before.pods for before, after in repopulated.values()):
-        return pods.with_added({row: after.pods[len(before.pods) :] for row, (before, after) in repopulated.items()})
+    if not any(change.lost for change in repopulated.values()):
+        return pods.with_added({row: change.added for row, change in repopulated.items()})
     return pods.with_rows({row: change.after for row, change in repopulated.items()})
 
 
@@ -93,7 +110,7 @@ def with_nodes(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -
     one.
     """
     nodes = sorted(infos, key=lambda info: info.node.name)
-    if snapshot.pods.is_fragmented or not _is_known(Snapshot, KNOWN_FIELDS) or not _is_known(Load, KNOWN_LOAD_FIELDS):
+    if snapshot.pods.is_fragmented or not _knows_all_fields():
         return snapshot.with_nodes(nodes, generation)
     source = np.array([snapshot.rows.get(info.node.name, -1) for info in nodes], dtype=np.intp)
     known = [
@@ -149,18 +166,23 @@ def _placed(column: NDArray[Any], source: Rows) -> NDArray[Any]:
     return placed
 
 
-def _is_known(kind: type, known: frozenset[str]) -> bool:
-    return {field.name for field in fields(kind)} == known
+def _knows_all_fields() -> bool:
+    return _FIELDS == KNOWN_FIELDS and _LOAD_FIELDS == KNOWN_LOAD_FIELDS
 
 
 def _updated_load(load: Load, changes: NodeUpdates, rows: int) -> Load:
+    counted, pairs = load.non_zero_requested, [(row, each.before, each.after) for row, each in changes.items()]
     return Load(
-        requested=_updated_columns(load.requested, changes, rows, lambda info: info.requested),
+        requested=_updated_columns(
+            load.requested, [(row, before.requested, after.requested) for row, before, after in pairs], rows
+        ),
         non_zero_requested={
-            CPU: _updated(load.non_zero_requested[CPU], changes, lambda info: info.non_zero_milli_cpu),
-            MEMORY: _updated(load.non_zero_requested[MEMORY], changes, lambda info: info.non_zero_memory_bytes),
+            CPU: _updated(counted[CPU], [(row, a.non_zero_milli_cpu, b.non_zero_milli_cpu) for row, a, b in pairs]),
+            MEMORY: _updated(
+                counted[MEMORY], [(row, a.non_zero_memory_bytes, b.non_zero_memory_bytes) for row, a, b in pairs]
+            ),
         },
-        pods=_updated(load.pods, changes, lambda info: len(info.pods)),
+        pods=_updated(load.pods, [(row, len(before.pods), len(after.pods)) for row, before, after in pairs]),
         host_ports=updated_host_ports(load.host_ports, changes),
     )
 
@@ -168,76 +190,76 @@ def _updated_load(load: Load, changes: NodeUpdates, rows: int) -> Load:
 def _with_facts(snapshot: Snapshot, changes: NodeUpdates) -> Snapshot:
     """Return `snapshot` with columns for the new facts of the nodes; it already has their NodeInfos."""
     nodes = snapshot.nodes
+    rows = [(row, change.before.node, change.after.node) for row, change in changes.items()]
     keys = {
         key
-        for before, after in changes.values()
-        for key in {*before.node.labels, *after.node.labels}
-        if before.node.labels.get(key) != after.node.labels.get(key)
+        for _, before, after in rows
+        for key in {*before.labels, *after.labels}
+        if before.labels.get(key) != after.labels.get(key)
     }
     labels, taints, images = snapshot.labels, snapshot.taints, snapshot.images
     if keys:
         labels = labels.with_keys(keys, [info.node.labels for info in nodes])
-    if any(before.node.taints != after.node.taints for before, after in changes.values()):
+    if any(before.taints != after.taints for _, before, after in rows):
         taints = TaintClasses.of(info.node.taints for info in nodes)
-    if any(before.node.images != after.node.images for before, after in changes.values()):
+    if any(before.images != after.images for _, before, after in rows):
         images = Images([info.node.images for info in nodes])
-    allocatable = _updated_columns(
-        snapshot.allocatable_columns, changes, len(nodes), lambda info: info.node.allocatable
-    )
+    allocatable = [(row, before.allocatable, after.allocatable) for row, before, after in rows]
     return replace(
         snapshot,
         labels=labels,
         taints=taints,
         images=images,
-        unschedulable=_updated(snapshot.unschedulable, changes, lambda info: info.node.unschedulable),
-        allowed_pods=_updated(snapshot.allowed_pods, changes, lambda info: info.node.allowed_pods),
-        allocatable_columns=allocatable,
+        unschedulable=_updated(snapshot.unschedulable, [(row, a.unschedulable, b.unschedulable) for row, a, b in rows]),
+        allowed_pods=_updated(snapshot.allowed_pods, [(row, a.allowed_pods, b.allowed_pods) for row, a, b in rows]),
+        allocatable_columns=_updated_columns(snapshot.allocatable_columns, allocatable, len(nodes)),
     )
 
 
-def _updated(column: NDArray[Any], changes: NodeUpdates, amount: Amount) -> NDArray[Any]:
-    """Return `column` itself if no row changes, else a copy."""
-    wanted = {row: min(amount(change.after), LARGEST_AMOUNT) for row, change in changes.items()}
-    different = {row: value for row, value in wanted.items() if column[row] != value}
-    if not different:
+def _updated(column: NDArray[Any], amounts: Sequence[tuple[int, int, int]]) -> NDArray[Any]:
+    """Return `column` with new amounts, each after its row and the amount before; itself if none has changed."""
+    if all(before == after for _, before, after in amounts):
         return column
     column = column.copy()
-    for row, value in different.items():
-        column[row] = value
-    column.flags.writeable = False
+    for row, _, after in amounts:
+        column[row] = min(after, LARGEST_AMOUNT)
+    column.setflags(write=False)
     return column
 
 
 def _updated_columns(
-    columns: Mapping[str, Column], changes: NodeUpdates, rows: int, amounts: AmountsOf
+    columns: Mapping[str, Column], amounts: Sequence[tuple[int, Amounts, Amounts]], rows: int
 ) -> dict[str, Column]:
     """Return a column for each resource that a node has or had; a column of zeros is equivalent to none."""
-    touched = {resource for change in changes.values() for info in change for resource in amounts(info)}
+    touched: dict[str, list[tuple[int, int, int]]] = {}
+    for row, before, after in amounts:
+        for resource in before.keys() | after.keys():
+            touched.setdefault(resource, []).append((row, before.get(resource, 0), after.get(resource, 0)))
     renewed = dict(columns)
-    for resource in touched:
-        before = columns.get(resource)
-        if before is None:
-            before = np.zeros(rows, dtype=np.int64)
-        renewed[resource] = _updated(before, changes, lambda info, name=resource: amounts(info).get(name, 0))  # type: ignore[misc] # a bound default
+    for resource, changed in touched.items():
+        known = columns.get(resource)
+        renewed[resource] = _updated(np.zeros(rows, dtype=np.int64) if known is None else known, changed)
     return renewed
 
 
 def updated_host_ports(host_ports: HostPorts, changes: NodeUpdates) -> HostPorts:
     """Return the used host ports after `changes`."""
-    taken = {row: {port for pod in change.after.pods for port in pod.host_ports} for row, change in changes.items()}
-    touched = {
-        (port.protocol, port.port)
-        for change in changes.values()
-        for pod in change.before.pods
-        for port in pod.host_ports
-    } | {(port.protocol, port.port) for ports in taken.values() for port in ports}
+    had, taken = {}, {}
+    for row, change in changes.items():
+        if any(pod.host_ports for pods in (change.lost, change.added) for pod in pods):
+            had[row], taken[row] = _host_ports(change.before), _host_ports(change.after)
+    touched = {(port.protocol, port.port) for row, ports in taken.items() for port in ports ^ had[row]}
     if not touched:
         return host_ports
     renewed = dict(host_ports)
     for key in touched:
-        left = [(port, row) for port, row in host_ports.get(key, ()) if row not in changes]
+        left = [(port, row) for port, row in host_ports.get(key, ()) if row not in taken]
         left += [(port, row) for row, ports in taken.items() for port in ports if (port.protocol, port.port) == key]
         renewed[key] = tuple(left)
         if not left:
             del renewed[key]
     return renewed
+
+
+def _host_ports(info: NodeInfo) -> set[HostPort]:
+    return {port for pod in info.pods for port in pod.host_ports}

@@ -6,9 +6,7 @@ from itertools import compress
 from operator import is_not
 
 import numpy as np
-from numpy.typing import NDArray
 
-from webhook.cluster.index.running_pods import Codes, RunningPods
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, ClassifiedPod, Column, Load, RowChange, Snapshot
 from webhook.cluster.update import NodeUpdate, updated_host_ports
@@ -21,7 +19,6 @@ _FACTS = (
 )
 _MOST_CHANGES = 4096
 _MOST_OLD_CLASSES = 1000
-_SPARE = 64
 
 
 class WorkingSnapshot:
@@ -38,8 +35,7 @@ class WorkingSnapshot:
             base.load.pods.copy(),
             base.load.host_ports,
         )
-        self._table = _PodTable(base.pods.layered())
-        self.snapshot = replace(base, nodes=[*base.nodes], load=load, pods=self._table.pods())
+        self.snapshot = replace(base, nodes=[*base.nodes], load=load, pods=base.pods.layered())
         for pod in pods:
             self.add(pod)
         self.snapshot.log.clear()
@@ -114,11 +110,12 @@ class WorkingSnapshot:
         load.non_zero_requested[MEMORY][row] = min(info.non_zero_memory_bytes, LARGEST_AMOUNT)
         load.pods[row] = len(info.pods)
         if any(pod.host_ports for pods in (added, removed) for pod in pods):
-            host_ports = updated_host_ports(load.host_ports, {row: NodeUpdate(before, info)})
+            host_ports = updated_host_ports(load.host_ports, {row: NodeUpdate(before, info, removed, added)})
             snapshot.load = replace(load, host_ports=host_ports)
-        without = tuple([ClassifiedPod(self._table.remove(pod, row), pod) for pod in removed])
-        more = tuple([ClassifiedPod(self._table.add(pod, row), pod) for pod in added])
-        snapshot.pods = self._table.pods()
+        pods, classes = snapshot.pods, snapshot.pods.classes
+        snapshot.pods = pods.with_rows({row: info}) if removed else pods.with_added({row: added})
+        without = tuple([ClassifiedPod(classes.number(pod), pod) for pod in removed])
+        more = tuple([ClassifiedPod(classes.number(pod), pod) for pod in added])
         snapshot.log.changes.append(RowChange(row, more, without))
 
     def _column(self, resource: str) -> Column:
@@ -128,62 +125,3 @@ class WorkingSnapshot:
             column = np.zeros(len(self.snapshot.nodes), dtype=np.int64)
             requested[resource] = column
         return column
-
-
-class _PodTable:
-    """The table of running pods in arrays that grow and shrink in place."""
-
-    def __init__(self, pods: RunningPods) -> None:
-        self._classes = pods.classes
-        self._pods = _Pairs(pods.class_of, pods.row_of)
-        self._carriers = _Pairs(pods.carrier_class_of, pods.carrier_row_of)
-
-    def pods(self) -> RunningPods:
-        """Return the table. It is valid until the next change."""
-        return RunningPods(self._classes, len(self._classes), *self._pods.columns, *self._carriers.columns)
-
-    def add(self, pod: RunningPod, row: int) -> int:
-        """Add a pod and return its class."""
-        number = self._classes.number(pod)
-        self._pods.add(number, row)
-        if pod.terms:
-            self._carriers.add(number, row)
-        return number
-
-    def remove(self, pod: RunningPod, row: int) -> int:
-        """Remove a pod and return its class."""
-        number = self._classes.number(pod)
-        self._pods.remove(number, row)
-        if pod.terms:
-            self._carriers.remove(number, row)
-        return number
-
-
-class _Pairs:
-    """Pairs of the class and the row of a pod, unordered."""
-
-    def __init__(self, classes: Codes, rows: Codes) -> None:
-        self._length = len(classes)
-        self._buffer = np.empty((2, self._length + _SPARE), dtype=np.int32)
-        self._buffer[0, : self._length], self._buffer[1, : self._length] = classes, rows
-
-    @property
-    def columns(self) -> tuple[Codes, Codes]:
-        """Return the classes and the rows. They are valid until the next change."""
-        return self._buffer[0, : self._length], self._buffer[1, : self._length]
-
-    def add(self, number: int, row: int) -> None:
-        length = self._length
-        if length == self._buffer.shape[1]:
-            grown: NDArray[np.int32] = np.empty((2, 2 * length), dtype=np.int32)
-            grown[:, :length] = self._buffer
-            self._buffer = grown
-        self._buffer[0, length] = number
-        self._buffer[1, length] = row
-        self._length = length + 1
-
-    def remove(self, number: int, row: int) -> None:
-        classes, rows = self.columns
-        at = int(((rows == row) & (classes == number)).argmax())
-        self._length -= 1
-        self._buffer[:, at] = self._buffer[:, self._length]

@@ -4,11 +4,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import yaml
 
 from webhook.kube.field import InvalidInput, invalid
+from webhook.kube.json_list import JsonList, NotAListError
 from webhook.kube.json_text import DEEPEST, read_json
 from webhook.kube.yaml_scalars import TAG, plain_tag, read_boolean, read_float, read_integer, read_null
 
@@ -52,6 +53,20 @@ def parse(text: str | bytes, place: str, most_aliased: int = _MOST_ALIASED) -> l
     return found
 
 
+def parse_list(file: BinaryIO, place: str) -> Iterator[Document]:
+    """Yield what `parse` returns for a large JSON list, without all of it in memory.
+
+    Raises:
+        InvalidInput: an item is not an object.
+        NotAListError: the file holds something else, and has to be parsed as a whole; what came so far does not count.
+    """
+    listed = JsonList(file)
+    kind = listed.content.get("kind")
+    if not (isinstance(kind, str) and kind.endswith("List")):
+        raise NotAListError
+    yield from _each(listed.items(), listed.content, place)
+
+
 def _items(content: JsonObject, where: str) -> Iterator[Document]:
     kind, items = content.get("kind"), content.get("items", "")
     if items is None:  # Go can write an empty list as null
@@ -59,15 +74,20 @@ def _items(content: JsonObject, where: str) -> Iterator[Document]:
     if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
         yield Document(where, content)
         return
-    item_kind = kind.removesuffix("List")
-    if item_kind and not items:
+    if kind != "List" and not items:
         yield Document(where, content)
+    yield from _each(items, content, where)
+
+
+def _each(items: Iterable[Any], listed: JsonObject, where: str) -> Iterator[Document]:
+    """Yield the objects in `items`, those of the list `listed`."""
+    item_kind = listed["kind"].removesuffix("List")
     for index, item in enumerate(items):
         if not isinstance(item, dict):
             raise InvalidInput([invalid(f"{where}: items[{index}]", item, "must be an object")])
         if item_kind and "kind" not in item:
             # The API server leaves apiVersion and kind out of the items of a typed list (PodList, NodeList).
-            item = {"apiVersion": content.get("apiVersion", "v1"), "kind": item_kind, **item}
+            item = {"apiVersion": listed.get("apiVersion", "v1"), "kind": item_kind, **item}
         yield from _items(item, f"{where}: items[{index}]")
 
 

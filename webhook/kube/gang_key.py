@@ -28,8 +28,11 @@ def gangs_of(namespace: str, metadata: Mapping[str, Any]) -> tuple[GangKey, ...]
     annotations = metadata.get("annotations")
     if not annotations or not isinstance(annotations, Mapping):
         return ()
-    named = {key: name for key, name in annotations.items() if key.endswith(GANG)}
-    sizes = [key for key in annotations if key.endswith(GANG_SIZE)]
+    read = [key for key in annotations if key.endswith((GANG, GANG_SIZE))]
+    if not read:
+        return ()
+    named = {key: annotations[key] for key in read if key.endswith(GANG)}
+    sizes = [key for key in read if key.endswith(GANG_SIZE)]
     if sizes and (controller := _controller(metadata.get("ownerReferences"))):
         without_name = (key for key in sizes if key.removesuffix(GANG_SIZE) + GANG not in named)
         named |= dict.fromkeys(without_name, controller[:_LONGEST_NAME])

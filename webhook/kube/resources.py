@@ -16,6 +16,9 @@ from webhook.kube.resource_names import CPU, HUGE_PAGES_PREFIX, MEMORY, is_exten
 DEFAULT_MILLI_CPU_REQUEST = 100
 DEFAULT_MEMORY_REQUEST_BYTES = 200 * 1024 * 1024
 
+# The type of the condition of a resize that its node cannot allocate.
+RESIZE_PENDING = "PodResizePending"
+
 _DEFAULTS_MILLI = {CPU: DEFAULT_MILLI_CPU_REQUEST, MEMORY: DEFAULT_MEMORY_REQUEST_BYTES * 1000}
 _NONE: dict[str, int] = {}
 
@@ -202,7 +205,7 @@ class _Resized:
             for path, container in reader.objects(status.get(field), f"status.{field}")
         }
         conditions = reader.objects(status.get("conditions"), "status.conditions")
-        pending = [each.get("reason") for _, each in conditions if each.get("type") == "PodResizePending"]
+        pending = [each.get("reason") for _, each in conditions if each.get("type") == RESIZE_PENDING]
         self._infeasible = pending[:1] == ["Infeasible"]
 
     def container(self, container: _Container) -> _Container:

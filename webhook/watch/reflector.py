@@ -236,7 +236,7 @@ class Reflector:
             event = orjson.loads(line)
         except ValueError as error:
             raise ApiServerError(f"the watch sent invalid JSON: {error}") from error
-        kind, content = field(event, "type"), field(event, "object")
+        kind, content = (event.get("type"), event.get("object", {})) if isinstance(event, dict) else (None, {})
         if kind == "ERROR":
             raise ApiServerError(f"the watch ended with an error: {field(content, 'message')}", field(content, "code"))
         if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK") or not isinstance(content, dict):

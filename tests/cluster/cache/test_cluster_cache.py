@@ -13,6 +13,7 @@ from tests.support.effort import examples
 from tests.support.optional_objects import optional_objects
 from tests.support.views import SAID, made_anew, said
 from webhook.cluster import update
+from webhook.cluster.cache import cluster_cache
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS, Key
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
@@ -117,6 +118,17 @@ def test_pods_of_a_node_that_went_and_came_again_count() -> None:
     assert cache.snapshot().nodes == ()
     cache.apply("Node", "ADDED", make_node_object("a"))
     assert requested(cache.snapshot()) == [3000]
+
+
+def test_a_pod_counts_once_after_a_snapshot_that_could_not_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = cache_of(make_node_object("a"), pod("p"))
+    cache.snapshot()
+    cache.apply("Pod", "ADDED", pod("q"))
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster_cache, "updated", None)
+        with pytest.raises(TypeError):
+            cache.snapshot()
+    assert requested(cache.snapshot()) == [2000]
 
 
 def test_added_or_deleted_node_keeps_the_pod_classes_shared() -> None:

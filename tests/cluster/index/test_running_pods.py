@@ -77,10 +77,37 @@ def test_pods_that_are_added_are_selected_and_carry_terms() -> None:
     assert not table.has_terms
 
 
+_rows = st.dictionaries(st.integers(0, 2), st.lists(st.booleans(), max_size=80), min_size=1, max_size=2)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans(), _rows), max_size=6))
+def test_tables_of_one_origin_keep_to_their_own_pods(steps: list[tuple[int, bool, dict[int, list[bool]]]]) -> None:
+    """`True` is a pod with a term. A step adds pods to a table, or replaces those of some rows, and keeps the table."""
+    made = {True: _anti_affinity(labelSelector=_WEB), False: make_pod().namespace("x")}
+    known: list[tuple[RunningPods, dict[int, Counter[bool]]]] = [(RunningPods.of([_info("a")] * 3), {})]
+    for origin, is_added, rows in steps:
+        table, held = known[origin % len(known)]
+        infos = {row: _info("n", *(made[each] for each in pods)) for row, pods in rows.items()}
+        if is_added:
+            counts = {row: held.get(row, Counter()) + Counter(pods) for row, pods in rows.items()}
+            table = table.with_added({row: info.pods for row, info in infos.items()})
+        else:
+            counts = {row: Counter(pods) for row, pods in rows.items()}
+            table = table.with_rows(infos)
+        known.append((table, held | counts))
+    for table, held in known:
+        assert Counter(table.rows_selected(None, ()).tolist()) == Counter(
+            {row: counts.total() for row, counts in held.items() if counts}
+        )
+        assert Counter(table.carriers.row_of.tolist()) == Counter(
+            {row: counts[True] for row, counts in held.items() if counts[True]}
+        )
+
+
 def test_equal_pods_are_one_class() -> None:
     pod = make_pod().label("app", "web")
     table = RunningPods.of([_info("a", pod, pod), _info("b", pod, pod.namespace("x"))])
-    assert (len(table.classes), table.row_of.tolist()) == (2, [0, 0, 1, 1])
+    assert (len(table.classes), table.pods.row_of.tolist()) == (2, [0, 0, 1, 1])
 
 
 def test_classes_beyond_the_initial_capacity_are_distinct() -> None:

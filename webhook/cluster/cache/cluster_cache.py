@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from webhook.cluster.cache.interning import Interner
 from webhook.cluster.cache.object_key import PENDING_PODS, Key, key_of
 from webhook.cluster.cache.optional_objects import OptionalObjects
 from webhook.cluster.cache.pending_tracker import PendingTracker
 from webhook.cluster.file import occupies_node
+from webhook.cluster.interning import Interner
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, read_optional, snapshot_fields
 from webhook.cluster.pending_pods import PendingPod, is_pending
+from webhook.cluster.running_pod_reader import RunningPodReader
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated, with_nodes
@@ -61,11 +62,12 @@ class ClusterCache:
         self._pods_on: dict[str, dict[Key, RunningPod]] = {}
         self._pending = PendingTracker()
         self._interner = Interner()
+        self._running_pods = RunningPodReader()
         self._kinds = {
-            "Node": _Kind(Node.of, self._put_node, self._nodes.keys),
-            "Pod": _Kind(_running_pod, self._put_pod, self._pods.keys),
+            "Node": _Kind(partial(Node.of, interner=self._interner), self._put_node, self._nodes.keys),
+            "Pod": _Kind(self._running_pod, self._put_pod, self._pods.keys),
             "Namespace": _Kind(Namespace.of, self._put_namespace, self._namespaces.keys),
-            PENDING_PODS: _Kind(_pending_pod, self._put_pending, self._pending.keys),
+            PENDING_PODS: _Kind(self._pending_pod, self._pending.put, self._pending.keys),
         }
         self._optional = OptionalObjects()
         for kind in EVERY_OPTIONAL_KIND:
@@ -74,7 +76,8 @@ class ClusterCache:
         self._infos: dict[str, NodeInfo] = {}
         self._snapshot = Snapshot.of((), **snapshot_fields({}))
         self._namespaces_snapshot: Snapshot | None = None
-        self._changed_nodes: set[str] = set()
+        # The nodes that differ from the last snapshot; with the pods that were added if nothing else has changed.
+        self._changed_nodes: dict[str, list[RunningPod] | None] = {}
         self._node_set_changed = False
         self._namespaces_changed = False
         self._evidence: SchedulerEvidence | None = None
@@ -146,22 +149,28 @@ class ClusterCache:
         if not self._has_changed:
             return self._snapshot
         generation = self._snapshot.generation + 1
-        infos = {name: self._info(name) for name in self._changed_nodes if name in self._infos}
+        infos = {name: self._info(name, added) for name, added in self._changed_nodes.items() if name in self._infos}
         self._infos.update(infos)
+        # From here on, `infos` have the added pods, even if no snapshot can be made.
+        self._changed_nodes = dict.fromkeys(self._changed_nodes)
         if self._node_set_changed:
             snapshot = with_nodes(self._snapshot, self._infos.values(), generation)
         else:
             snapshot = updated(self._snapshot, infos.values(), generation)
-        if self._namespaces_changed:
-            snapshot = replace(snapshot, namespaces=self._namespaces_by_name())
-        if self._pending.has_changed:
-            pending = self._pending.pending(self._pods)
-            snapshot = replace(snapshot, pending=pending, nominated=self._pending.nominated(pending))
-        snapshot = replace(snapshot, scheduler_evidence=self._evidence, release=self._release)
-        self._snapshot = replace(snapshot, **self._optional.changed_fields())
+        self._snapshot = replace(snapshot, **self._changed_fields())
         self._changed_nodes.clear()
         self._node_set_changed = self._namespaces_changed = False
         return self._snapshot
+
+    def _changed_fields(self) -> dict[str, Any]:
+        """Return the fields of the next snapshot that do not depend on nodes and may have changed."""
+        changed = {**self._optional.changed_fields(), "scheduler_evidence": self._evidence, "release": self._release}
+        if self._namespaces_changed:
+            changed["namespaces"] = self._namespaces_by_name()
+        if self._pending.has_changed:
+            pending = self._pending.pending(self._pods)
+            changed |= {"pending": pending, "nominated": self._pending.nominated(pending)}
+        return changed
 
     def namespaces_only(self) -> Snapshot:
         """Return a snapshot without nodes, which is cheap while the first lists arrive."""
@@ -183,19 +192,27 @@ class ClusterCache:
     def _namespaces_by_name(self) -> dict[str, Namespace]:
         return {key.name: namespace for key, namespace in self._namespaces.items()}
 
-    def _info(self, name: str) -> NodeInfo:
+    def _info(self, name: str, added: Iterable[RunningPod] | None) -> NodeInfo:
+        if added is not None:
+            return self._infos[name].with_pods(added)
         return NodeInfo.of(self._nodes[Key("", name)], self._pods_on.get(name, {}).values())
+
+    def _running_pod(self, pod: JsonObject) -> RunningPod | None:
+        return self._running_pods.read(pod) if occupies_node(pod) else None
+
+    def _pending_pod(self, pod: JsonObject) -> PendingPod | None:
+        return PendingPod.of(pod, self._interner) if is_pending(pod) else None
 
     def _put_node(self, key: Key, node: Node | None) -> None:
         before = self._nodes.get(key)
         if before == node:
             return
-        self._changed_nodes.add(key.name)
+        self._changed_nodes[key.name] = None
         if node is None:
             del self._nodes[key], self._infos[key.name]
             self._node_set_changed = True
             return
-        self._nodes[key] = self._interner.shared(node)
+        self._nodes[key] = node
         if before is None:
             self._infos[key.name] = NodeInfo.of(node)
             self._node_set_changed = True
@@ -206,20 +223,17 @@ class ClusterCache:
             return
         self._pending.mark_bound(key)
         if before is not None:
-            self._changed_nodes.add(before.node_name)
+            self._changed_nodes[before.node_name] = None
             pods_on_node = self._pods_on[before.node_name]
             del self._pods[key], pods_on_node[key]
             if not pods_on_node:
                 del self._pods_on[before.node_name]
         if pod is not None:
-            pod = self._pods[key] = self._interner.shared(pod)
-            self._changed_nodes.add(pod.node_name)
+            self._pods[key] = pod
+            added = self._changed_nodes.setdefault(pod.node_name, [])
+            if added is not None:
+                added.append(pod)
             self._pods_on.setdefault(pod.node_name, {})[key] = pod
-
-    def _put_pending(self, key: Key, pod: PendingPod | None) -> None:
-        if pod is not None:
-            pod = replace(pod, content=self._interner.shared_bytes(pod.content))
-        self._pending.put(key, pod)
 
     def _put_namespace(self, key: Key, namespace: Namespace | None) -> None:
         if self._namespaces.get(key) == namespace:
@@ -258,11 +272,3 @@ class Listing:
             self._cache.delete(self._kind, key)
         self._unseen = set()
         self._cache.mark_known(self._kind)
-
-
-def _running_pod(pod: JsonObject) -> RunningPod | None:
-    return RunningPod.of(pod) if occupies_node(pod) else None
-
-
-def _pending_pod(pod: JsonObject) -> PendingPod | None:
-    return PendingPod.of(pod) if is_pending(pod) else None

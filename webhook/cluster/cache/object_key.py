@@ -1,9 +1,9 @@
 """Keys of cached objects."""
 
 from collections.abc import Mapping
+from sys import intern
 from typing import Any, NamedTuple
 
-from webhook.kube.documents import field
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
 
 # The name in the cache of pods that are not bound.
@@ -22,7 +22,10 @@ class Key(NamedTuple):
 
 def key_of(kind: str, content: Mapping[str, Any]) -> Key:
     """Return the key of a raw API object."""
-    name, namespace = field(content, "metadata", "name"), field(content, "metadata", "namespace")
+    metadata = content.get("metadata")
+    if not isinstance(metadata, Mapping):
+        metadata = {}
+    name, namespace = metadata.get("name"), metadata.get("namespace")
     if kind in ("Pod", PENDING_PODS):
         namespace = namespace or DEFAULT_NAMESPACE
-    return Key(namespace if isinstance(namespace, str) else "", name if isinstance(name, str) else "")
+    return Key(intern(namespace) if isinstance(namespace, str) else "", name if isinstance(name, str) else "")

@@ -75,7 +75,8 @@ class PendingTracker:
     def pending(self, bound: Collection[Key]) -> Mapping[PodKey, PendingPod]:
         """Return the pods that are not in `bound`."""
         self.has_changed = False
-        stored = {**self._leaving, **self._pods}
+        # A plain copy takes a quarter of the time of a merge.
+        stored = {**self._leaving, **self._pods} if self._leaving else self._pods.copy()
         # Thousands of pods can be pending, so only those are looked up that can have changed.
         self._bound = {key for key in self._bound | self._touched if key in bound and key in stored}
         self._touched.clear()

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from threading import Lock
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from webhook.kube.label_selector import LabelSelector
 
 Codes = NDArray[np.int32]
 
+# The pods that a table has room for at least, beside its own.
+_SPARE = 64
+
 
 class PodHolder(Protocol):
     """A node with running pods."""
@@ -23,6 +27,88 @@ class PodHolder(Protocol):
     @property
     def pods(self) -> Sequence[PodIdentity]:
         """Return the pods."""
+
+
+class _Buffer:
+    """Memory for pairs of class and row; `used` of them belong to a table."""
+
+    __slots__ = ("lock", "pairs", "used")
+
+    def __init__(self, pairs: Codes, used: int) -> None:
+        self.pairs, self.used, self.lock = pairs, used, Lock()
+
+
+class PodRows:
+    """Pods by class and row, unordered. It is immutable; one with more pods shares its memory if it can.
+
+    The memory has room for more pods behind those of the longest table in it, so the next one costs what is added.
+    Tables see no further than their own length.
+    """
+
+    __slots__ = ("_buffer", "class_of", "row_of")
+
+    def __init__(self, buffer: _Buffer, count: int) -> None:
+        self._buffer = buffer
+        self.class_of: Codes = buffer.pairs[0, :count]
+        self.row_of: Codes = buffer.pairs[1, :count]
+
+    @classmethod
+    def of(cls, class_of: Codes, row_of: Codes) -> Self:
+        """Return the pods of these classes in these rows."""
+        count = len(class_of)
+        pairs = np.empty((2, _with_room(count)), dtype=np.int32)
+        pairs[0, :count], pairs[1, :count] = class_of, row_of
+        return cls(_Buffer(pairs, count), count)
+
+    def __len__(self) -> int:
+        return len(self.class_of)
+
+    def with_added(self, added: Sequence[tuple[int, int]]) -> Self:
+        """Return the pods and those `added`, classes with rows."""
+        if not added:
+            return self
+        buffer, count = self._buffer, len(self)
+        end = count + len(added)
+        with buffer.lock:
+            # Another table may have appended to this one already.
+            is_free = buffer.used == count and end <= buffer.pairs.shape[1]
+            if is_free:
+                buffer.used = end
+        if not is_free:
+            buffer = self._copied(end)
+        buffer.pairs[:, count:end] = np.array(added, dtype=np.int32).T
+        return type(self)(buffer, end)
+
+    def with_rows(self, rows: Sequence[int], added: Sequence[tuple[int, int]]) -> Self:
+        """Return the pods with those `added`, classes with rows, in place of those in `rows`."""
+        is_gone = self.row_of == rows[0] if len(rows) == 1 else np.isin(self.row_of, rows)
+        gone, count = np.flatnonzero(is_gone), len(self)
+        if not len(gone):
+            return self.with_added(added)
+        end = count - len(gone) + len(added)
+        buffer = self._copied(end)
+        pairs = buffer.pairs
+        if added:
+            new, taken = np.array(added, dtype=np.int32).T, gone[: len(added)]
+            pairs[:, taken] = new[:, : len(taken)]
+            pairs[:, count:end] = new[:, len(taken) :]
+            is_gone[taken] = False
+        if end < count:
+            # The last pods move to the places that are left.
+            left = gone[len(added) :]
+            pairs[:, left[left < end]] = pairs[:, end + np.flatnonzero(~is_gone[end:])]
+        return type(self)(buffer, end)
+
+    def _copied(self, end: int) -> _Buffer:
+        """Return a copy of the memory with room for more than `end` pods."""
+        count = len(self)
+        pairs = np.empty((2, _with_room(max(end, count))), dtype=np.int32)
+        pairs[:, :count] = self._buffer.pairs[:, :count]
+        return _Buffer(pairs, end)
+
+
+def _with_room(count: int) -> int:
+    return count + count // 16 + _SPARE
 
 
 class _Selected(NamedTuple):
@@ -43,10 +129,8 @@ class RunningPods:
 
     classes: PodClasses
     class_count: int
-    class_of: Codes
-    row_of: Codes
-    carrier_class_of: Codes
-    carrier_row_of: Codes
+    pods: PodRows
+    carriers: PodRows
     _last_selected: "list[_Selected]" = field(default_factory=list)
     """The last result of `rows_selected`. Most pending pods have the same term: the policy's bin-packing."""
 
@@ -55,42 +139,39 @@ class RunningPods:
         """Return the table of the pods of `nodes`, in rows."""
         classes = PodClasses()
         class_of = [classes.number(pod) for node in nodes for pod in node.pods]
-        counts = [len(node.pods) for node in nodes]
-        row_of = np.repeat(np.arange(len(nodes), dtype=np.int32), counts)
+        row_of = np.repeat(np.arange(len(nodes), dtype=np.int32), [len(node.pods) for node in nodes])
         return cls._table(classes, np.array(class_of, dtype=np.int32), row_of)
 
     def with_rows(self, nodes: Mapping[int, PodHolder]) -> "RunningPods":
         """Return the table with the pods of `nodes` in place of those in the same rows."""
-        changed = np.fromiter(nodes, dtype=np.int32, count=len(nodes))
-        stay = ~np.isin(self.row_of, changed)
-        added = [(self.classes.number(pod), row) for row, node in nodes.items() for pod in node.pods]
-        new = np.array(added, dtype=np.int32).reshape(-1, 2)
-        return self._table(
+        added, carriers = self._numbered((row, node.pods) for row, node in nodes.items())
+        rows = [*nodes]
+        return RunningPods(
             self.classes,
-            np.concatenate((self.class_of[stay], new[:, 0])),
-            np.concatenate((self.row_of[stay], new[:, 1])),
+            len(self.classes),
+            self.pods.with_rows(rows, added),
+            self.carriers.with_rows(rows, carriers),
         )
 
     def with_added(self, pods: Mapping[int, Sequence[PodIdentity]]) -> "RunningPods":
         """Return the table with more `pods` in their rows."""
-        added = [(self.classes.number(pod), row) for row, each in pods.items() for pod in each]
-        class_of, row_of = np.array(added, dtype=np.int32).reshape(-1, 2).T
-        count = len(self.classes)
-        carriers = np.flatnonzero(self.classes.carry_terms(count)[class_of])
+        added, carriers = self._numbered(pods.items())
         return RunningPods(
-            self.classes,
-            count,
-            np.concatenate((self.class_of, class_of)),
-            np.concatenate((self.row_of, row_of)),
-            np.concatenate((self.carrier_class_of, class_of[carriers])),
-            np.concatenate((self.carrier_row_of, row_of[carriers])),
+            self.classes, len(self.classes), self.pods.with_added(added), self.carriers.with_added(carriers)
         )
+
+    def _numbered(
+        self, pods: Iterable[tuple[int, Sequence[PodIdentity]]]
+    ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """Return the class and the row of each of `pods`, and those of the carriers among them."""
+        numbered = [((self.classes.number(pod), row), pod) for row, each in pods for pod in each]
+        return [place for place, _ in numbered], [place for place, pod in numbered if pod.terms]
 
     def with_rows_moved(self, row_now: NDArray[np.int32]) -> "RunningPods":
         """Return the table with the pods of row n in row `row_now[n]`; -1 removes them."""
-        rows = row_now[self.row_of]
+        rows = row_now[self.pods.row_of]
         stay = rows >= 0
-        return self._table(self.classes, self.class_of[stay], rows[stay])
+        return self._table(self.classes, self.pods.class_of[stay], rows[stay])
 
     def isolated(self) -> "RunningPods":
         """Return the same table with classes of its own, so that pods that never run leave no class behind."""
@@ -103,7 +184,7 @@ class RunningPods:
     @property
     def has_terms(self) -> bool:
         """Return true if a pod has pod affinity terms of its own."""
-        return len(self.carrier_class_of) > 0
+        return len(self.carriers) > 0
 
     @property
     def term_keys(self) -> frozenset[str]:
@@ -113,7 +194,7 @@ class RunningPods:
     @property
     def is_fragmented(self) -> bool:
         """Return true if most classes belong to pods that no longer exist."""
-        return len(self.classes) > 2 * len(self.class_of) + 1000
+        return len(self.classes) > 2 * len(self.pods) + 1000
 
     @classmethod
     def none(cls) -> "RunningPods":
@@ -124,7 +205,7 @@ class RunningPods:
     def _table(cls, classes: PodClasses, class_of: Codes, row_of: Codes) -> "RunningPods":
         count = len(classes)
         carriers = np.flatnonzero(classes.carry_terms(count)[class_of])
-        return cls(classes, count, class_of, row_of, class_of[carriers], row_of[carriers])
+        return cls(classes, count, PodRows.of(class_of, row_of), PodRows.of(class_of[carriers], row_of[carriers]))
 
     def selected(
         self, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never
@@ -148,8 +229,8 @@ class RunningPods:
     def rows_of(self, selected: Mask) -> Codes:
         """Return the row of each pod whose class is `selected`, unordered, once for each pod."""
         if not selected.any():
-            return self.row_of[:0]
-        return self.row_of[selected.take(self.class_of)]
+            return self.pods.row_of[:0]
+        return self.pods.row_of[selected.take(self.pods.class_of)]
 
     def rows_selected(
         self,
@@ -182,6 +263,6 @@ class RunningPods:
     def carrier_rows(self, carried: CarriedTerm) -> tuple[Codes, NDArray[np.int64]]:
         """Return the row of each pod that carries a term, and how many times it does."""
         times = np.bincount(carried.numbers(), minlength=self.class_count)
-        of_pods = times[self.carrier_class_of]
+        of_pods = times[self.carriers.class_of]
         found = np.flatnonzero(of_pods)
-        return self.carrier_row_of[found], of_pods[found]
+        return self.carriers.row_of[found], of_pods[found]

@@ -1,0 +1,85 @@
+"""Pods of one template are read once, with the facts and the errors of each read by itself."""
+
+import copy
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.builders import make_pod
+from tests.support.random_json import replace_somewhere
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.running_pod_reader import RunningPodReader
+from webhook.kube.field import InvalidInput
+
+_TERM = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone", "matchLabelKeys": ["app"]}
+_AFFINITY = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]}}
+_AMOUNTS = {"cpu": "2", "nvidia.com/gpu": "1"}
+_RICH = (
+    make_pod("p")
+    .namespace("x")
+    .uid("1")
+    .label("app", "web")
+    .annotate("maip.mxsf.io/gang", "g")
+    .owner("ReplicaSet", "web")
+    .requests(cpu="1", memory="1Gi")
+    .sidecar("proxy", cpu="100m")
+    .host_port(80)
+    .overhead(cpu="10m")
+    .pod_resources(cpu="3")
+    .affinity(_AFFINITY)
+    .scheduler("other")
+    .node_name("a")
+    .spec(
+        priority=5,
+        volumes=[
+            {"name": "kube-api-access-abcde", "projected": {"sources": []}},
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+            {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}},
+        ],
+    )
+    .status(
+        phase="Running",
+        resources={"requests": _AMOUNTS},
+        allocatedResources=_AMOUNTS,
+        containerStatuses=[{"name": "main", "resources": {"requests": _AMOUNTS}, "allocatedResources": _AMOUNTS}],
+        conditions=[{"type": "Ready", "status": "True"}, {"type": "PodResizePending", "reason": "Infeasible"}],
+    )
+    .obj()
+)
+
+
+def _read(read: Any, pod: dict[str, Any]) -> RunningPod | list[str]:
+    try:
+        found: RunningPod = read(pod)
+    except InvalidInput as error:
+        return [str(each) for each in error.errors]
+    return found
+
+
+@given(st.data())
+def test_a_pod_is_read_as_by_itself_after_any_others(data: st.DataObject) -> None:
+    reader = RunningPodReader()
+    for _ in range(4):
+        pod = copy.deepcopy(_RICH)
+        for _ in range(data.draw(st.integers(0, 2))):
+            replace_somewhere(pod, data)
+        assert _read(reader.read, pod) == _read(RunningPod.of, pod)
+
+
+def test_pods_of_one_template_share_their_facts() -> None:
+    reader = RunningPodReader()
+    first = reader.read(_RICH)
+    second = reader.read({**_RICH, "metadata": {**_RICH["metadata"], "name": "q", "uid": "2"}})
+    assert first.requests is second.requests
+    assert first.terms is second.terms
+    assert first.labels is second.labels
+    assert [each.volumes.pod and each.volumes.pod.name for each in (first, second)] == ["p", "q"]
+
+
+def test_a_pod_nested_too_deeply_for_a_template_is_read_by_itself() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"inner": deep}
+    pod = make_pod("p").node_name("a").requests(cpu="1").spec(affinity={"nodeAffinity": deep}).obj()
+    assert RunningPodReader().read(pod) == RunningPod.of(pod)
