@@ -32,7 +32,7 @@ def make_request(pod: dict[str, Any] | None, *, namespace: str = "default", **fi
         "name": "",
         "user": "kubernetes-admin",
         "dry_run": False,
-        "object": pod,
+        "content": pod,
     }
     return AdmissionRequest(**(request | fields))
 
