@@ -50,8 +50,8 @@ from webhook.settings import Settings
 
 # The worker thread caches rendered decisions, so its scheduler rarely sees a signature twice.
 _LARGE_BYTES = 1024 * 1024
-# Pods that wait are placed once each.
-_WAITING_BYTES = 1024 * 1024
+# The rankings for pods that wait: each is placed again if it loses its room.
+_WAITING_BYTES = 6 * 1024 * 1024
 
 
 _NO_PROFILES: Mapping[str, Profile] = {}
@@ -77,7 +77,7 @@ def waiting_pods(policies: Policies, profiles: Mapping[str, Profile] = _NO_PROFI
 
 def _scheduler_of_waiting_pods(profiles: Mapping[str, Profile], policy: Policy) -> BackendSchedulers:
     # Without templates and suggestions: only the node counts.
-    make = partial(Scheduler, cache_bytes=_WAITING_BYTES // (MOST_SCHEDULERS + len(profiles)))
+    make = partial(Scheduler, keeps_scores=False, cache_bytes=_WAITING_BYTES // (MOST_SCHEDULERS + len(profiles)))
     profile = profiles_for(policy.spec)[policy.spec.placement_check.profile]
     return BackendSchedulers.of(make(profile), make, policy.spec.schedulers, profiles)
 

@@ -76,7 +76,7 @@ def scheduler_for(
     """
     templates = template_nodes(policy.spec.node_templates)
     own_bytes = cache_bytes // (MOST_SCHEDULERS + len(profiles))
-    make = partial(Scheduler, templates=templates, suggestions=suggestions, cache_bytes=own_bytes)
+    make = partial(Scheduler, templates=templates, suggestions=suggestions, cache_bytes=own_bytes, keeps_scores=False)
     default = make(profiles_for(policy.spec)[policy.spec.placement_check.profile])
     return BackendSchedulers.of(default, make, policy.spec.schedulers, profiles)
 

@@ -15,8 +15,8 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import Term, WeightedTerm
 from webhook.cluster.index.pod_term import WeightedPodTerm
 from webhook.cluster.node_info import NodeInfo
-from webhook.cluster.snapshot import ClassifiedPod, Rows, Snapshot
-from webhook.kube.deadline import Expired, in_time
+from webhook.cluster.snapshot import ClassifiedPod, Column, Rows, Snapshot
+from webhook.kube.deadline import DeadlineNearError, Expired
 from webhook.kube.taints import Tolerations
 from webhook.placement.framework.domain_counts import DomainCounts
 from webhook.placement.framework.interface import (
@@ -90,8 +90,8 @@ class FactRanking:
     def __init__(self, plugins: RankingPlugins) -> None:
         self._plugins = plugins
         self._passing: Mask | None = None
-        self._rows: Rows | None = None
-        self._totals: ScoreColumn = np.empty(0, dtype=np.int64)
+        self._columns: list[ScoreColumn] | None = None
+        self._every: ScoreColumn = np.empty(0, dtype=np.int64)
 
     def passing(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
         """Return a mask of the nodes that pass the filters.
@@ -107,13 +107,32 @@ class FactRanking:
     def totals(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreColumn:
         """Return the scores of `rows`, which are normalized over them.
 
+        The normalization is the same over fewer nodes if these have both the least and the largest score.
+
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        if self._rows is None or not np.array_equal(self._rows, rows):
-            self._totals = totals(self._plugins.fact_scores, pod, nodes, rows, expired)
-            self._rows = rows
-        return self._totals
+        if self._columns is None:
+            every = np.flatnonzero(self.passing(pod, nodes, expired))
+            columns = weighted_scores(self._plugins.fact_scores, pod, nodes, every, expired)
+            self._every = np.zeros(len(nodes.nodes), dtype=np.int64)
+            self._every[every] = sum(columns) if columns else 0
+            self._columns = [_spread(column, every, len(nodes.nodes)) for column in columns if np.ptp(column)]
+        if all(_has_extremes(column, rows) for column in self._columns):
+            return self._every[rows]
+        return totals(self._plugins.fact_scores, pod, nodes, rows, expired)
+
+
+def _spread(column: ScoreColumn, rows: Rows, size: int) -> ScoreColumn:
+    """Return `column`, which has the scores of `rows`, with an entry for each of `size` nodes."""
+    spread: Column = np.full(size, column.min(), dtype=np.int64)
+    spread[rows] = column
+    return spread
+
+
+def _has_extremes(column: ScoreColumn, rows: Rows) -> bool:
+    of_rows = column[rows]
+    return len(of_rows) > 0 and bool(of_rows.max() == column.max() and of_rows.min() == column.min())
 
 
 class _Own(NamedTuple):
@@ -265,7 +284,7 @@ class AffinityCounts:
         elif self._position < len(changes):
             # Known first: a deadline between two changes would count one of them twice.
             new = changes[self._position :]
-            for change in in_time(new, expired):
+            for change in new:
                 self._know(change.added, nodes, expired)
                 self._know(change.removed, nodes, expired)
             for row, added, removed in new:
@@ -310,6 +329,8 @@ class Ranking:
         Raises:
             DeadlineNearError: `expired()` holds.
         """
+        if expired():
+            raise DeadlineNearError
         if self._filters is None:
             self._filters = [each for each in self._plugins.cluster_filters if concerns(each, self._pod, nodes)]
             self._scores = [each for each in self._plugins.cluster_scores if concerns(each[0], self._pod, nodes)]
@@ -322,6 +343,8 @@ class Ranking:
         Raises:
             DeadlineNearError: `expired()` holds.
         """
+        if expired():
+            raise DeadlineNearError
         of_nodes, pod = self._nodes, self._pod
         rows, found = of_nodes.rows, of_nodes.totals
         if feasible is not of_nodes.feasible and not (is_left := feasible.take(rows)).all():
@@ -356,7 +379,7 @@ def passing(filters: Sequence[FilterPlugin], pod: PodInfo, nodes: Snapshot, cand
         DeadlineNearError: `expired()` holds.
     """
     left = candidates
-    for plugin in in_time(filters, expired):
+    for plugin in filters:
         for _, rejected in plugin.filter(pod, nodes, expired):
             if (rejected & left).any():
                 left = left & ~rejected
@@ -370,8 +393,22 @@ def totals(plugins: Weighted, pod: PodInfo, nodes: Snapshot, rows: Rows, expired
         DeadlineNearError: `expired()` holds.
     """
     found: ScoreColumn = np.zeros(len(rows), dtype=np.int64)
-    for plugin, weight in in_time(plugins if len(rows) else (), expired):
+    for column in weighted_scores(plugins, pod, nodes, rows, expired):
+        found = found + column
+    return found
+
+
+def weighted_scores(
+    plugins: Weighted, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired
+) -> list[ScoreColumn]:
+    """Return the weighted scores of `rows` by plugin.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    found = []
+    for plugin, weight in plugins if len(rows) else ():
         scores = None if plugin.skips(pod) else plugin.score(pod, nodes, rows, expired)
         if scores is not None:
-            found = found + (scores if weight == 1 else scores * weight)
+            found.append(scores if weight == 1 else scores * weight)
     return found

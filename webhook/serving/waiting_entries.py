@@ -5,7 +5,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from webhook.cluster.pending_pods import PendingPod
-from webhook.placement.waiting_pods import WaitingPod, read_waiting
+from webhook.placement.waiting_pods import WaitingPod
 from webhook.serving.placing_queue import QueueOrder
 
 # The number of pods that can have room. Each takes a few KiB and a millisecond to place.
@@ -25,7 +25,7 @@ class PodKind(NamedTuple):
 
 @dataclass(slots=True)
 class Entry:
-    """A pod that waits: known from its admission (`pod`) or seen in the cluster (`pending`).
+    """A pod that waits: known from its admission (`pod`), or seen in the cluster (`pending`).
 
     `since_seconds` is the monotonic time of the first sight of it. `is_too_expensive`: the scorer did not place it in
     time.
@@ -34,8 +34,8 @@ class Entry:
     namespace: str
     order: QueueOrder
     digest: bytes
-    pod: WaitingPod | None
     since_seconds: float
+    pod: WaitingPod | None = None
     pending: PendingPod | None = None
     is_too_expensive: bool = False
 
@@ -43,10 +43,6 @@ class Entry:
     def kind(self) -> PodKind:
         """Return what is equal for pods that get the same answer on the same nodes."""
         return PodKind(self.namespace, self.order.minus_priority, self.digest)
-
-    def read(self) -> WaitingPod | None:
-        """Return what placing the pod needs; None if it cannot be read."""
-        return self.pod or (read_waiting(self.pending) if self.pending else None)
 
     def see(self, pending: PendingPod) -> bool:
         """Take over the state of the pod in the cluster; return whether it is another one to a scheduler."""
@@ -81,14 +77,14 @@ class Entries:
         """Return whether there is much room for pods that were left out."""
         return 2 * len(self._entries) < self._most
 
-    def admit(self, namespace: str, priority: int, content: bytes, pod: WaitingPod, now_seconds: float) -> int:
+    def admit(self, namespace: str, priority: int, content: bytes, now_seconds: float) -> int:
         """Add a pod that is known from its admission; return its number."""
-        return self._add(namespace, QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1), content, pod, now_seconds)
+        return self._add(namespace, QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1), content, now_seconds)
 
     def see(self, pending: PendingPod, now_seconds: float) -> int:
         """Add a pod that is seen in the cluster; return its number."""
         order = QueueOrder(-pending.priority, pending.created, self._last + 1)
-        number = self._add(pending.identity.namespace, order, pending.content, None, now_seconds)
+        number = self._add(pending.identity.namespace, order, pending.content, now_seconds)
         self._entries[number].pending = pending
         return number
 
@@ -113,11 +109,9 @@ class Entries:
                 del self._numbers_of[entry.namespace]
         return entry
 
-    def _add(
-        self, namespace: str, order: QueueOrder, content: bytes, pod: WaitingPod | None, now_seconds: float
-    ) -> int:
+    def _add(self, namespace: str, order: QueueOrder, content: bytes, now_seconds: float) -> int:
         self._last = order.number
-        self._entries[order.number] = Entry(namespace, order, digest_of(content), pod, now_seconds)
+        self._entries[order.number] = Entry(namespace, order, digest_of(content), now_seconds)
         self._numbers_of.setdefault(namespace, {})[order.number] = None
         return order.number
 

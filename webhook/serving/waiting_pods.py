@@ -14,28 +14,37 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from webhook.byte_cache import ByteCache
 from webhook.cluster.pending_pods import PendingPod, PodKey, pending_changes
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import Expired
 from webhook.kube.documents import field
 from webhook.kube.pod_identity import PodIdentity
 from webhook.placement.assumed_pods import MOST_SCORED_NODES, AssumedPod, AssumedPods
 from webhook.placement.cluster_warnings import is_absent
+from webhook.placement.pod.pod_info import has_volumes
 from webhook.placement.scorer import Scorer
-from webhook.placement.waiting_pods import assume, place_and_assume
+from webhook.placement.waiting_pods import WaitingPod, assume, place_and_assume, read_waiting
 from webhook.serving.admitted_pods import AdmittedPods
 from webhook.serving.placing_queue import PlacingQueue, QueueOrder
 from webhook.serving.rendering import Candidate
 from webhook.serving.waiting_entries import MOST_WAITING, Entries, Entry, PodKind
+from webhook.serving.work_budget import CpuLimit
 
 # After so much CPU time no further pod is placed: before one admission, and in the background.
 _SLICE_SECONDS = 0.003
 _BACKGROUND_SECONDS = 0.01
+# In a cluster whose nodes kube-scheduler samples, most pods are bound elsewhere than predicted, each at the cost of
+# others. Placing all of these again would take more than the admissions, and tell as little about the node.
+_SAMPLED_BACKGROUND_SECONDS = 0.002
 # A pod that takes the scorer longer than this gets no room.
 _POD_SECONDS = 0.01
 # Placing more pods again than these would delay admissions, so that is done in the background.
 _MOST_PLACED_AGAIN = 200
 # Pods without room are placed again after a change of the cluster, at most this often.
 _RETRY_SECONDS = 2.0
+# What placing needs of pods, which those of one template share.
+_PODS_BYTES = 4 * 1024 * 1024
 _BEFORE_ALL = QueueOrder(-(2**31), "", 0)
 
 
@@ -66,6 +75,7 @@ class WaitingPods:
         self._without_room: set[int] = set()
         self._retry_at_seconds = self._abandon_at_seconds = 0.0
         self._assumed: AssumedPods[int] = AssumedPods(Snapshot.of(()))
+        self._pods: ByteCache[tuple[str, bytes], WaitingPod] = ByteCache(_PODS_BYTES)
         # The pods that lose their place with the next change of `_assumed`.
         self._gone: list[int] = []
 
@@ -83,15 +93,22 @@ class WaitingPods:
         Pods that have not been placed yet are placed first, for a few milliseconds.
         """
         self._follow(snapshot)
-        self._place_again(_SLICE_SECONDS, _MOST_PLACED_AGAIN)
-        self._place(self._queue, _SLICE_SECONDS)
+        if not self._is_sampled:
+            self._place_again(_SLICE_SECONDS, _MOST_PLACED_AGAIN)
+            self._place(self._queue, _SLICE_SECONDS)
         return self._assumed
+
+    @property
+    def _is_sampled(self) -> bool:
+        """Return whether kube-scheduler scores only a part of the nodes."""
+        return len(self._assumed.base.nodes) > MOST_SCORED_NODES
 
     def settle(self, snapshot: Snapshot) -> None:
         """Place pods in the background, so that admissions need not wait for it."""
         self._follow(snapshot)
         self._place_again(_BACKGROUND_SECONDS, MOST_WAITING)
-        self._place(self._queue or self._retries, _BACKGROUND_SECONDS)
+        seconds = _SAMPLED_BACKGROUND_SECONDS if self._is_sampled else _BACKGROUND_SECONDS
+        self._place(self._queue or self._retries, seconds)
 
     def admit(self, identity: PodIdentity, candidate: Candidate) -> None:
         """Reserve room for a pod that has been admitted and is not seen in the cluster yet."""
@@ -105,7 +122,10 @@ class WaitingPods:
         if not self._admitted.has_place(identity.namespace) or not self._has_place(identity.namespace):
             return
         now_seconds = self._monotonic_seconds()
-        number = self._entries.admit(identity.namespace, priority, candidate.content, pod, now_seconds)
+        number = self._entries.admit(identity.namespace, priority, candidate.content, now_seconds)
+        entry = self._entries[number]
+        entry.pod = pod
+        self._keep(entry, pod)
         self._admitted.add(number, identity, now_seconds + self._admitted_seconds(), candidate.size_bytes)
         self._give_up(now_seconds)
         self._forget_gone()
@@ -246,7 +266,7 @@ class WaitingPods:
     def _place_again(self, slice_seconds: float, most: int) -> None:
         """Place at most `most` pods after `_outdated_after` again. Those that the slice leaves keep their room."""
         first = self._outdated_after
-        if first is None or len(self._assumed.base.nodes) > MOST_SCORED_NODES:
+        if first is None or self._is_sampled:
             self._outdated_after = None
             return
         room = dict(self._assumed.by_key)
@@ -255,10 +275,10 @@ class WaitingPods:
             return
         self._outdated_after = None
         self._assumed.forget([order.number for order in orders])
-        ends_seconds = self._cpu_seconds() + slice_seconds
+        is_over = self._ends_after(slice_seconds)
         for at, (_, _, number) in enumerate(orders, start=1):
             self._place_one(number, self._entries[number])
-            if self._cpu_seconds() >= ends_seconds and at < len(orders):
+            if at < len(orders) and is_over():
                 self._outdated_after = orders[at - 1]
                 self._return_room({order.number: room[order.number] for order in orders[at:]})
                 return
@@ -275,7 +295,7 @@ class WaitingPods:
         """Place pods of `queue` until `slice_seconds` of CPU time have passed."""
         if not queue:
             return
-        ends_seconds = self._cpu_seconds() + slice_seconds
+        is_over = self._ends_after(slice_seconds)
         # Pods that are equal to one without room get none either. There can be thousands of them.
         without_room: set[PodKind] = set()
         while (number := queue.take()) is not None:
@@ -287,22 +307,39 @@ class WaitingPods:
             self._place_one(number, entry)
             if number in self._without_room:
                 without_room.add(entry.kind)
-            if self._cpu_seconds() >= ends_seconds:
+            if is_over():
                 return
+
+    def _read(self, entry: Entry) -> WaitingPod | None:
+        """Return what placing the pod needs; None if it is not known or cannot be read."""
+        pod = entry.pod or self._pods.get((entry.namespace, entry.digest))
+        if pod is None and entry.pending is not None and (pod := read_waiting(entry.pending)) is not None:
+            self._keep(entry, pod)
+        return pod
+
+    def _keep(self, entry: Entry, pod: WaitingPod) -> None:
+        # The claims of a pod's own volumes have its name; all else is the same for pods with equal content.
+        if not has_volumes(pod.signature.info):
+            self._pods.put((entry.namespace, entry.digest), pod, 2 * pod.signature.size_bytes)
+
+    def _ends_after(self, seconds: float) -> Expired:
+        """Return what states whether so much CPU time has passed."""
+        began_seconds = self._monotonic_seconds()
+        limit = CpuLimit(seconds, seconds / 2, self._cpu_seconds)
+        return lambda: limit.left_seconds(self._monotonic_seconds() - began_seconds) <= 0
 
     def _place_one(self, number: int, entry: Entry) -> None:
         # It can be in another queue, too, if it was changed while it waited there.
         self._leave_queues(number)
-        pod = entry.read()
+        pod = self._read(entry)
         if pod is None or entry.is_too_expensive:
             return
         if self._is_abandoned(number, pod.running.scheduler):
             self._without_room.add(number)
             return
-        ends_seconds = self._cpu_seconds() + _POD_SECONDS
         seed = str(entry.pending.key) if entry.pending else str(number)
         placement, displaced = place_and_assume(
-            self._scorer, number, pod, self._assumed, seed, lambda: self._cpu_seconds() >= ends_seconds
+            self._scorer, number, pod, self._assumed, seed, self._ends_after(_POD_SECONDS)
         )
         self._put(displaced)
         entry.is_too_expensive = not placement.is_final

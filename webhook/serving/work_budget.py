@@ -4,9 +4,33 @@ from collections.abc import Callable
 
 from webhook.kube.deadline import BudgetSpentError
 
+# The time of the clock that counts as CPU time before the first system call.
+_UNCOUNTED_SECONDS = 0.005
+
 
 class TimeSliceEndedError(Exception):
     """Stops work that the worker thread must redo, or that no client waits for. No verdict follows from it."""
+
+
+class CpuLimit:
+    """A limit of the CPU time of a thread. The first `uncounted_seconds` of the clock count as such.
+
+    Asking for the CPU time is a system call, and most work is done before the first one.
+    """
+
+    def __init__(self, limit_seconds: float, uncounted_seconds: float, cpu_seconds: Callable[[], float]) -> None:
+        self._limit_seconds = limit_seconds
+        self._uncounted_seconds = uncounted_seconds
+        self._cpu_seconds = cpu_seconds
+        self._ends_seconds: float | None = None
+
+    def left_seconds(self, elapsed_seconds: float) -> float:
+        """Return a time in which the limit cannot be reached, if `elapsed_seconds` have passed; 0 once it is."""
+        if self._ends_seconds is None:
+            if elapsed_seconds < self._uncounted_seconds:
+                return self._uncounted_seconds - elapsed_seconds
+            self._ends_seconds = self._cpu_seconds() + self._limit_seconds - self._uncounted_seconds
+        return max(0.0, self._ends_seconds - self._cpu_seconds())
 
 
 class WorkBudget:
@@ -14,8 +38,7 @@ class WorkBudget:
 
     - It expires at `deadline_seconds` of the monotonic clock: there is no time left for the scorer.
     - The scorer may work for `budget_milliseconds` from its first check on. `cpu_seconds` is the CPU time of the
-      thread, so waiting for other threads does not count. Reading it is slow, so it is read only after as much wall
-      time has passed as the thread would need to reach a limit.
+      thread, so waiting for other threads does not count, but for the first moments (`CpuLimit`).
     - All work stops after `slice_seconds` of CPU time, if given, or once the budget is `abandoned`.
 
     Afterwards `is_expired` and `is_spent` state whether the deadline passed or the budget was spent. An instance is for
@@ -25,7 +48,8 @@ class WorkBudget:
     abandoned = False
     is_expired = False
     is_spent = False
-    _began: tuple[float, float] | None = None
+    _began_seconds: float | None = None
+    _slice: CpuLimit | None = None
     _next_check_seconds = float("-inf")
 
     def __init__(
@@ -60,25 +84,27 @@ class WorkBudget:
         if self._deadline_seconds is not None and now_seconds >= self._deadline_seconds:
             self.is_expired = True
             return True
-        slice_seconds = self._slice_seconds
-        if self._began is None:
-            self._began = now_seconds, self._cpu_seconds()
-            self._next_check_seconds = self._earliest_limit(now_seconds, 0.0)
-            return False
-        worked_seconds = self._cpu_seconds() - self._began[1]
-        if worked_seconds * 1000 >= self._budget_milliseconds:
+        if self._began_seconds is None:
+            self._begin(now_seconds)
+        elapsed_seconds = now_seconds - (self._began_seconds or now_seconds)
+        budget_left_seconds = self._budget.left_seconds(elapsed_seconds)
+        if budget_left_seconds <= 0:
             self.is_spent = True
             raise BudgetSpentError(self._budget_milliseconds)
-        if slice_seconds is not None and worked_seconds >= slice_seconds:
-            raise TimeSliceEndedError
-        self._next_check_seconds = self._earliest_limit(now_seconds, worked_seconds)
-        return False
-
-    def _earliest_limit(self, now_seconds: float, worked_seconds: float) -> float:
-        """Return the time before which no limit can be reached by a thread that has worked for `worked_seconds`."""
-        ends = [now_seconds + self._budget_milliseconds / 1000 - worked_seconds]
-        if self._slice_seconds is not None:
-            ends.append(now_seconds + self._slice_seconds - worked_seconds)
+        ends = [now_seconds + budget_left_seconds]
+        if self._slice is not None:
+            slice_left_seconds = self._slice.left_seconds(elapsed_seconds)
+            if slice_left_seconds <= 0:
+                raise TimeSliceEndedError
+            ends.append(now_seconds + slice_left_seconds)
         if self._deadline_seconds is not None:
             ends.append(self._deadline_seconds)
-        return min(ends)
+        self._next_check_seconds = min(ends)
+        return False
+
+    def _begin(self, now_seconds: float) -> None:
+        self._began_seconds = now_seconds
+        limit_seconds, slice_seconds = self._budget_milliseconds / 1000, self._slice_seconds
+        self._budget = CpuLimit(limit_seconds, min(limit_seconds / 2, _UNCOUNTED_SECONDS), self._cpu_seconds)
+        if slice_seconds is not None:
+            self._slice = CpuLimit(slice_seconds, slice_seconds / 2, self._cpu_seconds)
