@@ -58,6 +58,10 @@ class ClusterView:
     profiles: Mapping[str, Profile] = field(default_factory=dict)
 
 
+# The same objects each time, so that a decision on them is known to be the same.
+_CHECK_IS_OFF = Placement.unknown("the placement check is off")
+_NO_VIEW = Placement.unknown("no view of the cluster")
+
 Evaluate = Callable[[PodContent, Policy, Expired], PolicyResult]
 
 
@@ -144,9 +148,9 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
     """Return the placement of the mutated pod in `result` on `cluster`."""
     content = result.content
     if result.injection.check_mode == "off":
-        return Placement.unknown("the placement check is off")
+        return _CHECK_IS_OFF
     if cluster is None or cluster.scorer is None:
-        return Placement.unknown("no view of the cluster")
+        return _NO_VIEW
     if cluster.stale_reason:
         return Placement.unknown(cluster.stale_reason)
     if isinstance(result.signature, str):

@@ -235,6 +235,7 @@ class WaitingPods:
         self._drop([*self._admitted.take_given_up(now_seconds)])
         if now_seconds >= self._abandon_at_seconds:
             self._abandon_at_seconds = now_seconds + _RETRY_SECONDS
+            self._forget_gone()
             room = self._assumed.by_key.items()
             self._take([number for number, each in room if self._is_abandoned(number, each.pod.scheduler)])
 
