@@ -309,6 +309,13 @@ def test_defaults_of_a_namespace_apply_by_what_the_pod_requests_not_by_an_equal_
     assert outcomes == {"nothing": "Bypassed", "a card": "Patched", "a claim": "Patched"}
 
 
+@pytest.mark.parametrize("amount", ["many", None, {}, [1]])
+def test_a_malformed_amount_of_cards_is_no_request(amount: object) -> None:
+    pod = make_pod().spec(containers=[{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": amount}}}])
+
+    assert decided(DecisionCache(), pod, cluster=view_of({TYPE: "inference"})).outcome == "Bypassed"
+
+
 def test_each_operation_counts_for_a_kibibyte_of_memory() -> None:
     used_bytes, operations = [], []
     for pod in (TRAINING.spec(schedulerName="volcano"), TRAINING):
