@@ -7,13 +7,19 @@ import orjson
 import pytest
 
 from tests.support.admission import PRODUCT, TYPE, make_request, policy_with
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.server import make_work_budget
 from webhook.byte_cache import ByteCache, parsed_bytes, value_count
-from webhook.pod_content import PodContent
+from webhook.cluster.file import snapshot_from_documents
+from webhook.kube.documents import Document
+from webhook.pipeline import ClusterView
+from webhook.placement.assumed_pods import AssumedPods
+from webhook.placement.scheduler import Scheduler
 from webhook.serving.decision_cache import DecisionCache
-from webhook.serving.reuse import UntilNextSnapshot
 
 POLICY = policy_with()
+SNAPSHOT = snapshot_from_documents([Document("node", make_node_object("node-1"))])
+VIEW = ClusterView(SNAPSHOT, Scheduler(cache_bytes=0), assumed=AssumedPods(SNAPSHOT))
 OVERHEAD = 256
 
 
@@ -125,16 +131,17 @@ def _products(number: int) -> PodBuilder:
 @pytest.mark.parametrize("make", [_selector, _tolerations, _terms, _resources, _products])
 def test_a_cache_takes_no_more_memory_than_estimated(make: Any) -> None:
     """Pods of about 12 KB, each another: what is kept of them is measured, and held against what the caches count."""
-    decisions = DecisionCache(UntilNextSnapshot())
+    decisions = DecisionCache()
     bodies = [orjson.dumps(make(number).annotate(TYPE, "training").obj()) for number in range(60)]
     tracemalloc.start()
     try:
         for body in bodies:
             request = make_request(orjson.loads(body))
-            decisions.evaluate(PodContent.of(request, {}), POLICY)
+            decisions.decide(request, POLICY, VIEW, make_work_budget())
             del request
         taken_bytes = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert len(decisions.results[0]) > 10
-    assert taken_bytes <= sum(cache.used_bytes for cache in decisions.results) + 2**20
+    caches = [cache for group in decisions.caches.values() for cache in group]
+    assert len(caches[0]) > 5
+    assert taken_bytes <= sum(cache.used_bytes for cache in caches) + 2**20

@@ -4,15 +4,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
+from tests.support.admission import DOMAIN, TYPE, admit_pod, make_request, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.plugins import node
+from tests.support.server import make_work_budget
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.pipeline import ClusterView
+from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
-from webhook.serving.candidate import candidate_of
+from webhook.serving.decision_cache import DecisionCache
 from webhook.verdict import Denied, Verdict
 
 USAGE = {f"{DOMAIN}/node.usage": "training"}
@@ -34,6 +36,11 @@ def policy_for(scheduler: str | None = None, **spec: Any) -> Policy:
     return policy_with(workloadTypes={"training": training}, **spec)
 
 
+def node_of(*running: PodBuilder, cards: int = 4) -> NodeInfo:
+    """Return the node "a" with so many cards and `running` pods."""
+    return node("a", *running, labels=USAGE, capacity={"nvidia.com/gpu": str(cards)})
+
+
 def admitted(
     pod: PodBuilder,
     *running: PodBuilder,
@@ -42,7 +49,7 @@ def admitted(
     nodes: tuple[NodeInfo, ...] = (),
 ) -> Verdict:
     """Return the verdict on `pod` beside `running` ones on a node with so many cards."""
-    nodes = nodes or (node("a", *running, labels=USAGE, capacity={"nvidia.com/gpu": str(cards)}),)
+    nodes = nodes or (node_of(*running, cards=cards),)
     return admit_pod(pod.obj(), policy or policy_for(), ClusterView(Snapshot.of(nodes), Scheduler()))
 
 
@@ -188,6 +195,10 @@ def test_gang_without_a_name_is_that_of_the_controller() -> None:
 @pytest.mark.parametrize(("scheduler", "node"), [(None, "a"), ("volcano", None)])
 def test_room_is_reserved_for_what_the_scheduler_binds(scheduler: str | None, node: str | None) -> None:
     """kube-scheduler binds the pod even if its gang does not fit; a scheduler of gangs does not."""
-    candidate = candidate_of(admitted(of(4), OTHER, policy=policy_for(scheduler)), "default")
+    snapshot = Snapshot.of((node_of(OTHER),))
+    view = ClusterView(snapshot, Scheduler(), assumed=AssumedPods(snapshot))
+    request = make_request(of(4).obj())
+
+    candidate = DecisionCache().decide(request, policy_for(scheduler), view, make_work_budget()).candidate
 
     assert (candidate.placement.node if candidate else None) == node

@@ -156,7 +156,7 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
     if isinstance(result.signature, str):
         return Placement.unknown(result.signature, is_final=result.is_final)
     signature, scorer = result.signature, cluster.scorer
-    assumed: AssumedPods[Any] = cluster.assumed or AssumedPods(cluster.snapshot)
+    assumed: AssumedPods[Any] = AssumedPods(cluster.snapshot) if cluster.assumed is None else cluster.assumed
     placement = answer_among(scorer, signature, assumed, _seed(content), expired)
     if placement.verdict == "Infeasible" and placement.total == 0:
         # Without nodes nothing can be predicted; a wrong cluster file must not deny every pod.

@@ -2,8 +2,10 @@
 
 import pytest
 
+from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
+from webhook.evaluation import Mutated, evaluate
 from webhook.events.report import NOTE_BYTES, Report, report_of
 from webhook.kube.admission import Denial
 from webhook.kube.deadline import never
@@ -12,11 +14,16 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting_pods import answer_among, place_pending
+from webhook.pod_content import PodContent
 from webhook.verdict import Bypassed, Denied, Unchanged, Verdict
 
 
+TRAINING = evaluate(PodContent.of(make_request(make_pod().annotate(TYPE, "training").obj()), {}), policy_with())
+
+
 def allowed(placement: Placement) -> Verdict:
-    return Unchanged("training", {}, (), (), placement)
+    assert isinstance(TRAINING, Mutated)
+    return Unchanged("training", TRAINING, (), placement)
 
 
 def placed(verdict: str, message: str = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.") -> Placement:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import make_pod
+from tests.support.requests import facts_of
 from tests.support.server import review
 from webhook.kube.admission import AdmissionRequest, Denial, ReviewAnswer, fit_warnings, parse_review
 from webhook.kube.field import InvalidInput
@@ -30,19 +31,32 @@ def answer(uid: str, *args: Any, **fields: Any) -> dict[str, Any]:
 
 
 def test_everything_of_the_request_is_read() -> None:
-    assert request_of(uid="u", name="a", subResource="status", dryRun=True) == AdmissionRequest(
-        uid="u",
-        operation="CREATE",
-        kind="Pod",
-        resource="pods",
-        subresource="status",
-        namespace="team-a",
-        name="a",
-        user="jane",
-        dry_run=True,
-        object=POD,
-        groups=("system:authenticated",),
+    request = request_of(uid="u", name="a", subResource="status", dryRun=True)
+
+    assert facts_of(request) == facts_of(
+        AdmissionRequest(
+            uid="u",
+            operation="CREATE",
+            kind="Pod",
+            resource="pods",
+            subresource="status",
+            namespace="team-a",
+            name="a",
+            user="jane",
+            dry_run=True,
+            content=POD,
+            groups=("system:authenticated",),
+        )
     )
+
+
+def test_the_same_request_for_another_object_keeps_the_rest() -> None:
+    request, other = request_of(uid="u", dryRun=True), make_pod("b").annotate("a", "b").obj()
+
+    changed = request.with_object(other)
+
+    assert facts_of(changed) == facts_of(request) | {"object": other}
+    assert (changed.has_annotation("a"), request.has_annotation("a")) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -111,15 +125,16 @@ def test_an_answer_without_a_patch_is_only_uid_decision_and_allowed() -> None:
 def test_patch_and_patch_type_come_together() -> None:
     operations = [{"op": "add", "path": "/a", "value": "节点"}]
 
-    response = answer("u", operations)
+    response = answer("u", orjson.dumps(operations))
 
     assert response["patchType"] == "JSONPatch"
+    assert ReviewAnswer.of(orjson.dumps(operations)).operations() == operations
     assert orjson.loads(base64.b64decode(response["patch"])) == operations
 
 
 def test_denial_has_a_status_and_no_patch() -> None:
     """Source: k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, ToStatusErr"""
-    response = answer("u", [{"op": "remove", "path": "/a"}], denial=Denial(422, "Invalid", "no"))
+    response = answer("u", b'[{"op":"remove","path":"/a"}]', denial=Denial(422, "Invalid", "no"))
 
     assert response == {
         "uid": "u",
@@ -136,7 +151,7 @@ def test_message_of_a_denial_has_no_terminal_control_characters() -> None:
 
 
 def test_warnings_and_audit_annotations_are_in_the_answer() -> None:
-    response = answer("u", (), ["two\nlines"], {"decision": "d"})
+    response = answer("u", b"", ["two\nlines"], {"decision": "d"})
 
     assert (response["warnings"], response["auditAnnotations"]) == (["two lines"], {"decision": "d"})
 

@@ -175,9 +175,9 @@ def test_the_log_states_every_change_of_the_rows(steps: list[tuple[str, int, Ass
     after = found.before(0)
     if after.log is log:
         for row, added, removed in log.changes:
-            for pod in removed:
+            for _, pod in removed:
                 pods[row].remove(next(each for each in pods[row] if each.is_same_load(pod)))
-            pods[row] += added
+            pods[row] += [pod for _, pod in added]
         for row, info in enumerate(after.nodes):
             loads = [[(each.labels, each.requests) for each in side] for side in (pods[row], info.pods)]
             assert all(loads[0].count(each) == loads[1].count(each) for each in loads[0] + loads[1])

@@ -293,7 +293,8 @@ def test_names_of_one_backend_share_a_scheduler_and_its_cache() -> None:
     settings = {name: SchedulerSettings(backend="volcano") for name in ("x", "y")}
     schedulers = BackendSchedulers.of(Scheduler(), Scheduler, settings)
     assert schedulers.by_name["x"] is schedulers.by_name["y"] is schedulers.by_name["volcano"]
-    assert len(schedulers.caches) == 3
+    assert len(schedulers.caches) == 3 * len(Scheduler().caches)
+    assert len({id(cache) for cache in schedulers.caches}) == len(schedulers.caches)
 
 
 def test_empty_cluster_scores_nothing() -> None:

@@ -11,6 +11,7 @@ from tests.support.storage import make_storage_class
 from tests.support.views import made_anew
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
+from webhook.placement.framework.interface import concerns
 from webhook.placement.profile import BINPACK, DEFAULT
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 
@@ -253,7 +254,9 @@ def test_check_is_given_up_between_any_two_plugins() -> None:
     pod = make_pod().requests(cpu="1").prefer_node(1, {}).obj()
     calls: list[int] = []
     assert Scheduler().place(pod, snapshot, _counting(calls, 1000)).verdict == "Feasible"
-    assert len(calls) >= len(DEFAULT.filters) + 4
+    info = PodSignature.of(pod).info.normalized_for(snapshot)
+    plugins = (*DEFAULT.filters, *(plugin for plugin, _ in DEFAULT.scores))
+    assert len(calls) >= sum(concerns(each, info, snapshot) for each in plugins)
     for last in range(len(calls)):
         framework = Scheduler()
         given_up = framework.place(pod, snapshot, _counting([], last))
@@ -284,8 +287,8 @@ def test_answers_are_forgotten_the_oldest_first_once_they_take_more_than_the_bud
     measuring, snapshot = Scheduler(), Snapshot.of([node("a")])
     ask = [make_pod().requests(cpu=count).obj() for count in range(1, 7)]
     measuring.place(ask[0], snapshot)
-    room_for_five = 5 * measuring.caches[0].used_bytes
-    framework = Scheduler(cache_bytes=room_for_five)
+    # Three eighths of the budget are for answers by the content of a pod.
+    framework = Scheduler(cache_bytes=-(-5 * measuring.caches[1].used_bytes * 8 // 3))
     first, second, *_ = [framework.place(pod, snapshot) for pod in ask[:5]]
     assert framework.place(ask[0], snapshot) is first
     framework.place(ask[5], snapshot)

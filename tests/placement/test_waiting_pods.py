@@ -1,18 +1,24 @@
 """Pods that wait are placed in the order of the queue, and a pod is told what they leave."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
+from tests.placement import strategies, strategies_pods
 from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import Document
+from webhook.kube.reader import Reader
 from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.waiting_pods import WaitingPod, answer_among, place_and_assume, place_pending
+from webhook.placement.waiting_pods import WaitingPod, answer_among, place_and_assume, place_pending, running_pod
 
 Object = dict[str, Any]
 
@@ -188,3 +194,33 @@ def test_an_answer_that_a_deadline_ends_is_not_final() -> None:
     # The first answer is remembered, so the deadline ends the search for the nodes without the waiting pods.
     answer = answer_among(scheduler, asked, assumed, "seed", lambda: True)
     assert (answer.verdict, answer.is_final) == ("Waiting", False)
+
+
+def _same_amounts(pod: RunningPod) -> RunningPod:
+    """Return `pod` without amounts of zero, which are none."""
+    return replace(pod, requests={name: amount for name, amount in pod.requests.items() if amount})
+
+
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(strategies.pending_pods() | strategies_pods.pending_pods())
+def test_a_new_pod_is_the_load_that_it_is_once_it_runs(pod: Object) -> None:
+    info = PodSignature.of(pod).info
+
+    assert _same_amounts(running_pod(info, pod["metadata"])).is_same_load(_same_amounts(RunningPod.of(pod)))
+
+
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    strategies.pending_pods() | strategies_pods.pending_pods(),
+    strategies.pending_pods() | strategies_pods.pending_pods(),
+)
+def test_pods_that_differ_in_containers_and_volumes_have_the_signature_that_is_read_of_each(
+    pod: Object, other: Object
+) -> None:
+    parts = ("containers", "initContainers", "volumes")
+    spec = {key: value for key, value in pod["spec"].items() if key not in parts}
+    mixed = {**pod, "spec": {**spec, **{key: other["spec"][key] for key in parts if key in other["spec"]}}}
+
+    found = PodSignature.read(Reader(), mixed, 0, PodSignature.of(pod))
+
+    assert found == PodSignature.of(mixed)

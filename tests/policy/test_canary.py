@@ -64,7 +64,7 @@ def test_a_larger_canary_keeps_the_owners_of_a_smaller_one() -> None:
     ],
 )
 def test_other_objects_are_in_shadow_until_all_owners_are_enforced(spec: dict[str, Any], reason: str | None) -> None:
-    asked = make_request({"metadata": {"name": "d"}})._replace(kind="Deployment", resource="deployments")
+    asked = make_request({"metadata": {"name": "d"}}, kind="Deployment", resource="deployments")
     assert shadow_reason(asked, policy_with(**spec).spec) == reason
 
 

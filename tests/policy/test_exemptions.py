@@ -69,8 +69,8 @@ def deployment(user: str) -> AdmissionRequest:
         "metadata": {"name": "d", "namespace": "team-a"},
         "spec": {"replicas": 1, "template": template},
     }
-    asked = make_request(content, user=user, namespace="team-a")
-    return asked._replace(kind="Deployment", group="apps", resource="deployments")
+    kind = {"kind": "Deployment", "group": "apps", "resource": "deployments"}
+    return make_request(content, user=user, namespace="team-a", **kind)
 
 
 @pytest.mark.parametrize("exemption", [{"users": ["jane"]}, {"podLabels": {"matchLabels": {"app": "a"}}}])
@@ -83,7 +83,7 @@ def test_workload_objects_are_exempt_by_user_and_by_the_labels_of_their_pods(exe
 
 def test_a_namespace_is_exempt_by_user() -> None:
     content = {"metadata": {"name": "team-a", "annotations": {TYPE: "no-such-type"}}}
-    asked = make_request(content, user="jane")._replace(kind="Namespace", resource="namespaces")
+    asked = make_request(content, user="jane", kind="Namespace", resource="namespaces")
     assert admit_request(asked, policy_with(), None).outcome == "Denied"
     policy = policy_with(exemptions=[{"users": ["jane"], "reason": "because"}])
     assert admit_request(asked, policy, None).outcome == "Bypassed"

@@ -15,7 +15,6 @@ from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.serving.decision_cache import DecisionCache
-from webhook.serving.reuse import UntilNextSnapshot
 from webhook.serving.work_budget import WorkBudget
 
 SELECTOR = {"matchLabels": {"team": "a"}}
@@ -118,13 +117,14 @@ def test_a_pod_is_judged_by_the_policy_of_its_namespace() -> None:
 
 
 def test_equal_pods_of_policies_that_differ_in_name_share_no_decision() -> None:
-    cache = DecisionCache(UntilNextSnapshot())
+    cache = DecisionCache()
     pod = make_pod("trainer").annotate(TYPE, "training").obj()
     budget = WorkBudget(None, 100, monotonic_seconds=lambda: 0.0, cpu_seconds=lambda: 0.0)
     one = named("one")
-    first, second, again = (cache.decide(make_request(pod), each, None, budget) for each in (one, named("two"), one))
-    assert second is not first
-    assert again is first
+    policies = (one, named("two"), one)
+    found = [cache.decide(make_request(pod), each, None, budget).answer for each in policies]
+    assert found == [DecisionCache().decide(make_request(pod), each, None, budget).answer for each in policies]
+    assert found[0] != found[1]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from webhook.audit.entries import PlacementEntry, ReservedEntry
 from webhook.pipeline import ClusterView
 from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.waiting_pods import WaitingPod, reserve
+from webhook.placement.waiting_pods import WaitingPod, place_and_assume
 
 
 def _recorded(gpus: int, *waiting: str) -> PlacementEntry:
@@ -18,10 +18,10 @@ def _recorded(gpus: int, *waiting: str) -> PlacementEntry:
     node = make_node_object("n", labels={USAGE: "inference"}, capacity={"nvidia.com/gpu": 8})
     view = cluster_of({"cluster": [node]})
     assert isinstance(view, ClusterView)
-    assumed: AssumedPods[str] = AssumedPods(view.snapshot, {})
+    assumed: AssumedPods[str] = AssumedPods(view.snapshot)
     for name in waiting:
         pod = WaitingPod.of(make_pod(name).gpu(2).toleration(operator="Exists").obj())
-        assumed = reserve(Scheduler(), name, pod, assumed, name).assumed
+        place_and_assume(Scheduler(), name, pod, assumed, name)
     world = World(cluster=replace(view, assumed=assumed))
     asked = make_pod("asked").annotate(TYPE, "inference").gpu(gpus)
     world.admissions().answer(review_bytes(asked.obj()), 1000.0, None)

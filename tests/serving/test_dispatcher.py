@@ -12,13 +12,16 @@ import pytest
 
 from bench.attacks import WORST, attack_review
 from bench.clusters import cluster_documents
-from tests.support.admission import TYPE, policy_with
-from tests.support.builders import make_pod
+from tests.support.admission import TYPE, USAGE, policy_with
+from tests.support.builders import make_node_object, make_pod
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import Clock, World, review_bytes
+from webhook.audit.entries import ReservedEntry
 from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.pipeline import ClusterView, scheduler_for
+from webhook.placement.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.scorer import Scorer
 from webhook.serving.admissions import Answer
@@ -160,6 +163,24 @@ def test_a_policy_that_is_replaced_meanwhile_does_not_reach_a_running_decision()
         False,
         True,
     ]
+
+
+def test_pods_that_wait_change_for_others_only_while_a_large_one_is_processed() -> None:
+    info = NodeInfo.of(Node.of(make_node_object("node-1", labels={USAGE: "training"}, capacity={"cpu": "4"})))
+    base = Snapshot.of([info])
+    before = RunningPod.of(make_pod("before").requests(cpu="4").obj()).assumed_on("node-1", 0)
+    assumed = AssumedPods(base, {"before": AssumedPod(before, 0)})
+
+    async def story(site: Site) -> None:
+        site.world.cluster = ClusterView(base, scheduler_for(POLICY), assumed=assumed)
+        task = await site.post_and_wait_for_scorer(large())
+        assumed.forget(("before",))
+        site.gate.open.set()
+        await task
+
+    (record,) = run(story).records
+    assert record.placement is not None
+    assert (record.placement.verdict, record.placement.reserved) == ("Waiting", ReservedEntry(1))
 
 
 def test_the_replicas_of_a_large_template_are_evaluated_once() -> None:

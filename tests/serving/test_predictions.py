@@ -13,6 +13,7 @@ from tests.support.work import calls_of
 from webhook.cluster.node_info import Node, NodeInfo
 from webhook.cluster.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.pod_identity import PodIdentity
 from webhook.metrics import PREDICTION_RESULTS
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
@@ -38,7 +39,7 @@ def remember(
     predictions: Predictions, given: PodBuilder, *, at_seconds: float = NOW_SECONDS, reinvoked: bool = False
 ) -> None:
     placement = Scheduler().place(given.obj(), SNAPSHOT)
-    predictions.remember("x", given.obj(), placement, SNAPSHOT.rows, at_seconds, reinvoked=reinvoked)
+    predictions.remember(PodIdentity.of(given.obj(), "x"), placement, SNAPSHOT.rows, at_seconds, reinvoked=reinvoked)
 
 
 def bound(
@@ -73,7 +74,7 @@ WAITING = pod("60").label("waits", "yes")
 def waiting_prediction() -> Predictions:
     predictions = Predictions()
     placement = replace(Placement.unknown(""), verdict="Waiting")
-    predictions.remember("x", WAITING.obj(), placement, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
+    predictions.remember(PodIdentity.of(WAITING.obj(), "x"), placement, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
     return predictions
 
 
@@ -102,7 +103,7 @@ def test_binding_is_compared_with_the_prediction(cpu: str, node: str, result: st
 def test_node_that_can_have_the_best_score_is_in_the_best_set(node: str) -> None:
     placement = replace(Scheduler().place(pod().obj(), SNAPSHOT), possible_nodes=frozenset({"medium", "small"}))
     predictions = Predictions()
-    predictions.remember("x", pod().obj(), placement, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
+    predictions.remember(PodIdentity.of(pod().obj(), "x"), placement, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
     assert compare(predictions, bound(pod(), node)) == "in_best_set"
 
 
@@ -110,7 +111,7 @@ def test_node_with_the_room_of_a_pod_that_waits_is_no_infeasible_one() -> None:
     """The pod before it left, or was bound elsewhere; the scorer did not contradict kube-scheduler."""
     placement = replace(Scheduler().place(pod().obj(), SNAPSHOT), reserved_pods=1)
     predictions = Predictions()
-    predictions.remember("x", pod().obj(), placement, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
+    predictions.remember(PodIdentity.of(pod().obj(), "x"), placement, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
     assert compare(predictions, bound(pod(), "small")) == "feasible_elsewhere"
 
 
@@ -154,7 +155,7 @@ def test_reinvocation_replaces_the_first_prediction() -> None:
 def test_pod_without_a_verdict_is_not_compared() -> None:
     predictions = Predictions()
     unknown = Placement.unknown("too old")
-    predictions.remember("x", pod().obj(), unknown, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
+    predictions.remember(PodIdentity.of(pod().obj(), "x"), unknown, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
     assert len(predictions) == 0
 
 
@@ -180,7 +181,7 @@ def test_memory_of_different_placements_is_bounded() -> None:
     same = Scheduler().place(pod().obj(), SNAPSHOT)
     for number in range(5):
         given = pod(name=f"alike-{number}").obj()
-        predictions.remember("x", given, same, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
+        predictions.remember(PodIdentity.of(given, "x"), same, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
     assert len(predictions) == 5
 
     remember(predictions, pod(name="second"))
@@ -204,7 +205,8 @@ def test_predictions_keep_no_scores_but_the_last_in_memory() -> None:
 def remember_with_scores(predictions: Predictions, name: str) -> Scored:
     scores = Scored()
     placement = replace(Scheduler().place(pod(name=name).obj(), SNAPSHOT), scores=scores)
-    predictions.remember("x", pod(name=name).obj(), placement, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
+    identity = PodIdentity.of(pod(name=name).obj(), "x")
+    predictions.remember(identity, placement, SNAPSHOT.rows, NOW_SECONDS, reinvoked=False)
     return scores
 
 

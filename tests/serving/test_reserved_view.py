@@ -12,6 +12,7 @@ from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import policies_of
 from webhook.app import among_others, waiting_pods
+from webhook.cluster.snapshot import Namespace
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.pod_identity import PodIdentity
 from webhook.pipeline import ClusterView, scheduler_for
@@ -72,8 +73,20 @@ def test_the_view_is_the_same_while_nothing_changes() -> None:
     first = burst.view()
     burst.admit(dry_run=True)
     assert burst.view() is first
-    burst.admit()
+    cluster = cluster_of({"cluster": [make_node_object("node-1", labels={"other": "label"})]})
+    assert cluster is not None
+    burst.cluster = replace(burst.cluster, snapshot=replace(cluster.snapshot, generation=1))
     assert burst.view() is not first
+
+
+def test_the_view_shows_the_latest_state_of_the_cluster() -> None:
+    burst = Burst(SmallLane())
+    burst.view()
+    later = replace(burst.cluster.snapshot, generation=1, namespaces={"team-a": Namespace({}, {"key": "value"})})
+
+    burst.cluster = replace(burst.cluster, snapshot=later)
+
+    assert burst.view().snapshot is later
 
 
 def test_a_stale_view_is_passed_on() -> None:

@@ -1,97 +1,164 @@
-"""A rendered decision is reused for equal pods on the snapshot that it was made on."""
+"""A rendered decision is reused for equal pods while what it is based on stays the same."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+import orjson
 import pytest
 
-from tests.support.admission import TYPE, USAGE, make_request, policy_with
-from tests.support.builders import make_node_object, make_pod
+from tests.support.admission import PRODUCT, TYPE, USAGE, make_request, policy_with
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.server import Clock, make_work_budget
 from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.kube.deadline import Expired
 from webhook.kube.documents import Document
 from webhook.pipeline import ClusterView
+from webhook.placement.assumed_pods import AssumedPods
+from webhook.placement.framework.result import Placement
+from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scheduler import Scheduler
+from webhook.placement.waiting_pods import WaitingPod, place_and_assume
 from webhook.serving.decision_cache import DecisionCache
-from webhook.serving.lanes import SmallLane
+from webhook.serving.lanes import SmallLane, TimedScorer
 from webhook.serving.rendering import Rendered
-from webhook.serving.reuse import UntilNextSnapshot
 from webhook.serving.work_budget import WorkBudget
 
 POLICY = policy_with()
-NODE = make_node_object("node-1", labels={USAGE: "training"})
-VIEW = ClusterView(snapshot_from_documents([Document("node", NODE)]), Scheduler())
-CHECKED = make_request(make_pod("a").annotate(TYPE, "training").toleration(operator="Exists").obj())
+NODE = make_node_object("node-1", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 8})
+POD = make_pod("a").annotate(TYPE, "training").toleration(operator="Exists")
+TOO_LARGE = POD.gpu(99)
 
 
-def decided(decisions: DecisionCache, cluster: ClusterView | None = VIEW, deadline: float | None = None) -> Rendered:
+@dataclass
+class CountingScorer:
+    """The scheduler, which counts how often it is asked."""
+
+    asked: int = 0
+    scheduler: Scheduler = field(default_factory=Scheduler)
+
+    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Placement:
+        """Return the placement of the scheduler."""
+        self.asked += 1
+        return self.scheduler.answer(asked, snapshot, expired)
+
+    def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Rows:
+        """Return the rows of the scheduler."""
+        return self.scheduler.feasible_rows(asked, snapshot, expired)
+
+
+@pytest.fixture
+def view() -> ClusterView:
+    """Return a current view, in which no pod waits."""
+    snapshot = snapshot_from_documents([Document("node", NODE)])
+    return ClusterView(snapshot, CountingScorer(), assumed=AssumedPods(snapshot))
+
+
+def decided(
+    decisions: DecisionCache, cluster: ClusterView | None, pod: PodBuilder = POD, deadline: float | None = None
+) -> Rendered:
     bounds = WorkBudget(deadline, 150, monotonic_seconds=Clock(), cpu_seconds=lambda: 0.0)
-    return decisions.decide(CHECKED, POLICY, cluster, bounds)
+    return decisions.decide(make_request(pod.obj()), POLICY, cluster, bounds)
 
 
-def test_a_decision_is_reused_on_its_snapshot_and_reported() -> None:
-    reused: list[Rendered] = []
-    decisions = DecisionCache(UntilNextSnapshot(), on_reuse=reused.append)
-
-    first = decided(decisions)
-
-    assert reused == []
-    assert decided(decisions) is first
-    assert decided(decisions, replace(VIEW)) is first
-    assert reused == [first, first]
+def admit_another(view: ClusterView) -> None:
+    """Let another pod wait for the node."""
+    assert view.assumed is not None
+    pod = WaitingPod.of(make_pod("other").gpu(1).obj())
+    place_and_assume(Scheduler(), "other", pod, view.assumed, "seed")
 
 
-@pytest.mark.parametrize(
-    "later",
-    [replace(VIEW, snapshot=replace(VIEW.snapshot)), replace(VIEW, stale_reason="too old"), None],
-    ids=["another snapshot", "a stale view", "no view"],
-)
-def test_a_decision_is_not_reused_on_another_view(later: ClusterView | None) -> None:
-    decisions = DecisionCache(UntilNextSnapshot())
-    first = decided(decisions)
+def asked(view: ClusterView) -> int:
+    """Return how often the scorer was asked since the last time."""
+    assert isinstance(view.scorer, CountingScorer)
+    count, view.scorer.asked = view.scorer.asked, 0
+    return count
 
-    assert decided(decisions, later) is not first
-    again = decided(decisions)
+
+def has_warning(rendered: Rendered, word: str) -> bool:
+    """Return whether the user is warned of `word`."""
+    response = orjson.loads(b"{%b}" % rendered.answer.content)
+    return any(word in warning for warning in response.get("warnings", ()))
+
+
+def test_a_decision_is_reused_until_a_pod_takes_room(view: ClusterView) -> None:
+    decisions = DecisionCache()
+    first = decided(decisions, view)
+
+    assert decided(decisions, view) is first
+    assert decided(decisions, replace(view)) is first
+    admit_another(view)
+    assert decided(decisions, view) is not first
+
+
+def test_the_placement_of_a_pod_without_room_is_reused_until_a_pod_takes_room(view: ClusterView) -> None:
+    reused: list[bool] = []
+    decisions = DecisionCache(on_reuse=lambda: reused.append(True))
+    first = decided(decisions, view, TOO_LARGE)
+    assert (asked(view) > 0, reused) == (True, [])
+
+    assert decided(decisions, view, TOO_LARGE) is first
+    assert (asked(view), reused) == (0, [True])
+
+    admit_another(view)
+    assert decided(decisions, view, TOO_LARGE) is not first
+    assert (asked(view) > 0, reused) == (True, [True])
+
+
+@pytest.mark.parametrize("later", ["another snapshot", "a stale view", "no view"])
+@pytest.mark.parametrize("pod", [POD, TOO_LARGE], ids=["that fits", "without room"])
+def test_a_decision_is_not_reused_on_another_view(view: ClusterView, pod: PodBuilder, later: str) -> None:
+    decisions = DecisionCache()
+    snapshot = replace(view.snapshot, generation=1)
+    another = {
+        "another snapshot": replace(view, snapshot=snapshot, assumed=AssumedPods(snapshot)),
+        "a stale view": replace(view, stale_reason="too old", assumed=None),
+        "no view": None,
+    }[later]
+    first = decided(decisions, view, pod)
+
+    assert decided(decisions, another, pod) is not first
+    again = decided(decisions, view, pod)
     assert again is not first
-    assert again.record == first.record
+    assert again == first
 
 
-def test_a_decision_that_the_deadline_has_ended_is_not_reused() -> None:
-    decisions = DecisionCache(UntilNextSnapshot())
+def test_names_that_the_cluster_lacks_are_warned_of_once_a_stale_view_is_current_again(view: ClusterView) -> None:
+    decisions, pod = DecisionCache(), POD.annotate(PRODUCT, "NVIDIA-NONE")
+    stale = decided(decisions, replace(view, stale_reason="too old", assumed=None), pod)
+    current = decided(decisions, view, pod)
 
-    fresh = replace(VIEW, scorer=Scheduler())
+    assert [has_warning(each, "NVIDIA-NONE") for each in (stale, current)] == [False, True]
+    assert current == decided(DecisionCache(), view, pod)
 
-    ended = decided(decisions, fresh, deadline=0.0)
+
+@pytest.mark.parametrize("pod", [POD, TOO_LARGE], ids=["that fits", "without room"])
+def test_a_decision_that_the_deadline_has_ended_is_not_reused(view: ClusterView, pod: PodBuilder) -> None:
+    decisions = DecisionCache()
+
+    ended = decided(decisions, view, pod, deadline=0.0)
 
     assert ended.is_unknown
-    assert not ended.is_final
-    assert not decided(decisions, fresh).is_unknown
+    assert decided(decisions, view, pod) == decided(DecisionCache(), view, pod)
+    assert not decided(decisions, view, pod).is_unknown
 
 
-def test_reused_checks_count_as_checks() -> None:
+def test_reused_checks_count_as_checks(view: ClusterView) -> None:
     seconds: list[float] = []
     lane = SmallLane(seconds.append)
+    timed = replace(view, scorer=TimedScorer(Scheduler(), seconds.append))
+    counts = []
+    for pod, cluster in ((POD, timed), (POD, timed), (TOO_LARGE, timed), (TOO_LARGE, timed), (POD, None)):
+        lane.rendered(make_request(pod.obj()), POLICY, cluster, make_work_budget())
+        counts.append(len(seconds))
 
-    for cluster in (VIEW, VIEW, None, None):
-        lane.rendered(CHECKED, POLICY, cluster, make_work_budget())
-
-    assert seconds == [0.0]
+    assert counts == [1, 2, 3, 4, 4]
+    assert seconds[3] == 0.0
 
 
-def test_a_request_that_creates_no_pod_is_not_cached() -> None:
-    decisions = DecisionCache(UntilNextSnapshot())
+def test_a_request_that_creates_no_pod_is_not_cached(view: ClusterView) -> None:
+    decisions = DecisionCache()
     for operation in ("DELETE", "CONNECT"):
-        found = decisions.decide(make_request(None, operation=operation), POLICY, VIEW, make_work_budget())
+        found = decisions.decide(make_request(None, operation=operation), POLICY, view, make_work_budget())
         assert found.outcome == "Bypassed"
         assert operation in found.answer.audit_annotations["reason"]
-
-
-@pytest.mark.parametrize(("cluster", "grows"), [(VIEW, True), (None, False)], ids=["a view", "no view"])
-def test_scores_count_for_the_memory_of_a_decision(cluster: ClusterView | None, grows: bool) -> None:
-    used_bytes = {}
-    for scores in (True, False):
-        reuse = UntilNextSnapshot()
-        decided(DecisionCache(reuse, scores=scores), cluster)
-        used_bytes[scores] = reuse.cache.used_bytes
-
-    assert (used_bytes[True] > used_bytes[False]) is grows
-    assert used_bytes[False] >= 4096
+    assert [len(cache) for group in decisions.caches.values() for cache in group] == [0, 0, 0, 0]

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from webhook.serving.candidate import Candidate
 
 from tests.support.admission import policy_with
 from tests.support.builders import make_node_object, make_pod
@@ -23,6 +22,7 @@ from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting_pods import WaitingPod, answer_among
 from webhook.serving.admitted_pods import MOST_OF_A_NAMESPACE
+from webhook.serving.rendering import Candidate
 from webhook.serving.waiting_entries import MOST_WAITING
 from webhook.serving.waiting_pods import WaitingPods
 

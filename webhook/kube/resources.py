@@ -108,7 +108,7 @@ def _extended(limits: Any, requests: Any) -> Iterator[str]:
     for name, amount in amounts.items():
         if isinstance(name, str) and "/" in name and is_extended_resource(name):
             reader = Reader()
-            if read_milli(reader, {name: amount}, "")[name] and not reader.errors:
+            if read_milli(reader, {name: amount}, "").get(name) and not reader.errors:
                 yield name
 
 

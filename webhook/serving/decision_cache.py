@@ -171,9 +171,11 @@ class DecisionCache:
         work_budget: WorkBudget,
     ) -> Rendered:
         """Return the decision on a pod that the policy applies to."""
-        if cluster is not None and (known.warned_on is not cluster.snapshot or cluster.stale_reason):
-            known.of_cluster, known.warned_on = cluster_warnings(result, policy, cluster), cluster.snapshot
-        of_cluster = () if cluster is None else known.of_cluster
+        of_cluster: tuple[str, ...] = ()
+        if cluster is not None and not cluster.stale_reason:
+            if known.warned_on is not cluster.snapshot:
+                known.of_cluster, known.warned_on = cluster_warnings(result, policy, cluster), cluster.snapshot
+            of_cluster = known.of_cluster
         placement = self._placement(known, result, policy, cluster, work_budget)
         basis = _Basis(shadow, placement, of_cluster)
         rendered, before = known.rendered, known.basis

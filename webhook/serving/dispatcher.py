@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -187,6 +188,9 @@ class Dispatcher:
 
     def _begin(self, body: bytes, work_budget: WorkBudget) -> Callable[[], Decision]:
         policy, cluster = self._policy(), self._cluster()
+        if cluster is not None and cluster.assumed is not None:
+            # The event loop changes the pods that wait while the worker thread reads them.
+            cluster = replace(cluster, assumed=cluster.assumed.copy())
         return partial(self._admissions.decide, self._large, body, policy, cluster, work_budget)
 
     async def answer_in_worker(self, work: Work, timeouts: Timeouts) -> Answer:

@@ -22,7 +22,7 @@ class ReservedView:
             return cluster
         assumed = self._waiting.on(cluster.snapshot)
         known = self._view
-        if known is None or known.assumed is not assumed or known.scorer is not cluster.scorer:
+        if known is None or known.snapshot is not assumed.base or known.scorer is not cluster.scorer:
             # The pods that wait can have followed a later snapshot than `cluster` has.
             reserves = self._waiting.reserves
             self._view = known = replace(cluster, snapshot=assumed.base, assumed=assumed, reserves=reserves)
