@@ -113,7 +113,9 @@ class WorkingSnapshot:
             host_ports = updated_host_ports(load.host_ports, {row: NodeUpdate(before, info, removed, added)})
             snapshot.load = replace(load, host_ports=host_ports)
         pods, classes = snapshot.pods, snapshot.pods.classes
-        snapshot.pods = pods.with_rows({row: info}) if removed else pods.with_added({row: added})
+        for pod in removed:
+            pods = pods.without(pod, row)
+        snapshot.pods = pods.with_added({row: added}) if added else pods
         without = tuple([ClassifiedPod(classes.number(pod), pod) for pod in removed])
         more = tuple([ClassifiedPod(classes.number(pod), pod) for pod in added])
         snapshot.log.changes.append(RowChange(row, more, without))

@@ -228,14 +228,14 @@ def with_ties(nodes: frozenset[str], assumed: AssumedPods[Any]) -> frozenset[str
     return nodes
 
 
-def spread(placement: Placement, snapshot: Snapshot, seed: str) -> Placement:
-    """Return `placement` with one of the best nodes, chosen by `seed` alone.
+def chosen_node(placement: Placement, snapshot: Snapshot, seed: str) -> str | None:
+    """Return one of the best nodes of `placement`, chosen by `seed` alone.
 
     kube-scheduler picks one of them at random. If each pod was predicted on the first of them, the nodes that the view
     shows as used would differ from those that are.
     """
     rows = placement.best_rows
     if rows is None or len(rows) < 2:
-        return placement
+        return placement.node
     number = int.from_bytes(blake2b(seed.encode("utf-8", "replace"), digest_size=8).digest(), "big")
-    return replace(placement, node=snapshot.nodes[rows[number % len(rows)]].node.name)
+    return snapshot.nodes[int(rows[number % len(rows)])].node.name

@@ -17,7 +17,7 @@ from webhook.placement.assumed_pods import (
     AssumedPod,
     AssumedPods,
     K,
-    spread,
+    chosen_node,
     tied_nodes,
     with_ties,
 )
@@ -87,11 +87,15 @@ def answer_among(
     If only these take its room, the verdict is Waiting and the message names their number. `seed` chooses between
     nodes with equal scores; None: the first by name.
     """
-    snapshot = assumed.before_pod(asked.info.preemption)
+    priority = assumed.priority_of(asked.info.preemption)
+    snapshot = assumed.before(priority)
     placement = scorer.answer(asked, snapshot, expired)
-    if placement.verdict == "Feasible" and seed is not None:
-        placement = spread(placement, snapshot, seed)
-    return among_waiting(scorer, asked, placement, assumed, expired)
+    if placement.verdict != "Feasible":
+        return among_waiting(scorer, asked, placement, assumed, expired)
+    node = placement.node if seed is None else chosen_node(placement, snapshot, seed)
+    reserved = assumed.count_before(priority)
+    placement = replace(placement, node=node, reserved_pods=reserved)
+    return _with_possible_nodes(scorer, asked, placement, assumed, expired) if reserved else placement
 
 
 def among_waiting(

@@ -250,8 +250,9 @@ class WaitingPods:
         self._gone += gone
 
     def _forget_gone(self) -> None:
-        gone, self._gone = self._gone, []
-        self._assumed.forget(gone)
+        if self._gone:
+            gone, self._gone = self._gone, []
+            self._assumed.forget(gone)
 
     def _leave_queues(self, number: int) -> None:
         self._queue.discard(number)

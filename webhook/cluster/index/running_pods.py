@@ -99,6 +99,15 @@ class PodRows:
             pairs[:, left[left < end]] = pairs[:, end + np.flatnonzero(~is_gone[end:])]
         return type(self)(buffer, end)
 
+    def without(self, number: int, row: int) -> Self:
+        """Return the pods without one of the class `number` in `row`, which is there."""
+        count = len(self)
+        buffer = self._copied(count)
+        at = int(((self.row_of == row) & (self.class_of == number)).argmax())
+        buffer.pairs[:, at] = buffer.pairs[:, count - 1]
+        buffer.used = count - 1
+        return type(self)(buffer, count - 1)
+
     def _copied(self, end: int) -> _Buffer:
         """Return a copy of the memory with room for more than `end` pods."""
         count = len(self)
@@ -159,6 +168,12 @@ class RunningPods:
         return RunningPods(
             self.classes, len(self.classes), self.pods.with_added(added), self.carriers.with_added(carriers)
         )
+
+    def without(self, pod: PodIdentity, row: int) -> "RunningPods":
+        """Return the table without `pod`, which runs on the node in `row`."""
+        number = self.classes.number(pod)
+        carriers = self.carriers.without(number, row) if pod.terms else self.carriers
+        return RunningPods(self.classes, len(self.classes), self.pods.without(number, row), carriers)
 
     def _numbered(
         self, pods: Iterable[tuple[int, Sequence[PodIdentity]]]
