@@ -28,7 +28,9 @@ from webhook.serving.rendering import Candidate, Rendered
 Object = dict[str, Any]
 
 NODES = [
-    make_node_object(name, labels={USAGE: "training", "zone": zone, "nvidia.com/gpu.product": "NVIDIA-H20"}, capacity=room)
+    make_node_object(
+        name, labels={USAGE: "training", "zone": zone, "nvidia.com/gpu.product": "NVIDIA-H20"}, capacity=room
+    )
     for name, zone, room in (
         ("node-1", "a", {"nvidia.com/gpu": 4, "cpu": "8"}),
         ("node-2", "a", {"nvidia.com/gpu": 4, "cpu": "8"}),
