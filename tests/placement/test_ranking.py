@@ -14,6 +14,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
+from webhook.kube.deadline import Expired
 from webhook.kube.documents import Document
 from webhook.placement.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.batch_profiles.kai import KAI
@@ -85,6 +86,11 @@ def test_each_change_gives_what_a_new_scheduler_finds(
             assert _facts(scheduler.answer(each, before)) == _facts(fresh.answer(each, anew))
 
 
+def _expired_after(checks: int) -> Expired:
+    left = iter(range(checks))
+    return lambda: next(left, None) is None
+
+
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     cluster=_BASIC | strategies_pods.clusters(),
@@ -105,8 +111,7 @@ def test_an_answer_that_the_deadline_ends_leaves_no_half_of_it(
             _follow(assumed, step, number, coming[number])
         for each in map(PodSignature.of, pods):
             before = assumed.before_pod(each.info.preemption)
-            left = iter(range(checks))
-            scheduler.answer(each, before, lambda left=left: next(left, None) is None)
+            scheduler.answer(each, before, _expired_after(checks))
             anew = assumed.copy().before_pod(each.info.preemption)
             assert _facts(scheduler.answer(each, before)) == _facts(Scheduler(keeps_scores=False).answer(each, anew))
 
