@@ -17,7 +17,6 @@ from webhook.placement.waiting_pods import answer_among, place_pending
 from webhook.pod_content import PodContent
 from webhook.verdict import Bypassed, Denied, Unchanged, Verdict
 
-
 TRAINING = evaluate(PodContent.of(make_request(make_pod().annotate(TYPE, "training").obj()), {}), policy_with())
 
 

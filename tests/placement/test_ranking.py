@@ -14,6 +14,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
+from webhook.kube.deadline import Expired
 from webhook.kube.documents import Document
 from webhook.placement.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.batch_profiles.kai import KAI
@@ -83,6 +84,36 @@ def test_each_change_gives_what_a_new_scheduler_finds(
             anew = assumed.copy().before_pod(each.info.preemption)
             fresh = Scheduler(profile, keeps_scores=False)
             assert _facts(scheduler.answer(each, before)) == _facts(fresh.answer(each, anew))
+
+
+def _expired_after(checks: int) -> Expired:
+    left = iter(range(checks))
+    return lambda: next(left, None) is None
+
+
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    cluster=_BASIC | strategies_pods.clusters(),
+    pods=st.lists(strategies.pending_pods() | strategies_pods.pending_pods(), min_size=1, max_size=2),
+    steps=_STEPS,
+    checks=st.integers(0, 40),
+)
+def test_an_answer_that_the_deadline_ends_leaves_no_half_of_it(
+    cluster: Cluster, pods: list[Object], steps: list[tuple[str, int]], checks: int
+) -> None:
+    nodes, running, others = cluster
+    base = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *others))
+    every = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *running, *others))
+    coming = [pod for info in every.nodes for pod in info.pods]
+    scheduler, assumed = Scheduler(keeps_scores=False), AssumedPods[int](base)
+    for step, number in (("look", 0), *steps):
+        if number < len(coming):
+            _follow(assumed, step, number, coming[number])
+        for each in map(PodSignature.of, pods):
+            before = assumed.before_pod(each.info.preemption)
+            scheduler.answer(each, before, _expired_after(checks))
+            anew = assumed.copy().before_pod(each.info.preemption)
+            assert _facts(scheduler.answer(each, before)) == _facts(Scheduler(keeps_scores=False).answer(each, anew))
 
 
 def test_a_burst_is_placed_by_the_rows_that_changed() -> None:

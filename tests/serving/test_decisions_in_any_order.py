@@ -28,11 +28,13 @@ from webhook.serving.rendering import Candidate, Rendered
 Object = dict[str, Any]
 
 NODES = [
-    make_node_object(name, labels={USAGE: "training", "zone": zone, "nvidia.com/gpu.product": "NVIDIA-H20"}, capacity=room)
+    make_node_object(
+        name, labels={USAGE: "training", "zone": zone, "nvidia.com/gpu.product": "NVIDIA-H20"}, capacity=room
+    )
     for name, zone, room in (
-        ("node-1", "a", {"nvidia.com/gpu": 4, "cpu": "8"}),
-        ("node-2", "a", {"nvidia.com/gpu": 4, "cpu": "8"}),
-        ("node-3", "b", {"nvidia.com/gpu": 2, "cpu": "4"}),
+        ("node-1", "a", {"nvidia.com/gpu": 4, "cpu": 8}),
+        ("node-2", "a", {"nvidia.com/gpu": 4, "cpu": 8}),
+        ("node-3", "b", {"nvidia.com/gpu": 2, "cpu": 4}),
     )
 ]
 WORKER = make_pod("worker").annotate(TYPE, "training")
@@ -55,7 +57,12 @@ POLICIES: list[Policy] = [
     policy_with(invalidAnnotations="deny"),
     policy_with(mode="shadow"),
 ]
-ANNOTATIONS = ({}, {PRODUCT: "NVIDIA-H20"}, {TYPE: "inference"}, {f"{DOMAIN}/inject": "disabled"})
+ANNOTATIONS: tuple[dict[str, str], ...] = (
+    {},
+    {PRODUCT: "NVIDIA-H20"},
+    {TYPE: "inference"},
+    {f"{DOMAIN}/inject": "disabled"},
+)
 
 
 class World:
