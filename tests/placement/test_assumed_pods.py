@@ -12,7 +12,7 @@ from tests.support.views import said
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
-from webhook.placement.assumed_pods import AssumedPod, AssumedPods, spread
+from webhook.placement.assumed_pods import AssumedPod, AssumedPods, chosen_node
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 
@@ -212,17 +212,17 @@ def test_a_pod_that_is_bound_elsewhere_changes_both_rows() -> None:
 def test_pods_are_spread_over_the_best_nodes_and_each_keeps_its_own(count: int) -> None:
     snapshot = Snapshot.of([node(f"n{number}") for number in range(count)])
     placement = Scheduler().place(make_pod().obj(), snapshot)
-    chosen = [spread(placement, snapshot, f"x/p{number}").node for number in range(200)]
+    chosen = [chosen_node(placement, snapshot, f"x/p{number}") for number in range(200)]
     assert set(chosen) == {f"n{number}" for number in range(count)}
-    assert chosen == [spread(placement, snapshot, f"x/p{number}").node for number in range(200)]
+    assert chosen == [chosen_node(placement, snapshot, f"x/p{number}") for number in range(200)]
 
 
 def test_only_nodes_with_the_best_score_are_chosen() -> None:
     snapshot = Snapshot.of([node("a"), node("b"), node("used", make_pod("other").requests(cpu="32", memory="256Gi"))])
     placement = Scheduler().place(make_pod().requests(cpu="1", memory="1Gi").obj(), snapshot)
-    assert {spread(placement, snapshot, str(number)).node for number in range(50)} == {"a", "b"}
+    assert {chosen_node(placement, snapshot, str(number)) for number in range(50)} == {"a", "b"}
 
 
 def test_a_pod_without_a_node_keeps_none() -> None:
     placement = Placement("Waiting", None, 3, 0, "0/3 nodes are available.")
-    assert spread(placement, _base(), "x/p") is placement
+    assert chosen_node(placement, _base(), "x/p") is None
