@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from webhook.cluster.node_info import Node
 from webhook.cluster.snapshot import Snapshot
-from webhook.evaluation import Mutated, evaluate
+from webhook.evaluation import evaluate
 from webhook.kube.deadline import Expired
 from webhook.kube.field import InvalidInput
 from webhook.kube.resources import extended_resource_names
+from webhook.mutated_pod import Mutated
 from webhook.placement.framework.result import Placement, Remedy
 from webhook.placement.pod_signature import PodSignature
 from webhook.pod_content import PodContent

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.evaluation import Mutated, evaluate
+from webhook.evaluation import evaluate
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, ENDED_PHASES
+from webhook.mutated_pod import Mutated
 from webhook.pod_content import PodContent, fields_read
 from webhook.policy.canary import owner_bucket, pod_shadow_reason
 from webhook.policy.policy import Policy

@@ -10,10 +10,11 @@ from typing import Any
 
 import orjson
 
-from webhook.evaluation import Injection, inject
+from webhook.evaluation import inject
 from webhook.kube.independent_patch import PatchError, independently_patched
 from webhook.kube.json_patch import patched
 from webhook.kube.text import cut, printable
+from webhook.mutated_pod import Injection
 from webhook.mutation.laws import Steps, lost_values, overruled_values
 from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy

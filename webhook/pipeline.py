@@ -8,12 +8,14 @@ from typing import Any
 
 from webhook.annotation_suggestions import in_annotations
 from webhook.cluster.snapshot import Snapshot
-from webhook.evaluation import Mutated, PolicyResult, evaluate
-from webhook.kube.admission import AdmissionRequest, Denial
+from webhook.evaluation import PolicyResult, evaluate
+from webhook.kube.admission import AdmissionRequest
 from webhook.kube.deadline import Expired, never
 from webhook.kube.documents import field as field_of
 from webhook.kube.field import InvalidInput
+from webhook.kube.review_answer import Denial
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.mutated_pod import Mutated
 from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers
 from webhook.placement.batch_warnings import queue_warnings

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from webhook.kube.admission import Denial
 from webhook.kube.field import FieldError
 from webhook.kube.qos import QosClass
+from webhook.kube.review_answer import Denial
 from webhook.mutation.mutate import RuleOutcome
 from webhook.placement.scheduler import Placement
 from webhook.placement.waiting_pods import WaitingPod

@@ -5,11 +5,12 @@ import pytest
 from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
-from webhook.evaluation import Mutated, evaluate
+from webhook.evaluation import evaluate
 from webhook.events.report import NOTE_BYTES, Report, report_of
-from webhook.kube.admission import Denial
 from webhook.kube.deadline import never
 from webhook.kube.documents import Document
+from webhook.kube.review_answer import Denial
+from webhook.mutated_pod import Mutated
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scheduler import Scheduler

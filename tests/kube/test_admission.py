@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tests.support.builders import make_pod
 from tests.support.requests import facts_of
 from tests.support.server import review
-from webhook.kube.admission import AdmissionRequest, Denial, ReviewAnswer, fit_warnings, parse_review
+from webhook.kube.admission import AdmissionRequest, parse_review
 from webhook.kube.field import InvalidInput
+from webhook.kube.review_answer import Denial, ReviewAnswer, fit_warnings
 from webhook.kube.text import printable
 
 POD = make_pod("a").namespace("team-b").obj()

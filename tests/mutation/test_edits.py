@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.frozen import frozen
 from tests.support.work import calls_of
-from webhook.kube.admission import fit_warnings
+from webhook.kube.review_answer import fit_warnings
 from webhook.mutation.editor import PodEditor
 from webhook.mutation.edits import (
     LARGEST_GROWTH_BYTES,

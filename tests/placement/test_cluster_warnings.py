@@ -13,7 +13,7 @@ from tests.support.views import made_anew
 from tests.support.work import calls_of
 from webhook.cluster.index.labels import LabelColumns
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
-from webhook.kube.admission import fit_warnings
+from webhook.kube.review_answer import fit_warnings
 from webhook.pipeline import ClusterView
 from webhook.placement.cluster_warnings import PodReferences, unknown_products
 from webhook.placement.scheduler import Scheduler

@@ -15,10 +15,11 @@ from tests.support.random_pods import pods
 from tests.support.server import make_work_budget, review_bytes
 from tests.support.work import calls_of
 from webhook.cluster.file import snapshot_from_documents
-from webhook.evaluation import Injection, Mutated, PolicyResult, apply_rules, evaluate
+from webhook.evaluation import PolicyResult, apply_rules, evaluate
 from webhook.kube.admission import parse_review
 from webhook.kube.documents import Document
 from webhook.kube.field import InvalidInput
+from webhook.mutated_pod import Injection, Mutated
 from webhook.pipeline import ClusterView, admit
 from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.pod_signature import PodSignature

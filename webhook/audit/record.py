@@ -223,12 +223,8 @@ def seal(
         truncator = Truncator(truncated)
         asked |= {key: truncator.text(key, str(asked[key])) for key in ("uid", "operation", "namespace", "name")}
         user, truncated = truncator.text("user", user), tuple(truncator.truncated)
-    written = {
-        "durationMs": round(record.duration_ms, 3),
-        "replica": record.replica,
-        "previous": previous,
-        "sequence": sequence,
-    }
+    milliseconds = round(record.duration_ms, 3)
+    written = {"durationMs": milliseconds, "replica": record.replica, "previous": previous, "sequence": sequence}
     content = b'%b,"owner":%b,"user":%b,%b,"placement":%b,"error":%b,%b,"before":%b%b%b%b%b%b%b' % (
         dump(asked)[:-1],
         common.owner,

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
-from weakref import ref
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +15,12 @@ from webhook.cluster.dra.devices import NO_DEVICES, Devices
 from webhook.cluster.index.images import Images
 from webhook.cluster.index.labels import LabelColumns, Mask
 from webhook.cluster.index.running_pods import RunningPods
+from webhook.cluster.index.taint_classes import TaintClasses
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.nominated_pods import NO_NOMINATED_PODS, NominatedPods
 from webhook.cluster.pending_pods import PendingPod, PodKey
 from webhook.cluster.priority_class import PriorityClass, priority_class_named
+from webhook.cluster.row_log import RowLog
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.storage.csi import NO_CSI, Csi
 from webhook.cluster.storage.storage import NO_STORAGE, Storage
@@ -28,7 +29,6 @@ from webhook.kube.ports import HostPort
 from webhook.kube.reader import Reader
 from webhook.kube.release import ASSUMED, Release
 from webhook.kube.resource_names import CPU, MEMORY
-from webhook.kube.taints import Taint
 
 Column = NDArray[np.int64]
 Rows = NDArray[np.intp]
@@ -79,70 +79,6 @@ class Namespace:
         )
         reader.finish()
         return facts
-
-
-@dataclass(frozen=True, slots=True)
-class TaintClasses:
-    """The distinct sets of taints: `classes[class_of[row]]` are those of the node in `row`."""
-
-    classes: tuple[tuple[Taint, ...], ...]
-    class_of: Rows
-    distinct: frozenset[Taint] = frozenset()
-    """All taints of all classes."""
-
-    @classmethod
-    def of(cls, taints: Iterable[tuple[Taint, ...]]) -> "TaintClasses":
-        """Return the classes of nodes with these taints, in rows."""
-        classes: dict[tuple[Taint, ...], int] = {}
-        class_of = [classes.setdefault(each, len(classes)) for each in taints]
-        distinct = frozenset(taint for each in classes for taint in each)
-        return cls(tuple(classes), np.array(class_of, dtype=np.intp), distinct)
-
-    def classes_with(self, taints: Iterable[Taint]) -> list[bool]:
-        """Return for each class true if it has one of `taints`."""
-        wanted = frozenset(taints)
-        return [not wanted.isdisjoint(each) for each in self.classes]
-
-
-class ClassifiedPod(NamedTuple):
-    """A pod with the number of its class in the table of running pods."""
-
-    number: int
-    pod: RunningPod
-
-
-class RowChange(NamedTuple):
-    """The pods that were added to a node and removed from it."""
-
-    row: int
-    added: tuple[ClassifiedPod, ...]
-    removed: tuple[ClassifiedPod, ...]
-
-
-class RowLog:
-    """The changes of the rows of one snapshot since it was made, in order.
-
-    The log identifies the state of all else in the snapshot: a result that was computed at one length of a log is
-    brought up to date by the changes since.
-    """
-
-    __slots__ = ("_snapshot", "changes")
-
-    def __init__(self, snapshot: "Snapshot") -> None:
-        self.changes: list[RowChange] = []
-        self.move_to(snapshot)
-
-    def move_to(self, snapshot: "Snapshot") -> None:
-        """Make this the log of `snapshot`."""
-        self._snapshot = ref(snapshot)
-
-    def is_of(self, snapshot: "Snapshot") -> bool:
-        """Return whether this is the log of `snapshot`, and not of one that was derived from it."""
-        return self._snapshot() is snapshot
-
-    def clear(self) -> None:
-        """Remove the changes of a snapshot that nothing was computed from."""
-        self.changes.clear()
 
 
 @dataclass(frozen=True, slots=True)

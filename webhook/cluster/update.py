@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from webhook.cluster.index.images import Images
 from webhook.cluster.index.running_pods import RunningPods
+from webhook.cluster.index.taint_classes import TaintClasses
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
-from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Rows, Snapshot, TaintClasses
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Rows, Snapshot
 from webhook.kube.amounts import Amounts
 from webhook.kube.ports import HostPort
 from webhook.kube.resource_names import CPU, MEMORY

@@ -8,7 +8,8 @@ from operator import is_not
 import numpy as np
 
 from webhook.cluster.node_info import NodeInfo, RunningPod
-from webhook.cluster.snapshot import LARGEST_AMOUNT, ClassifiedPod, Column, Load, RowChange, Snapshot
+from webhook.cluster.row_log import ClassifiedPod, RowChange
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Snapshot
 from webhook.cluster.update import NodeUpdate, updated_host_ports
 from webhook.kube.resource_names import CPU, MEMORY
 

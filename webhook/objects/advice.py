@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 from webhook.annotation_suggestions import in_annotations
 from webhook.cluster.planned_claims import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
-from webhook.evaluation import as_created
 from webhook.kube.admission import AdmissionRequest, JsonObject
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.field import InvalidInput
@@ -16,6 +15,7 @@ from webhook.kube.pod_set import PodSet
 from webhook.kube.pod_template_path import WorkloadKind
 from webhook.kube.text import cut
 from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.mutated_pod import as_created
 from webhook.objects.gangs import with_gang
 from webhook.objects.own_pods import WithoutOwnPods, without_own_pods, without_own_waiting
 from webhook.objects.roles import Placed, Role

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from webhook.kube.admission import AdmissionRequest, Denial, JsonObject
+from webhook.kube.admission import AdmissionRequest, JsonObject
 from webhook.kube.field import FieldError
 from webhook.kube.reader import Reader
+from webhook.kube.review_answer import Denial
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.mutation.annotations import Annotations
 from webhook.mutation.permissions import limit_denials, read_products

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from webhook.evaluation import Mutated
 from webhook.kube.pod_set import PodSet
+from webhook.mutated_pod import Mutated
 from webhook.placement.replicas import Replicas
 from webhook.pod_content import PodContent
 

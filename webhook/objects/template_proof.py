@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from webhook.evaluation import Injection, inject
+from webhook.evaluation import inject
 from webhook.kube.admission import AdmissionRequest, JsonObject
 from webhook.kube.field import InvalidInput
 from webhook.kube.json_patch import patched
 from webhook.kube.object_path import segments
 from webhook.kube.pod_set import PodSet
 from webhook.kube.pod_sets import each_pod_set
+from webhook.mutated_pod import Injection
 from webhook.mutation.laws import Steps, lost_values, may_replace
 from webhook.objects.workload import MOST_TEMPLATES, in_namespace, namespace_defaults
 from webhook.patch_proof import UnprovenPatchError, apply, check_equal, check_kept

@@ -8,8 +8,8 @@ placement, because the pods are checked again when they are created, and the clu
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from webhook.evaluation import Mutated, evaluate
-from webhook.kube.admission import AdmissionRequest, Denial, JsonObject
+from webhook.evaluation import evaluate
+from webhook.kube.admission import AdmissionRequest, JsonObject
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired
 from webhook.kube.documents import field as value_of
 from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput
@@ -17,7 +17,9 @@ from webhook.kube.patched_templates import PATCHED_TEMPLATES
 from webhook.kube.pod_set import PodSet
 from webhook.kube.pod_sets import each_pod_set
 from webhook.kube.pod_template_path import WorkloadKind
+from webhook.kube.review_answer import Denial
 from webhook.kube.wellknown import MANUAL_JOB, MANUAL_JOB_ANNOTATION
+from webhook.mutated_pod import Mutated
 from webhook.mutation.mutate import RuleOutcome
 from webhook.objects.advice import advise
 from webhook.objects.misplaced import keys_of, misplaced

@@ -10,7 +10,7 @@ import numpy as np
 
 from webhook.byte_cache import ByteCache
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.snapshot import RowLog, Rows, Snapshot
+from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.placement.deny_exemption import deny_exemption
 from webhook.placement.diagnosis import NodeToStatus, explain, rejecting_plugins
@@ -27,34 +27,16 @@ from webhook.placement.framework.result import (
     with_templates,
 )
 from webhook.placement.framework.scoring import run_scores
-from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
-from webhook.placement.pod.inter_pod_info import InterPodInfo
-from webhook.placement.pod.pod_info import PodInfo, has_volumes
+from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod_signature import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.profile import DEFAULT, Profile
-from webhook.placement.ranking import (
-    AffinityCounts,
-    AffinityKey,
-    FactRanking,
-    FactsKey,
-    NodeRanking,
-    Ranking,
-    RankingPlugins,
-)
+from webhook.placement.ranking_cache import KeptAnswer, RankingCache
 from webhook.placement.suggest.changes import Scenario
 from webhook.placement.suggest.suggestions import Suggestion, suggest
 from webhook.placement.templates import TemplateNode
 from webhook.placement.unmodelled import UnsupportedFeatures
 
 __all__ = ["Placement", "PodSignature", "Scheduler", "never"]
-
-# The columns of a ranking for each node.
-_RANKING_BYTES = 40
-_FACTS_BYTES = 24
-_COUNTS_BYTES = 16
-# An answer without its message and columns.
-_KEPT_BYTES = 2048
-_ALONE = InterPodInfo("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,35 +49,6 @@ class _Filtered:
     feasible: Mask
     reasons: Mapping[str, int]
     pre_filter_msg: str = ""
-
-
-@dataclass(slots=True)
-class _Kept:
-    """What is kept of a pod that was placed: its normalized info and its last answer.
-
-    The info holds for snapshots with `log` whose running pods have terms with `term_keys`, if any (`has_terms`).
-    """
-
-    signature: PodSignature
-    log: RowLog
-    term_keys: frozenset[str]
-    has_terms: bool
-    info: PodInfo
-    ranking: Ranking | None = None
-    evaluates_all: bool | None = None
-    unmodelled: tuple[int, frozenset[str], tuple[str, ...]] | None = None
-    answer: Placement | None = None
-    position: int = -1
-
-    def is_for(self, signature: PodSignature, snapshot: Snapshot) -> bool:
-        """Return whether it is about the pod with `signature` on a state of `snapshot`."""
-        pods = snapshot.pods
-        return (
-            self.signature is signature
-            and self.log is snapshot.log
-            and self.has_terms == pods.has_terms
-            and self.term_keys == pods.term_keys
-        )
 
 
 class Scheduler:
@@ -118,18 +71,12 @@ class Scheduler:
         self._templates = templates
         self._suggestions = suggestions
         self._keeps_scores = keeps_scores
-        self._plugins = RankingPlugins(profile)
-        # By the identity of a signature, which the cached result of the policy keeps; then by its content.
-        self._last: ByteCache[int, _Kept] = ByteCache(cache_bytes // 4)
-        self._by_content: ByteCache[tuple[RowLog, PodSignature], _Kept] = ByteCache(cache_bytes * 3 // 8)
-        self._nodes: ByteCache[tuple[RowLog, PodInfo], NodeRanking] = ByteCache(cache_bytes // 8)
-        self._facts: ByteCache[tuple[RowLog, FactsKey], FactRanking] = ByteCache(cache_bytes // 8)
-        self._counts: ByteCache[tuple[RowLog, AffinityKey], AffinityCounts] = ByteCache(cache_bytes // 8)
+        self._kept = RankingCache(profile, cache_bytes)
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
         """The caches, for metrics."""
-        return (self._last, self._by_content, self._nodes, self._facts, self._counts)
+        return self._kept.caches
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> Placement:
         """Return the answer for `PodSignature.of(pod)`.
@@ -145,7 +92,7 @@ class Scheduler:
         Every node is evaluated; kube-scheduler may stop early in clusters of 100 nodes or more. `expired` is checked
         before each plugin and, within a plugin, before each term of the pod. Once it holds, the verdict is Unknown.
         """
-        kept, position = self._kept(signature, snapshot), len(snapshot.log.changes)
+        kept, position = self._kept.of(signature, snapshot), len(snapshot.log.changes)
         if kept.answer is not None and kept.position == position:
             return kept.answer
         try:
@@ -166,44 +113,8 @@ class Scheduler:
         is_first = kept.answer is None
         kept.answer, kept.position = answer, position
         if is_first:
-            self._keep(kept, len(snapshot.nodes))
+            self._kept.put(kept, len(snapshot.nodes))
         return answer
-
-    def _kept(self, signature: PodSignature, snapshot: Snapshot) -> _Kept:
-        """Return what is kept of a pod with `signature`, which is new if nothing is."""
-        kept = self._last.get(id(signature))
-        if kept is not None and kept.is_for(signature, snapshot):
-            return kept
-        pods, info = snapshot.pods, signature.info.normalized_for(snapshot)
-        known = self._by_content.get((snapshot.log, PodSignature(info, signature.unsupported)))
-        kept = _Kept(signature, snapshot.log, pods.term_keys, pods.has_terms, info)
-        if known is not None:
-            kept = replace(known, signature=signature, term_keys=kept.term_keys, has_terms=kept.has_terms)
-            self._keep(kept, len(snapshot.nodes))
-        return kept
-
-    def _keep(self, kept: _Kept, nodes: int) -> None:
-        """Keep an answer and its ranking."""
-        signature, answer = kept.signature, kept.answer
-        size_bytes = _KEPT_BYTES + nodes
-        if answer is not None:
-            size_bytes += len(answer.message) + (0 if answer.best_rows is None else answer.best_rows.nbytes)
-        # The signature is the caller's, too, which counts it.
-        self._last.put(id(signature), kept, size_bytes)
-        content = PodSignature(kept.info, signature.unsupported)
-        self._by_content.put((kept.log, content), kept, size_bytes + signature.size_bytes)
-
-    def _ranking(self, kept: _Kept, snapshot: Snapshot) -> Ranking:
-        """Return the ranking of the nodes of `snapshot` for a pod; the pods of one template share the largest part."""
-        if kept.ranking is None:
-            key = snapshot.log, kept.info._replace(inter_pod=_ALONE)
-            nodes = self._nodes.get(key)
-            if nodes is None:
-                nodes = NodeRanking(self._plugins, self._facts_for(kept.info, snapshot), kept.info)
-                self._nodes.put(key, nodes, kept.signature.size_bytes + len(snapshot.nodes) * _RANKING_BYTES)
-            counts_for = partial(self._counts_for, snapshot.log, len(snapshot.nodes))
-            kept.ranking = Ranking(self._plugins, nodes, kept.info, counts_for)
-        return kept.ranking
 
     @property
     def profile(self) -> Profile:
@@ -276,33 +187,18 @@ class Scheduler:
         scenario = Scenario(signature.info.normalized_for(snapshot), snapshot)
         return suggest(self._profile, scenario, verdict, feasible_nodes, most, expired)
 
-    def _facts_for(self, info: PodInfo, snapshot: Snapshot) -> FactRanking:
-        """Return what depends on no pod, which pods share that differ in amounts."""
-        key = snapshot.log, FactsKey.of(info)
-        facts = self._facts.get(key)
-        if facts is None:
-            facts = FactRanking(self._plugins)
-            self._facts.put(key, facts, _KEPT_BYTES + len(snapshot.nodes) * _FACTS_BYTES)
-        return facts
-
-    def _counts_for(self, log: RowLog, nodes: int, plugin: InterPodAffinity, key: AffinityKey) -> AffinityCounts:
-        """Return the counts of pod affinity that pods with equal terms share."""
-        counts = self._counts.get((log, key))
-        if counts is None:
-            counts = AffinityCounts(plugin, key)
-            self._counts.put((log, key), counts, _KEPT_BYTES + nodes * _COUNTS_BYTES)
-        return counts
-
-    def _answer(self, kept: _Kept, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired) -> Placement:
+    def _answer(
+        self, kept: KeptAnswer, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired
+    ) -> Placement:
         info = kept.info
-        required, unmodelled = self._unmodelled(kept, unsupported, snapshot, expired)
+        required, unmodelled = kept.unmodelled_by(self._profile, unsupported, snapshot, expired)
         total = len(snapshot.nodes)
         for gate in self._profile.pre_enqueues:
             if reason := gate.pre_enqueue(info):
                 return Placement("Waiting", None, total, 0, reason, unmodelled=unmodelled)
         if total == 0:
             return self._none_feasible(info, snapshot, NO_NODES, unmodelled, expired)
-        ranking = self._ranking(kept, snapshot) if self._evaluates_all(kept, snapshot) else None
+        ranking = self._kept.ranking(kept, snapshot) if kept.evaluates_all_by(self._profile, snapshot) else None
         passing = (
             self._filter(info, snapshot, expired).feasible if ranking is None else ranking.feasible(snapshot, expired)
         )
@@ -333,40 +229,6 @@ class Scheduler:
             best_rows=best_rows,
             feasible_bits=np.packbits(passing),
         )
-
-    def _unmodelled(
-        self, kept: _Kept, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired
-    ) -> tuple[frozenset[str], tuple[str, ...]]:
-        """Return the plugins that are not modelled and may exclude nodes, and all that are not modelled, in order."""
-        info, term_count = kept.info, snapshot.pods.classes.term_count
-        if kept.unmodelled is not None and kept.unmodelled[0] == term_count:
-            return kept.unmodelled[1:]
-        required, preferred = self._profile.unmodelled(info, *unsupported.on(snapshot, info, expired))
-        for plugin in self._profile.uncertain_scores if info.by_container else ():
-            certainty = plugin.certainty(info, snapshot, expired)
-            required |= frozenset() if certainty.verdict else {plugin.name}
-            preferred |= frozenset() if certainty.scores else {plugin.name}
-        found = required, tuple(sorted(required | preferred))
-        # Which namespaces the pods are in, and which devices are free, can change without a new term.
-        if not (
-            info.device_claims or info.by_container or any(term.chooses_namespaces for term in info.inter_pod.terms)
-        ):
-            kept.unmodelled = term_count, *found
-        return found
-
-    def _evaluates_all(self, kept: _Kept, snapshot: Snapshot) -> bool:
-        """Return whether all nodes are filtered alike: no pod is nominated, and no pre-filter chooses nodes."""
-        info = kept.info
-        if kept.evaluates_all is not None:
-            return kept.evaluates_all
-        if snapshot.nominated or info.nomination.node_name:
-            return False
-        found = run_pre_filters(self._profile.pre_filters, info, snapshot, ignore_transient=False)
-        evaluates_all = not found.reason and found.node_names is None
-        if not has_volumes(info) and not info.device_claims:
-            # Only volumes and claims depend on other pods.
-            kept.evaluates_all = evaluates_all
-        return evaluates_all
 
     def _none_feasible(
         self, info: PodInfo, snapshot: Snapshot, message: str, unmodelled: tuple[str, ...], expired: Expired

@@ -11,9 +11,11 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from webhook.byte_cache import ByteCache
-from webhook.cluster.snapshot import RowLog, Snapshot
-from webhook.evaluation import Injection, Mutated, PolicyResult, RulesResult, apply_rules, evaluate
+from webhook.cluster.row_log import RowLog
+from webhook.cluster.snapshot import Snapshot
+from webhook.evaluation import PolicyResult, RulesResult, apply_rules, evaluate
 from webhook.kube.admission import AdmissionRequest
+from webhook.mutated_pod import Injection, Mutated
 from webhook.objects.admission import admit_request
 from webhook.pipeline import (
     ClusterView,

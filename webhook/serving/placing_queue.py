@@ -1,5 +1,6 @@
 """The pods that are to be placed, in the order of kube-scheduler's queue."""
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -47,3 +48,31 @@ class PlacingQueue:
         self._waiting.pop(number, None)
         if len(self._heap) > 2 * len(self._waiting) + 64:
             self._heap = sorted(self._waiting.values())
+
+
+class PlacingQueues:
+    """The pods that are `ready` to be placed, those of the `retries`, and those `without_room` until these begin."""
+
+    def __init__(self) -> None:
+        self.ready, self.retries = PlacingQueue(), PlacingQueue()
+        self.without_room: set[int] = set()
+
+    def leave(self, number: int) -> None:
+        """Remove a pod."""
+        self.ready.discard(number)
+        self.retries.discard(number)
+        self.without_room.discard(number)
+
+    def leave_without_room(self, number: int) -> None:
+        """Remove a pod until the next retries: it has no room."""
+        self.leave(number)
+        self.without_room.add(number)
+
+    def retry(self, order_of: Callable[[int], QueueOrder]) -> bool:
+        """Begin the next retries, unless earlier ones last or there is none; return whether they begin."""
+        if not self.without_room or self.retries:
+            return False
+        for number in self.without_room:
+            self.retries.put(order_of(number))
+        self.without_room.clear()
+        return True

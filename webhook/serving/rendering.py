@@ -11,7 +11,8 @@ from webhook.audit.entries import ShadowEntry, owner_json, placement_json
 from webhook.audit.record import Outcome, RecordTemplate, before_json, qos_class_json
 from webhook.byte_cache import ByteCache
 from webhook.events.report import Report, report_of
-from webhook.kube.admission import AdmissionRequest, ReviewAnswer
+from webhook.kube.admission import AdmissionRequest
+from webhook.kube.review_answer import ReviewAnswer
 from webhook.mutation.mutate import RuleOutcome
 from webhook.objects.admission import counted_kind
 from webhook.placement.scheduler import Placement

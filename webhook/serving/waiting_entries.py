@@ -4,12 +4,16 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
+from webhook.byte_cache import ByteCache
 from webhook.cluster.pending_pods import PendingPod
-from webhook.placement.waiting_pods import WaitingPod
+from webhook.placement.pod.pod_info import has_volumes
+from webhook.placement.waiting_pods import WaitingPod, read_waiting
 from webhook.serving.placing_queue import QueueOrder
 
 # The number of pods that can have room. Each takes a few KiB and a millisecond to place.
 MOST_WAITING = 5_000
+
+_READ_BYTES = 4 * 1024 * 1024
 
 # It sorts after every creationTimestamp.
 _NOT_CREATED_YET = "~"
@@ -114,6 +118,26 @@ class Entries:
         self._entries[order.number] = Entry(namespace, order, digest_of(content), now_seconds)
         self._numbers_of.setdefault(namespace, {})[order.number] = None
         return order.number
+
+
+class ReadPods:
+    """What placing needs of pods, which those of one template share. Not thread-safe."""
+
+    def __init__(self, cache_bytes: int = _READ_BYTES) -> None:
+        self._cache: ByteCache[tuple[str, bytes], WaitingPod] = ByteCache(cache_bytes)
+
+    def read(self, entry: Entry) -> WaitingPod | None:
+        """Return what placing the pod of `entry` needs; None if it cannot be read."""
+        pod = entry.pod or self._cache.get((entry.namespace, entry.digest))
+        if pod is None and entry.pending is not None and (pod := read_waiting(entry.pending)) is not None:
+            self.keep(entry, pod)
+        return pod
+
+    def keep(self, entry: Entry, pod: WaitingPod) -> None:
+        """Keep what placing the pod of `entry` needs."""
+        # The claims of a pod's own volumes have its name; all else is the same for pods with equal content.
+        if not has_volumes(pod.signature.info):
+            self._cache.put((entry.namespace, entry.digest), pod, 2 * pod.signature.size_bytes)
 
 
 def digest_of(content: bytes) -> bytes:

@@ -14,22 +14,19 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from webhook.byte_cache import ByteCache
 from webhook.cluster.pending_pods import PendingPod, PodKey, pending_changes
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.deadline import Expired
 from webhook.kube.documents import field
 from webhook.kube.pod_identity import PodIdentity
 from webhook.placement.assumed_pods import MOST_SCORED_NODES, AssumedPod, AssumedPods
 from webhook.placement.cluster_warnings import is_absent
-from webhook.placement.pod.pod_info import has_volumes
 from webhook.placement.scorer import Scorer
-from webhook.placement.waiting_pods import WaitingPod, assume, place_and_assume, read_waiting
+from webhook.placement.waiting_pods import assume, place_and_assume
 from webhook.serving.admitted_pods import AdmittedPods
-from webhook.serving.placing_queue import PlacingQueue, QueueOrder
+from webhook.serving.placing_queue import PlacingQueue, PlacingQueues, QueueOrder
 from webhook.serving.rendering import Candidate
-from webhook.serving.waiting_entries import MOST_WAITING, Entries, Entry, PodKind
-from webhook.serving.work_budget import CpuLimit
+from webhook.serving.waiting_entries import MOST_WAITING, Entries, Entry, PodKind, ReadPods
+from webhook.serving.work_budget import ends_after
 
 # After so much CPU time no further pod is placed: before one admission, and in the background.
 _SLICE_SECONDS = 0.003
@@ -43,13 +40,11 @@ _POD_SECONDS = 0.01
 _MOST_PLACED_AGAIN = 200
 # Pods without room are placed again after a change of the cluster, at most this often.
 _RETRY_SECONDS = 2.0
-# What placing needs of pods, which those of one template share.
-_PODS_BYTES = 4 * 1024 * 1024
 _BEFORE_ALL = QueueOrder(-(2**31), "", 0)
 
 
 class WaitingPods:
-    """Keeps the assumed on the current snapshot. An instance is for one thread.
+    """Keeps the assumed pods on the current snapshot. An instance is for one thread.
 
     A pod that is known from its admission alone has room for `admitted_seconds()`. The clocks return seconds;
     `cpu_seconds` is the CPU time of the thread. `is_absent` returns whether a snapshot has no sign of a scheduler.
@@ -71,11 +66,10 @@ class WaitingPods:
         self._pending: Mapping[PodKey, PendingPod] = {}
         self._bound: list[tuple[PodIdentity, str]] = []
         self._outdated_after: QueueOrder | None = None
-        self._queue, self._retries = PlacingQueue(), PlacingQueue()
-        self._without_room: set[int] = set()
+        self._queues = PlacingQueues()
         self._retry_at_seconds = self._abandon_at_seconds = 0.0
         self._assumed: AssumedPods[int] = AssumedPods(Snapshot.of(()))
-        self._pods: ByteCache[tuple[str, bytes], WaitingPod] = ByteCache(_PODS_BYTES)
+        self._read_pods = ReadPods()
         # The pods that lose their place with the next change of `_assumed`.
         self._gone: list[int] = []
 
@@ -88,14 +82,14 @@ class WaitingPods:
         return len(self._assumed)
 
     def on(self, snapshot: Snapshot) -> AssumedPods[int]:
-        """Return the assumed on `snapshot`, or on a later one that is known already.
+        """Return the assumed pods on `snapshot`, or on a later one that is known already.
 
         Pods that have not been placed yet are placed first, for a few milliseconds.
         """
         self._follow(snapshot)
         if not self._is_sampled:
             self._place_again(_SLICE_SECONDS, _MOST_PLACED_AGAIN)
-            self._place(self._queue, _SLICE_SECONDS)
+            self._place(self._queues.ready, _SLICE_SECONDS)
         return self._assumed
 
     @property
@@ -108,7 +102,7 @@ class WaitingPods:
         self._follow(snapshot)
         self._place_again(_BACKGROUND_SECONDS, MOST_WAITING)
         seconds = _SAMPLED_BACKGROUND_SECONDS if self._is_sampled else _BACKGROUND_SECONDS
-        self._place(self._queue or self._retries, seconds)
+        self._place(self._queues.ready or self._queues.retries, seconds)
 
     def admit(self, identity: PodIdentity, candidate: Candidate) -> None:
         """Reserve room for a pod that has been admitted and is not seen in the cluster yet."""
@@ -125,7 +119,7 @@ class WaitingPods:
         number = self._entries.admit(identity.namespace, priority, candidate.content, now_seconds)
         entry = self._entries[number]
         entry.pod = pod
-        self._keep(entry, pod)
+        self._read_pods.keep(entry, pod)
         self._admitted.add(number, identity, now_seconds + self._admitted_seconds(), candidate.size_bytes)
         self._give_up(now_seconds)
         self._forget_gone()
@@ -160,10 +154,7 @@ class WaitingPods:
         gone, self._gone = self._gone, []
         self._put(self._assumed.follow(snapshot, gone))
         self._take(self._assumed.without_room_since(before))
-        if self._without_room and not self._retries and now_seconds >= self._retry_at_seconds:
-            for number in self._without_room:
-                self._retries.put(self._entries[number].order)
-            self._without_room.clear()
+        if now_seconds >= self._retry_at_seconds and self._queues.retry(self._order_of):
             self._retry_at_seconds = now_seconds + _RETRY_SECONDS
 
     def _is_abandoned(self, number: int, scheduler: str) -> bool:
@@ -246,7 +237,7 @@ class WaitingPods:
             entry, known = self._entries.pop(number), self._assumed.by_key.get(number)
             if entry is not None and nodes.get(number, "") != (known.pod.node_name if known else ""):
                 self._outdated_after = min(self._outdated_after or entry.order, entry.order)
-            self._leave_queues(number)
+            self._queues.leave(number)
         self._gone += gone
 
     def _forget_gone(self) -> None:
@@ -254,16 +245,14 @@ class WaitingPods:
             gone, self._gone = self._gone, []
             self._assumed.forget(gone)
 
-    def _leave_queues(self, number: int) -> None:
-        self._queue.discard(number)
-        self._retries.discard(number)
-        self._without_room.discard(number)
-
     def _put(self, numbers: Iterable[int]) -> None:
         """Put pods that have lost their room into the queue."""
         for number in numbers:
             if number in self._entries:
-                self._queue.put(self._entries[number].order)
+                self._queues.ready.put(self._entries[number].order)
+
+    def _order_of(self, number: int) -> QueueOrder:
+        return self._entries[number].order
 
     def _place_again(self, slice_seconds: float, most: int) -> None:
         """Place at most `most` pods after `_outdated_after` again. Those that the slice leaves keep their room."""
@@ -277,7 +266,7 @@ class WaitingPods:
             return
         self._outdated_after = None
         self._assumed.forget([order.number for order in orders])
-        is_over = self._ends_after(slice_seconds)
+        is_over = ends_after(slice_seconds, self._monotonic_seconds, self._cpu_seconds)
         for at, (_, _, number) in enumerate(orders, start=1):
             self._place_one(number, self._entries[number])
             if at < len(orders) and is_over():
@@ -297,53 +286,39 @@ class WaitingPods:
         """Place pods of `queue` until `slice_seconds` of CPU time have passed."""
         if not queue:
             return
-        is_over = self._ends_after(slice_seconds)
+        is_over = ends_after(slice_seconds, self._monotonic_seconds, self._cpu_seconds)
         # Pods that are equal to one without room get none either. There can be thousands of them.
         without_room: set[PodKind] = set()
         while (number := queue.take()) is not None:
             entry = self._entries[number]
             if entry.kind in without_room:
-                self._leave_queues(number)
-                self._without_room.add(number)
+                self._queues.leave_without_room(number)
                 continue
             self._place_one(number, entry)
-            if number in self._without_room:
+            if number in self._queues.without_room:
                 without_room.add(entry.kind)
             if is_over():
                 return
 
-    def _read(self, entry: Entry) -> WaitingPod | None:
-        """Return what placing the pod needs; None if it is not known or cannot be read."""
-        pod = entry.pod or self._pods.get((entry.namespace, entry.digest))
-        if pod is None and entry.pending is not None and (pod := read_waiting(entry.pending)) is not None:
-            self._keep(entry, pod)
-        return pod
-
-    def _keep(self, entry: Entry, pod: WaitingPod) -> None:
-        # The claims of a pod's own volumes have its name; all else is the same for pods with equal content.
-        if not has_volumes(pod.signature.info):
-            self._pods.put((entry.namespace, entry.digest), pod, 2 * pod.signature.size_bytes)
-
-    def _ends_after(self, seconds: float) -> Expired:
-        """Return what states whether so much CPU time has passed."""
-        began_seconds = self._monotonic_seconds()
-        limit = CpuLimit(seconds, seconds / 2, self._cpu_seconds)
-        return lambda: limit.left_seconds(self._monotonic_seconds() - began_seconds) <= 0
-
     def _place_one(self, number: int, entry: Entry) -> None:
         # It can be in another queue, too, if it was changed while it waited there.
-        self._leave_queues(number)
-        pod = self._read(entry)
+        self._queues.leave(number)
+        pod = self._read_pods.read(entry)
         if pod is None or entry.is_too_expensive:
             return
         if self._is_abandoned(number, pod.running.scheduler):
-            self._without_room.add(number)
+            self._queues.leave_without_room(number)
             return
         seed = str(entry.pending.key) if entry.pending else str(number)
         placement, displaced = place_and_assume(
-            self._scorer, number, pod, self._assumed, seed, self._ends_after(_POD_SECONDS)
+            self._scorer,
+            number,
+            pod,
+            self._assumed,
+            seed,
+            ends_after(_POD_SECONDS, self._monotonic_seconds, self._cpu_seconds),
         )
         self._put(displaced)
         entry.is_too_expensive = not placement.is_final
         if placement.verdict != "Feasible":
-            self._without_room.add(number)
+            self._queues.leave_without_room(number)

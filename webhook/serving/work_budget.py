@@ -33,6 +33,14 @@ class CpuLimit:
         return max(0.0, self._ends_seconds - self._cpu_seconds())
 
 
+def ends_after(
+    seconds: float, monotonic_seconds: Callable[[], float], cpu_seconds: Callable[[], float]
+) -> Callable[[], bool]:
+    """Return a function that returns whether the thread has worked for `seconds` since now."""
+    began_seconds, limit = monotonic_seconds(), CpuLimit(seconds, seconds / 2, cpu_seconds)
+    return lambda: limit.left_seconds(monotonic_seconds() - began_seconds) <= 0
+
+
 class WorkBudget:
     """The limits of the work for one admission, as the scorer's `expired()`.
 

@@ -9,12 +9,11 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.index.class_codes import ClassCodes
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.pod_term import Labels, PodTerm, PodTerms
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.label_selector import LabelRequirement, LabelSelector, selector_matches
-
-_SMALLEST = 8
 
 # The kind of a running pod's term, by its effect on a pod that the term selects: `anti_required` excludes the pod from
 # the domain, `required` attracts it, `preferred` attracts or repels it with the weight of the term.
@@ -56,66 +55,6 @@ class CarriedTerm(NamedTuple):
         return np.frombuffer(self.classes[:], dtype=np.intc)
 
 
-class _Codes:
-    """The codes of the classes that have one: their numbers in ascending order, and their codes.
-
-    One thread writes at a time, and others read meanwhile. A value gets its code before a class does, and nothing is
-    ever removed. Users name any number of labels, so a label takes memory for the classes that have it, and no others.
-    """
-
-    __slots__ = ("_columns", "_length", "values")
-
-    def __init__(self) -> None:
-        self._columns: NDArray[np.int32] = np.empty((2, _SMALLEST), dtype=np.int32)
-        self._length = 0
-        self.values: dict[str, int] = {}
-
-    def copy(self) -> "_Codes":
-        """Return the same codes, to which others can be added without these."""
-        other = _Codes()
-        other._columns, other._length, other.values = self._columns.copy(), self._length, dict(self.values)
-        return other
-
-    def put(self, number: int, value: str) -> None:
-        """Give the class `number`, the highest so far, the code of `value`."""
-        length = self._length
-        if length == self._columns.shape[1]:
-            grown = np.empty((2, 2 * length), dtype=np.int32)
-            grown[:, :length] = self._columns
-            self._columns = grown
-        self._columns[:, length] = number, self.values.setdefault(value, len(self.values))
-        self._length = length + 1
-
-    def among(self, wanted: Iterable[str], count: int) -> Mask:
-        """Return a mask of the first `count` classes that have one of the `wanted` values."""
-        answers = np.zeros(count, dtype=np.bool_)
-        numbers, codes = self._below(count)
-        # `found` is sized last, since another thread can add values and codes: every code read before has a value.
-        places = [self.values[value] for value in wanted if value in self.values]
-        found = np.zeros(len(self.values), dtype=np.bool_)
-        found[places] = True
-        answers[numbers] = found[codes]
-        return answers
-
-    def present(self, count: int) -> Mask:
-        """Return a mask of the first `count` classes that have a value."""
-        answers = np.zeros(count, dtype=np.bool_)
-        answers[self._below(count)[0]] = True
-        return answers
-
-    def is_any_present(self, count: int) -> bool:
-        """Return whether one of the first `count` classes has a value."""
-        # The numbers increase.
-        return self._length > 0 and int(self._columns[0, 0]) < count
-
-    def _below(self, count: int) -> NDArray[np.int32]:
-        """Return the numbers below `count` and their codes."""
-        # The length is read first: the columns have at least that many entries.
-        length = self._length
-        columns = self._columns[:, :length]
-        return columns[:, : int(columns[0].searchsorted(count))]
-
-
 class PodClasses:
     """Numbers for classes of pods, which are equal in namespace, labels, deletion and terms.
 
@@ -128,10 +67,10 @@ class PodClasses:
         self._lock = Lock()
         self._count = 0
         self._numbers: dict[object, int] = {}
-        self._namespaces = _Codes()
-        self._labels: dict[str, _Codes] = {}
-        self._terminating = _Codes()
-        self._carry_terms = _Codes()
+        self._namespaces = ClassCodes()
+        self._labels: dict[str, ClassCodes] = {}
+        self._terminating = ClassCodes()
+        self._carry_terms = ClassCodes()
         self._carried: dict[tuple[TermKind, int, PodTerm], CarriedTerm] = {}
         # The index of the terms that can select a pod: a term that requires one of some values of a label is filed
         # under each value, other terms under None.
@@ -209,7 +148,7 @@ class PodClasses:
         self._namespaces.put(number, pod.namespace)
         for label, value in pod.labels.items():
             if label not in self._labels:
-                self._labels[label] = _Codes()
+                self._labels[label] = ClassCodes()
             self._labels[label].put(number, value)
         if pod.is_terminating:
             self._terminating.put(number, "")

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, RowLog, Rows, Snapshot
+from webhook.cluster.row_log import RowLog
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.resource_names import CPU, MEMORY
 from webhook.placement.framework.interface import MAX_NODE_SCORE
