@@ -70,7 +70,7 @@ def advise(
         return Advice(Placement.unknown("the view of the cluster has no node"))
     try:
         # The replicas are no pods of the cluster: users decide how many labels they have.
-        waiting: _Waiting = (cluster.assumed or AssumedPods(cluster.snapshot)).isolated()
+        waiting: _Waiting = (AssumedPods(cluster.snapshot) if cluster.assumed is None else cluster.assumed).isolated()
         view, others = WithoutOwnPods(waiting.base), waiting
         if request.operation == "UPDATE":
             namespace, content = request.namespace or DEFAULT_NAMESPACE, request.object or {}

@@ -52,7 +52,7 @@ def place_replicas_among(
     before = assumed.before_pod(signature.info.preemption)
     read = _Last(chain((first,), left))
     found = place_replicas(scheduler, before, read, asked, limit=limit, expired=expired)
-    if before is assumed.base:
+    if not assumed.count_before(assumed.priority_of(signature.info.preemption)):
         return ReplicasAmong(found, before, assumed.on(found.snapshot))
     after = assumed.on(_with_replicas(assumed.base, found))
     first_placement = among_waiting(scheduler, signature, found.first, assumed, expired)
