@@ -87,7 +87,14 @@ def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: Clust
     if not cluster.assumed:
         return cluster
     number = waiting.find_admitted(request.identity)
-    return cluster if number is None else replace(cluster, assumed=cluster.assumed.without((number,)))
+    if number is None:
+        return cluster
+    if request.dry_run:
+        return replace(cluster, assumed=cluster.assumed.without((number,)))
+    if not waiting.withdraw(request.identity, cluster.assumed):
+        # The worker thread has a copy of its own.
+        cluster.assumed.forget((number,))
+    return cluster
 
 
 def build_server(

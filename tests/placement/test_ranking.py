@@ -127,3 +127,17 @@ def test_a_burst_is_placed_by_the_rows_that_changed() -> None:
         if placement.node is not None:
             assumed.assume(number, AssumedPod(running.assumed_on(placement.node, 0), 0))
     assert nodes == ["n0", "n0", "n1", "n1", "n2", "n2", "n3", "n3", None]
+
+
+def test_a_ranking_whose_changes_have_been_dropped_is_made_anew() -> None:
+    snapshot = Snapshot.of(node(f"n{number}", capacity={"nvidia.com/gpu": "8"}) for number in range(3))
+    pod, scheduler, assumed = make_pod().gpu(4), Scheduler(BINPACK), AssumedPods[int](snapshot)
+    signature, running = PodSignature.of(pod.obj()), RunningPod.of(pod.obj())
+    log = assumed.before(0).log
+    scheduler.answer(signature, assumed.before(0))
+    for number in range(3000):
+        assumed.forget((number - 1,))
+        assumed.assume(number, AssumedPod(running.assumed_on("n2", 0), 0))
+
+    assert (assumed.before(0).log is log, log.since(0)) == (True, None)
+    assert scheduler.answer(signature, assumed.before(0)).node == "n2"

@@ -223,7 +223,7 @@ class Snapshot:
     def state(self) -> tuple[RowLog, int]:
         """Return a value that is equal for the same snapshot without a change between."""
         log = self.log
-        return log, len(log.changes)
+        return log, log.position
 
     def take_log(self, before: "Snapshot") -> None:
         """Continue the log of `before`, of which this is a later state."""

@@ -18,7 +18,6 @@ _FACTS = (
     *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns"),
     *("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "nominated", "release"),
 )
-_MOST_CHANGES = 4096
 _MOST_OLD_CLASSES = 1000
 
 
@@ -43,9 +42,9 @@ class WorkingSnapshot:
 
     @property
     def is_worn(self) -> bool:
-        """Return whether a new copy is due: the log is long, or many classes are those of pods that are gone."""
+        """Return whether a new copy is due: many classes are those of pods that are gone."""
         snapshot = self.snapshot
-        return len(snapshot.log.changes) > _MOST_CHANGES or snapshot.pods.classes.own_count > _MOST_OLD_CLASSES
+        return snapshot.pods.classes.own_count > _MOST_OLD_CLASSES
 
     def add(self, pod: RunningPod) -> None:
         """Show `pod` as running on its node, which is one of the snapshot."""
@@ -119,7 +118,7 @@ class WorkingSnapshot:
         snapshot.pods = pods.with_added({row: added}) if added else pods
         without = tuple([ClassifiedPod(classes.number(pod), pod) for pod in removed])
         more = tuple([ClassifiedPod(classes.number(pod), pod) for pod in added])
-        snapshot.log.changes.append(RowChange(row, more, without))
+        snapshot.log.add(RowChange(row, more, without))
 
     def _column(self, resource: str) -> Column:
         requested = self.snapshot.load.requested

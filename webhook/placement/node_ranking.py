@@ -165,14 +165,15 @@ class NodeRanking:
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        changes = nodes.log.changes
-        if self._position == len(changes):
+        log = nodes.log
+        if self._position == log.position:
             return
-        if self._position < 0:
+        changes = log.since(self._position) if self._position >= 0 else None
+        if changes is None:
             self._begin(nodes, expired)
         else:
-            self._follow({each.row for each in changes[self._position :]}, nodes, expired)
-        self._position = len(changes)
+            self._follow({each.row for each in changes}, nodes, expired)
+        self._position = log.position
 
     def _begin(self, nodes: Snapshot, expired: Expired) -> None:
         plugins, pod = self._plugins, self._pod

@@ -48,12 +48,11 @@ class AffinityCounts:
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        changes = nodes.log.changes
-        if self._counts is None:
+        new = nodes.log.since(self._position) if self._counts is not None else None
+        if self._counts is None or new is None:
             self._counts = self._plugin.counts(pod, nodes, expired)
-        elif self._position < len(changes):
+        elif new:
             # Known first: a deadline between two changes would count one of them twice.
-            new = changes[self._position :]
             for change in new:
                 self._know(change.added, nodes, expired)
                 self._know(change.removed, nodes, expired)
@@ -62,7 +61,7 @@ class AffinityCounts:
                     for each in pods:
                         for key, weight in self._weights[each.number]:
                             self._counts.add_one(key, row, sign * weight)
-        self._position = len(changes)
+        self._position = nodes.log.position
         return self._counts
 
     def _know(self, pods: Iterable[ClassifiedPod], nodes: Snapshot, expired: Expired) -> None:

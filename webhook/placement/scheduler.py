@@ -92,7 +92,7 @@ class Scheduler:
         Every node is evaluated; kube-scheduler may stop early in clusters of 100 nodes or more. `expired` is checked
         before each plugin and, within a plugin, before each term of the pod. Once it holds, the verdict is Unknown.
         """
-        kept, position = self._kept.of(signature, snapshot), len(snapshot.log.changes)
+        kept, position = self._kept.of(signature, snapshot), snapshot.log.position
         if kept.answer is not None and kept.position == position:
             return kept.answer
         try:

@@ -122,6 +122,14 @@ class WaitingPods:
         else:
             self._placing.put((number,))
 
+    def withdraw(self, identity: PodIdentity, assumed: AssumedPods[int]) -> bool:
+        """Take back the room of a pod that is admitted again, unless `assumed` is a copy; return whether it is not."""
+        if assumed is not self._assumed:
+            return False
+        self._drop((self._admitted.take_same(identity),))
+        self._forget_gone()
+        return True
+
     def place_all_again(self) -> None:
         """Place the pods again before the next admissions: the scorer has changed."""
         self._placing.outdated_after, self._retry_at_seconds = _BEFORE_ALL, 0.0
