@@ -75,8 +75,10 @@ class AssumedPods(Generic[K]):
         shown = self._shown.get(priority)
         if shown is None or shown.is_worn:
             for oldest in [*self._shown][: max(0, len(self._shown) - _MOST_SNAPSHOTS + 1)]:
-                del self._shown[oldest]
+                self._drop(oldest)
             pods = (each.pod for each in self.by_key.values() if each.priority >= priority)
+            if priority in self._shown:
+                self._drop(priority)
             shown = self._shown[priority] = WorkingSnapshot(self.base, pods)
         return shown.snapshot
 
@@ -128,7 +130,7 @@ class AssumedPods(Generic[K]):
         self.base = base
         for lowest, shown in [*self._shown.items()]:
             if not shown.follow(base, partial(self._pods_on, lowest), changed & base.rows.keys()):
-                del self._shown[lowest]
+                self._drop(lowest)
         return lost
 
     def copy(self) -> "AssumedPods[K]":
@@ -185,6 +187,10 @@ class AssumedPods(Generic[K]):
     def _pods_on(self, lowest: int, node: str) -> list[RunningPod]:
         found = (self.by_key[key] for key in self.keys_on(node))
         return [each.pod for each in found if each.priority >= lowest]
+
+    def _drop(self, lowest: int) -> None:
+        # What was computed by this log is never asked again, but can stay in caches for a while.
+        self._shown.pop(lowest).snapshot.log.clear()
 
     def _put(self, key: K, assumed: AssumedPod) -> None:
         self.by_key[key] = assumed

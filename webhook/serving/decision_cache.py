@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
+from weakref import ref
 
 from webhook.byte_cache import ByteCache
 from webhook.cluster.row_log import RowLog
@@ -77,6 +78,14 @@ def _short(data: bytes) -> bytes:
     return data if len(data) <= _MAX_KEY_BYTES else blake2b(data, digest_size=32).digest()
 
 
+# A snapshot is large, so what is known of a pod keeps none in memory.
+Ref = Callable[[], Snapshot | None]
+
+
+def _nothing() -> None:
+    return None
+
+
 class _Basis(NamedTuple):
     """What a decision is made on; the decision on an equal pod is the same on an equal basis."""
 
@@ -93,9 +102,9 @@ class _Known:
     parts: PodParts | None = None
     basis: _Basis | None = None
     rendered: Rendered | None = None
-    warned_on: Snapshot | None = None
+    warned_on: Ref = _nothing
     of_cluster: tuple[str, ...] = ()
-    not_feasible: tuple[tuple[RowLog, int], Snapshot, int, Placement] | None = None
+    not_feasible: tuple[tuple[RowLog, int], Ref, int, Placement] | None = None
 
 
 class DecisionCache:
@@ -175,8 +184,8 @@ class DecisionCache:
         """Return the decision on a pod that the policy applies to."""
         of_cluster: tuple[str, ...] = ()
         if cluster is not None and not cluster.stale_reason:
-            if known.warned_on is not cluster.snapshot:
-                known.of_cluster, known.warned_on = cluster_warnings(result, policy, cluster), cluster.snapshot
+            if known.warned_on() is not cluster.snapshot:
+                known.of_cluster, known.warned_on = cluster_warnings(result, policy, cluster), ref(cluster.snapshot)
             of_cluster = known.of_cluster
         placement = self._placement(known, result, policy, cluster, work_budget)
         basis = _Basis(shadow, placement, of_cluster)
@@ -214,12 +223,12 @@ class DecisionCache:
             return predict(result, policy, cluster, work_budget)
         assumed, last = cluster.assumed, known.not_feasible
         state = assumed.before_pod(signature.info.preemption).state
-        if last is not None and last[0] == state and last[1] is assumed.base and last[2] == len(assumed):
+        if last is not None and last[0] == state and last[1]() is assumed.base and last[2] == len(assumed):
             self._on_reuse()
             return last[3]
         placement = predict(result, policy, cluster, work_budget)
         is_reusable = placement.verdict != "Feasible" != placement.binding.verdict and placement.is_final
-        known.not_feasible = (state, assumed.base, len(assumed), placement) if is_reusable else None
+        known.not_feasible = (state, ref(assumed.base), len(assumed), placement) if is_reusable else None
         return placement
 
     def _apply_rules(self, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
@@ -262,7 +271,11 @@ def _candidate(result: Mutated, placement: Placement) -> Candidate | None:
 
 def _known_bytes(known: _Known) -> int:
     """Return the maximum size of what is known in memory."""
-    size_bytes = 0 if known.rendered is None else known.rendered.size_bytes
+    size_bytes = 0
+    if known.rendered is not None:
+        placement = known.rendered.placement
+        columns = () if placement is None else (placement.best_rows, placement.feasible_bits)
+        size_bytes = known.rendered.size_bytes + sum(each.nbytes for each in columns if each is not None)
     if isinstance(known.result, Mutated):
         return size_bytes + known.result.size_bytes + _rules_bytes(known.result.injection)
     return size_bytes + _rules_bytes(known.result)
