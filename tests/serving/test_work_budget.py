@@ -43,36 +43,38 @@ def test_it_expires_exactly_at_the_deadline() -> None:
 
 def test_the_budget_counts_from_the_first_check() -> None:
     made, _, worked = make_budget(budget_milliseconds=150)
-    worked.seconds = 7.0
-    assert made() is False
-    worked.seconds = 7.149
-    assert made() is False
-    worked.seconds = 7.1501
+    for worked.seconds in (7.0, 7.006, 7.149):
+        assert made() is False
+    worked.seconds = 7.1511
     with pytest.raises(BudgetSpentError, match=r"^the work budget of 150 ms is spent: not every plugin was asked$"):
         made()
     assert (made.is_expired, made.is_spent) == (False, True)
 
 
-def test_waiting_for_other_threads_is_not_work() -> None:
+def test_waiting_for_other_threads_is_not_work_but_for_the_first_moments() -> None:
     made, clock, worked = make_budget(slice_seconds=0.01)
     assert made() is False
     clock.seconds += 5
-    worked.seconds = 0.0099
     assert made() is False
-    worked.seconds = 0.0101
+    clock.seconds += 5
+    worked.seconds = 0.0049
+    assert made() is False
+    worked.seconds = 0.0051
     with pytest.raises(TimeSliceEndedError):
         made()
 
 
 def test_the_shorter_of_time_slice_and_budget_ends_the_work() -> None:
     made, _, worked = make_budget(slice_seconds=0.01)
-    assert made() is False
-    worked.seconds = 0.011
+    for worked.seconds in (0.0, 0.006, 0.0105):
+        assert made() is False
+    worked.seconds = 0.0111
     with pytest.raises(TimeSliceEndedError):
         made()
     made, _, worked = make_budget(budget_milliseconds=5, slice_seconds=0.01)
-    assert made() is False
-    worked.seconds = 0.011
+    for worked.seconds in (0.0, 0.003):
+        assert made() is False
+    worked.seconds = 0.0056
     with pytest.raises(BudgetSpentError):
         made()
 
@@ -101,15 +103,14 @@ def test_a_spent_budget_stops_a_loop() -> None:
 def test_a_budget_of_150_ms_is_spent_after_150_ms() -> None:
     clock = Clock(0.0)
     made = WorkBudget(None, 150, monotonic_seconds=clock, cpu_seconds=clock)
-    assert made() is False
-    clock.seconds = 0.149
-    assert made() is False
-    clock.seconds = 0.15
+    for clock.seconds in (0.0, 0.006, 0.149):
+        assert made() is False
+    clock.seconds = 0.1511
     with pytest.raises(BudgetSpentError, match="150 ms"):
         made()
 
 
-def test_the_cpu_time_is_read_once_for_each_time_in_which_a_limit_could_be_reached() -> None:
+def test_the_cpu_time_is_read_only_when_a_limit_could_be_reached() -> None:
     clock = Clock(0.0)
     readings: list[float] = []
 
@@ -118,8 +119,9 @@ def test_the_cpu_time_is_read_once_for_each_time_in_which_a_limit_could_be_reach
         return 0.0
 
     made = WorkBudget(None, 150, monotonic_seconds=clock, cpu_seconds=waiting_seconds, slice_seconds=0.01)
-    for _time in range(31):
+    for step in range(31):
+        clock.seconds = step / 1000
         assert made() is False
-        clock.seconds += 0.001
 
-    assert len(readings) == 4
+    assert min(readings) >= 0.005
+    assert len(set(readings)) <= 6

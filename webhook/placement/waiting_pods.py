@@ -94,7 +94,8 @@ def answer_among(
         return among_waiting(scorer, asked, placement, assumed, expired)
     node = placement.node if seed is None else chosen_node(placement, snapshot, seed)
     reserved = assumed.count_before(priority)
-    placement = replace(placement, node=node, reserved_pods=reserved)
+    if node != placement.node or reserved:
+        placement = replace(placement, node=node, reserved_pods=reserved)
     return _with_possible_nodes(scorer, asked, placement, assumed, expired) if reserved else placement
 
 

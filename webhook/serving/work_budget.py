@@ -1,5 +1,6 @@
 """The work that one admission may cost, checked between the steps of that work."""
 
+import math
 from collections.abc import Callable
 
 from webhook.kube.deadline import BudgetSpentError
@@ -94,7 +95,8 @@ class WorkBudget:
             return True
         if self._began_seconds is None:
             self._begin(now_seconds)
-        elapsed_seconds = now_seconds - (self._began_seconds or now_seconds)
+            return False
+        elapsed_seconds = now_seconds - self._began_seconds
         budget_left_seconds = self._budget.left_seconds(elapsed_seconds)
         if budget_left_seconds <= 0:
             self.is_spent = True
@@ -116,3 +118,5 @@ class WorkBudget:
         self._budget = CpuLimit(limit_seconds, min(limit_seconds / 2, _UNCOUNTED_SECONDS), self._cpu_seconds)
         if slice_seconds is not None:
             self._slice = CpuLimit(slice_seconds, slice_seconds / 2, self._cpu_seconds)
+        uncounted_seconds = min(limit_seconds, slice_seconds or limit_seconds, 2 * _UNCOUNTED_SECONDS) / 2
+        self._next_check_seconds = min(now_seconds + uncounted_seconds, self._deadline_seconds or math.inf)
