@@ -270,7 +270,7 @@ def test_pods_that_follow_are_placed_in_slices_and_keep_their_room_until_then() 
     for name in ("a", "b", "c", "d"):
         cluster.admit(packed(name))
     predicted = cluster.gpus()
-    cluster.pod_seconds = 0.006
+    cluster.pod_seconds = 0.004
 
     cluster.bind(packed("a"), f"n{predicted.index(0)}")
 

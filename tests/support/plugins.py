@@ -34,7 +34,7 @@ def rejections(plugin: FilterPlugin, pod: PodBuilder, *nodes: NodeInfo) -> Mappi
     snapshot = Snapshot.of(nodes)
     found: dict[str, list[str]] = {}
     for reason, rejected in sorted(plugin.filter(pod_info(pod), snapshot, never), key=lambda failure: failure.reason):
-        for row in np.flatnonzero(rejected):
+        for row in np.flatnonzero(rejected).tolist():
             found.setdefault(snapshot.nodes[row].node.name, []).append(reason)
     return found
 

@@ -76,10 +76,10 @@ class Placing:
             return
         self.outdated_after = None
         self.assumed.forget([order.number for order in orders])
-        is_over = ends_after(slice_seconds, self._monotonic_seconds, self._cpu_seconds)
+        ends_seconds = self._monotonic_seconds() + slice_seconds
         for at, (_, _, number) in enumerate(orders, start=1):
             self._place_one(number, self._entries[number])
-            if at < len(orders) and is_over():
+            if at < len(orders) and self._monotonic_seconds() >= ends_seconds:
                 self.outdated_after = orders[at - 1]
                 self._return_room({order.number: room[order.number] for order in orders[at:]})
                 return
@@ -93,10 +93,10 @@ class Placing:
         self.take_room([number for number, each in room.items() if each.pod.node_name in full])
 
     def place(self, queue: PlacingQueue, slice_seconds: float) -> None:
-        """Place pods of `queue` until `slice_seconds` of CPU time have passed."""
+        """Place pods of `queue` until `slice_seconds` have passed."""
         if not queue:
             return
-        is_over = ends_after(slice_seconds, self._monotonic_seconds, self._cpu_seconds)
+        ends_seconds = self._monotonic_seconds() + slice_seconds
         # Pods that are equal to one without room get none either. There can be thousands of them.
         without_room: set[PodKind] = set()
         while (number := queue.take()) is not None:
@@ -107,7 +107,7 @@ class Placing:
             self._place_one(number, entry)
             if number in self.queues.without_room:
                 without_room.add(entry.kind)
-            if is_over():
+            if self._monotonic_seconds() >= ends_seconds:
                 return
 
     def _place_one(self, number: int, entry: Entry) -> None:

@@ -28,7 +28,7 @@ from webhook.serving.placing_queue import QueueOrder
 from webhook.serving.rendering import Candidate
 from webhook.serving.waiting_entries import MOST_WAITING, Entries
 
-# After so much CPU time no further pod is placed: before one admission, and in the background.
+# After so much time no further pod is placed: before one admission, and in the background.
 _SLICE_SECONDS = 0.003
 _BACKGROUND_SECONDS = 0.01
 # In a cluster whose nodes kube-scheduler samples, most pods are bound elsewhere than predicted, each at the cost of
