@@ -10,42 +10,50 @@ that the admissions cost what they cost without it.
 import asyncio
 import itertools
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import orjson
 import uvloop
 
 from webhook import cli
+from webhook.cluster.node_info import NodeInfo
 from webhook.kube.admission import AdmissionRequest
+from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import Placement
+from webhook.policy.policy import Policy
 from webhook.serving.prediction_recorder import PredictionRecorder
 
 _CHUNK_BYTES = 64 * 1024
 
 
-def best_set(placement: Placement) -> list[str]:
-    """Return the nodes of `placement` that have, or can have, the best total score."""
-    totals = {node: scores["total"] for node, scores in placement.scores.items()}
-    best = max(totals.values(), default=0)
-    return [*(node for node, total in totals.items() if total == best), *placement.possible_nodes]
+def best_set(placement: Placement, nodes: Sequence[NodeInfo]) -> list[str]:
+    """Return those of `nodes` that have, or can have, the best total score for the pod with `placement`."""
+    rows = [] if placement.best_rows is None else placement.best_rows.tolist()
+    return [*(nodes[row].node.name for row in rows), *placement.possible_nodes]
 
 
 def _serve(file: Path, arguments: list[str]) -> None:
-    placements: dict[str, Placement] = {}
+    placements: dict[str, tuple[Placement, Sequence[NodeInfo]]] = {}
     record = PredictionRecorder.record
 
-    def keep(recorder: PredictionRecorder, request: AdmissionRequest, placement: Placement, *view: Any) -> None:
-        placements[request.uid] = placement
-        record(recorder, request, placement, *view)
+    def keep(
+        recorder: PredictionRecorder,
+        request: AdmissionRequest,
+        placement: Placement,
+        cluster: ClusterView | None,
+        policy: Policy,
+    ) -> None:
+        placements[request.uid] = placement, cluster.snapshot.nodes if cluster else ()
+        record(recorder, request, placement, cluster, policy)
 
     with patch.object(sys, "argv", ["placement-webhook", *arguments]), patch.object(PredictionRecorder, "record", keep):
         try:
             cli.main()
         finally:
-            file.write_bytes(orjson.dumps({uid: best_set(each) for uid, each in placements.items()}))
+            file.write_bytes(orjson.dumps({uid: best_set(*each) for uid, each in placements.items()}))
 
 
 async def _forward(port: int, backends: list[int]) -> None:
