@@ -1,7 +1,6 @@
 """The steps of one request: parse, evaluate, mutate, predict, conclude. Pure: equal requests have equal verdicts."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -139,11 +138,13 @@ def admit_content(
 
     `evaluation` is `evaluate` or a cached version of it.
     """
-    with under_object():
+    try:
         result = evaluation(content, policy, expired)
         if not isinstance(result, Mutated):
             return result
         return conclude(result, predict(result, policy, cluster, expired), cluster_warnings(result, policy, cluster))
+    except InvalidInput as error:
+        raise under_object(error) from error
 
 
 def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expired: Expired) -> Placement:
@@ -247,13 +248,8 @@ def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...])
     return Unchanged(injection.workload_type, result, warnings, placement)
 
 
-@contextmanager
-def under_object() -> Iterator[None]:
-    """Prepend `request.object` to the paths of invalid fields of the pod."""
-    try:
-        yield
-    except InvalidInput as error:
-        raise InvalidInput(
-            replace(each, path=f"request.object.{each.path}" if each.path else "request.object")
-            for each in error.errors
-        ) from error
+def under_object(error: InvalidInput) -> InvalidInput:
+    """Return `error` with `request.object` before the paths of the invalid fields of the pod."""
+    return InvalidInput(
+        replace(each, path=f"request.object.{each.path}" if each.path else "request.object") for each in error.errors
+    )

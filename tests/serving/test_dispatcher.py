@@ -452,7 +452,7 @@ def test_waiting_small_pods_are_ordered_by_the_usage_of_their_users() -> None:
         await asyncio.sleep(0)
         leaving.cancel()
         await asyncio.sleep(0)
-        site.dispatcher._wake_next_small()
+        site.dispatcher._begin_batch()
         await asyncio.gather(*mallorys, janes)
         assert not site.dispatcher._is_busy
 
@@ -465,7 +465,7 @@ def test_a_client_that_disconnects_in_its_turn_passes_it_on() -> None:
         site.dispatcher._is_busy = True
         leaving, staying = site.post(SMALL), site.post(SMALL)
         await asyncio.sleep(0)
-        site.dispatcher._wake_next_small()
+        site.dispatcher._begin_batch()
         leaving.cancel()
         assert "patch" in response(await staying)
 

@@ -11,7 +11,7 @@ import structlog
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
 from tests.support.builders import PodBuilder, make_pod
-from tests.support.server import World, review_bytes
+from tests.support.server import Clock, World, review_bytes
 from tests.support.workloads import SAMPLES, Object
 from webhook.mutation.editor import PodEditor
 from webhook.mutation.edits import CHANGED, AddLabel, Edit, Effect
@@ -102,23 +102,40 @@ def test_cached_decisions_are_proven_with_the_pod_of_their_own_request(monkeypat
 
 @pytest.mark.parametrize(("one_in", "proven"), [(0, 0), (1, 20), (4, 5), (100, 1)])
 def test_one_answer_in_a_number_is_proven(one_in: int, proven: int) -> None:
-    world = World(prove_patches=one_in)
+    clock = Clock()
+    world = World(prove_patches=one_in, clock=clock)
     admissions = world.admissions()
 
     for number in range(20):
+        clock.seconds += 1
         pod = make_pod(f"trainer-{number}").annotate(TYPE, "training")
         admissions.answer(review_bytes(pod.obj(), uid=f"uid-{number}"), 1000.0, None)
 
     assert proofs(world) == (proven, 0)
 
 
+@pytest.mark.parametrize(("one_in", "proven"), [(1, 100), (2, 10)])
+def test_ten_answers_a_second_are_proven_at_most(one_in: int, proven: int) -> None:
+    clock = Clock()
+    world = World(prove_patches=one_in, clock=clock)
+    admissions = world.admissions()
+
+    for number in range(100):
+        clock.seconds += 1 / 128
+        admissions.answer(review_bytes(TRAINING.obj(), uid=f"uid-{number}"), 1000.0, None)
+
+    assert proofs(world) == (pytest.approx(proven, abs=3 * (one_in > 1)), 0)
+
+
 def test_pods_that_alternate_are_all_proven_at_times() -> None:
     """A Job's two kinds of pods, one after the other, and one proof in two: a fixed step would see one kind only."""
-    world = World(prove_patches=2)
+    clock = Clock()
+    world = World(prove_patches=2, clock=clock)
     admissions = world.admissions()
     proven = set()
 
     for number in range(40):
+        clock.seconds += 1
         before = proofs(world)
         kind = "training" if number % 2 else "inference"
         admissions.answer(review_bytes(make_pod().annotate(TYPE, kind).obj(), uid=f"uid-{number}"), 1000.0, None)

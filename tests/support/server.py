@@ -91,7 +91,7 @@ class World:
             monotonic_seconds=self.clock,
             new_decision=lambda: f"decision-{len(self.records) + 1}",
             replica="replica-a",
-            prove=PatchProofs(self.prove_patches, self.metrics).prove,
+            prove=PatchProofs(self.prove_patches, self.metrics, self.clock).prove,
             reported=self.events.report if self.events else lambda *_: None,
         )
         return Answering(self, Admissions(dependencies, self.metrics))

@@ -73,12 +73,10 @@ class AssumedPods(Generic[K]):
     def before(self, priority: int) -> Snapshot:
         """Return `base` with the assumed pods that come before a new pod of `priority`, shown as running."""
         shown = self._shown.get(priority)
-        if shown is None or shown.is_worn:
+        if shown is None:
             for oldest in [*self._shown][: max(0, len(self._shown) - _MOST_SNAPSHOTS + 1)]:
                 self._drop(oldest)
             pods = (each.pod for each in self.by_key.values() if each.priority >= priority)
-            if priority in self._shown:
-                self._drop(priority)
             shown = self._shown[priority] = WorkingSnapshot(self.base, pods)
         return shown.snapshot
 
@@ -106,9 +104,11 @@ class AssumedPods(Generic[K]):
         if key in self.by_key:
             self.forget((key,))
         self._put(key, assumed)
-        for lowest, shown in self._shown.items():
+        for lowest, shown in [*self._shown.items()]:
             if lowest <= assumed.priority:
                 shown.add(assumed.pod)
+                if shown.is_worn:
+                    self._drop(lowest)
 
     def forget(self, keys: Iterable[K]) -> None:
         """Remove the pods of `keys` that are assumed."""
@@ -129,7 +129,8 @@ class AssumedPods(Generic[K]):
             return lost
         self.base = base
         for lowest, shown in [*self._shown.items()]:
-            if not shown.follow(base, partial(self._pods_on, lowest), changed & base.rows.keys()):
+            is_followed = shown.follow(base, partial(self._pods_on, lowest), changed & base.rows.keys())
+            if not is_followed or shown.is_worn:
                 self._drop(lowest)
         return lost
 

@@ -16,6 +16,7 @@ from webhook.cluster.row_log import RowLog
 from webhook.cluster.snapshot import Snapshot
 from webhook.evaluation import PolicyResult, RulesResult, apply_rules, evaluate
 from webhook.kube.admission import AdmissionRequest
+from webhook.kube.field import InvalidInput
 from webhook.mutated_pod import Injection, Mutated
 from webhook.objects.admission import admit_request
 from webhook.pipeline import (
@@ -143,7 +144,7 @@ class DecisionCache:
         key = DecisionKey.of(content, policy)
         known = None if key is None else self._known.get(key)
         is_new = known is None
-        with under_object():
+        try:
             if known is None:
                 known = _Known(evaluate(content, policy, work_budget, self._apply_rules))
             result = known.result
@@ -157,6 +158,8 @@ class DecisionCache:
                     rendered = self._predicted(request, known, result, policy, cluster, shadow, work_budget)
                 finally:
                     result.release()
+        except InvalidInput as error:
+            raise under_object(error) from error
         if is_new and key is not None:
             self._known.put(key, known, _known_bytes(known))
             if isinstance(result, Mutated) and (signature := result.known_signature) is not None:

@@ -108,6 +108,8 @@ class Dispatcher:
         self._worker: Worker | None = None
         self._batch_seconds = 0.0
         self._small_queue: FairQueue[asyncio.Future[None]] = FairQueue(self._usage)
+        # As many as were like the last one take the time of a batch.
+        self._batch_size = 1
         self._is_busy = False
 
     @property
@@ -155,8 +157,6 @@ class Dispatcher:
             await turn
         except asyncio.CancelledError:
             self._small_queue.remove(turn)
-            if turn.done() and not turn.cancelled():
-                self._wake_next_small()
             raise
 
     def _charge_small(self, body: bytes, seconds: float) -> None:
@@ -165,18 +165,23 @@ class Dispatcher:
             self._usage.charge(flows(body), seconds)
         self._batch_seconds += seconds
         if self._batch_seconds >= _BATCH_SECONDS:
-            self._batch_seconds, self._is_busy = 0.0, True
-            asyncio.get_running_loop().call_soon(self._wake_next_small)
-        elif self._is_busy:
-            self._wake_next_small()
+            self._batch_seconds = 0.0
+            self._batch_size = max(1, int(_BATCH_SECONDS / max(seconds, _MIN_CHARGED_SECONDS)))
+            if not self._is_busy:
+                self._is_busy = True
+                asyncio.get_running_loop().call_soon(self._begin_batch)
 
-    def _wake_next_small(self) -> None:
-        while len(self._small_queue):
+    def _begin_batch(self) -> None:
+        """Let a batch of the small reviews that wait go on, those of the flows with the least work."""
+        size = self._batch_size
+        while size and len(self._small_queue):
             turn = self._small_queue.take()
             if not turn.done():
                 turn.set_result(None)
-                return
-        self._is_busy = False
+                size -= 1
+        self._is_busy = len(self._small_queue) > 0
+        if self._is_busy:
+            asyncio.get_running_loop().call_soon(self._begin_batch)
 
     def _exceeds_share(self, body: bytes) -> bool:
         return self._overruns.used_seconds(flows(body)) > _MAX_OVERRUN_SECONDS

@@ -18,7 +18,7 @@ from webhook.serving.clients import Clients
 from webhook.serving.dispatcher import CLIENT_GONE, SMALL_BYTES, Dispatcher, OverdueError, Timeouts
 from webhook.serving.extender import EXTENDER_PATHS, TIMEOUT_SECONDS, Extender
 from webhook.serving.headers import JSON, check_identity, check_json
-from webhook.serving.http_protocol import mark_processing
+from webhook.serving.http_protocol import JsonResponse, mark_processing
 from webhook.serving.refusals import LimitError
 from webhook.settings import Settings, parse_go_duration
 
@@ -78,7 +78,7 @@ class MutateEndpoint:
         """Stop the worker of the dispatcher."""
         self._dispatcher.close()
 
-    async def answer(self, request: web.BaseRequest) -> web.Response:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request of any path and method."""
         try:
             return await self._mutate(request)
@@ -86,7 +86,7 @@ class MutateEndpoint:
             self._refused.labels(str(refusal.status)).inc()
             raise
 
-    async def _mutate(self, request: web.BaseRequest) -> web.Response:
+    async def _mutate(self, request: web.BaseRequest) -> web.StreamResponse:
         arrived_seconds = time.monotonic()
         limits = _time_limits(request.raw_path)
         if limits.path != PATH and self._extender is None:
@@ -106,8 +106,14 @@ class MutateEndpoint:
             is_whole = False
         finally:
             self._in_flight -= 1
-        response = self._response(answer)
-        if not is_whole or (client and self._is_of_old_context(request)):
+        self._answers += 1
+        is_last = self.draining or self._answers % self._settings.answers_per_connection == 0
+        is_last = is_last or not is_whole or (bool(client) and self._is_of_old_context(request))
+        if answer.status == 200 and not is_last and JsonResponse.is_for(request):
+            return JsonResponse(answer.body)
+        content_type = JSON if answer.status == 200 else "text/plain"
+        response = web.Response(status=answer.status, body=answer.body, content_type=content_type)
+        if is_last:
             response.force_close()
         return response
 
@@ -244,14 +250,6 @@ class MutateEndpoint:
         if len(body) > self._settings.max_body_bytes:
             raise LimitError(web.HTTPRequestEntityTooLarge(self._settings.max_body_bytes, len(body)), body)
         return body
-
-    def _response(self, answer: Answer) -> web.Response:
-        content_type = JSON if answer.status == 200 else "text/plain"
-        response = web.Response(status=answer.status, body=answer.body, content_type=content_type)
-        self._answers += 1
-        if self.draining or self._answers % self._settings.answers_per_connection == 0:
-            response.force_close()
-        return response
 
 
 class _TimeLimits(NamedTuple):

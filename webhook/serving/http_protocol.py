@@ -6,7 +6,8 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import Any, Protocol
 
-from aiohttp import StreamReader, web
+from aiohttp import HttpVersion11, StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
 from aiohttp.streams import EMPTY_PAYLOAD
 
 # The rest of a request that is answered early may still arrive within this time.
@@ -116,6 +117,34 @@ class HttpProtocol(web.RequestHandler):
     ) -> web.StreamResponse:
         """Answer a request that is not HTTP or that failed, and log it in one line."""
         return self._listener.answer_failure(self, status, exc, message)
+
+
+class JsonResponse(web.StreamResponse):
+    """Status 200 with the JSON in `body`, written at once, after which the connection stays open.
+
+    aiohttp's own response makes its head from a mapping of headers, which takes a tenth of an admission.
+    """
+
+    keep_alive = True
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__()
+        self._content = body
+
+    @staticmethod
+    def is_for(request: web.BaseRequest) -> bool:
+        """Return whether the client of `request` keeps its connection open."""
+        return request.keep_alive and request.version == HttpVersion11
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
+        """Take over the writer of the connection."""
+        self._writer = request.writer
+        return self._writer
+
+    async def write_eof(self, data: bytes = b"") -> None:  # noqa: ARG002 - aiohttp's signature
+        """Write head and body."""
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        await self._writer.write(head % len(self._content) + self._content)
 
 
 def _is_too_long(message: Any) -> bool:
