@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
@@ -15,14 +15,12 @@ from webhook.kube.admission import AdmissionRequest
 from webhook.metrics import Metrics
 from webhook.mutation.registry import RULES
 from webhook.pipeline import ClusterView, scheduler_for
-from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers
 from webhook.placement.capacity.free_cards import FreeCardsByProduct
 from webhook.placement.cluster_warnings import is_absent
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.packing.typical_pods import ExpectedMixes
 from webhook.placement.policy_profiles import card_mixes, profiles_for
 from webhook.placement.profile import Profile
-from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 from webhook.serving.admissions import Admissions, Dependencies
 from webhook.serving.bearer_token import BearerToken
@@ -38,7 +36,7 @@ from webhook.serving.http import REFUSALS, MutateEndpoint
 from webhook.serving.lanes import LargeLane, SmallLane
 from webhook.serving.patch_proofs import PatchProofs
 from webhook.serving.policies import Policies
-from webhook.serving.policy_scorer import CurrentScorer, PolicyScorer
+from webhook.serving.policy_scorer import PolicyScorer, ScorerAlone
 from webhook.serving.prediction_recorder import PredictionRecorder
 from webhook.serving.predictions import Predictions
 from webhook.serving.reserved_view import ReservedView
@@ -50,36 +48,41 @@ from webhook.settings import Settings
 
 # The worker thread caches rendered decisions, so its scheduler rarely sees a signature twice.
 _LARGE_BYTES = 1024 * 1024
-# The rankings for pods that wait: each is placed again if it loses its room.
-_WAITING_BYTES = 6 * 1024 * 1024
 
 
 _NO_PROFILES: Mapping[str, Profile] = {}
 
 
-def waiting_pods(policies: Policies, profiles: Mapping[str, Profile] = _NO_PROFILES) -> WaitingPods:
-    """Return the pods that wait, which are placed by `profiles` and as the policy in force configures it."""
+class Scoring(NamedTuple):
+    """What places pods in the event loop: the pods that wait are placed by the rankings of the admissions."""
+
+    scorers: PolicyScorer
+    waiting: WaitingPods
+
+
+def scoring(
+    policies: Policies,
+    profiles: Mapping[str, Profile] = _NO_PROFILES,
+    observe: Callable[[float], None] = lambda _: None,
+) -> Scoring:
+    """Return what places pods by `profiles` and as the policy in force configures it.
+
+    `observe` is called with the duration of each answer at admission in seconds.
+    """
 
     def absent(scheduler: str, snapshot: Snapshot) -> bool:
         return is_absent(scheduler, snapshot, policies.current().spec.schedulers)
 
-    scorer = PolicyScorer(partial(_scheduler_of_waiting_pods, profiles), policies.current())
+    scorers = PolicyScorer(partial(scheduler_for, profiles=profiles), policies.current(), observe)
     waiting = WaitingPods(
-        CurrentScorer(lambda: scorer.of(policies.current())),
+        ScorerAlone(lambda: scorers.schedulers_of(policies.current())),
         lambda: policies.current().spec.placement_check.reservation_seconds,
         time.monotonic,
         time.thread_time,
         absent,
     )
     policies.follow(lambda _: waiting.place_all_again())
-    return waiting
-
-
-def _scheduler_of_waiting_pods(profiles: Mapping[str, Profile], policy: Policy) -> BackendSchedulers:
-    # Without templates and suggestions: only the node counts.
-    make = partial(Scheduler, keeps_scores=False, cache_bytes=_WAITING_BYTES // (MOST_SCHEDULERS + len(profiles)))
-    profile = profiles_for(policy.spec)[policy.spec.placement_check.profile]
-    return BackendSchedulers.of(make(profile), make, policy.spec.schedulers, profiles)
+    return Scoring(scorers, waiting)
 
 
 def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: ClusterView) -> ClusterView:
@@ -105,13 +108,13 @@ def build_server(
     metrics: Metrics,
     predictions: Predictions | None = None,
     events: EventRecorder | None = None,
-    waiting: WaitingPods | None = None,
+    placing: Scoring | None = None,
     policy_file: PolicySource | None = None,
     profiles: Mapping[str, Profile] = _NO_PROFILES,
 ) -> Server:
     """Return the server, ready to run. Its predictions are recorded in `predictions`, its decisions in `events`.
 
-    It decides by the policy in force in `policies`, and follows `policy_file`. `waiting` are the pods that wait in a
+    It decides by the policy in force in `policies`, and follows `policy_file`. `placing` has the pods that wait in a
     live `view`; with another view they are those that are admitted here. `profiles` are those of a
     KubeSchedulerConfiguration by schedulerName.
 
@@ -123,10 +126,9 @@ def build_server(
     rules = (rule.name for rule in RULES)
     metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, rules)
     observe = metrics.placement_seconds.observe
-    make = partial(scheduler_for, profiles=profiles)
-    small_scorer = PolicyScorer(make, policies.current(), observe)
-    large_scorer = PolicyScorer(partial(make, cache_bytes=_LARGE_BYTES), policies.current(), observe)
-    waiting = waiting_pods(policies, profiles) if waiting is None else waiting
+    small_scorer, waiting = scoring(policies, profiles, observe) if placing is None else placing
+    make = partial(scheduler_for, profiles=profiles, cache_bytes=_LARGE_BYTES)
+    large_scorer = PolicyScorer(make, policies.current(), observe)
     throttle = _throttle(view, policies, small_scorer, metrics, profiles)
     free_cards = _free_cards(throttle, policies, metrics) if throttle else None
     health = _health(settings, metrics, _readiness(certificate, view, policies, policy_file), policies, free_cards)

@@ -10,7 +10,7 @@ from bench.clusters import cluster_documents
 from tests.call_counts.clock import CLOCK
 from tests.support.certificates import make_artifacts
 from tests.support.server import policies_of
-from webhook.app import build_server, waiting_pods
+from webhook.app import build_server, scoring
 from webhook.audit.writer import AuditWriter
 from webhook.metrics import Metrics
 from webhook.policy.loader import built_in_policy
@@ -38,13 +38,13 @@ class Served:
             (folder / name).write_bytes(pem or b"")
         metrics, predictions = Metrics(), Predictions()
         policies = policies_of(built_in_policy(), metrics)
-        waiting = waiting_pods(policies)
-        self._live = live_view(ClientConfig(folder / "kubeconfig"), metrics, predictions, waiting, policies)
+        placing = scoring(policies, observe=metrics.placement_seconds.observe)
+        self._live = live_view(ClientConfig(folder / "kubeconfig"), metrics, predictions, placing.waiting, policies)
         self._audit_file = folder / "audit.jsonl"
         self._audit = AuditWriter(str(self._audit_file), on_result=metrics.count_audit_record)
         # A proof is chosen by the hash of a request, and most admissions have none.
         settings = Settings(tls_dir=folder, replica="replica-a", prove_patches=0)
-        server = build_server(settings, policies, self._live, self._audit, metrics, predictions, None, waiting)
+        server = build_server(settings, policies, self._live, self._audit, metrics, predictions, None, placing)
         self._dispatcher = server._endpoint._dispatcher
         self._reflectors = {each.resource.name_in_cache: each for each in self._live._reflectors}
         objects = [dict(each.content) for each in cluster_documents(nodes, _PODS_PER_NODE)]

@@ -11,7 +11,7 @@ from tests.support.admission import TYPE, USAGE, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import policies_of
-from webhook.app import among_others, waiting_pods
+from webhook.app import among_others, scoring
 from webhook.cluster.snapshot import Namespace
 from webhook.kube.admission import AdmissionRequest
 from webhook.kube.pod_identity import PodIdentity
@@ -34,7 +34,7 @@ class Burst:
         cluster = cluster_of({"cluster": [node]})
         assert cluster is not None
         self.policy = policy_with()
-        self.waiting = waiting_pods(policies_of(self.policy))
+        self.waiting = scoring(policies_of(self.policy)).waiting
         self.cluster = ClusterView(cluster.snapshot, scheduler_for(self.policy))
         self.view = ReservedView(lambda: self.cluster, self.waiting)
         self.lane = lane

@@ -9,7 +9,7 @@ import pytest
 from tests.support.admission import policy_with
 from tests.support.builders import make_node_object, make_pod
 from tests.support.server import policies_of
-from webhook.app import waiting_pods
+from webhook.app import scoring
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.cluster.pending_pods import scheduled_content
@@ -460,7 +460,7 @@ class TestPodsOfASchedulerThatDoesNotRun:
 def test_pods_are_placed_again_by_the_profile_of_a_new_policy() -> None:
     """The default profile spreads over empty nodes, the profile binpack fills the node that is used already."""
     cluster, policies = Cluster(), policies_of(policy_with())
-    cluster.waiting = waiting_pods(policies)
+    cluster.waiting = scoring(policies).waiting
     used = pod("running", gpus=1)
     cluster.cache.apply("Pod", "ADDED", {**used, "spec": {**used["spec"], "nodeName": "n0"}})
     cluster.see(stored(pod("p", gpus=1), "p"))

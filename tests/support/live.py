@@ -23,12 +23,14 @@ TIMING = Timing(
     longest_pause_seconds=0.01,
     shortest_watch_seconds=0.0,
     silence_seconds=5,
+    first_pause_when_refused_seconds=0.001,
     longest_pause_when_refused_seconds=0.01,
 )
 _THREAD_TIMING = Timing(
     first_pause_seconds=0.02,
     longest_pause_seconds=0.2,
     page_size=3,
+    first_pause_when_refused_seconds=0.02,
     longest_pause_when_refused_seconds=0.2,
     evidence_seconds=0.1,
 )

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from webhook.app import build_server, waiting_pods
+from webhook.app import build_server, scoring
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
 from webhook.cli.address import AddressType
 from webhook.cli.clusters import read_cluster
@@ -218,18 +218,19 @@ def serve(
     policies, file = followed_policy(last_file(policy), metrics, knows_labels=not view <= {"no_cluster"})
     profiles = configured_profiles(scheduler_config)
     followed: PolicySource | None = file
-    predictions, waiting, live, recorder = Predictions(), waiting_pods(policies, profiles), None, None
+    predictions, live, recorder = Predictions(), None, None
+    placing = scoring(policies, profiles, metrics.placement_seconds.observe)
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.configuration())
         followed = with_objects(policy_source, source.connect, policies, file, metrics)
-        live = live_view(source, metrics, predictions, waiting, policies, followed, webhook_configuration)
+        live = live_view(source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration)
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
     with _audit_writer(audit, metrics, settings) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         recorded, seen = predictions if live else None, live or fixed
-        server = build_server(chosen, policies, seen, writer, metrics, recorded, recorder, waiting, followed, profiles)
+        server = build_server(chosen, policies, seen, writer, metrics, recorded, recorder, placing, followed, profiles)
         serve_until_signalled(server, live, recorder)
 
 

@@ -71,6 +71,10 @@ class BackendSchedulers:
         """Return the placement on `snapshot` of a pod with the signature `asked`."""
         return self.scheduler_of(asked).answer(asked, snapshot, expired)
 
+    def answer_alone(self, asked: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:
+        """Return the placement without suggestions."""
+        return self.scheduler_of(asked).answer_alone(asked, snapshot, expired)
+
     def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
         """Return the rows of the nodes of `snapshot` that pass every filter.
 

@@ -45,6 +45,8 @@ class KeptAnswer:
     unmodelled: tuple[int, frozenset[str], tuple[str, ...]] | None = None
     answer: Placement | None = None
     position: int = -1
+    advised: tuple[Placement, Placement] | None = None
+    """An answer, and the same with suggestions."""
 
     def is_for(self, signature: PodSignature, snapshot: Snapshot) -> bool:
         """Return whether it is about the pod with `signature` on a state of `snapshot`."""

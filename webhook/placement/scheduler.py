@@ -92,7 +92,14 @@ class Scheduler:
         Every node is evaluated; kube-scheduler may stop early in clusters of 100 nodes or more. `expired` is checked
         before each plugin and, within a plugin, before each term of the pod. Once it holds, the verdict is Unknown.
         """
-        kept, position = self._kept.of(signature, snapshot), snapshot.log.position
+        return self._advised(self._kept.of(signature, snapshot), signature, snapshot, expired)
+
+    def answer_alone(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:
+        """Return the answer without suggestions, which take longer; both share what is kept of the nodes."""
+        return self._placed(self._kept.of(signature, snapshot), signature, snapshot, expired)
+
+    def _placed(self, kept: KeptAnswer, signature: PodSignature, snapshot: Snapshot, expired: Expired) -> Placement:
+        position = snapshot.log.position
         if kept.answer is not None and kept.position == position:
             return kept.answer
         try:
@@ -103,18 +110,25 @@ class Scheduler:
             answer = Placement.unknown(str(error))
         except DeadlineNearError as error:
             return Placement.unknown(str(error), is_final=False)
-        if self._suggestions and answer.verdict in ("Waiting", "Infeasible"):
-            try:
-                found = self.suggest(signature, snapshot, answer.verdict, self._suggestions, expired)
-            except DeadlineNearError:
-                return replace(answer, is_final=False)
-            remedies = tuple(each.remedy for each in found if each.remedy)
-            answer = replace(answer, suggestions=tuple(each.text for each in found), remedies=remedies)
         is_first = kept.answer is None
         kept.answer, kept.position = answer, position
         if is_first:
             self._kept.put(kept, len(snapshot.nodes))
         return answer
+
+    def _advised(self, kept: KeptAnswer, signature: PodSignature, snapshot: Snapshot, expired: Expired) -> Placement:
+        answer = self._placed(kept, signature, snapshot, expired)
+        if not self._suggestions or answer.verdict not in ("Waiting", "Infeasible"):
+            return answer
+        if kept.advised is None or kept.advised[0] is not answer:
+            try:
+                found = self.suggest(signature, snapshot, answer.verdict, self._suggestions, expired)
+            except DeadlineNearError:
+                return replace(answer, is_final=False)
+            remedies = tuple(each.remedy for each in found if each.remedy)
+            advised = replace(answer, suggestions=tuple(each.text for each in found), remedies=remedies)
+            kept.advised = answer, advised
+        return kept.advised[1]
 
     @property
     def profile(self) -> Profile:

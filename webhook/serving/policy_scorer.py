@@ -47,6 +47,12 @@ class PolicyScorer:
             self._use(policy)
         return self._scorer
 
+    def schedulers_of(self, policy: Policy) -> BackendSchedulers:
+        """Return the schedulers of the scorer of `policy`."""
+        if policy is not self._policy:
+            self._use(policy)
+        return self._schedulers
+
     def _use(self, policy: Policy) -> None:
         key = _settings(policy)
         kept = self._kept.pop(key, None)
@@ -55,7 +61,7 @@ class PolicyScorer:
             kept = _Kept(schedulers, TimedScorer(schedulers, self._observe))
         # The scorer that was used last comes last.
         self._kept = dict([*self._kept.items(), (key, kept)][-_MOST_SCORERS:])
-        self._policy, self._scorer = policy, kept.scorer
+        self._policy, self._schedulers, self._scorer = policy, kept.schedulers, kept.scorer
 
 
 class _Kept(NamedTuple):
@@ -71,16 +77,16 @@ def _settings(policy: Policy) -> bytes:
     return orjson.dumps([settings, spec.placement_check.profile], option=orjson.OPT_SORT_KEYS)
 
 
-class CurrentScorer:
-    """Answers with the scorer that `current` returns."""
+class ScorerAlone:
+    """Answers without suggestions, with the schedulers that `current` returns."""
 
-    def __init__(self, current: Callable[[], TimedScorer]) -> None:
+    def __init__(self, current: Callable[[], BackendSchedulers]) -> None:
         self._current = current
 
     def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
-        """Return the placement of the scorer."""
-        return self._current().answer(asked, snapshot, expired)
+        """Return the placement of the schedulers."""
+        return self._current().answer_alone(asked, snapshot, expired)
 
     def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Rows:
-        """Return the rows of the scorer."""
+        """Return the rows of the schedulers."""
         return self._current().feasible_rows(asked, snapshot, expired)

@@ -273,7 +273,9 @@ class Reflector:
     def _pause_seconds(self) -> float:
         """Return a random pause that doubles with each consecutive failure."""
         timing = self._timing
-        limit = timing.longest_pause_when_refused_seconds if self.is_refused else timing.longest_pause_seconds
-        longest = min(timing.first_pause_seconds * 2 ** min(self._failures, 16), limit)
+        first, limit = timing.first_pause_seconds, timing.longest_pause_seconds
+        if self.is_refused:
+            first, limit = timing.first_pause_when_refused_seconds, timing.longest_pause_when_refused_seconds
+        longest = min(first * 2 ** min(self._failures, 16), limit)
         self._failures += 1
         return float(longest * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load

@@ -17,6 +17,8 @@ class Timing:
     catching_up_seconds: int = 1
     silence_seconds: float = 10.0
     first_pause_seconds: float = 0.25
+    first_pause_when_refused_seconds: float = 2.0
+    """A kind that is not installed rarely comes within a second, and each attempt is a new connection."""
     longest_pause_seconds: float = 10.0
     longest_pause_when_refused_seconds: float = 60.0
     shortest_watch_seconds: float = 1.0
