@@ -103,6 +103,20 @@ def test_another_question_is_asked_anew(pod: PodBuilder, fields: dict[str, Any])
     assert decided(decisions, TRAINING) is first
 
 
+@pytest.mark.parametrize(("reserves", "nodes"), [(False, 1), (True, 4)])
+def test_equal_pods_share_a_node_unless_room_is_reserved_for_them(reserves: bool, nodes: int) -> None:
+    """Of nodes with equal scores, each pod with room has one by its own name."""
+    equal = [make_node_object(f"n{n}", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 8}) for n in range(4)]
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in equal)
+    assumed = AssumedPods[Any](snapshot)
+    cluster = ClusterView(snapshot, Scheduler(), assumed=assumed, reserves=lambda _: reserves)
+    decisions, equal_pods = DecisionCache(), [make_pod(f"pod-{n}").annotate(TYPE, "training") for n in range(32)]
+
+    found = [decided(decisions, each, cluster=cluster).placement for each in equal_pods]
+
+    assert len({each.node for each in found if each is not None}) == nodes
+
+
 def test_what_nobody_reads_makes_no_other_question() -> None:
     """The API server gives each pod a token volume with a name of its own."""
     decisions = DecisionCache()
@@ -176,8 +190,8 @@ def test_only_what_fits_the_budget_is_remembered_the_last_asked_first() -> None:
     measuring = DecisionCache()
     kinds = [TRAINING.label("kind", str(number)) for number in range(6)]
     decided(measuring, kinds[0])
-    # Three quarters of the budget are for decisions.
-    decisions = DecisionCache(5 * measuring.caches["decisions"][0].used_bytes * 4 // 3 + 3)
+    # Five eighths of the budget are for decisions.
+    decisions = DecisionCache(5 * measuring.caches["decisions"][0].used_bytes * 8 // 5 + 8)
     first, second, *_ = [decided(decisions, kind) for kind in kinds[:5]]
     assert decided(decisions, kinds[0]) is first
 

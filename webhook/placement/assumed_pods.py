@@ -23,6 +23,7 @@ K = TypeVar("K", bound=Hashable)
 
 # Each snapshot of a priority is kept current.
 _MOST_SNAPSHOTS = 16
+_MOST_PRIORITIES = 64
 # In a larger cluster kube-scheduler scores a part of the nodes, so no set of best nodes can be predicted.
 # Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, minFeasibleNodesToFind
 MOST_SCORED_NODES = 100
@@ -47,7 +48,7 @@ class AssumedPods(Generic[K]):
     that, or is used in another thread, needs a `copy`.
     """
 
-    __slots__ = ("_counts", "_keys_on", "_shown", "base", "by_key")
+    __slots__ = ("_counts", "_keys_on", "_priorities", "_shown", "base", "by_key")
 
     def __init__(self, base: Snapshot, by_key: Mapping[K, AssumedPod] | None = None) -> None:
         self.base = base
@@ -56,6 +57,7 @@ class AssumedPods(Generic[K]):
         self._shown: dict[int, WorkingSnapshot] = {}
         self._keys_on: dict[str, dict[K, None]] = {}
         self._counts: Counter[int] = Counter()
+        self._priorities: dict[Preemption, int] = {}
         for key, assumed in (by_key or {}).items():
             self._put(key, assumed)
 
@@ -64,7 +66,12 @@ class AssumedPods(Generic[K]):
 
     def priority_of(self, preemption: Preemption) -> int:
         """Return the priority of a new pod with `preemption`; its class is looked up in `base`."""
-        return preemption.normalized_for(self.base).priority or 0
+        priority = self._priorities.get(preemption)
+        if priority is None:
+            if len(self._priorities) >= _MOST_PRIORITIES:
+                self._priorities.clear()
+            priority = self._priorities[preemption] = preemption.normalized_for(self.base).priority or 0
+        return priority
 
     def before_pod(self, preemption: Preemption) -> Snapshot:
         """Return `base` with the assumed pods that come before a new pod with `preemption`."""
@@ -127,6 +134,8 @@ class AssumedPods(Generic[K]):
         changed.update(map(self._pop, lost))
         if base is self.base and not changed:
             return lost
+        if base.priority_classes is not self.base.priority_classes:
+            self._priorities.clear()
         self.base = base
         for lowest, shown in [*self._shown.items()]:
             is_followed = shown.follow(base, partial(self._pods_on, lowest), changed & base.rows.keys())

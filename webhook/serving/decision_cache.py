@@ -105,7 +105,7 @@ class _Known:
     rendered: Rendered | None = None
     warned_on: Ref = _nothing
     of_cluster: tuple[str, ...] = ()
-    not_feasible: tuple[tuple[RowLog, int], Ref, int, Placement] | None = None
+    last: tuple[tuple[RowLog, int], Ref, int, Placement] | None = None
 
 
 class DecisionCache:
@@ -115,10 +115,10 @@ class DecisionCache:
     """
 
     def __init__(self, cache_bytes: int = RESULT_CACHE_BYTES, *, on_reuse: Callable[[], object] = lambda: None) -> None:
-        self._known: ByteCache[DecisionKey, _Known] = ByteCache(cache_bytes * 3 // 4)
+        self._known: ByteCache[DecisionKey, _Known] = ByteCache(cache_bytes * 5 // 8)
         self._rules: ByteCache[RulesKey, RulesResult] = ByteCache(cache_bytes // 8)
         # By the identity of the injection, which the entry keeps.
-        self._like: ByteCache[int, tuple[Injection, PodSignature]] = ByteCache(cache_bytes // 16)
+        self._like: ByteCache[int, tuple[Injection, PodSignature]] = ByteCache(cache_bytes * 3 // 16)
         self._renderer = Renderer(cache_bytes // 16)
         self._on_reuse = on_reuse
         self._policies: dict[str, Policy] = {}
@@ -217,21 +217,21 @@ class DecisionCache:
     ) -> Placement:
         """Return the placement of the pod in `result`.
 
-        That of an equal pod without room is reused on the same state of the cluster. Each pod that fits has its own.
+        That of an equal pod is reused on the same state of the cluster. A pod for which room is reserved has its own.
         """
         if cluster is None or cluster.assumed is None or cluster.stale_reason:
             return predict(result, policy, cluster, work_budget)
         signature = result.signature
         if isinstance(signature, str):
             return predict(result, policy, cluster, work_budget)
-        assumed, last = cluster.assumed, known.not_feasible
+        assumed, last = cluster.assumed, known.last
         state = assumed.before_pod(signature.info.preemption).state
-        if last is not None and last[0] == state and last[1]() is assumed.base and last[2] == len(assumed):
+        is_same = last is not None and last[0] == state and last[1]() is assumed.base and last[2] == len(assumed)
+        if is_same and last is not None and not (_fits(last[3]) and cluster.reserves(result.content.namespace)):
             self._on_reuse()
             return last[3]
         placement = predict(result, policy, cluster, work_budget)
-        is_reusable = placement.verdict != "Feasible" != placement.binding.verdict and placement.is_final
-        known.not_feasible = (state, ref(assumed.base), len(assumed), placement) if is_reusable else None
+        known.last = (state, ref(assumed.base), len(assumed), placement) if placement.is_final else None
         return placement
 
     def _apply_rules(self, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
@@ -260,6 +260,10 @@ class DecisionCache:
                 self._renderer.cache.clear()
                 self._policies.clear()
             self._policies[policy.name] = policy
+
+
+def _fits(placement: Placement) -> bool:
+    return "Feasible" in (placement.verdict, placement.binding.verdict)
 
 
 def _reserves(cluster: ClusterView | None, namespace: str) -> bool:
