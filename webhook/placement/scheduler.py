@@ -14,7 +14,7 @@ from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.placement.deny_exemption import deny_exemption
 from webhook.placement.diagnosis import NodeToStatus, explain, rejecting_plugins
-from webhook.placement.framework.filtering import pre_filter_rejection, run_filters, run_pre_filters
+from webhook.placement.framework.filtering import named_nodes, pre_filter_rejection, run_filters, run_pre_filters
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import (
     NO_NODES,
@@ -92,7 +92,19 @@ class Scheduler:
         Every node is evaluated; kube-scheduler may stop early in clusters of 100 nodes or more. `expired` is checked
         before each plugin and, within a plugin, before each term of the pod. Once it holds, the verdict is Unknown.
         """
-        return self._advised(self._kept.of(signature, snapshot), signature, snapshot, expired)
+        kept = self._kept.of(signature, snapshot)
+        answer = self._placed(kept, signature, snapshot, expired)
+        if not self._suggestions or answer.verdict not in ("Waiting", "Infeasible"):
+            return answer
+        if kept.advised is None or kept.advised[0] is not answer:
+            try:
+                found = self.suggest(signature, snapshot, answer.verdict, self._suggestions, expired)
+            except DeadlineNearError:
+                return replace(answer, is_final=False)
+            remedies = tuple(each.remedy for each in found if each.remedy)
+            advised = replace(answer, suggestions=tuple(each.text for each in found), remedies=remedies)
+            kept.advised = answer, advised
+        return kept.advised[1]
 
     def answer_alone(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:
         """Return the answer without suggestions, which take longer; both share what is kept of the nodes."""
@@ -115,20 +127,6 @@ class Scheduler:
         if is_first:
             self._kept.put(kept, len(snapshot.nodes))
         return answer
-
-    def _advised(self, kept: KeptAnswer, signature: PodSignature, snapshot: Snapshot, expired: Expired) -> Placement:
-        answer = self._placed(kept, signature, snapshot, expired)
-        if not self._suggestions or answer.verdict not in ("Waiting", "Infeasible"):
-            return answer
-        if kept.advised is None or kept.advised[0] is not answer:
-            try:
-                found = self.suggest(signature, snapshot, answer.verdict, self._suggestions, expired)
-            except DeadlineNearError:
-                return replace(answer, is_final=False)
-            remedies = tuple(each.remedy for each in found if each.remedy)
-            advised = replace(answer, suggestions=tuple(each.text for each in found), remedies=remedies)
-            kept.advised = answer, advised
-        return kept.advised[1]
 
     @property
     def profile(self) -> Profile:
@@ -281,7 +279,7 @@ class Scheduler:
             return _Filtered(np.zeros_like(feasible), {}, pre_filtered.reason)
         nominated = snapshot.rows.get(info.nomination.node_name) if info.nomination.node_name else None
         if pre_filtered.node_names is not None:
-            feasible = _named(pre_filtered.node_names, snapshot)
+            feasible = named_nodes(pre_filtered.node_names, snapshot)
             left_out, plugins = ~feasible, frozenset(pre_filtered.plugins)
             if nominated is not None:
                 left_out[nominated] = False
@@ -291,7 +289,7 @@ class Scheduler:
         profile = self._profile
         run = partial(run_filters, profile.filters, profile.carry_on, info, snapshot, with_nominated, expired)
         if nominated is not None:
-            own = _named(frozenset((info.nomination.node_name,)), snapshot)
+            own = named_nodes(frozenset((info.nomination.node_name,)), snapshot)
             if (alone := run(own, reasons)).any():
                 return _Filtered(alone, {})
             feasible = feasible & ~own
@@ -301,9 +299,3 @@ class Scheduler:
     def _score(self, info: PodInfo, snapshot: Snapshot, feasible: Mask, expired: Expired) -> ScoreTable:
         """Return the scores of the feasible nodes; a single node is not scored."""
         return run_scores(self._profile.scores, info, snapshot, np.flatnonzero(feasible), expired)
-
-
-def _named(names: frozenset[str], snapshot: Snapshot) -> Mask:
-    named = np.zeros(len(snapshot.nodes), dtype=np.bool_)
-    named[[snapshot.rows[name] for name in names if name in snapshot.rows]] = True
-    return named

@@ -134,3 +134,10 @@ def _adding_up(
                 left = left if reason in carry_on else left & ~newly_rejected
         evaluated = left
     return feasible
+
+
+def named_nodes(names: frozenset[str], snapshot: Snapshot) -> Mask:
+    """Return a mask of the nodes of `snapshot` with one of `names`."""
+    named = np.zeros(len(snapshot.nodes), dtype=np.bool_)
+    named[[snapshot.rows[name] for name in names if name in snapshot.rows]] = True
+    return named
