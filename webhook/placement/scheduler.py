@@ -211,9 +211,7 @@ class Scheduler:
         if total == 0:
             return self._none_feasible(info, snapshot, NO_NODES, unmodelled, expired)
         ranking = self._kept.ranking(kept, snapshot) if kept.evaluates_all_by(self._profile, snapshot) else None
-        passing = (
-            self._filter(info, snapshot, expired).feasible if ranking is None else ranking.feasible(snapshot, expired)
-        )
+        passing = ranking.feasible(snapshot, expired) if ranking else self._filter(info, snapshot, expired).feasible
         feasible = int(np.count_nonzero(passing))
         if feasible == 0:
             filtered = self._filter(info, snapshot, expired)
