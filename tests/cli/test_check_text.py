@@ -11,8 +11,13 @@ from rich.console import Console
 
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.command import Outcome, run_here
-from webhook.cli.check_text import Section, print_section, text_console
+from webhook.cli.check import print_answer
+from webhook.cli.replica_check import Answer
+from webhook.cli.screen import text_console
+from webhook.cli.workloads import Workload
+from webhook.kube.documents import Document
 from webhook.placement.framework.result import Placement
+from webhook.policy.loader import built_in_policy
 
 _NODES = [
     make_node_object("busy", capacity={"nvidia.com/gpu": 8}),
@@ -48,6 +53,12 @@ def check(tmp_path: Path) -> Check:
         return run_here("check", *given, *arguments)
 
     return check
+
+
+def answer(placement: Placement, **more: Any) -> Answer:
+    """Return the answer for the pod a/b with this placement."""
+    document = Document("pod.yaml", make_pod("b").namespace("a").obj())
+    return Answer(Workload(document, document, None, built_in_policy()), placement, **more)
 
 
 def lines(text: str) -> list[str]:
@@ -194,7 +205,7 @@ def test_a_terminal_gets_colours() -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, color_system="standard", highlight=False)
 
-    print_section(console, Section("a/b", Placement("Infeasible", None, 1, 0, "0/1 [x]"), {"n": ("[why]",)}), 20)
+    print_answer(console, answer(Placement("Infeasible", None, 1, 0, "0/1 [x]"), reasons={"n": ("[why]",)}), 20)
 
     assert "\x1b[31mInfeasible\x1b[0m" in screen.getvalue()
     assert "0/1 [x]" in screen.getvalue()
@@ -235,7 +246,7 @@ def test_many_nodes_are_counted() -> None:
     console = Console(file=io.StringIO(), width=200)
     placement = Placement("Waiting", None, 9, 0, "0/9 nodes are available: 9 Insufficient cpu.")
 
-    print_section(console, Section("a/b", placement, {}, without_pods=[f"n{number}" for number in range(9)]), 0)
+    print_answer(console, answer(placement, without_pods=tuple(f"n{number}" for number in range(9))), 0)
 
     assert isinstance(console.file, io.StringIO)
     assert "  would fit if running pods were gone: n0, n1, n2, n3, n4 and 4 more\n" in console.file.getvalue()

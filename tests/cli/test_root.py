@@ -12,7 +12,7 @@ import pytest
 from tests.support.cluster_files import TRAINING, as_list
 from tests.support.command import Run
 from webhook import __version__, cli
-from webhook.cli import mutate
+from webhook.cli import session
 from webhook.cli.root import COMMANDS, LazyGroup, root
 
 
@@ -88,7 +88,7 @@ def test_an_internal_error_is_code_1_with_a_traceback(run: Run, monkeypatch: pyt
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(mutate, "read_pods", broken)
+    monkeypatch.setattr(session, "read_pods", broken)
 
     outcome = run("mutate", "-f", "x")
 

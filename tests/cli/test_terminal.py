@@ -316,7 +316,7 @@ def test_an_internal_error_is_printed_without_control_characters(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(HOSTILE)
 
-    monkeypatch.setattr("webhook.cli.check.read_pods", fail)
+    monkeypatch.setattr("webhook.cli.session.read_pods", fail)
     done = run("check", "-f", "pod.json", "--cluster", "cluster.json")
 
     assert done.code == 1

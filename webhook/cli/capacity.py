@@ -1,88 +1,71 @@
 """`capacity`: report how many more of each pod fit, on which nodes, and what stops the next one."""
 
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import click
+from rich.console import Console
 
+from webhook.cli.admission import Admissions
 from webhook.cli.capacity_counts import Counted, Counts
-from webhook.cli.capacity_moving import Moving
-from webhook.cli.capacity_text import print_blocks, print_counted, to_json
+from webhook.cli.capacity_moves import drained, print_room, room_for, room_to_json
 from webhook.cli.clusters import cluster_option, live_options, release_option
-from webhook.cli.files import check_standard_input, optional_pods_option, pending_option
-from webhook.cli.policies import policies_option, read_policies
-from webhook.cli.profiles import read_schedulers, scheduler_options
-from webhook.cli.terminal import echo_json
-from webhook.cli.workloads import Workload, print_misplaced, read_pods
-from webhook.kube.release import Release
-from webhook.placement.capacity.free_blocks import largest_free_blocks
+from webhook.cli.files import optional_pods_option
+from webhook.cli.policies import policies_option
+from webhook.cli.profiles import scheduler_options
+from webhook.cli.screen import marked, print_lines, text_console
+from webhook.cli.session import Session, max_nodes_option, mutate_option, output_option, pending_option, with_session
+from webhook.cli.table import Column, Row, print_table
+from webhook.cli.terminal import Progress, echo_json, plural, some
+from webhook.placement.capacity.counting import Count
+from webhook.placement.capacity.free_blocks import FreeBlock, largest_free_blocks
 
 _REFUSED = 5
 
 
 @click.command()
 @click.argument("nodes", nargs=-1, metavar="")
-@optional_pods_option
-@cluster_option
-@live_options
-@release_option
-@scheduler_options
-@click.option("--mutate", "with_policy", is_flag=True, help="Apply the policy to the pods first, as the webhook does.")
-@policies_option
-@click.option(
-    "--together",
-    is_flag=True,
-    help="Count all pods on one cluster, in turns of one Pod or of the replicas of an object. Default: each by itself.",
+@with_session(
+    optional_pods_option,
+    cluster_option,
+    live_options,
+    release_option,
+    scheduler_options,
+    mutate_option,
+    policies_option,
+    click.option(
+        "--together",
+        is_flag=True,
+        help="Count all pods on one cluster, in turns of one Pod or of the replicas of an object. Default: each by "
+        "itself.",
+    ),
+    click.option(
+        "--until",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Stop after N of each pod, or with --together after N turns. Default: when the next one does not fit.",
+    ),
+    click.option(
+        "--drain",
+        multiple=True,
+        metavar="NODE...",
+        help="Report whether the pods of these nodes fit elsewhere after `kubectl drain`; -f then counts on what is "
+        "left.",
+    ),
+    click.option(
+        "--make-room",
+        is_flag=True,
+        help="For each pod that does not fit: the fewest running pods to move so that it fits, with the commands.",
+    ),
+    pending_option,
+    max_nodes_option("Maximum lines about nodes for a pod in the text."),
+    output_option,
+    explains=False,
 )
-@click.option(
-    "--until",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Stop after N of each pod, or with --together after N turns. Default: when the next one does not fit.",
-)
-@click.option(
-    "--drain",
-    "drained",
-    multiple=True,
-    metavar="NODE...",
-    help="Report whether the pods of these nodes fit elsewhere after `kubectl drain`; -f then counts on what is left.",
-)
-@click.option(
-    "--make-room",
-    "with_room",
-    is_flag=True,
-    help="For each pod that does not fit: the fewest running pods to move so that it fits, with the commands.",
-)
-@pending_option
-@click.option(
-    "--max-nodes",
-    type=click.IntRange(min=0),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Maximum lines about nodes for a pod in the text.",
-)
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.pass_context
 def capacity(
-    ctx: click.Context,
-    nodes: tuple[str, ...],
-    filenames: tuple[str, ...],
-    cluster: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
-    release: Release | None,
-    scheduler_profile: str | None,
-    scheduler_config: str | None,
-    with_policy: bool,
-    policies: tuple[Path, ...],
-    together: bool,
-    until: int | None,
-    drained: tuple[str, ...],
-    with_room: bool,
-    pending: str,
-    max_nodes: int,
-    output: str,
-) -> None:
+    session: Session, nodes: tuple[str, ...], together: bool, until: int | None, drain: tuple[str, ...], make_room: bool
+) -> int:
     """Report how many more of each pod fit, placed one after the other as kube-scheduler would.
 
     Each pod is counted by itself, after the pending pods of the cluster; an object such as a Deployment stands for the
@@ -98,31 +81,34 @@ def capacity(
       placement-webhook capacity --drain node-1 node-2 --cluster cluster.json
       placement-webhook capacity -f pod.yaml --cluster cluster.json --make-room
     """
-    _check_flags(filenames, drained, nodes, together=together, with_room=with_room)
-    files = (("--filename", each) for each in filenames)
-    check_standard_input(*files, ("--cluster", cluster), ("--scheduler-config", scheduler_config))
-    rules = read_policies(policies)
-    schedulers = read_schedulers(scheduler_config, scheduler_profile, suggestions=0)
-    moving = Moving(schedulers, rules.default, max_nodes, with_room, pending == "count", output == "json")
-    queue = moving.read((*drained, *nodes), cluster, kubeconfig, context, release)
-    workloads = read_pods(filenames, rules, queue.assumed.base) if filenames else []
-    print_misplaced(workloads)
-    counts = Counts(queue, schedulers, with_policy, until, moving.progress.of)
+    _check_flags(session.filenames, drain, nodes, together=together, with_room=make_room)
+    console, progress = text_console(), Progress()
+    disruptions = session.view[1] if drain or make_room else None
+    queue = drained(session, (*drain, *nodes), console, progress) if drain else session.queue(session.snapshot)
+    workloads = session.workloads(queue.assumed.base)
+    admissions = Admissions(session.with_policy, session.schedulers)
+    counts = Counts(queue, session.schedulers, admissions, until, progress.of)
+    rules = session.rules
     blocks = largest_free_blocks(counts.snapshot, rules.default.node_usage_key, rules.spec.accelerators)
     is_refused = False
     for counted in counts.together(workloads) if together else counts.each(workloads):
-        moving.progress.end()
+        progress.end()
         is_refused |= counted.is_refused
-        stopped_pod = _stopped_pod(counted, workloads) if together else None
-        room = moving.room(counts, counted)
-        if moving.is_json:
-            echo_json(to_json(counted, stopped_pod, blocks) | moving.room_to_json(room))
+        stopped = counted.count.stopped_at if together and counted.count.stopped else None
+        stopped_pod = None if stopped is None else workloads[stopped].name
+        room = room_for(counts, counted, disruptions, progress) if make_room and disruptions else None
+        if session.is_json:
+            line = _to_json(counted, stopped_pod, blocks)
+            if make_room:
+                line["makeRoom"] = room and disruptions and room_to_json(room, disruptions.budgets)
+            echo_json(line)
         elif not counted.is_refused:
-            print_counted(moving.console, counted, stopped_pod, max_nodes)
-            moving.print_room(room)
-    if filenames and not moving.is_json:
-        print_blocks(moving.console, blocks)
-    ctx.exit(_REFUSED if is_refused else 0)
+            _print_counted(console, counted, stopped_pod, session.max_nodes)
+            if room and disruptions:
+                print_room(console, room, disruptions.budgets)
+    if session.filenames and blocks and not session.is_json:
+        _print_blocks(console, blocks)
+    return _REFUSED if is_refused else 0
 
 
 def _check_flags(
@@ -143,6 +129,84 @@ def _check_flags(
         )
 
 
-def _stopped_pod(counted: Counted, workloads: list[Workload]) -> str | None:
-    """Return the name of the pod that does not fit; None if all fit that were asked for."""
-    return workloads[counted.count.stopped_at].name if counted.count.stopped else None
+def _to_json(counted: Counted, stopped_pod: str | None, blocks: Sequence[FreeBlock]) -> dict[str, Any]:
+    """Return the line of the pods in `capacity -o json`; `stopped_pod` is the first pod that does not fit."""
+    count, workload = counted.count, counted.workload
+    line = {
+        "pod": workload.name,
+        "fits": count.fits,
+        "nodes": dict(count.nodes),
+        "stoppedBy": count.stopped.message if count.stopped else None,
+        "complete": count.is_complete,
+        "endedEarly": count.ended_early or None,
+        "range": [count.range.lowest, count.range.highest] if count.range else None,
+        "refused": counted.is_refused,
+        "largestBlocks": [asdict(each) for each in blocks],
+        **workload.policy_json,
+    }
+    if counted.turns is not None:
+        line |= {"share": counted.share, "turns": counted.turns, "stoppedPod": stopped_pod}
+    if counted.reserved:
+        line |= {"reserved": counted.reserved.to_json()}
+    pods = workload.pods
+    return line | ({"object": workload.owner, "role": pods.role if pods else ""} if workload.owner else {})
+
+
+def _print_counted(console: Console, counted: Counted, stopped_pod: str | None, max_nodes: int) -> None:
+    """Print how many of the pods fit, on which nodes, and what stops the next one."""
+    count, workload, fits = counted.count, counted.workload, counted.count.range
+    turns = (
+        "" if counted.turns is None else f"{plural(counted.turns, 'whole turn')} with {counted.share} of this pod each"
+    )
+    runs = "kube-scheduler chooses at random between nodes of equal scores"
+    is_random = fits is not None and fits.lowest != fits.highest
+    lines = [
+        workload.chosen_policy and f"policy {workload.chosen_policy}",
+        workload.title,
+        counted.reserved.text,
+        turns,
+        f"{fits.lowest} to {fits.highest} fit in {fits.runs} runs: {runs}" if fits and is_random else "",
+        *_node_lines(count.nodes, max_nodes),
+    ]
+    if count.ended_early:
+        lines.append(f"the count ended early: {count.ended_early}")
+    elif count.stopped:
+        lines.append(f"the next {stopped_pod or 'one'}: {count.stopped.message}")
+    console.print(f"[bold]{marked(workload.name)}[/bold]: {_fits(count)}")
+    print_lines(console, lines)
+
+
+def _fits(count: Count) -> str:
+    if count.ended_early and not count.fits:
+        return "not known how many more fit"
+    least = "at least " if count.ended_early else ""
+    verb = "fits" if count.fits == 1 else "fit"
+    asked = "" if count.ended_early or count.stopped else ", all that were asked for"
+    return f"{least}{count.fits} more {verb}{asked}"
+
+
+def _node_lines(nodes: Mapping[str, int], max_nodes: int) -> list[str]:
+    """Return the nodes that take equally many pods on one line, those that take the most first."""
+    by_number: dict[int, list[str]] = {}
+    for node, number in sorted(nodes.items()):
+        by_number.setdefault(number, []).append(node)
+    lines = []
+    for number, names in sorted(by_number.items(), reverse=True)[:max_nodes]:
+        each = f"each of {len(names)} nodes: " if len(names) > 1 else ""
+        lines.append(f"{number} on {each}{some(names)}")
+    left_out = sorted(by_number, reverse=True)[max_nodes:]
+    if left_out:
+        more_nodes = sum(len(by_number[number]) for number in left_out)
+        lines.append(f"{left_out[-1]} to {left_out[0]} on each of {more_nodes} more nodes")
+    return lines
+
+
+def _print_blocks(console: Console, blocks: Sequence[FreeBlock]) -> None:
+    """Print the table of the largest free blocks."""
+    console.print("largest free blocks on one node, as the cluster stands:")
+    texts = [Column("pool", least=8), Column("resource", least=12), Column("product", least=12)]
+    columns = [*texts, Column("free cards", is_number=True), Column("nodes", is_number=True)]
+    rows = [
+        Row([each.pool or "-", each.resource, each.product or "-", str(each.cards), str(each.nodes)]) for each in blocks
+    ]
+    print_table(console, columns, rows, indent=2)

@@ -4,23 +4,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.cli.admission import admit_document, print_verdict
-from webhook.cli.mutate_hint import MutateHint
+from webhook.cli.admission import Admissions
 from webhook.cli.pending import NOTHING_RESERVED, PendingQueue, Reserved
-from webhook.cli.profiles import PolicySchedulers
-from webhook.cli.workloads import Workload, print_policy, with_claims_of_pods
+from webhook.cli.profiles import SchedulersOf
+from webhook.cli.workloads import Workload, with_claims_of_pods
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.documents import JsonObject
 from webhook.kube.field import InvalidInput
-from webhook.kube.pod_set import PodSet
 from webhook.kube.shape import check_pod
-from webhook.pipeline import ClusterView
 from webhook.placement.capacity.counting import Count, count_each, count_together
 from webhook.placement.capacity.further_pods import FurtherPods
 from webhook.placement.capacity.simulation import OnPlaced
 from webhook.placement.pod_signature import PodSignature
 from webhook.placement.replicas import as_stored
-from webhook.verdict import Bypassed, Denied
 
 # The most pods with claims of their own that are counted.
 _MOST_CLAIMANTS = 1000
@@ -63,15 +59,15 @@ class _Template:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts pods as written, with a hint where `--mutate` changes them, or as the webhook admits them.
+    """Counts pods as they are created.
 
     The pods are new ones, so they come after the `pending` pods of their priority or a higher one. `until` is the most
     pods of each template to count, or of turns; None: until no more fits.
     """
 
     pending: PendingQueue
-    schedulers: PolicySchedulers
-    with_policy: bool
+    schedulers: SchedulersOf
+    admissions: Admissions
     until: int | None
     progress_of: ProgressOf
 
@@ -86,8 +82,7 @@ class Counts:
         Raises:
             InvalidInput: a pod is malformed; the errors name file, document and field.
         """
-        templates = self._templates(workloads)
-        for template in templates:
+        for template in self._templates(workloads):
             if template.pods is None:
                 yield Counted(template.workload, Count.unknown(template.message), template.is_refused)
                 continue
@@ -105,11 +100,13 @@ class Counts:
         """
         templates = self._templates(workloads)
         left_out = [template for template in templates if template.pods is None]
-        pods = [template.pods for template in templates if template.pods is not None]
-        snapshot, reserved = self._before(() if left_out else pods, self._with_claims(templates))
-        counts: Sequence[Count] = [Count.unknown(left_out[0].message)] * len(templates) if left_out else ()
-        names = ", ".join(template.workload.name for template in templates)
-        counts = counts or count_together(pods, snapshot, self.until, self.progress_of(names))
+        pods = [] if left_out else [template.pods for template in templates if template.pods is not None]
+        snapshot, reserved = self._before(pods, self._with_claims(templates))
+        if left_out:
+            counts: Sequence[Count] = [Count.unknown(left_out[0].message)] * len(templates)
+        else:
+            names = ", ".join(template.workload.name for template in templates)
+            counts = count_together(pods, snapshot, self.until, self.progress_of(names))
         turns = min(count.fits // template.share for template, count in zip(templates, counts, strict=True))
         for template, count in zip(templates, counts, strict=True):
             yield Counted(template.workload, count, template.is_refused, template.share, turns, reserved)
@@ -123,73 +120,54 @@ class Counts:
         Raises:
             InvalidInput: a claim is malformed.
         """
-        pod, snapshot = self._next_pod(counted.workload)
+        workload, snapshot = _without_end(counted.workload), self.snapshot
+        content = workload.document.content
+        if workload.pods is not None and workload.pods.claims:
+            begin = workload.pods.replicas or 0
+            snapshot = with_claims_of_pods(workload, snapshot, range(begin, begin + 1))
+            content = workload.pods.pod_at(begin)
+        pod = self._stored(workload, content)
         assumed = self.pending.assumed.on(snapshot)
         if counted.count.fits:
             return pod, assumed.before_pod(PodSignature.of(pod).info.preemption)
         return pod, assumed.all_shown
 
-    def _next_pod(self, workload: Workload) -> tuple[Pod, Snapshot]:
-        if workload.pods is None or not workload.pods.claims:
-            return self._pod(workload, workload.document.content), self.snapshot
-        pods, begin = _without_end(workload.pods), workload.pods.replicas or 0
-        workload = replace(workload, pods=pods)
-        snapshot = with_claims_of_pods(workload, self.snapshot, range(begin, begin + 1))
-        return self._pod(workload, pods.pod_at(begin)), snapshot
-
     def _templates(self, workloads: Sequence[Workload]) -> list[_Template]:
-        hint = MutateHint(self.schedulers)
-        templates = [self._template(workload, hint) for workload in workloads]
-        hint.print_rest()
+        templates = [self._template(workload) for workload in workloads]
+        self.admissions.print_hint()
         return templates
 
-    def _template(self, workload: Workload, hint: MutateHint) -> _Template:
-        document, pods = workload.document, workload.pods
+    def _template(self, workload: Workload) -> _Template:
+        workload = _without_end(workload)
+        pods = workload.pods
         if pods is None:
             return _Template(workload, message=workload.note)
-        if pods.claims:
-            pods = _without_end(pods)
-            workload = replace(workload, pods=pods)
-        if self.with_policy:
-            verdict = admit_document(document, workload.policy, ClusterView(self.snapshot, scorer=None))
-            print_verdict(document, verdict, workload.located)
-            if isinstance(verdict, Denied):
-                print_policy(workload)
-                return _Template(workload, message=workload.located(verdict.denial.message), is_refused=True)
-        else:
-            hint.note(document, workload.policy, self.snapshot)
-        if workload.note:
-            return _Template(workload, message=workload.note)
-        first = self._pod(workload, document.content)
-        schedulers = self.schedulers.of(workload.policy)
+        refusal = self.admissions.refusal(workload, self.snapshot)
+        self.admissions.note(workload, self.snapshot)
+        if refusal or workload.note:
+            return _Template(workload, message=refusal or workload.note, is_refused=bool(refusal))
+        first = self._stored(workload, workload.document.content)
+        schedulers = self.schedulers(workload.policy)
         scheduler = schedulers.scheduler_of(first)
         if scheduler is None:
             return _Template(workload, message=schedulers.place(first, self.snapshot).message)
-        template = _Template(workload)
-        further = FurtherPods(scheduler, lambda _: first, template.share)
+        share, begin = _Template(workload).share, pods.replicas or 0
+        further = FurtherPods(scheduler, lambda _: first, share)
         if pods.claims:
             # Each pod has claims of its own. The object has created those of its replicas.
-            begin = pods.replicas or 0
             further = FurtherPods(
-                scheduler,
-                lambda index: self._pod(workload, pods.pod_at(begin + index)),
-                template.share,
-                _MOST_CLAIMANTS,
+                scheduler, lambda index: self._stored(workload, pods.pod_at(begin + index)), share, _MOST_CLAIMANTS
             )
         try:
-            check_pod(document.content)
+            check_pod(workload.document.content)
             further.read(0)
         except InvalidInput as error:
-            raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
-        return replace(template, pods=further)
+            raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
+        return _Template(workload, further)
 
-    def _pod(self, workload: Workload, pod: JsonObject) -> Pod:
-        """Return `pod`, as it is written or as the webhook admits it, as the API server stores it."""
-        if self.with_policy:
-            document = replace(workload.document, content=pod)
-            verdict = admit_document(document, workload.policy, ClusterView(self.snapshot, scorer=None))
-            pod = pod if isinstance(verdict, Bypassed | Denied) else verdict.pod
-        return as_stored(pod, self.snapshot)
+    def _stored(self, workload: Workload, pod: JsonObject) -> Pod:
+        """Return `pod`, as it is created, as the API server stores it."""
+        return as_stored(self.admissions.created(workload, pod, self.snapshot), self.snapshot)
 
     def _before(self, pods: Sequence[FurtherPods], snapshot: Snapshot) -> tuple[Snapshot, Reserved]:
         """Return `snapshot` with the pending pods that come before one of `pods`, and these pending pods."""
@@ -210,8 +188,10 @@ class Counts:
         return snapshot
 
 
-def _without_end(pods: PodSet) -> PodSet:
-    """Return the pods with further ones, whose numbers follow those of the object's replicas."""
-    dimensions = pods.dimensions
-    first = [replace(each, number=max(1, each.number) + _MOST_CLAIMANTS) for each in dimensions[:1]]
-    return replace(pods, dimensions=(*first, *dimensions[1:]))
+def _without_end(workload: Workload) -> Workload:
+    """Return the workload with further pods with claims, whose numbers follow those of the object's replicas."""
+    pods = workload.pods
+    if pods is None or not pods.claims:
+        return workload
+    first = [replace(each, number=max(1, each.number) + _MOST_CLAIMANTS) for each in pods.dimensions[:1]]
+    return replace(workload, pods=replace(pods, dimensions=(*first, *pods.dimensions[1:])))

@@ -14,7 +14,6 @@ from certs.names import ServerNames, server_names, service_names
 from certs.pki import CA_VALIDITY, SERVER_VALIDITY
 from certs.registration import Target, endpoint, manifest, parse_endpoint
 from certs.rotation.state import Rules
-from webhook.cli.address import AddressType
 from webhook.cli.certs_options import (
     ClusterChoice,
     F,
@@ -26,7 +25,7 @@ from webhook.cli.certs_options import (
     service_option,
     url_option,
 )
-from webhook.cli.files import policy_option
+from webhook.cli.files import AddressType, policy_option
 from webhook.cli.logs import configure_logs
 from webhook.kube.field import InvalidInput
 from webhook.settings import Address

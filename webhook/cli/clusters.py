@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from webhook.cli.files import FILE, STANDARD_INPUT, open_bytes
+from webhook.cli.files import FILE, open_bytes, place_of
 from webhook.cli.terminal import echo
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.file import snapshot_from_documents
@@ -26,13 +26,6 @@ T = TypeVar("T")
 
 # Smaller files can be handwritten; they are parsed as a whole, with errors for what programs do not write.
 _LARGE_BYTES = 1024 * 1024
-
-kubeconfig_option = click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The live cluster of this kubeconfig; default as in kubectl: $KUBECONFIG, else ~/.kube/config.",
-)
 
 cluster_option = click.option(
     "--cluster",
@@ -50,14 +43,6 @@ def complete_context(ctx: click.Context, _: click.Parameter, incomplete: str) ->
     return []
 
 
-context_option = click.option(
-    "--context",
-    metavar="NAME",
-    shell_complete=complete_context,
-    help="A context of the kubeconfig; default: its current context.",
-)
-
-
 def _read_release(_: click.Context, __: click.Parameter, value: str | None) -> Release | None:
     return None if value is None else Release.of(value, "--release")
 
@@ -73,7 +58,18 @@ release_option = click.option(
 
 def live_options(command: F) -> F:
     """Add `--kubeconfig` and `--context`."""
-    return kubeconfig_option(context_option(command))
+    command = click.option(
+        "--context",
+        metavar="NAME",
+        shell_complete=complete_context,
+        help="A context of the kubeconfig; default: its current context.",
+    )(command)
+    return click.option(
+        "--kubeconfig",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The live cluster of this kubeconfig; default as in kubectl: $KUBECONFIG, else ~/.kube/config.",
+    )(command)
 
 
 def read_cluster(filename: str) -> Snapshot:
@@ -87,7 +83,7 @@ def read_cluster(filename: str) -> Snapshot:
 
 def _read(filename: str, read: Callable[[Iterable[Document]], T]) -> T:
     """Return `read()` of the objects in the file, which come one by one where that is possible."""
-    place = "<stdin>" if filename == STANDARD_INPUT else filename
+    place = place_of(filename)
     with open_bytes(filename, "--cluster") as file:
         if file.seek(0, SEEK_END) > _LARGE_BYTES:
             file.seek(0)
@@ -98,9 +94,16 @@ def _read(filename: str, read: Callable[[Iterable[Document]], T]) -> T:
 
 
 def _read_cluster(filename: str, read: Callable[[Iterable[Document]], T], documents: Iterable[Document]) -> T:
+    """Return `read()` of the objects. That no object is a node is an error that comes before all others."""
     kinds: dict[str, None] = {}
+
+    def noted() -> Iterator[Document]:
+        for document in documents:
+            kinds[str(document.content.get("kind"))] = None
+            yield document
+
     try:
-        found = read(_noting_kinds(documents, kinds))
+        found = read(noted())
     except InvalidInput:
         _check_nodes(filename, kinds)
         raise
@@ -108,71 +111,47 @@ def _read_cluster(filename: str, read: Callable[[Iterable[Document]], T], docume
     return found
 
 
-def _noting_kinds(documents: Iterable[Document], kinds: dict[str, None]) -> Iterator[Document]:
-    for document in documents:
-        kinds[str(document.content.get("kind"))] = None
-        yield document
-
-
 def _check_nodes(filename: str, kinds: Collection[str]) -> None:
-    """Raise an error if no object of the file is a node."""
     if "Node" not in kinds:
         held = f"holds no Node, only {', '.join([*kinds][:3])}" if kinds else "holds no Node"
         detail = f"{held}; give what `kubectl get nodes,pods,namespaces -A -o json` prints"
         raise InvalidInput([invalid("--cluster", filename, detail)])
 
 
-def read_cluster_or_live(
-    cluster: str | None, kubeconfig: Path | None, context: str | None, release: Release | None = None
-) -> Snapshot:
+def read_view(
+    cluster: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    release: Release | None,
+    *,
+    with_disruptions: bool,
+) -> tuple[Snapshot, Disruptions | None]:
     """Return a snapshot of the cluster in the file, or else of the live cluster that kubectl would use.
 
-    `release` replaces the release of the cluster. The name of the live cluster, and a release other than the newest
-    that is modelled, are printed on standard error.
+    If asked for, also return what limits the moves of its pods. `release` replaces the release of the cluster. The name
+    of the live cluster, and a release other than the newest that is modelled, are printed on standard error.
 
     Raises:
         InvalidInput: it cannot be read.
         click.ClickException: a file and a live cluster are given, or the API server does not answer the request.
     """
-    _check_one_cluster(cluster, kubeconfig, context)
-    if cluster is not None:
-        snapshot = read_cluster(cluster)
-    else:
+    disruptions = None
+    if cluster is None:
         # Imported here, so that a command on a file does not import the client.
-        from webhook.cli.live import read_live_cluster
+        from webhook.cli.live import read_live_cluster, read_live_disruptions
 
-        snapshot = read_live_cluster(kubeconfig, context)
-    return _of_release(snapshot, release)
-
-
-def read_cluster_with_disruptions(
-    cluster: str | None, kubeconfig: Path | None, context: str | None, release: Release | None = None
-) -> tuple[Snapshot, Disruptions]:
-    """Return the same snapshot, and what limits the moves of its pods.
-
-    Raises:
-        InvalidInput: it cannot be read.
-        click.ClickException: a file and a live cluster are given, or the API server does not answer the request.
-    """
-    _check_one_cluster(cluster, kubeconfig, context)
-    if cluster is not None:
+        if with_disruptions:
+            snapshot, disruptions = read_live_disruptions(kubeconfig, context)
+        else:
+            snapshot = read_live_cluster(kubeconfig, context)
+    elif kubeconfig is not None or context is not None:
+        raise click.UsageError("--cluster is a file: leave --kubeconfig and --context out.")
+    elif with_disruptions:
         documents = _read(cluster, tuple)
         snapshot, disruptions = snapshot_from_documents(documents), Disruptions.from_documents(documents)
     else:
-        from webhook.cli.live import read_live_cluster_with_disruptions
-
-        snapshot, disruptions = read_live_cluster_with_disruptions(kubeconfig, context)
-    return _of_release(snapshot, release), disruptions
-
-
-def _of_release(snapshot: Snapshot, release: Release | None) -> Snapshot:
-    """Return `snapshot` with `release` in place of its own, and print a release that is not the newest."""
+        snapshot = read_cluster(cluster)
     snapshot = snapshot if release is None else replace(snapshot, release=release)
     if snapshot.release.note:
         echo(snapshot.release.note, err=True)
-    return snapshot
-
-
-def _check_one_cluster(cluster: str | None, kubeconfig: Path | None, context: str | None) -> None:
-    if cluster is not None and (kubeconfig is not None or context is not None):
-        raise click.UsageError("--cluster is a file: leave --kubeconfig and --context out.")
+    return snapshot, disruptions

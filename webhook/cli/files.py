@@ -1,4 +1,4 @@
-"""Options and files of the offline commands."""
+"""Files on the command line, and the types of options."""
 
 import sys
 from collections.abc import Callable
@@ -8,7 +8,9 @@ from typing import Any, BinaryIO, TypeVar
 
 import click
 
+from webhook.kube.documents import Document, parse
 from webhook.kube.field import InvalidInput, invalid
+from webhook.settings import Address, parse_address
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +34,21 @@ def _pods_option(*, required: bool) -> Callable[[F], F]:
 
 pods_option = _pods_option(required=True)
 optional_pods_option = _pods_option(required=False)
+
+
+class AddressType(click.ParamType[Address]):
+    """HOST:PORT on the command line."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
+        """Return the address. Raise a usage error for an invalid one."""
+        if isinstance(value, Address):
+            return value
+        try:
+            return parse_address(value)
+        except ValueError as error:
+            self.fail(f'"{value}" {error}', param, ctx)
 
 
 class PolicyFiles(click.Option):
@@ -74,14 +91,6 @@ policy_option = _policy_option(PolicyFile)
 # A manifest sets the flag, and what is added to it wins, as for the other flags of the server.
 last_policy_option = _policy_option(PolicyFiles, " Of several files, the last one is used.")
 
-pending_option = click.option(
-    "--pending",
-    type=click.Choice(["count", "ignore"]),
-    default="count",
-    show_default=True,
-    help="Whether the pending pods of the cluster that wait for a node take their places first.",
-)
-
 
 def check_standard_input(*given: tuple[str, str | None]) -> None:
     """Return if at most one of the files, each `given` with its flag, is standard input.
@@ -96,6 +105,20 @@ def check_standard_input(*given: tuple[str, str | None]) -> None:
         raise click.UsageError(f"{first} and {others[0]} cannot both be standard input; put one of them into a file.")
 
 
+def place_of(filename: str) -> str:
+    """Return the name of a file in errors."""
+    return "<stdin>" if filename == STANDARD_INPUT else filename
+
+
+def read_documents(filename: str, flag: str) -> list[Document]:
+    """Return the documents of the file.
+
+    Raises:
+        InvalidInput: it cannot be read or parsed.
+    """
+    return parse(read_text(filename, flag), place_of(filename))
+
+
 def read_text(filename: str, flag: str) -> bytes:
     """Return the bytes of the file, or of standard input for `-`.
 
@@ -103,9 +126,7 @@ def read_text(filename: str, flag: str) -> bytes:
         InvalidInput: it cannot be read.
     """
     try:
-        if filename == STANDARD_INPUT:
-            return sys.stdin.buffer.read()
-        return Path(filename).read_bytes()
+        return sys.stdin.buffer.read() if filename == STANDARD_INPUT else Path(filename).read_bytes()
     except OSError as error:
         raise InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")]) from error
 

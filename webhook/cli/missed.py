@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,15 +11,15 @@ import click
 
 from certs.registration import Target
 from webhook.cli.clusters import live_options
-from webhook.cli.files import FILE, STANDARD_INPUT, read_text
-from webhook.cli.policies import policies_option, read_policies
-from webhook.cli.progress import Progress
+from webhook.cli.files import FILE, read_documents
+from webhook.cli.policies import policies_option
 from webhook.cli.screen import SafeConsole
+from webhook.cli.session import Session, output_option, with_session
 from webhook.cli.table import Column, Row, print_line, print_table
-from webhook.cli.terminal import echo, echo_json
+from webhook.cli.terminal import Progress, echo, echo_json
 from webhook.cluster.cache.resources import Resource
 from webhook.cluster.snapshot import Namespace
-from webhook.kube.documents import field, parse
+from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput, invalid
 from webhook.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.policy.document import API_VERSION, KIND
@@ -62,27 +63,18 @@ class _Search:
 
     def add(self, kind: str, content: JsonObject) -> None:
         """Take an object of one of the four kinds."""
-        if kind == "Namespace":
-            self._add_namespace(content)
-        elif kind == "MutatingWebhookConfiguration":
-            self._add_configuration(content)
+        name = str(field(content, "metadata", "name"))
+        if kind == _NAMESPACES.kind:
+            with suppress(InvalidInput):  # then admission gives its pods no defaults either
+                namespace = Namespace.of(content)
+                self._scopes[name] = Scope(namespace.annotations, namespace.labels)
+        elif kind == _CONFIGURATIONS.kind:
+            if (selection := selection_of_configuration(content)) is not None:
+                self._selection, self.is_registered = selection, True
         elif kind == KIND:
-            self._objects[str(field(content, "metadata", "name"))] = content
-            self._policies = None
-        elif kind == "Pod":
+            self._objects[name], self._policies = content, None
+        elif kind == _PODS.kind:
             self._add_pod(content)
-
-    def _add_namespace(self, content: JsonObject) -> None:
-        try:
-            namespace = Namespace.of(content)
-        except InvalidInput:  # then admission gives its pods no defaults either
-            return
-        self._scopes[str(field(content, "metadata", "name"))] = Scope(namespace.annotations, namespace.labels)
-
-    def _add_configuration(self, content: JsonObject) -> None:
-        selection = selection_of_configuration(content)
-        if selection is not None:
-            self._selection, self.is_registered = selection, True
 
     def _add_pod(self, content: JsonObject) -> None:
         self.pods += 1
@@ -104,36 +96,28 @@ class _Search:
 
 
 @click.command()
-@click.option(
-    "--cluster",
-    type=FILE,
-    metavar="FILE",
-    help="The output of `kubectl get pods,namespaces -A -o json` (or yaml); - for standard input. Default: the live "
-    "cluster that kubectl would use.",
+@with_session(
+    click.option(
+        "--cluster",
+        type=FILE,
+        metavar="FILE",
+        help="The output of `kubectl get pods,namespaces -A -o json` (or yaml); - for standard input. Default: the "
+        "live cluster that kubectl would use.",
+    ),
+    live_options,
+    click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account."),
+    policies_option,
+    click.option(
+        "--limit",
+        type=click.IntRange(min=1),
+        default=500,
+        show_default=True,
+        metavar="N",
+        help="Maximum pods, and commands, in the text; -o json has all.",
+    ),
+    output_option,
 )
-@live_options
-@click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account.")
-@policies_option
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=500,
-    show_default=True,
-    metavar="N",
-    help="Maximum pods, and commands, in the text; -o json has all.",
-)
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.pass_context
-def missed(
-    ctx: click.Context,
-    cluster: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
-    in_cluster: bool,
-    policies: tuple[Path, ...],
-    limit: int,
-    output: str,
-) -> None:
+def missed(session: Session, in_cluster: bool, limit: int) -> int:
     """List pods that the policy concerns and that were stored without its patch, with the rules that they lack.
 
     They were created while no replica answered and failurePolicy was Ignore, before the webhook was registered or the
@@ -147,25 +131,26 @@ def missed(
       placement-webhook missed --policy policy.yaml -o json
       kubectl get pods,namespaces -A -o json | placement-webhook missed --cluster -
     """
-    given = {"--cluster": cluster, "--kubeconfig or --context": kubeconfig or context, "--in-cluster": in_cluster}
+    live = session.kubeconfig or session.context
+    given = {"--cluster": session.cluster, "--kubeconfig or --context": live, "--in-cluster": in_cluster}
     chosen = [flag for flag, value in given.items() if value]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} are mutually exclusive; give one of them.")
-    search = _Search(read_policies(policies))
-    if cluster is not None:
-        _read_file(search, cluster)
+    search = _Search(session.rules)
+    if session.cluster is not None:
+        _read_file(search, session.cluster)
     else:
-        _read_live(search, kubeconfig, context, in_cluster)
+        _read_live(search, session.kubeconfig, session.context, in_cluster)
     if not search.is_registered:
         echo("not known: the selectors of the registered webhook; those of deploy/base are assumed", err=True)
     for name, pods in search.undecided.items():
         echo(f"not known: whether the condition {name} excludes {pods} of these pods", err=True)
-    if output == "json":
+    if session.is_json:
         for each in search.found:
             echo_json(_to_json(each))
     else:
         _print_text(search.found, search.pods, limit)
-    ctx.exit(_EXIT_CODE if search.found else 0)
+    return _EXIT_CODE if search.found else 0
 
 
 def _read_file(search: _Search, filename: str) -> None:
@@ -174,9 +159,8 @@ def _read_file(search: _Search, filename: str) -> None:
     Raises:
         InvalidInput: it cannot be read, or holds neither a pod nor a namespace.
     """
-    place = "<stdin>" if filename == STANDARD_INPUT else filename
     by_kind: dict[str, list[JsonObject]] = {}
-    for document in parse(read_text(filename, "--cluster"), place):
+    for document in read_documents(filename, "--cluster"):
         by_kind.setdefault(str(document.content.get("kind")), []).append(document.content)
     if by_kind.keys().isdisjoint(("Pod", "Namespace")):
         detail = "holds no Pod; give what `kubectl get pods,namespaces -A -o json` prints"

@@ -1,62 +1,51 @@
 """`mutate`: print pods as the webhook would admit them, without a cluster or a server."""
 
 import difflib
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import click
 import yaml
 
 from webhook.cli.admission import admit_checked_document, check_patch, print_verdict
-from webhook.cli.clusters import live_options, read_cluster_or_live, release_option
-from webhook.cli.files import FILE, check_standard_input, pods_option
-from webhook.cli.policies import policies_option, read_policies
-from webhook.cli.terminal import echo, echo_json, echo_lines
-from webhook.cli.workloads import Workload, print_misplaced, print_policy, read_pods, with_claims_of
-from webhook.cluster.snapshot import Snapshot
+from webhook.cli.clusters import live_options, release_option
+from webhook.cli.files import FILE, pods_option
+from webhook.cli.policies import policies_option
+from webhook.cli.session import Session, with_session
+from webhook.cli.terminal import echo, echo_json, echo_lines, warn
+from webhook.cli.workloads import Workload, print_policy, with_claims_of
 from webhook.kube.pod_set import pod_name
-from webhook.kube.release import Release
 from webhook.kube.text import escaped_json, printable_lines
 from webhook.kube.yaml_scalars import TAG, plain_tag
 from webhook.pipeline import ClusterView, scheduler_for
-from webhook.placement.backend_schedulers import BackendSchedulers
-from webhook.policy.policy import Policy
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
 _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
 
 
 @click.command()
-@pods_option
-@policies_option
-@click.option(
-    "--cluster",
-    type=FILE,
-    metavar="FILE",
-    help="The output of `kubectl get nodes,pods,namespaces -A -o json`, for namespace defaults and the check.",
+@with_session(
+    pods_option,
+    policies_option,
+    click.option(
+        "--cluster",
+        type=FILE,
+        metavar="FILE",
+        help="The output of `kubectl get nodes,pods,namespaces -A -o json`, for namespace defaults and the check.",
+    ),
+    live_options,
+    release_option,
+    click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["yaml", "json", "patch", "diff"]),
+        default="yaml",
+        show_default=True,
+        help="The mutated pods; the JSON patch of each pod, one a line, null for a denied pod; or the difference.",
+    ),
 )
-@live_options
-@release_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["yaml", "json", "patch", "diff"]),
-    default="yaml",
-    show_default=True,
-    help="The mutated pods; the JSON patch of each pod, one a line, null for a denied pod; or the difference.",
-)
-@click.pass_context
-def mutate(
-    ctx: click.Context,
-    filenames: tuple[str, ...],
-    policies: tuple[Path, ...],
-    cluster: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
-    release: Release | None,
-    output: str,
-) -> None:
+def mutate(session: Session) -> int:
     """Print pods as the webhook would admit them.
 
     A Deployment, Job and so on stand for the first pod of each of their templates. Each patch is proven before it is
@@ -69,37 +58,46 @@ def mutate(
       placement-webhook mutate -f pod.yaml -o diff
       kubectl get deployment web -o json | placement-webhook mutate -f - -o patch
     """
-    check_standard_input(*(("--filename", filename) for filename in filenames), ("--cluster", cluster))
-    rules = read_policies(policies)
-    snapshot = None
-    if (cluster, kubeconfig, context) != (None, None, None):
-        snapshot = read_cluster_or_live(cluster, kubeconfig, context, release)
-    _check_release(release, snapshot)
-    workloads = read_pods(filenames, rules, snapshot)
+    if session.release is not None and not session.names_cluster:
+        raise click.UsageError("--release is that of a cluster: name one with --cluster, --kubeconfig or --context.")
+    workloads = session.workloads(session.snapshot if session.names_cluster else None)
     _warn_of_shadow(workloads)
-    print_misplaced(workloads)
+    view_of = _views(session)
     pods = [each for each in workloads if each.pods is not None]
-    views = _Views(snapshot)
-    verdicts = [admit_checked_document(each.document, each.policy, views.of(each)) for each in pods]
+    verdicts = [admit_checked_document(each.document, each.policy, view_of(each)) for each in pods]
     shown = 0
     for workload, verdict in zip(pods, verdicts, strict=True):
         print_policy(workload)
-        print_verdict(workload.document, verdict, workload.located)
+        print_verdict(workload, verdict)
         if workload.note:
-            echo(f"Warning: {workload.name}: {workload.note}", fg="yellow", err=True)
+            warn(f"{workload.name}: {workload.note}")
         if not isinstance(verdict, Denied):
-            check_patch(workload.document, workload.policy, views.of(workload), verdict)
-            _print(workload, verdict, output, first=shown == 0)
+            check_patch(workload.document, workload.policy, view_of(workload), verdict)
+            _print(workload, verdict, session.output, first=shown == 0)
             shown += 1
-        elif output == "patch":
+        elif session.output == "patch":
             echo_json(None)
     for workload in workloads:
         if workload.pods is None:
             echo(f"Error: {workload.document.place}: {workload.owner}: {workload.note}", fg="red", err=True)
     if shown < len(pods):
-        ctx.exit(_EXIT_DENIED)
-    if len(pods) < len(workloads):
-        ctx.exit(_EXIT_UNKNOWN_PODS)
+        return _EXIT_DENIED
+    return _EXIT_UNKNOWN_PODS if len(pods) < len(workloads) else 0
+
+
+def _views(session: Session) -> Callable[[Workload], ClusterView | None]:
+    """Return a function that returns the view for the first pod of a template, with the claims created with it.
+
+    It is None without a cluster.
+    """
+    schedulers = cache(scheduler_for)
+
+    def view_of(workload: Workload) -> ClusterView | None:
+        if not session.names_cluster:
+            return None
+        return ClusterView(with_claims_of(workload, session.snapshot, 1), schedulers(workload.policy))
+
+    return view_of
 
 
 def _warn_of_shadow(workloads: Iterable[Workload]) -> None:
@@ -108,37 +106,14 @@ def _warn_of_shadow(workloads: Iterable[Workload]) -> None:
         if policy.spec.mode == "shadow" or policy.spec.canary_percent < 100:
             place = f"{name}: spec.mode" if name else "spec.mode"
             text = f"{place} or spec.canaryPercent: the server leaves pods alone; this is the result for others"
-            echo(f"Warning: {text}", fg="yellow", err=True)
-
-
-def _check_release(release: Release | None, snapshot: Snapshot | None) -> None:
-    if release is not None and snapshot is None:
-        raise click.UsageError("--release is that of a cluster: name one with --cluster, --kubeconfig or --context.")
-
-
-class _Views:
-    """The views of a cluster, each with the schedulers of a policy; None without a cluster."""
-
-    def __init__(self, snapshot: Snapshot | None) -> None:
-        self._snapshot = snapshot
-        self._schedulers: dict[Policy, BackendSchedulers] = {}
-
-    def of(self, workload: Workload) -> ClusterView | None:
-        """Return the view for the first pod of a template, with the claims that are created with it."""
-        if self._snapshot is None:
-            return None
-        policy = workload.policy
-        if policy not in self._schedulers:
-            self._schedulers[policy] = scheduler_for(policy)
-        return ClusterView(with_claims_of(workload, self._snapshot, 1), self._schedulers[policy])
+            warn(text)
 
 
 def _print(workload: Workload, verdict: Verdict, output: str, *, first: bool) -> None:
     before = workload.document.content
     after = before if isinstance(verdict, Bypassed | Denied) else verdict.pod
     if output == "patch":
-        operations = verdict.operations if isinstance(verdict, Patched) else []
-        echo_json(operations)
+        echo_json(verdict.operations if isinstance(verdict, Patched) else [])
     elif output == "json":
         echo_json(after)
     elif output == "yaml":
@@ -157,16 +132,9 @@ def _comment(workload: Workload) -> str:
 
 
 def _print_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    name = pod_name(before)
-    colours = {"+": "green", "-": "red", "@": "cyan"}
-    lines = difflib.unified_diff(
-        to_yaml(before).splitlines(),
-        to_yaml(after).splitlines(),
-        f"{name} (as written)",
-        f"{name} (admitted)",
-        lineterm="",
-    )
-    for line in lines:
+    name, colours = pod_name(before), {"+": "green", "-": "red", "@": "cyan"}
+    sides = to_yaml(before).splitlines(), to_yaml(after).splitlines()
+    for line in difflib.unified_diff(*sides, f"{name} (as written)", f"{name} (admitted)", lineterm=""):
         echo(line, fg=colours.get(line[:1]))
 
 

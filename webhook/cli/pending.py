@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
-from webhook.cli.progress import Progress
-from webhook.cli.terminal import echo
+from webhook.cli.terminal import Progress, echo, plural, some
 from webhook.cluster.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired
@@ -24,8 +23,6 @@ Pending: TypeAlias = AssumedPods[PodKey]
 
 # A pod takes about a millisecond on 5,000 nodes. The pods beyond are the last in the queue.
 MOST_PENDING = 10_000
-# The nodes of one line.
-_MOST_NODES = 5
 # It sorts after every creationTimestamp.
 _AFTER_ALL = "~"
 
@@ -64,12 +61,11 @@ class Reserved:
         parts = []
         if self.nodes:
             nodes = sorted(self.nodes.items(), key=lambda item: (-item[1], item[0]))
-            shown = [f"{node} {count}" for node, count in nodes[:_MOST_NODES]]
-            shown += [f"{len(nodes) - _MOST_NODES} more nodes"] if len(nodes) > _MOST_NODES else []
+            shown = some([f"{node} {count}" for node, count in nodes], noun="nodes")
             verb = "takes its place" if self.pods == 1 else "take their places"
-            parts.append(f"{_pending_pods(self.pods)} {verb} first: {', '.join(shown)}")
+            parts.append(f"{plural(self.pods, 'pending pod')} {verb} first: {shown}")
         if self.without_room:
-            pods = str(self.without_room) if parts else _pending_pods(self.without_room)
+            pods = str(self.without_room) if parts else plural(self.without_room, "pending pod")
             parts.append(f"{pods} {'fits' if self.without_room == 1 else 'fit'} nowhere")
         return "; ".join(parts)
 
@@ -168,19 +164,14 @@ def place_pending_pods(
         return PendingQueue(AssumedPods(snapshot))
     if (left_out := len(waiting) - most) > 0:
         waiting.sort(key=lambda each: (-each.priority, each.created))
-        echo(f"left out: {_pending_pods(left_out)}, the last of {len(waiting)} in the queue", err=True)
+        echo(f"left out: {plural(left_out, 'pending pod')}, the last of {len(waiting)} in the queue", err=True)
     progress = Progress()
     placed = place_pending(_Counting(scheduler, progress), snapshot, waiting[:most])
     progress.end()
     if placed.unread:
-        first = placed.unread[0]
-        named = f"the first is {first.namespace}/{first.name}"
-        echo(f"left out: {_pending_pods(len(placed.unread))} that cannot be read, {named}", err=True)
+        pods, first = plural(len(placed.unread), "pending pod"), placed.unread[0]
+        echo(f"left out: {pods} that cannot be read, the first is {first.namespace}/{first.name}", err=True)
     return PendingQueue(placed.assumed, placed.without_room)
-
-
-def _pending_pods(number: int) -> str:
-    return "1 pending pod" if number == 1 else f"{number} pending pods"
 
 
 class _Counting:

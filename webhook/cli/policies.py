@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from webhook.cli.terminal import echo
+from webhook.cli.terminal import echo, warn
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.kube.documents import Document, field
 from webhook.kube.field import InvalidInput
@@ -42,9 +42,9 @@ def read_policies(paths: Sequence[Path]) -> PolicySet:
     found = load_policies(paths)
     policies = policy_set(found)
     if not policies.others and policies.spec.namespace_selector is not None:
-        echo(f"Warning: {found[0].place}: spec.namespaceSelector {_NO_EFFECT}", fg="yellow", err=True)
+        warn(f"{found[0].place}: spec.namespaceSelector {_NO_EFFECT}")
     for warning in policies.conflicts().values():
-        echo(f"Warning: {warning}", fg="yellow", err=True)
+        warn(warning)
     return policies
 
 
@@ -113,4 +113,4 @@ class NamespacePolicies:
         if ignored:
             keys = cut(", ".join(ignored), _MOST_CHARACTERS)
             text = f"namespace {name}: annotations of a file of -f are no defaults of its pods: {keys}"
-            echo(f"Warning: {text}; give the Namespace in the file of --cluster", fg="yellow", err=True)
+            warn(f"{text}; give the Namespace in the file of --cluster")

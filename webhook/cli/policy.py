@@ -1,24 +1,29 @@
 """`policy`: check a file, run its test cases, print the schema, print a policy."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+import orjson
 
 from webhook.cli.clusters import live_options
-from webhook.cli.files import FILE, STANDARD_INPUT, check_standard_input, read_text
+from webhook.cli.files import FILE, check_standard_input, place_of, read_text
 from webhook.cli.mutate import to_yaml
 from webhook.cli.policies import policies_option, read_policies
-from webhook.cli.policy_test import test
-from webhook.cli.terminal import echo, echo_json, echo_lines
+from webhook.cli.terminal import echo, echo_json, echo_lines, warn
 from webhook.cluster.cache.resources import PRIORITY_CLASSES, REQUIRED_RESOURCES
 from webhook.kube.field import InvalidInput
 from webhook.placement.cluster_warnings import absent_schedulers_of, unfit_classes_of
 from webhook.policy.document import PolicyDocument
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
-from webhook.policy.policy_documents import PlacedPolicy, has_default, policy_set
+from webhook.policy.policy_documents import PlacedPolicy, has_default, parse_policies, policy_set
 from webhook.policy.policy_set import PolicySet
-from webhook.policy_cases import parse_tested_policies
+from webhook.policy_cases import CaseResult, parse_tested_policies, run_cases
+
+_FAILED = 6
+_MOST_SHOWN = 2000
 
 
 @click.group()
@@ -53,8 +58,8 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
                 echo(f"Error: {each}", err=True)
         else:
             good += 1
+            valid += found
             for one in found:
-                valid.append(one)
                 types = ", ".join(one.policy.spec.workload_types)
                 echo(f"{one.file}: valid: {one.policy.identity}, workload types {types}")
     _warn_of_conflicts([each.policy for each in valid])
@@ -71,7 +76,7 @@ def _read_valid(file: str) -> list[PlacedPolicy]:
     Raises:
         InvalidInput: they cannot be; lists all errors.
     """
-    found = parse_tested_policies(read_text(file, "FILE"), "<stdin>" if file == STANDARD_INPUT else file)
+    found = parse_tested_policies(read_text(file, "FILE"), place_of(file))
     policy_set(found, built_in_policy())
     if not has_default(found):
         text = "every policy has a namespaceSelector: right for PlacementPolicy objects, but --policy needs a default"
@@ -83,7 +88,7 @@ def _warn_of_conflicts(policies: list[Policy]) -> None:
     """Warn of policies with a namespaceSelector that would never be in force together in a cluster."""
     selecting = [each for each in policies if each.spec.namespace_selector is not None]
     for warning in PolicySet.of(built_in_policy(), selecting).conflicts().values():
-        echo(f"Warning: {warning}", fg="yellow", err=True)
+        warn(warning)
 
 
 def _warn_of_cluster(policies: list[PlacedPolicy], kubeconfig: Path | None, context: str | None) -> None:
@@ -94,10 +99,60 @@ def _warn_of_cluster(policies: list[PlacedPolicy], kubeconfig: Path | None, cont
     for each in policies:
         spec = each.policy.spec
         for warning in (*absent_schedulers_of(spec, snapshot), *unfit_classes_of(spec, snapshot)):
-            echo(f"Warning: {each.place}: {warning}", fg="yellow", err=True)
+            warn(f"{each.place}: {warning}")
 
 
-policy.add_command(test)
+@policy.command()
+@click.argument("files", type=FILE, metavar="FILE…", nargs=-1, required=True)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def test(ctx: click.Context, files: tuple[str, ...], output: str) -> None:
+    """Run the test cases (`spec.tests`) of each PlacementPolicy of each FILE, without a cluster.
+
+    Exit with 6 if a case fails, with 2 if a file is not valid. FILE can be - for standard input.
+
+    \b
+    Examples:
+      placement-webhook policy test policy.yaml
+      placement-webhook policy show | placement-webhook policy test -
+    """
+    check_standard_input(*(("FILE", file) for file in files))
+    read = [parse_policies(read_text(file, "FILE"), place_of(file)) for file in files]
+    has_failed = False
+    for of_file in read:
+        for each in of_file:
+            results = run_cases(each.policy)
+            has_failed = has_failed or any(result.differences for result in results)
+            if output == "json":
+                for result in results:
+                    echo_json(_case_to_json(each, result, is_only=len(of_file) == 1))
+            else:
+                _print_cases(each.place, results)
+    ctx.exit(_FAILED if has_failed else 0)
+
+
+def _case_to_json(tested: PlacedPolicy, result: CaseResult, *, is_only: bool) -> dict[str, Any]:
+    differences = [{"path": each.path, "expected": each.expected, "got": each.got} for each in result.differences]
+    name = {} if is_only else {"policy": tested.policy.name}
+    passed = {"test": result.name, "passed": not differences, "differences": differences}
+    return {"file": tested.file, **name, **passed}
+
+
+def _print_cases(place: str, results: Sequence[CaseResult]) -> None:
+    for result in results:
+        outcome, colour = ("FAILED", "red") if result.differences else ("passed", None)
+        echo(f"{outcome}  {result.name}", fg=colour)
+        for each in result.differences:
+            echo(f"        {each.path}")
+            echo(f"          - expected {_shown(each.expected)}")
+            echo(f"          + got      {_shown(each.got)}")
+    passed = sum(not each.differences for each in results)
+    echo(f"{place}: {passed} of {len(results)} test cases passed" if results else f"{place}: no test cases")
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
 
 
 @policy.command()

@@ -7,15 +7,14 @@ from itertools import groupby
 from typing import Any
 
 from webhook.backends.registry import starts_whole
-from webhook.cli.admission import admit_document, in_annotations_of, print_verdict
-from webhook.cli.check_text import Section
-from webhook.cli.mutate_hint import MutateHint
+from webhook.cli.admission import Admissions
 from webhook.cli.pending import NOTHING_RESERVED, Pending, PendingQueue, Reserved
-from webhook.cli.profiles import PolicySchedulers, Schedulers
-from webhook.cli.workloads import Workload, print_policy, with_claims_of
-from webhook.cluster.snapshot import Snapshot
+from webhook.cli.profiles import SchedulersOf
+from webhook.cli.session import Session
+from webhook.cli.terminal import some
+from webhook.cli.workloads import Workload, with_claims_of
 from webhook.kube.deadline import never
-from webhook.kube.documents import Document, JsonObject
+from webhook.kube.documents import JsonObject
 from webhook.kube.field import InvalidInput
 from webhook.kube.qos import qos_class
 from webhook.kube.shape import check_pod
@@ -28,14 +27,16 @@ from webhook.objects.gangs import (
     partial_start_of_object,
 )
 from webhook.objects.own_pods import without_own_pods, without_own_waiting
-from webhook.pipeline import ClusterView
 from webhook.placement.diagnosis import NodeToStatus
 from webhook.placement.framework.result import Placement, to_check_json
-from webhook.placement.gang import GangRequest, partial_start
+from webhook.placement.gang import GangRequest, gang_of, gang_placement, partial_start
+from webhook.placement.pod_signature import PodSignature
 from webhook.placement.replicas import MOST_REPLICAS, Replicas
-from webhook.verdict import Bypassed, Denied
-
-_MOST_NODES = 5
+from webhook.placement.replicas_among import place_replicas_among
+from webhook.placement.scheduler import Scheduler
+from webhook.placement.templates import template_nodes
+from webhook.placement.waiting_pods import WaitingPod
+from webhook.policy.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,35 +76,20 @@ class Answer:
         if pods and pods.replicas is None:
             return f"{title}: a pod on each node"
         nodes = sorted(found.nodes.items(), key=lambda item: (-item[1], item[0]))
-        shown = [f"{count} on {node}" for node, count in nodes[:_MOST_NODES]]
-        shown += [f"{len(nodes) - _MOST_NODES} more nodes"] if len(nodes) > _MOST_NODES else []
+        shown = some([f"{count} on {node}" for node, count in nodes], noun="nodes")
         remarks = [f"no pods are created while {pods.suspended} is set"] if pods and pods.suspended else []
         if self.replaced:
             noun = "pod of the object counts" if self.replaced == 1 else "pods of the object count"
             remarks.append(f"the {self.replaced} running {noun} as gone")
-        return "; ".join([f"{title}: {found.text}" + (f" ({', '.join(shown)})" if shown else ""), *remarks])
+        return "; ".join([f"{title}: {found.text}" + (f" ({shown})" if shown else ""), *remarks])
 
     @property
-    def section(self) -> Section:
-        """Return what the text has of the pods."""
-        return Section(
-            self.workload.name,
-            self.placement,
-            self.reasons,
-            self.replicas_text,
-            self.without_pods,
-            self.without_pending,
-            self.reserved.text,
-            self._gang_lines(),
-            self._qos_class,
-            self.workload.chosen_policy,
-        )
-
-    @property
-    def _qos_class(self) -> str | None:
+    def qos_class(self) -> str | None:
+        """Return the QoS class of the first pod; None if it was not evaluated."""
         return None if self.first is None else qos_class(self.first)
 
-    def _gang_lines(self) -> list[str]:
+    @property
+    def gang_lines(self) -> list[str]:
         """Return the count of the pods that must run together, if the message does not have it, and its consequence."""
         gang, fit = self.gang, self.placement.gang
         if gang is None or fit is None:
@@ -116,7 +102,7 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """Return the line of the pods in `check -o json`; for an object with its name and the count of replicas."""
         line = to_check_json(self.workload.name, self.placement)
-        line |= {"verdict": self.verdict, "qosClass": self._qos_class, **self.workload.policy_json}
+        line |= {"verdict": self.verdict, "qosClass": self.qos_class, **self.workload.policy_json}
         if self.reserved:
             line |= {"reserved": self.reserved.to_json()}
         if not self.workload.owner:
@@ -135,21 +121,18 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Start:
-    """The cluster that the pods of an object find; `replaced` of its running pods count as gone."""
-
-    assumed: Pending
-    replaced: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Checks:
-    """Evaluates pods as written, with a hint where `--mutate` changes them, or as the webhook admits them."""
+    """Evaluates pods beside the `pending` pods of the cluster."""
 
-    snapshot: Snapshot
-    schedulers: PolicySchedulers
-    with_policy: bool
     pending: PendingQueue
+    schedulers: SchedulersOf
+    admissions: Admissions
+
+    @classmethod
+    def of(cls, session: Session) -> "Checks":
+        """Return the checks of a command."""
+        admissions = Admissions(session.with_policy, session.schedulers)
+        return cls(session.queue(session.snapshot), session.schedulers, admissions)
 
     def answers(self, workloads: Iterable[Workload]) -> list[Answer]:
         """Return the answers for `workloads`; templates of one object are placed one after the other.
@@ -157,19 +140,17 @@ class Checks:
         Raises:
             InvalidInput: a pod is malformed; the errors name file, document and field.
         """
-        hint = MutateHint(self.schedulers)
         found: list[Answer] = []
-        source: Document | None = None
-        start = _Start(self.pending.assumed)
-        for workload in workloads:
-            if workload.source is not source:
-                source, start = workload.source, self._start(workload)
-            answer, assumed = self._answer(workload, start.assumed, hint)
-            found.append(replace(answer, replaced=start.replaced))
-            start = replace(start, assumed=assumed)
-        hint.print_rest()
-        groups = groupby(found, key=lambda answer: id(answer.workload.source))
-        return [answer for _, of_object in groups for answer in self._in_gangs([*of_object])]
+        for _, templates in groupby(workloads, key=lambda workload: id(workload.source)):
+            of_object = [*templates]
+            assumed, replaced = self._without_own(of_object[0])
+            answers = []
+            for workload in of_object:
+                answer, assumed = self._answer(workload, assumed)
+                answers.append(replace(answer, replaced=replaced))
+            found += self._in_gangs(answers)
+        self.admissions.print_hint()
+        return found
 
     def _in_gangs(self, answers: list[Answer]) -> list[Answer]:
         """Return the answers for the templates of one object, with the count of its pods that must run together."""
@@ -178,7 +159,7 @@ class Checks:
         if kind is None:
             return answers
         workload = counted[0][0].workload
-        content, policy, schedulers = workload.source.content, workload.policy, self._schedulers(workload)
+        content, policy, schedulers = workload.source.content, workload.policy, self.schedulers(workload.policy)
         requests = [gang_of_pod(first, policy) for *_, first in counted]
         found = [replicas for _, replicas, _ in counted]
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(each.asked for each in found)
@@ -190,84 +171,78 @@ class Checks:
         fit = fit_of_object(gang, found)
         return [replace(each, gang=gang, placement=replace(each.placement, gang=fit)) for each in answers]
 
-    def _start(self, workload: Workload) -> _Start:
-        """Return the cluster without the pods of the object, which its new ones replace."""
+    def _without_own(self, workload: Workload) -> tuple[Pending, int]:
+        """Return the cluster without the pods of the object, which its new ones replace, and their number."""
         pods, assumed = workload.pods, self.pending.assumed
         if pods is None or pods.kind is None:
-            return _Start(assumed)
+            return assumed, 0
         namespace, content = pods.names.namespace or DEFAULT_NAMESPACE, workload.source.content
-        own = without_own_pods(self.snapshot, namespace, content, pods.kind, never)
-        return _Start(without_own_waiting(assumed, namespace, content, pods.kind).on(own.snapshot), own.replaced)
+        own = without_own_pods(assumed.base, namespace, content, pods.kind, never)
+        return without_own_waiting(assumed, namespace, content, pods.kind).on(own.snapshot), own.replaced
 
-    def _answer(self, workload: Workload, assumed: Pending, hint: MutateHint) -> tuple[Answer, Pending]:
+    def _answer(self, workload: Workload, assumed: Pending) -> tuple[Answer, Pending]:
         """Return the answer, and the assumed on the cluster with the replicas that were placed."""
         if workload.pods is None:
             return Answer(workload, Placement.unknown(workload.note)), assumed
-        document = workload.document
         with_claims = assumed.on(with_claims_of(workload, assumed.base, MOST_REPLICAS))
-        if self.with_policy:
-            verdict = admit_document(document, workload.policy, ClusterView(with_claims.base, scorer=None))
-            print_verdict(document, verdict, workload.located)
-            if isinstance(verdict, Denied):
-                print_policy(workload)
-                message = workload.located(verdict.denial.message)
-                return Answer(workload, Placement.unknown(message), refusal=message), assumed
+        if refusal := self.admissions.refusal(workload, with_claims.base):
+            return Answer(workload, Placement.unknown(refusal), refusal=refusal), assumed
         if workload.note:
             return Answer(workload, Placement.unknown(workload.note)), assumed
-        return self._placed(workload, with_claims, hint)
+        return self._placed(workload, workload.pods.replicas, with_claims)
 
-    def _placed(self, workload: Workload, assumed: Pending, hint: MutateHint) -> tuple[Answer, Pending]:
-        assert workload.pods is not None  # noqa: S101
-        document, policy, schedulers = workload.document, workload.policy, self._schedulers(workload)
-        asked = 1 if workload.pods.replicas is None else workload.pods.replicas
+    def _placed(self, workload: Workload, replicas: int | None, assumed: Pending) -> tuple[Answer, Pending]:
+        schedulers, asked = self.schedulers(workload.policy), 1 if replicas is None else replicas
         try:
-            check_pod(document.content)
+            check_pod(workload.document.content)
             first = next(self._pods(workload))
             assumed = self.pending.before(first, assumed)
-            among = schedulers.place_replicas(self._pods(workload), asked, assumed)
+            scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
+            reserved = self.pending.reserved_before(first, assumed)
+            if scheduler is None:
+                self.admissions.note(workload, assumed.base)
+                unknown = schedulers.place(first, assumed.base)
+                found = Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=assumed.base)
+                return Answer(workload, unknown, found, reserved=reserved, first=first), assumed
+            among = place_replicas_among(scheduler, assumed, self._pods(workload), asked)
         except InvalidInput as error:
-            raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
-        replicas = among.found
-        placement = replicas.placement
-        then = replicas.snapshot if replicas.stopped else among.before
-        if self.with_policy:
+            raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
+        found = among.found
+        placement, then = found.placement, found.snapshot if found.stopped else among.before
+        if self.admissions.with_policy:
             place = partial(schedulers.answer, pod=first, snapshot=then)
-            placement = in_annotations_of(document, policy, placement, then, place)
+            placement = self.admissions.with_suggestions(workload, placement, then, place)
         else:
-            hinted = hint.suggested_first(document, policy, replicas.first, among.before)
-            placement = hinted if placement is replicas.first else placement
-        gang = gang_of_pod(first, policy) if workload.pods.kind is None else None
+            hinted = self.admissions.with_hint(workload, found.first, among.before)
+            placement = hinted if placement is found.first else placement
+        gang = gang_of_pod(first, workload.policy) if workload.pods and workload.pods.kind is None else None
         if gang is not None:
-            placement = schedulers.in_gang(gang, first, placement, assumed, policy)
-        answer = Answer(
-            workload,
-            placement,
-            replicas,
-            schedulers.explain(first, then),
-            reserved=self.pending.reserved_before(first, assumed),
-            gang=gang,
-            first=first,
-        )
+            placement = _in_gang(gang, first, placement, assumed, workload.policy, scheduler)
+        reasons = scheduler.explain(signature, then)
+        answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=gang, first=first)
         if placement.waiting_before:
-            return replace(answer, without_pending=schedulers.fitting_nodes(first, among.assumed.base)), (among.assumed)
+            base = among.assumed.base
+            fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
+            return replace(answer, without_pending=fitting), among.assumed
         is_waiting = placement.verdict == "Waiting"
-        without_pods = schedulers.nodes_without_pods(first, then) if is_waiting else ()
+        without_pods = scheduler.nodes_without_pods(signature, then) if is_waiting else ()
         return replace(answer, without_pods=without_pods), among.assumed
 
-    def _schedulers(self, workload: Workload) -> Schedulers:
-        return self.schedulers.of(workload.policy)
-
     def _pods(self, workload: Workload) -> Iterator[JsonObject]:
-        """Yield the pods of a template as they are written, or as the webhook admits them; at least one."""
+        """Yield the pods of a template as they are created; at least one."""
         assert workload.pods is not None  # noqa: S101
-        pod_read, admitted = None, workload.document.content
+        read, created = None, workload.document.content
         for index in range(max(1, workload.pods.replicas or 1)):
             pod = workload.pods.pod_at(index)
-            if not self.with_policy:
-                yield pod
-                continue
-            if pod != pod_read:
-                document = replace(workload.document, content=pod)
-                verdict = admit_document(document, workload.policy, ClusterView(self.snapshot, scorer=None))
-                pod_read, admitted = pod, pod if isinstance(verdict, Bypassed | Denied) else verdict.pod
-            yield admitted
+            if pod != read:
+                read, created = pod, self.admissions.created(workload, pod, self.pending.assumed.base)
+            yield created
+
+
+def _in_gang(
+    gang: GangRequest, pod: JsonObject, own: Placement, assumed: Pending, policy: Policy, scheduler: Scheduler
+) -> Placement:
+    """Return the placement of the gang of `pod`, which has the placement `own` without the others."""
+    waiting = WaitingPod.of(pod)
+    found, templates = gang_of(gang, waiting, policy.spec.key_domain), template_nodes(policy.spec.node_templates)
+    return gang_placement(Scheduler(scheduler.profile), found, waiting, own, assumed, templates=templates)

@@ -36,6 +36,22 @@ class SafeConsole(Console):
             yield segment if segment.control else segment._replace(text=printable_lines(segment.text))
 
 
+# Without a terminal, lines are not folded, and a table has the width of its cells.
+_WIDE = 10_000
+
+
+def text_console() -> Console:
+    """Return a console on standard output, which uses colours and folds lines only on a terminal."""
+    console = SafeConsole()
+    return console if console.is_terminal else SafeConsole(width=_WIDE)
+
+
 def marked(text: str) -> str:
     """Return `text` on one line, for use in rich's markup."""
     return escape(printable(text))
+
+
+def print_lines(console: Console, lines: Iterable[str], indent: int = 2) -> None:
+    """Print each of `lines`, which are no markup, unless it is empty."""
+    for line in filter(None, lines):
+        console.print(" " * indent + marked(line))

@@ -10,18 +10,15 @@ import click
 from click.core import ParameterSource
 
 from webhook.app import build_server, scoring
-from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, AuditWriter
-from webhook.cli.address import AddressType
+from webhook.audit.writer import AuditWriter
 from webhook.cli.clusters import read_cluster
-from webhook.cli.files import FILE, last_policy_option
+from webhook.cli.files import last_policy_option
 from webhook.cli.followed_policy import followed_policy, last_file, with_objects
 from webhook.cli.logs import configure_logs
-from webhook.cli.serve_options import log_options, security_options
-from webhook.cli.serve_sources import configured_profiles, source_options
-from webhook.cli.tracing_option import otlp_option
+from webhook.cli.profiles import read_profiles
+from webhook.cli.serve_options import server_options
 from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
-from webhook.placement.profile import PROFILES
 from webhook.serving.event_loop import serve_until_signalled
 from webhook.serving.live_view import live_view
 from webhook.serving.predictions import Predictions
@@ -30,154 +27,11 @@ from webhook.serving.view import FixedView
 from webhook.settings import Settings
 from webhook.watch.api_server import ClientConfig
 
-_DEFAULTS = Settings(tls_dir=Path())
-_SECONDS = click.FloatRange(min=0)
-
 
 @click.command(context_settings={"auto_envvar_prefix": "PLACEMENT_WEBHOOK"})
 @click.option("--tls-dir", required=True, type=click.Path(path_type=Path), help="Folder with tls.crt and tls.key.")
 @last_policy_option
-@click.option(
-    "--cluster", type=FILE, metavar="FILE", help="Check placement against this cluster file (see `check --help`)."
-)
-@click.option(
-    "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help="Check placement against this live cluster."
-)
-@click.option("--context", metavar="NAME", help="A context of the kubeconfig; alone, of $KUBECONFIG or ~/.kube/config.")
-@click.option("--in-cluster", is_flag=True, help="Check placement against the live cluster of this pod.")
-@click.option(
-    "--events/--no-events",
-    default=None,
-    help="Write Kubernetes Events about pods that are denied or that no node can take.  [default: on with --kubeconfig "
-    "or --in-cluster]",
-)
-@click.option("--no-cluster", is_flag=True, help="Do not check placement: only inject. The default.")
-@click.option(
-    "--extender-profile",
-    type=click.Choice(["none", *PROFILES]),
-    default=_DEFAULTS.extender_profile,
-    show_default=True,
-    help="Judge nodes for a kube-scheduler by this profile, at /extender/filter and /extender/prioritize.",
-)
-@click.option(
-    "--audit", type=FILE, default="-", show_default=True, metavar="FILE|-", help="The audit log; - for standard output."
-)
-@click.option(
-    "--audit-max-bytes",
-    type=click.IntRange(min=0),
-    default=MAX_BYTES,
-    show_default=True,
-    help="Rotate the audit file at this size; 0: never.",
-)
-@click.option(
-    "--audit-backups",
-    type=click.IntRange(min=1),
-    default=BACKUPS,
-    show_default=True,
-    help="Rotated audit files to keep, regardless of age.",
-)
-@click.option(
-    "--audit-keep-hours",
-    type=click.FloatRange(min=0),
-    default=KEEP_SECONDS / 3600,
-    show_default=True,
-    help="Keep more files than that while they are younger than this.",
-)
-@click.option(
-    "--audit-max-total-bytes",
-    type=click.IntRange(min=1),
-    default=None,
-    help="Maximum bytes of all audit files; above it the oldest are deleted, regardless of age.  [default: 4 GiB, and "
-    "room for the backups]",
-)
-@click.option(
-    "--listen", type=AddressType(), default=_DEFAULTS.listen, show_default=True, help="POST /mutate over TLS."
-)
-@click.option(
-    "--admin-listen",
-    type=AddressType(),
-    default=_DEFAULTS.admin_listen,
-    show_default=True,
-    help="/healthz, /readyz and /metrics, without TLS; see --admin-token-file.",
-)
-@click.option(
-    "--max-body-bytes",
-    type=click.IntRange(min=1024),
-    default=_DEFAULTS.max_body_bytes,
-    show_default=True,
-    help="Largest AdmissionReview.",
-)
-@click.option(
-    "--max-in-flight-bytes",
-    "max_bytes_in_flight",
-    type=click.IntRange(min=1024),
-    default=_DEFAULTS.max_bytes_in_flight,
-    show_default=True,
-    help="Maximum bytes of large AdmissionReviews at one time; further ones wait, then get 503.",
-)
-@click.option(
-    "--max-connections",
-    type=click.IntRange(min=1),
-    default=_DEFAULTS.max_connections,
-    show_default=True,
-    help="Maximum connections to the webhook port; above it the longest idle one is closed.",
-)
-@click.option(
-    "--max-connections-per-address",
-    type=click.IntRange(min=1),
-    default=_DEFAULTS.max_connections_per_address,
-    show_default=True,
-    help="Maximum connections from one address, such as an API server.",
-)
-@click.option(
-    "--read-timeout-seconds",
-    type=_SECONDS,
-    default=_DEFAULTS.read_timeout_seconds,
-    show_default=True,
-    help="Time limit for a request to arrive.",
-)
-@security_options
-@source_options
-@click.option(
-    "--server-name",
-    metavar="NAME",
-    default="",
-    help="Name by which API servers call, such as placement-webhook.NAMESPACE.svc; the server is ready only with a "
-    "certificate for it.",
-)
-@click.option(
-    "--certificate-poll-seconds",
-    type=click.FloatRange(min=0.1, max=3600),
-    default=_DEFAULTS.certificate_poll_seconds,
-    show_default=True,
-    help="Interval between checks for changed tls.crt and tls.key; a new pair is served without a restart.",
-)
-@click.option(
-    "--policy-poll-seconds",
-    type=click.FloatRange(min=0.1, max=3600),
-    default=_DEFAULTS.policy_poll_seconds,
-    show_default=True,
-    help="Interval between checks for a changed policy file, which is used without a restart; SIGHUP reads it at once.",
-)
-@click.option(
-    "--shutdown-delay-seconds",
-    type=_SECONDS,
-    default=_DEFAULTS.shutdown_delay_seconds,
-    show_default=True,
-    help="On SIGTERM, serve for this long while not ready.",
-)
-@click.option(
-    "--grace-seconds",
-    type=_SECONDS,
-    default=_DEFAULTS.grace_seconds,
-    show_default=True,
-    help="Then wait for this long for requests in flight.",
-)
-@click.option(
-    "--replica", default=None, help="Name of this replica in audit records.  [default: $POD_NAME, else the host name]"
-)
-@otlp_option
-@log_options
+@server_options
 @click.pass_context
 def serve(
     ctx: click.Context,
@@ -216,7 +70,7 @@ def serve(
     metrics = Metrics()
     metrics.show_process()
     policies, file = followed_policy(last_file(policy), metrics, knows_labels=not view <= {"no_cluster"})
-    profiles = configured_profiles(scheduler_config)
+    profiles = read_profiles(scheduler_config) or {}
     followed: PolicySource | None = file
     predictions, live, recorder = Predictions(), None, None
     placing = scoring(policies, profiles, metrics.placement_seconds.observe)

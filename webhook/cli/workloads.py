@@ -6,12 +6,12 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from webhook.cli.files import STANDARD_INPUT, read_text
+from webhook.cli.files import read_documents
 from webhook.cli.policies import NamespacePolicies, is_namespace
-from webhook.cli.terminal import echo
+from webhook.cli.terminal import echo, warn
 from webhook.cluster.planned_claims import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document, JsonObject, field, parse
+from webhook.kube.documents import Document, JsonObject, field
 from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, invalid
 from webhook.kube.pod_set import PodSet, pod_name
 from webhook.kube.pod_sets import kind_of, pod_sets
@@ -80,7 +80,7 @@ def read_pods(filenames: Sequence[str], policies: PolicySet, snapshot: Snapshot 
     """
     found: list[Workload] = []
     errors: list[FieldError] = []
-    documents = [document for filename in filenames for document in _parsed(filename)]
+    documents = [document for filename in filenames for document in read_documents(filename, "--filename")]
     choice = NamespacePolicies(policies, snapshot, documents)
     for document in documents:
         try:
@@ -92,10 +92,6 @@ def read_pods(filenames: Sequence[str], policies: PolicySet, snapshot: Snapshot 
     if not found:
         raise InvalidInput([invalid("--filename", " ".join(filenames), "holds no pod and nothing that makes one")])
     return found
-
-
-def _parsed(filename: str) -> list[Document]:
-    return parse(read_text(filename, "--filename"), "<stdin>" if filename == STANDARD_INPUT else filename)
 
 
 def print_policy(workload: Workload) -> None:
@@ -110,7 +106,7 @@ def print_misplaced(workloads: Iterable[Workload]) -> None:
         first, *others = each
         pods = [workload.pods for workload in (first, *others) if workload.pods is not None]
         for warning in misplaced(first.source.content, pods, first.policy, first.note) if first.owner else ():
-            echo(f"Warning: {pod_name(first.source.content)}: {warning}", fg="yellow", err=True)
+            warn(f"{pod_name(first.source.content)}: {warning}")
 
 
 def with_claims_of(workload: Workload, snapshot: Snapshot, most: int) -> Snapshot:
