@@ -12,7 +12,7 @@ import structlog
 
 from tests.support.command import run_alone, run_here
 from tests.support.server import write_certificate
-from webhook.cli.followed_policy import followed_policy, with_objects
+from webhook.cli.serve import followed_policy, with_objects
 from webhook.kube.field import InvalidInput
 from webhook.metrics import Metrics
 from webhook.policy.loader import parse_policy

@@ -15,7 +15,7 @@ def main() -> None:
 
 def complete_for_kubectl() -> None:
     """Print completions for `kubectl placement`."""
-    from webhook.cli.kubectl_completion import main as run
+    from webhook.cli.root import complete_for_kubectl as run
 
     run()
 

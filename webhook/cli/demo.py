@@ -5,6 +5,8 @@ import base64
 import shlex
 import ssl
 import tempfile
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -25,7 +27,7 @@ from webhook.cli.screen import SafeConsole, marked
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import JsonObject, parse
+from webhook.kube.documents import Document, JsonObject, parse
 from webhook.kube.pod_set import pod_name
 from webhook.metrics import Metrics
 from webhook.placement.backend_schedulers import BackendSchedulers
@@ -56,11 +58,7 @@ class Step:
 
 @click.command()
 @click.option(
-    "--audit",
-    "audit_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write the audit log to this file.",
+    "--audit", "audit_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the audit log to this file."
 )
 @click.option("--keep", is_flag=True, help="Keep the audit log in a new temporary folder.")
 def demo(audit_file: Path | None, keep: bool) -> None:
@@ -79,10 +77,10 @@ def demo(audit_file: Path | None, keep: bool) -> None:
     console = SafeConsole(soft_wrap=True)
     if keep and audit_file is None:
         audit_file = Path(tempfile.mkdtemp(prefix="placement-webhook-demo-")) / "audit.jsonl"
-    snapshot = snapshot_from_documents(parse(_sample("cluster.yaml"), "sample/cluster.yaml"))
+    snapshot = snapshot_from_documents(_sample("cluster.yaml"))
     # The sample cluster runs kube-scheduler alone.
     snapshot = replace(snapshot, scheduler_evidence=SchedulerEvidence(frozenset(), "kube-scheduler"))
-    pods = [document.content for document in parse(_sample("pods.yaml"), "sample/pods.yaml")]
+    pods = [document.content for document in _sample("pods.yaml")]
     _print_cluster(console, snapshot)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -101,8 +99,8 @@ def demo(audit_file: Path | None, keep: bool) -> None:
     _print_audit_log(console, steps, audit_file)
 
 
-def _sample(name: str) -> bytes:
-    return files("webhook.cli").joinpath("sample", name).read_bytes()
+def _sample(name: str) -> list[Document]:
+    return parse(files("webhook.cli").joinpath("sample", name).read_bytes(), f"sample/{name}")
 
 
 def _issue(folder: Path) -> ssl.SSLContext:
@@ -153,10 +151,9 @@ def _print_cluster(console: Console, snapshot: Snapshot) -> None:
     console.print(f"[bold]The sample cluster: {len(snapshot.nodes)} nodes, one of them the control plane[/bold]")
     gpus = snapshot.allocatable("nvidia.com/gpu")
     free = gpus - snapshot.requested("nvidia.com/gpu")
+    nodes = [(info.node, f"{info.node.name} {free[row]}/{gpus[row]}") for row, info in enumerate(snapshot.nodes)]
     for usage in ("training", "inference", "hybrid"):
-        nodes = [(row, info.node) for row, info in enumerate(snapshot.nodes)]
-        pool = [(row, node) for row, node in nodes if node.labels.get("maip.mxsf.io/node.usage") == usage]
-        parts = [f"{node.name} {free[row]}/{gpus[row]}" for row, node in pool]
+        parts = [part for node, part in nodes if node.labels.get("maip.mxsf.io/node.usage") == usage]
         console.print(f"   {usage:<9} free GPUs: {', '.join(parts)}")
     console.print("   Only kube-scheduler runs in it, so pods that the policy assigns to Volcano get a warning.")
     console.print()
@@ -210,14 +207,10 @@ def _patched(step: Step) -> JsonObject:
 
 
 def _print_audit_log(console: Console, steps: list[Step], log: Path | None) -> None:
-    counts: dict[str, int] = {}
-    verdicts: dict[str, int] = {}
-    for step in steps:
-        counts[step.record.outcome] = counts.get(step.record.outcome, 0) + 1
-        if step.record.placement is not None:
-            verdicts[step.record.placement.verdict] = verdicts.get(step.record.placement.verdict, 0) + 1
+    records = [step.record for step in steps]
+    verdicts = (each.placement.verdict for each in records if each.placement is not None)
     console.print("[bold]The audit log[/bold]")
-    console.print(f"   outcomes  {_counted(counts)}")
+    console.print(f"   outcomes  {_counted(each.outcome for each in records)}")
     console.print(f"   verdicts  {_counted(verdicts)}")
     command = marked(as_called())
     if log is None:
@@ -229,5 +222,5 @@ def _print_audit_log(console: Console, steps: list[Step], log: Path | None) -> N
     console.print(f"             {command} audit verify {file}")
 
 
-def _counted(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+def _counted(names: Iterable[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(Counter(names).items()))

@@ -20,15 +20,9 @@ FILE = click.Path(allow_dash=True)
 
 
 def _pods_option(*, required: bool) -> Callable[[F], F]:
+    text = "YAML or JSON: pods, or objects with pod templates; several documents, a v1 List; - for standard input."
     return click.option(
-        "-f",
-        "--filename",
-        "filenames",
-        multiple=True,
-        required=required,
-        type=FILE,
-        metavar="FILE",
-        help="YAML or JSON: pods, or objects with pod templates; several documents, a v1 List; - for standard input.",
+        "-f", "--filename", "filenames", multiple=True, required=required, type=FILE, metavar="FILE", help=text
     )
 
 
@@ -76,15 +70,11 @@ class PolicyFile(PolicyFiles):
 
 
 def _policy_option(option: type[click.Option], note: str = "") -> Callable[[F], F]:
-    return click.option(
-        "--policy",
-        cls=option,
-        multiple=True,
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="A PlacementPolicy, or several documents, each for the namespaces that it selects; default: the built-in "
-        f"one.{note}",
+    text = (
+        "A PlacementPolicy, or several documents, each for the namespaces that it selects; default: the built-in one."
     )
+    kind = click.Path(path_type=Path)
+    return click.option("--policy", cls=option, multiple=True, metavar="FILE", type=kind, help=text + note)
 
 
 policy_option = _policy_option(PolicyFile)

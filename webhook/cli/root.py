@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 an internal error, 2 bad usage or input; `check` adds 3 an
 
 import gc
 import io
+import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
@@ -12,12 +13,12 @@ from contextlib import contextmanager
 from importlib import import_module
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, ShellComplete
 
 from webhook import __version__
-from webhook.cli.program import COMPLETION_VARIABLE, NAME, name, with_program_name
+from webhook.cli.program import COMPLETION_VARIABLE, NAME, PLUGIN, name, with_program_name
 from webhook.cli.streams import OutputError, discard_output, prepare_streams
-from webhook.cli.terminal import echo, echo_lines
+from webhook.cli.terminal import echo, echo_fields, echo_lines
 from webhook.kube.field import InvalidInput
 
 # The text of each command in --help and shell completion. The command NAME is the function NAME of the module
@@ -35,6 +36,9 @@ COMMANDS: Mapping[str, str] = {
     "serve": "Serve the admission webhook over TLS.",
     "snapshot": "Write a running cluster to a cluster file.",
 }
+
+# Source: github.com/spf13/cobra, ShellCompDirective
+_FILES, _NO_FILES = ":0", ":4"
 
 
 @contextmanager
@@ -147,3 +151,26 @@ def _run() -> int:
         code = error.exit_code
     sys.stdout.flush()
     return code if isinstance(code, int) else 0
+
+
+def _print_completions(arguments: list[str]) -> None:
+    """Print the completions of the last argument in the format of cobra.
+
+    Source: k8s.io/kubectl/pkg/cmd/plugin/plugin_completion.go
+    """
+    *before, incomplete = arguments or [""]
+    found = ShellComplete(root, {}, PLUGIN, COMPLETION_VARIABLE).get_completions(before, incomplete)
+    for item in found:
+        if item.type == "plain":
+            echo_fields(str(item.value), *([item.help] if item.help else []))
+    echo(_FILES if any(item.type in ("file", "dir") for item in found) else _NO_FILES)
+
+
+def complete_for_kubectl() -> None:
+    """Complete the arguments of the process, for `kubectl placement <TAB>`."""
+    # A traceback would be printed into the command line of the user. Without an answer kubectl completes nothing.
+    try:
+        _print_completions(sys.argv[1:])
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt):
+        os._exit(1)

@@ -22,11 +22,15 @@ _INTERVAL = click.FloatRange(min=0.1, max=3600)
 _TRACES_PATH = "/v1/traces"
 
 
-def _setting(flag: str, kind: Any, text: str, name: str = "", metavar: str | None = None) -> Callable[[F], F]:
-    """Return an option for a field of Settings, with its default; `name` is the field's if the flag has another one."""
-    name = name or flag.removeprefix("--").replace("-", "_")
-    default = getattr(_DEFAULTS, name)
-    return click.option(flag, name, type=kind, default=default, show_default=True, metavar=metavar, help=text)
+def _option(flag: str, kind: Any, text: str | None, default: Any, metavar: str | None = None) -> Callable[[F], F]:
+    """Return an option that shows its default."""
+    return click.option(flag, type=kind, default=default, show_default=True, metavar=metavar, help=text)
+
+
+def _setting(flag: str, kind: Any, text: str, metavar: str | None = None) -> Callable[[F], F]:
+    """Return an option for the field of Settings with the name of the flag, with its default."""
+    default = getattr(_DEFAULTS, flag.removeprefix("--").replace("-", "_"))
+    return _option(flag, kind, text, default, metavar)
 
 
 def _check_client_names(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -97,34 +101,14 @@ _VIEW = (
     ),
 )
 _AUDIT = (
-    click.option(
-        "--audit",
-        type=FILE,
-        default="-",
-        show_default=True,
-        metavar="FILE|-",
-        help="The audit log; - for standard output.",
-    ),
-    click.option(
-        "--audit-max-bytes",
-        type=click.IntRange(min=0),
-        default=MAX_BYTES,
-        show_default=True,
-        help="Rotate the audit file at this size; 0: never.",
-    ),
-    click.option(
-        "--audit-backups",
-        type=click.IntRange(min=1),
-        default=BACKUPS,
-        show_default=True,
-        help="Rotated audit files to keep, regardless of age.",
-    ),
-    click.option(
+    _option("--audit", FILE, "The audit log; - for standard output.", "-", "FILE|-"),
+    _option("--audit-max-bytes", click.IntRange(min=0), "Rotate the audit file at this size; 0: never.", MAX_BYTES),
+    _option("--audit-backups", click.IntRange(min=1), "Rotated audit files to keep, regardless of age.", BACKUPS),
+    _option(
         "--audit-keep-hours",
-        type=click.FloatRange(min=0),
-        default=KEEP_SECONDS / 3600,
-        show_default=True,
-        help="Keep more files than that while they are younger than this.",
+        click.FloatRange(min=0),
+        "Keep more files than that while they are younger than this.",
+        KEEP_SECONDS / 3600,
     ),
     click.option(
         "--audit-max-total-bytes",
@@ -137,11 +121,13 @@ _LISTENER = (
     _setting("--listen", AddressType(), "POST /mutate over TLS."),
     _setting("--admin-listen", AddressType(), "/healthz, /readyz and /metrics, without TLS; see --admin-token-file."),
     _setting("--max-body-bytes", click.IntRange(min=1024), "Largest AdmissionReview."),
-    _setting(
+    click.option(
         "--max-in-flight-bytes",
-        click.IntRange(min=1024),
-        "Maximum bytes of large AdmissionReviews at one time; further ones wait, then get 503.",
         "max_bytes_in_flight",
+        type=click.IntRange(min=1024),
+        default=_DEFAULTS.max_bytes_in_flight,
+        show_default=True,
+        help="Maximum bytes of large AdmissionReviews at one time; further ones wait, then get 503.",
     ),
     _setting(
         "--max-connections",
@@ -191,20 +177,18 @@ _SOURCES = (
         help="The KubeSchedulerConfiguration of the cluster's kube-scheduler. The profile of a pod's schedulerName "
         "predicts its node. Read once, at start.",
     ),
-    click.option(
+    _option(
         "--policy-source",
-        type=click.Choice(["file", "crd"]),
-        default="file",
-        show_default=True,
-        help="crd: the PlacementPolicy objects of the live cluster, each for its namespaces; --policy is "
-        "for the others.",
+        click.Choice(["file", "crd"]),
+        "crd: the PlacementPolicy objects of the live cluster, each for its namespaces; --policy is for the others.",
+        "file",
     ),
-    click.option(
+    _option(
         "--webhook-configuration",
-        default=Target().configuration,
-        show_default=True,
-        metavar="NAME",
-        help="The MutatingWebhookConfiguration by whose selectors missed pods are counted.",
+        str,
+        "The MutatingWebhookConfiguration by whose selectors missed pods are counted.",
+        Target().configuration,
+        "NAME",
     ),
 )
 _LIFE = (
@@ -235,16 +219,8 @@ _LIFE = (
         callback=_start_tracing,
         help="Trace admissions with OpenTelemetry, and export the spans over OTLP/HTTP to this collector.",
     ),
-    click.option(
-        "--log-format",
-        type=click.Choice(["auto", "text", "json"]),
-        default="auto",
-        show_default=True,
-        help="auto: text on a terminal, else JSON.",
-    ),
-    click.option(
-        "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
-    ),
+    _option("--log-format", click.Choice(["auto", "text", "json"]), "auto: text on a terminal, else JSON.", "auto"),
+    _option("--log-level", click.Choice(["debug", "info", "warning", "error"]), None, "info"),
 )
 
 
