@@ -83,8 +83,8 @@ def capacity(
     """
     _check_flags(session.filenames, drain, nodes, together=together, with_room=make_room)
     console, progress = text_console(), Progress()
-    disruptions = session.view[1] if drain or make_room else None
-    queue = drained(session, (*drain, *nodes), console, progress) if drain else session.queue(session.snapshot)
+    snapshot = session.view[0] if drain or make_room else session.snapshot
+    queue = drained(session, (*drain, *nodes), console, progress) if drain else session.queue(snapshot)
     workloads = session.workloads(queue.assumed.base)
     admissions = Admissions(session.with_policy, session.schedulers)
     counts = Counts(queue, session.schedulers, admissions, until, progress.of)
@@ -96,16 +96,14 @@ def capacity(
         is_refused |= counted.is_refused
         stopped = counted.count.stopped_at if together and counted.count.stopped else None
         stopped_pod = None if stopped is None else workloads[stopped].name
-        room = room_for(counts, counted, disruptions, progress) if make_room and disruptions else None
+        room = room_for(counts, counted, session.view[1], progress) if make_room else None
         if session.is_json:
-            line = _to_json(counted, stopped_pod, blocks)
-            if make_room:
-                line["makeRoom"] = room and disruptions and room_to_json(room, disruptions.budgets)
-            echo_json(line)
+            room_json = {"makeRoom": room and room_to_json(room, session.view[1].budgets)} if make_room else {}
+            echo_json(_to_json(counted, stopped_pod, blocks) | room_json)
         elif not counted.is_refused:
             _print_counted(console, counted, stopped_pod, session.max_nodes)
-            if room and disruptions:
-                print_room(console, room, disruptions.budgets)
+            if room:
+                print_room(console, room, session.view[1].budgets)
     if session.filenames and blocks and not session.is_json:
         _print_blocks(console, blocks)
     return _REFUSED if is_refused else 0

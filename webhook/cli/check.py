@@ -11,7 +11,7 @@ from webhook.cli.files import pods_option
 from webhook.cli.policies import policies_option
 from webhook.cli.profiles import scheduler_options
 from webhook.cli.replica_check import Answer, Checks
-from webhook.cli.screen import marked, print_lines, text_console
+from webhook.cli.screen import coloured, marked, print_lines, text_console
 from webhook.cli.session import (
     Session,
     max_nodes_option,
@@ -23,8 +23,8 @@ from webhook.cli.session import (
 from webhook.cli.table import Column, Row, print_table
 from webhook.cli.terminal import echo_json, some
 
-_EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Unknown": 3, "Infeasible": 4, "Refused": 5}
-_COLOURS = {"Feasible": "green", "Waiting": "yellow", "Infeasible": "red", "Unknown": "magenta", "Refused": "red"}
+# In the order of the total.
+_EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Infeasible": 4, "Unknown": 3, "Refused": 5}
 Scored = Mapping[str, float]
 
 
@@ -71,7 +71,7 @@ def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:
     """Print `answer` with at most `max_nodes` nodes, the best first; the others are counted by reason."""
     placement, policy = answer.placement, answer.workload.chosen_policy
     where = f" on [bold]{marked(placement.node)}[/bold]" if placement.node else ""
-    console.print(f"[bold]{marked(answer.workload.name)}[/bold]: {_coloured(placement.verdict)}{where}")
+    console.print(f"[bold]{marked(answer.workload.name)}[/bold]: {coloured(placement.verdict)}{where}")
     without_pending, without_pods = some(answer.without_pending), some(answer.without_pods)
     lines = [
         policy and f"policy {policy}",
@@ -95,7 +95,7 @@ def _print_total(console: Console, answers: Sequence[Answer]) -> None:
     """Print the number of pods with each verdict."""
     noun = "pod templates" if any(answer.workload.owner for answer in answers) else "pods"
     counts = Counter(answer.verdict for answer in answers)
-    parts = ", ".join(f"{counts[verdict]} {_coloured(verdict)}" for verdict in _COLOURS if counts[verdict])
+    parts = ", ".join(f"{counts[verdict]} {coloured(verdict)}" for verdict in _EXIT_CODES if counts[verdict])
     console.print(f"{counts.total()} {noun}: {parts}")
 
 
@@ -136,7 +136,3 @@ def _spread(plugin: str, scored: Sequence[tuple[str, Scored]]) -> int:
     """Return how far the scores of the plugin are apart: the plugin decides little if they are close."""
     found = [scores.get(plugin, 0) for _, scores in scored]
     return int(max(found) - min(found))
-
-
-def _coloured(verdict: str) -> str:
-    return f"[{_COLOURS[verdict]}]{verdict}[/{_COLOURS[verdict]}]"

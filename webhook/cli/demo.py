@@ -23,7 +23,7 @@ from webhook.audit.record import AuditRecord, parse_line
 from webhook.audit.writer import AuditWriter
 from webhook.cli.logs import configure_logs
 from webhook.cli.program import as_called
-from webhook.cli.screen import SafeConsole, marked
+from webhook.cli.screen import SafeConsole, coloured, marked
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
@@ -41,7 +41,6 @@ from webhook.serving.view import FixedView
 from webhook.settings import Address, Settings
 
 _TITLE = "demo/story"
-_COLOURS = {"Feasible": "green", "Waiting": "yellow", "Infeasible": "red", "Unknown": "magenta"}
 _OUTCOMES = {"Patched": "green", "Denied": "red"}
 _LOOPBACK = Address("127.0.0.1", 0)
 
@@ -186,9 +185,8 @@ def _print_placement(console: Console, step: Step, snapshot: Snapshot) -> None:
     """Print the verdict and the scores of the nodes."""
     placement = step.record.placement
     assert placement is not None  # noqa: S101 - checked by the caller
-    colour = _COLOURS[placement.verdict]
     where = f" on [bold]{placement.node}[/bold]" if placement.node else ""
-    console.print(f"   verdict   [{colour}]{placement.verdict}[/{colour}]{where}: {marked(placement.message)}")
+    console.print(f"   verdict   {coloured(placement.verdict)}{where}: {marked(placement.message)}")
     schedulers = BackendSchedulers.of(Scheduler(), Scheduler, BUILT_IN_SCHEDULERS)
     scored = schedulers.answer(PodSignature.of(_patched(step)), snapshot)
     ranked = sorted(scored.scores.items(), key=lambda item: (-item[1]["total"], item[0]))

@@ -36,6 +36,7 @@ class SafeConsole(Console):
             yield segment if segment.control else segment._replace(text=printable_lines(segment.text))
 
 
+_COLOURS = {"Feasible": "green", "Waiting": "yellow", "Infeasible": "red", "Unknown": "magenta", "Refused": "red"}
 # Without a terminal, lines are not folded, and a table has the width of its cells.
 _WIDE = 10_000
 
@@ -55,3 +56,8 @@ def print_lines(console: Console, lines: Iterable[str], indent: int = 2) -> None
     """Print each of `lines`, which are no markup, unless it is empty."""
     for line in filter(None, lines):
         console.print(" " * indent + marked(line))
+
+
+def coloured(verdict: str) -> str:
+    """Return a verdict in its colour, as rich's markup."""
+    return f"[{_COLOURS[verdict]}]{verdict}[/{_COLOURS[verdict]}]"
