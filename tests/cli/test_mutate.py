@@ -13,7 +13,7 @@ from tests.support.admission import PRODUCT, TYPE, admit_pod
 from tests.support.builders import make_pod
 from tests.support.cluster_files import MISTYPED, PLAIN, TRAINING, as_list, documents, lines, write_cluster
 from tests.support.command import Run
-from webhook.cli.mutate import to_yaml
+from webhook.cli.yaml_text import to_yaml
 from webhook.kube.documents import parse
 from webhook.kube.pod_set import pod_name
 from webhook.mutation.editor import PodEditor

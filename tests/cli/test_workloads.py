@@ -22,7 +22,7 @@ from tests.support.workload_objects import (
     volcano,
     workload,
 )
-from webhook.cli.mutate import to_yaml
+from webhook.cli.yaml_text import to_yaml
 from webhook.kube.documents import parse
 
 FOUR = make_pod().gpu(4).template()

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from webhook.cli.admission import admit_document
-from webhook.cli.mutate import to_yaml
 from webhook.cli.replica_check import Answer, Checks
 from webhook.cli.session import Session
+from webhook.cli.yaml_text import to_yaml
 from webhook.pipeline import ClusterView
 from webhook.policy.policy import Policy
 from webhook.verdict import Patched

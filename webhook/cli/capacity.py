@@ -11,11 +11,11 @@ from webhook.cli.admission import Admissions
 from webhook.cli.capacity_counts import Counted, Counts
 from webhook.cli.capacity_moves import drained, print_room, room_for, room_to_json
 from webhook.cli.clusters import cluster_option, live_options, release_option
-from webhook.cli.files import optional_pods_option
+from webhook.cli.files import optional_pods_option, output_option
 from webhook.cli.policies import policies_option
 from webhook.cli.profiles import scheduler_options
 from webhook.cli.screen import marked, print_lines, text_console
-from webhook.cli.session import Session, max_nodes_option, mutate_option, output_option, pending_option, with_session
+from webhook.cli.session import Session, max_nodes_option, mutate_option, pending_option, with_session
 from webhook.cli.table import Column, Row, print_table
 from webhook.cli.terminal import Progress, echo_json, plural, some
 from webhook.placement.capacity.counting import Count

@@ -7,7 +7,7 @@ import click
 from rich.console import Console
 
 from webhook.cli.clusters import cluster_option, live_options, release_option
-from webhook.cli.files import pods_option
+from webhook.cli.files import output_option, pods_option
 from webhook.cli.policies import policies_option
 from webhook.cli.profiles import scheduler_options
 from webhook.cli.replica_check import Answer, Checks
@@ -16,7 +16,6 @@ from webhook.cli.session import (
     Session,
     max_nodes_option,
     mutate_option,
-    output_option,
     pending_option,
     with_session,
 )

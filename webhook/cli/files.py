@@ -30,6 +30,9 @@ pods_option = _pods_option(required=True)
 optional_pods_option = _pods_option(required=False)
 
 
+output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
 class AddressType(click.ParamType[Address]):
     """HOST:PORT on the command line."""
 

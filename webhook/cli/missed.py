@@ -11,10 +11,9 @@ import click
 
 from certs.registration import Target
 from webhook.cli.clusters import live_options
-from webhook.cli.files import FILE, read_documents
-from webhook.cli.policies import policies_option
+from webhook.cli.files import FILE, output_option, read_documents
+from webhook.cli.policies import policies_option, read_policies
 from webhook.cli.screen import SafeConsole
-from webhook.cli.session import Session, output_option, with_session
 from webhook.cli.table import Column, Row, print_line, print_table
 from webhook.cli.terminal import Progress, echo, echo_json
 from webhook.cluster.cache.resources import Resource
@@ -96,28 +95,36 @@ class _Search:
 
 
 @click.command()
-@with_session(
-    click.option(
-        "--cluster",
-        type=FILE,
-        metavar="FILE",
-        help="The output of `kubectl get pods,namespaces -A -o json` (or yaml); - for standard input. Default: the "
-        "live cluster that kubectl would use.",
-    ),
-    live_options,
-    click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account."),
-    policies_option,
-    click.option(
-        "--limit",
-        type=click.IntRange(min=1),
-        default=500,
-        show_default=True,
-        metavar="N",
-        help="Maximum pods, and commands, in the text; -o json has all.",
-    ),
-    output_option,
+@click.option(
+    "--cluster",
+    type=FILE,
+    metavar="FILE",
+    help="The output of `kubectl get pods,namespaces -A -o json` (or yaml); - for standard input. Default: the live "
+    "cluster that kubectl would use.",
 )
-def missed(session: Session, in_cluster: bool, limit: int) -> int:
+@live_options
+@click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account.")
+@policies_option
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=500,
+    show_default=True,
+    metavar="N",
+    help="Maximum pods, and commands, in the text; -o json has all.",
+)
+@output_option
+@click.pass_context
+def missed(
+    ctx: click.Context,
+    cluster: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    in_cluster: bool,
+    policies: tuple[Path, ...],
+    limit: int,
+    output: str,
+) -> None:
     """List pods that the policy concerns and that were stored without its patch, with the rules that they lack.
 
     They were created while no replica answered and failurePolicy was Ignore, before the webhook was registered or the
@@ -131,26 +138,25 @@ def missed(session: Session, in_cluster: bool, limit: int) -> int:
       placement-webhook missed --policy policy.yaml -o json
       kubectl get pods,namespaces -A -o json | placement-webhook missed --cluster -
     """
-    live = session.kubeconfig or session.context
-    given = {"--cluster": session.cluster, "--kubeconfig or --context": live, "--in-cluster": in_cluster}
+    given = {"--cluster": cluster, "--kubeconfig or --context": kubeconfig or context, "--in-cluster": in_cluster}
     chosen = [flag for flag, value in given.items() if value]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} are mutually exclusive; give one of them.")
-    search = _Search(session.rules)
-    if session.cluster is not None:
-        _read_file(search, session.cluster)
+    search = _Search(read_policies(policies))
+    if cluster is not None:
+        _read_file(search, cluster)
     else:
-        _read_live(search, session.kubeconfig, session.context, in_cluster)
+        _read_live(search, kubeconfig, context, in_cluster)
     if not search.is_registered:
         echo("not known: the selectors of the registered webhook; those of deploy/base are assumed", err=True)
     for name, pods in search.undecided.items():
         echo(f"not known: whether the condition {name} excludes {pods} of these pods", err=True)
-    if session.is_json:
+    if output == "json":
         for each in search.found:
             echo_json(_to_json(each))
     else:
         _print_text(search.found, search.pods, limit)
-    return _EXIT_CODE if search.found else 0
+    ctx.exit(_EXIT_CODE if search.found else 0)
 
 
 def _read_file(search: _Search, filename: str) -> None:

@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import click
-import yaml
 
 from webhook.cli.admission import admit_checked_document, check_patch, print_verdict
 from webhook.cli.clusters import live_options, release_option
@@ -15,9 +14,9 @@ from webhook.cli.policies import policies_option
 from webhook.cli.session import Session, with_session
 from webhook.cli.terminal import echo, echo_json, echo_lines, warn
 from webhook.cli.workloads import Workload, print_policy, with_claims_of
+from webhook.cli.yaml_text import to_yaml
 from webhook.kube.pod_set import pod_name
-from webhook.kube.text import escaped_json, printable_lines
-from webhook.kube.yaml_scalars import TAG, plain_tag
+from webhook.kube.text import printable_lines
 from webhook.pipeline import ClusterView, scheduler_for
 from webhook.verdict import Bypassed, Denied, Patched, Verdict
 
@@ -136,27 +135,3 @@ def _print_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     sides = to_yaml(before).splitlines(), to_yaml(after).splitlines()
     for line in difflib.unified_diff(*sides, f"{name} (as written)", f"{name} (admitted)", lineterm=""):
         echo(line, fg=colours.get(line[:1]))
-
-
-class _PlainDumper(yaml.SafeDumper):
-    """Writes an object that occurs twice in full each time, without an anchor and an alias."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
-        """Return True."""
-        return True
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    # kubectl reads more texts as numbers and booleans than PyYAML, so PyYAML leaves some without quotes.
-    style = None if plain_tag(text) == f"{TAG}str" else "'"
-    # Only double quotes allow escapes.
-    style = style if printable_lines(text) == text else '"'
-    return dumper.represent_scalar(f"{TAG}str", text, style=style)
-
-
-_PlainDumper.add_representer(str, _text)
-
-
-def to_yaml(value: Any) -> str:
-    """Return `value` as YAML in the order of its keys, with control characters as escapes."""
-    return escaped_json(yaml.dump(value, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=120))

@@ -8,10 +8,10 @@ import click
 import orjson
 
 from webhook.cli.clusters import live_options
-from webhook.cli.files import FILE, check_standard_input, place_of, read_text
-from webhook.cli.mutate import to_yaml
+from webhook.cli.files import FILE, check_standard_input, output_option, place_of, read_text
 from webhook.cli.policies import policies_option, read_policies
 from webhook.cli.terminal import echo, echo_json, echo_lines, warn
+from webhook.cli.yaml_text import to_yaml
 from webhook.cluster.cache.resources import PRIORITY_CLASSES, REQUIRED_RESOURCES
 from webhook.kube.field import InvalidInput
 from webhook.placement.cluster_warnings import absent_schedulers_of, unfit_classes_of
@@ -104,7 +104,7 @@ def _warn_of_cluster(policies: list[PlacedPolicy], kubeconfig: Path | None, cont
 
 @policy.command()
 @click.argument("files", type=FILE, metavar="FILE…", nargs=-1, required=True)
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_option
 @click.pass_context
 def test(ctx: click.Context, files: tuple[str, ...], output: str) -> None:
     """Run the test cases (`spec.tests`) of each PlacementPolicy of each FILE, without a cluster.

@@ -35,7 +35,6 @@ pending_option = click.option(
     show_default=True,
     help="Whether the pending pods of the cluster that wait for a node take their places first.",
 )
-output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
 def max_nodes_option(text: str) -> Option:
