@@ -47,6 +47,7 @@ def max_nodes_option(text: str) -> Option:
 class Session:
     """The values of the shared options, and what they name. Each input is read once, when it is first asked for.
 
+    `policies` are files; `rules` is what they hold.
     `explains`: nodes that an autoscaler could add count, and pods that cannot be placed get suggestions.
 
     Raises:
