@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.assumed_pods import MOST_SCORED_NODES, AssumedPod, AssumedPods
+from webhook.placement.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting_pods import place_and_assume
 from webhook.serving.placing_queue import PlacingQueue, PlacingQueues, QueueOrder
@@ -35,11 +35,6 @@ class Placing:
         self.outdated_after: QueueOrder | None = None
         self.assumed: AssumedPods[int] = AssumedPods(Snapshot.of(()))
 
-    @property
-    def is_sampled(self) -> bool:
-        """Return whether kube-scheduler scores only a part of the nodes."""
-        return len(self.assumed.base.nodes) > MOST_SCORED_NODES
-
     def is_abandoned(self, number: int, scheduler: str) -> bool:
         """Return whether a pod has waited for long for a scheduler that shows no sign of running.
 
@@ -65,12 +60,14 @@ class Placing:
         return self._entries[number].order
 
     def place_again(self, slice_seconds: float, most: int) -> None:
-        """Place at most `most` pods after `outdated_after` again. Those that the slice leaves keep their room."""
+        """Place at most `most` pods after `outdated_after` again. Those that the slice leaves keep their room.
+
+        So do those whose node cannot be predicted.
+        """
         first = self.outdated_after
-        if first is None or self.is_sampled:
-            self.outdated_after = None
+        if first is None:
             return
-        room = dict(self.assumed.by_key)
+        room = {number: each for number, each in self.assumed.by_key.items() if not each.is_sampled}
         orders = sorted(order for order in (self._entries[number].order for number in room) if order > first)
         if len(orders) > most:
             return
