@@ -259,6 +259,24 @@ def test_pods_follow_the_one_before_them_that_got_another_node(more: int) -> Non
     assert cluster.gpus()[:2] == predicted[::-1]
 
 
+def test_a_pod_without_room_gets_what_a_pod_before_it_leaves() -> None:
+    cluster = Cluster()
+    cluster.see(stored(pod(gpus=1), "a"))
+    free = cluster.gpus().index(0)
+    second = stored(pod(gpus=3), "b")
+    second["spec"]["nodeSelector"] = {"kubernetes.io/hostname": f"n{free}"}
+    cluster.see(second)
+    for name in ("c", "d"):
+        cluster.see(stored(pod(gpus=4), name))
+        assert sum(cluster.gpus()) == 4
+    # The next retries are seconds away.
+    cluster.waiting.settle(cluster.cache.snapshot())
+
+    cluster.bind(stored(pod(gpus=1), "a"), f"n{free}")
+
+    assert cluster.gpus() == [4, 4]
+
+
 def test_pods_that_are_not_placed_yet_are_placed_before_an_admission_in_a_large_cluster() -> None:
     cluster = Cluster(more=99)
     cluster.see(pod("p"))
