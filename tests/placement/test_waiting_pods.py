@@ -81,6 +81,17 @@ def test_nodes_that_are_tied_for_a_pod_before_are_possible_for_the_one_that_foll
     assert len(found.best_rows) == 1
 
 
+def test_nodes_that_are_tied_in_a_large_cluster_are_possible_for_a_pod_that_fits_few() -> None:
+    named = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-1", "node-2"]}
+    first, second = (_packed(name).require_node({"matchExpressions": [named]}) for name in ("a", "b"))
+    found = _answer(second, _reserved(first, nodes=101))
+    assert found.possible_nodes | {found.node} == {"node-1", "node-2"}
+
+
+def test_no_nodes_are_possible_for_a_pod_that_fits_more_than_are_scored() -> None:
+    assert _answer(_packed("b"), _reserved(_packed("a"), nodes=101)).possible_nodes == frozenset()
+
+
 def test_nodes_where_the_pod_does_not_fit_are_not_possible() -> None:
     found = _answer(_packed("b").node_selector("kubernetes.io/hostname", "node-1"), _reserved(_packed("a")))
     assert found.possible_nodes == frozenset()
