@@ -216,9 +216,10 @@ def _same_amounts(pod: RunningPod) -> RunningPod:
 @given(strategies.pending_pods() | strategies_pods.pending_pods())
 def test_a_new_pod_is_the_load_that_it_is_once_it_runs(pod: Object) -> None:
     info = PodSignature.of(pod).info
-    # A pod-level amount of zero replaces those of the containers, and their defaults; no pod is written so.
-    assume("0" not in pod["spec"].get("resources", {}).get("limits", {}).values())
-    assume("0" not in pod["spec"].get("resources", {}).get("requests", {}).values())
+    # A pod-level amount of zero, also one that follows from containers, replaces their defaults; no pod is written so.
+    of_pod = pod["spec"].get("resources")
+    parts = [of_pod, *(each.get("resources", {}) for each in pod["spec"]["containers"])] if of_pod else []
+    assume(not any("0" in {**each.get("limits", {}), **each.get("requests", {})}.values() for each in parts))
 
     assert _same_amounts(running_pod(info, pod["metadata"])).is_same_load(_same_amounts(RunningPod.of(pod)))
 
