@@ -120,11 +120,12 @@ abuse: $(STAMP) ## load test with hostile clients, and its effect on others
 bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes and 50,000 pods
 	$(BIN)/python -m bench.feed_real $(BENCH_ARGS)
 
-docs: $(STAMP) ## regenerate docs/policy.md, deploy/crd and the tables of docs/annotations.md and docs/workloads.md
+docs: $(STAMP) ## regenerate docs/policy.md, docs/placement.svg, deploy/crd and the tables of docs/annotations.md and docs/workloads.md
 	$(BIN)/python -m webhook.policy.reference > docs/policy.md
 	$(BIN)/python -m webhook.policy.custom_resource > deploy/crd/placementpolicies.yaml
 	$(BIN)/python -m webhook.policy.annotation_reference docs/annotations.md
 	$(BIN)/python -m webhook.policy.workload_reference docs/workloads.md
+	$(BIN)/python -m tests.docs.picture
 
 LOCK_FLAGS := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url
 
