@@ -155,10 +155,6 @@ class AssumedPods(Generic[K]):
         """Return the same pods in a structure of their own."""
         return AssumedPods(self.base, self.by_key)
 
-    def with_all(self, more: Mapping[K, AssumedPod]) -> "AssumedPods[K]":
-        """Return a copy with more pods, on nodes of `base`."""
-        return AssumedPods(self.base, {**self.by_key, **more})
-
     def without(self, keys: Iterable[K]) -> "AssumedPods[K]":
         """Return a copy without the pods of `keys`."""
         gone = {*keys}
