@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from enum import Enum
+from functools import partial
 from typing import NamedTuple
 
 MOST_NAMED = 10
@@ -15,38 +16,22 @@ class Severity(Enum):
     INFO = "info"
 
 
-class Fault(NamedTuple):
-    """One fault: the object and field, what is wrong there, and what mends it, a command where one does."""
-
-    severity: Severity
-    where: str
-    what: str
-    remedy: str
-
-
 class Finding(NamedTuple):
-    """A fault with the id of the check that found it."""
+    """The object and field, what is wrong there, and what mends it, a command where one does.
 
-    check: str
+    `check` is the id of the check that found it, which the diagnosis sets.
+    """
+
     severity: Severity
     where: str
     what: str
     remedy: str
+    check: str = ""
 
 
-def error(where: str, what: str, remedy: str) -> Fault:
-    """Return a fault that breaks the webhook or pods of users."""
-    return Fault(Severity.ERROR, where, what, remedy)
-
-
-def warning(where: str, what: str, remedy: str) -> Fault:
-    """Return a fault that will break something, or does so for some pods."""
-    return Fault(Severity.WARNING, where, what, remedy)
-
-
-def info(where: str, what: str, remedy: str) -> Fault:
-    """Return a note: a fact that a reader of the diagnosis needs, but no fault."""
-    return Fault(Severity.INFO, where, what, remedy)
+error = partial(Finding, Severity.ERROR)
+warning = partial(Finding, Severity.WARNING)
+info = partial(Finding, Severity.INFO)
 
 
 def named(names: Iterable[str], most: int = MOST_NAMED) -> str:

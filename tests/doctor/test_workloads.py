@@ -1,17 +1,18 @@
-"""Which policy file a Deployment mounts, and what its ConfigMap holds."""
+"""The flags of a workload, the policy file that it mounts, what its ConfigMap holds, and what of it is kept."""
 
 import pytest
 
 from tests.doctor.healthy import deployment
 from tests.support.manifests import DEPLOY, container_of, read
-from webhook.doctor.arguments import has_flag, option
-from webhook.doctor.reduction import follows_objects, policy_place, reduced, stored_policy
+from webhook.doctor.cluster import StoredPolicy
+from webhook.doctor.kept import kept
 from webhook.doctor.rights import needed_rights
 from webhook.doctor.source import Source
+from webhook.doctor.workloads import follows_objects, has_flag, option, policy_place
 
 
 def test_the_policy_of_deploy_is_found() -> None:
-    assert policy_place(reduced(Source.DEPLOYMENTS, deployment())) == ("placement-policy", "policy.yaml")
+    assert policy_place(kept(Source.DEPLOYMENTS, deployment())) == ("placement-policy", "policy.yaml")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--policy"], ["--policy=/elsewhere/policy.yaml"]])
@@ -32,7 +33,7 @@ def test_a_flag_and_its_value_can_be_two_arguments() -> None:
 
 def test_the_policy_of_deploy_is_read() -> None:
     text = (DEPLOY / "base" / "policy.yaml").read_text()
-    stored = stored_policy({"data": {"policy.yaml": text}}, "placement-policy", "policy.yaml")
+    stored = StoredPolicy.of({"data": {"policy.yaml": text}}, "placement-policy", "policy.yaml")
     assert stored.policy is not None
     assert stored.errors == ()
 
@@ -42,7 +43,7 @@ def test_the_policy_of_deploy_is_read() -> None:
     [({}, "it has no key policy.yaml"), ({"policy.yaml": "kind: PlacementPolicy"}, "apiVersion: Required value")],
 )
 def test_a_config_map_without_a_policy_has_errors(data: dict[str, str], error: str) -> None:
-    stored = stored_policy({"data": data}, "placement-policy", "policy.yaml")
+    stored = StoredPolicy.of({"data": data}, "placement-policy", "policy.yaml")
     assert stored.policy is None
     assert error in stored.errors[0]
 
@@ -79,17 +80,17 @@ def test_objects_count_only_where_a_server_follows_them(args: list[str], follows
     changed = deployment()
     changed["spec"]["template"]["spec"]["containers"][0]["args"] += args
 
-    assert follows_objects(reduced(Source.DEPLOYMENTS, changed)) is follows
+    assert follows_objects(kept(Source.DEPLOYMENTS, changed)) is follows
 
 
 def test_several_documents_of_a_config_map_are_read_as_the_server_does() -> None:
     default = (DEPLOY / "base" / "policy.yaml").read_text()
     team = f"{default.partition('metadata:')[0]}metadata: {{name: a}}\nspec: {{namespaceSelector: {{}}}}\n"
-    stored = stored_policy({"data": {"policy.yaml": f"{default}---\n{team}"}}, "placement-policy", "policy.yaml")
+    stored = StoredPolicy.of({"data": {"policy.yaml": f"{default}---\n{team}"}}, "placement-policy", "policy.yaml")
     assert stored.policy is not None
     assert (stored.policy.name, [each.name for each in stored.others]) == ("default", ["a"])
 
-    (error,) = stored_policy({"data": {"p.yaml": f"{team}---\n{team}".replace("a}", "b}", 1)}}, "c", "p.yaml").errors
+    (error,) = StoredPolicy.of({"data": {"p.yaml": f"{team}---\n{team}".replace("a}", "b}", 1)}}, "c", "p.yaml").errors
     assert "one of the policies must have no spec.namespaceSelector" in error
 
 
@@ -106,7 +107,7 @@ def test_several_documents_of_a_config_map_are_read_as_the_server_does() -> None
 def test_a_flag_can_be_a_variable(variable: str, value: str, flag: str, is_set: bool) -> None:
     changed = deployment()
     container_of(changed).update(args=["serve"], env=[{"name": variable, "value": value}])
-    assert has_flag(reduced(Source.DEPLOYMENTS, changed), flag) is is_set
+    assert has_flag(kept(Source.DEPLOYMENTS, changed), flag) is is_set
 
 
 def test_an_argument_comes_before_its_variable() -> None:
@@ -116,9 +117,9 @@ def test_an_argument_comes_before_its_variable() -> None:
         {"name": "PLACEMENT_WEBHOOK_EVENTS", "value": "0"},
     ]
     container_of(changed).update(args=["serve"], env=variables)
-    assert follows_objects(reduced(Source.DEPLOYMENTS, changed)) is True
+    assert follows_objects(kept(Source.DEPLOYMENTS, changed)) is True
     container_of(changed)["args"] += ["--policy-source=file", "--events"]
-    found = reduced(Source.DEPLOYMENTS, changed)
+    found = kept(Source.DEPLOYMENTS, changed)
     assert (follows_objects(found), has_flag(found, "--no-events")) == (False, False)
 
 
@@ -126,24 +127,24 @@ def test_the_last_of_several_values_of_a_flag_counts() -> None:
     """As the server does; the chart appends `extraArgs`, so that they win."""
     changed = deployment()
     container_of(changed)["args"] += ["--webhook-configuration", "a", "--webhook-configuration=b", "--no-events"]
-    found = reduced(Source.DEPLOYMENTS, changed)
+    found = kept(Source.DEPLOYMENTS, changed)
     assert (option(found, "--webhook-configuration"), has_flag(found, "--no-events")) == ("b", True)
     container_of(changed)["args"] += ["--webhook-configuration", "a", "--events"]
-    found = reduced(Source.DEPLOYMENTS, changed)
+    found = kept(Source.DEPLOYMENTS, changed)
     assert (option(found, "--webhook-configuration"), has_flag(found, "--no-events")) == ("a", False)
     assert policy_place(found) == ("placement-policy", "policy.yaml")
     container_of(changed)["args"] += ["--policy", "/elsewhere/policy.yaml"]
-    assert policy_place(reduced(Source.DEPLOYMENTS, changed)) is None
+    assert policy_place(kept(Source.DEPLOYMENTS, changed)) is None
 
 
 def test_the_policy_file_can_be_a_variable() -> None:
     changed = deployment()
     variable = {"name": "PLACEMENT_WEBHOOK_POLICY", "value": "/etc/placement-webhook/policy/policy.yaml"}
     container_of(changed).update(args=["serve"], env=[variable])
-    assert policy_place(reduced(Source.DEPLOYMENTS, changed)) == ("placement-policy", "policy.yaml")
+    assert policy_place(kept(Source.DEPLOYMENTS, changed)) == ("placement-policy", "policy.yaml")
 
 
 def test_variables_of_others_are_not_kept() -> None:
     changed = deployment()
     container_of(changed)["env"] = [{"name": "PASSWORD", "value": "secret"}]
-    assert container_of(reduced(Source.DEPLOYMENTS, changed))["env"] == []
+    assert container_of(kept(Source.DEPLOYMENTS, changed))["env"] == []

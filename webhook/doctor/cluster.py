@@ -1,6 +1,6 @@
-"""What was read of a cluster: the input of every check. Nothing in it changes."""
+"""A cluster as far as it was read: the input of every check. Nothing in it changes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
@@ -13,13 +13,19 @@ from certs.webhook_rules import PODS
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.source import Source
 from webhook.kube import documents
+from webhook.kube.field import InvalidInput
 from webhook.kube.release import Release
 from webhook.kube.wellknown import NAMESPACE_NAME_LABEL
 from webhook.missed import MissedPod
 from webhook.policy.policy import Policy
+from webhook.policy.policy_documents import policy_set
 from webhook.policy.policy_set import PolicyOrSet, PolicySet
+from webhook.policy_cases import parse_tested_policies
 
 JsonObject = dict[str, Any]
+
+WORKLOADS = ("Deployment", "StatefulSet")
+_OWN_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
 
 
 class Probe(NamedTuple):
@@ -55,6 +61,18 @@ class StoredPolicy(NamedTuple):
     errors: tuple[str, ...] = ()
     others: tuple[Policy, ...] = ()
 
+    @classmethod
+    def of(cls, config_map: JsonObject, name: str, key: str) -> "StoredPolicy":
+        """Return the policies in a ConfigMap, or their errors, as a server reads them."""
+        text = texts(config_map, "data").get(key)
+        if text is None:
+            return cls(name, None, (f"it has no key {key}",))
+        try:
+            read = policy_set(parse_tested_policies(text, key))
+        except InvalidInput as error:
+            return cls(name, None, tuple(map(str, error.errors)))
+        return cls(name, read.default, others=read.others)
+
     @property
     def policies(self) -> PolicySet | None:
         """The policies in the ConfigMap; None if they are not valid."""
@@ -73,16 +91,14 @@ class Role(Enum):
     CERTS = ("overlays/self-managed/certs-rbac.yaml", "nothing renews the certificates", "")
 
     def __init__(self, file: str, effect: str, optional_effect: str) -> None:
-        self.file = file
-        self.effect = effect
-        self.optional_effect = optional_effect
+        self.file, self.effect, self.optional_effect = file, effect, optional_effect
 
 
 class Right(NamedTuple):
     """A right that a service account needs by its `role`, and whether it has it.
 
-    `resource` can have a subresource, such as `pods/log`. `name` is that of the object; empty: of any. `namespace` is
-    that of the object; empty: of any. `account` is `NAMESPACE/NAME`.
+    `resource` can have a subresource, such as `pods/log`. `name` and `namespace` are those of the object; empty: of
+    any. `account` is `NAMESPACE/NAME`.
     """
 
     group: str
@@ -105,14 +121,14 @@ class ServerClock(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Installation:
-    """An installation of the webhook, as far as it was read.
+class Cluster:
+    """A cluster with an installation of the webhook, as far as it was read.
 
-    `target` has the names of its objects. `objects` are by source; a source that could not be read is in `refusals`
-    with the reason. `policy` is the one that checks judge by: the one in force if it is known, else `given`, else the
-    built-in one. `others` are beside it in its file. `accepted` are the policies of PlacementPolicy objects, and
-    `policy_objects` the objects themselves, None if their kind is not served; there are none if no server follows them.
-    `bound_schedulers` are the schedulers of running pods. `missed` are the first missed pods of `missed_count`.
+    `target` has the names of the installation's objects. `objects` are by source; a source that could not be read is in
+    `refusals` with the reason. `policy` is the one that checks judge by: the one in force if it is known, else `given`,
+    else the built-in one. `others` are beside it in its file. `accepted` are the policies of PlacementPolicy objects,
+    and `policy_objects` the objects themselves, None if their kind is not served; there are none if no server follows
+    them. `bound_schedulers` are the schedulers of running pods. `missed` are the first missed pods of `missed_count`.
     """
 
     now: datetime
@@ -143,8 +159,8 @@ class Installation:
         """Return whether `source` was read."""
         return source in self.objects
 
-    def with_stored(self, stored: StoredPolicy) -> "Installation":
-        """Return the installation with the policies of a ConfigMap in force, if they are valid."""
+    def with_stored(self, stored: StoredPolicy) -> "Cluster":
+        """Return the cluster with the policies of a ConfigMap in force, if they are valid."""
         policies = stored.policies or self.policies
         return replace(self, stored=stored, policy=policies.default, others=policies.others)
 
@@ -163,9 +179,10 @@ class Installation:
             return f"policy {policy.name}"
         return f"PlacementPolicy {policy.name}" if policy in self.accepted else "policy"
 
-    def mark_on(self, pod: JsonObject | None) -> str:
-        """Return the mark that a server with any of the policies has written to `pod`; empty without one."""
-        annotations = texts(pod or {}, "metadata", "annotations")
+    @property
+    def mark(self) -> str:
+        """The mark that a server with any of the policies has written to the dry-run pod; empty without one."""
+        annotations = texts((self.trial and self.trial.pod) or {}, "metadata", "annotations")
         return next((annotations[key] for each in self.policies if (key := each.policy_annotation) in annotations), "")
 
     @property
@@ -182,13 +199,13 @@ class Installation:
     @property
     def webhooks(self) -> list[JsonObject]:
         """The webhooks of the configuration."""
-        return webhooks_of(self.configuration or {})
+        return listed(self.configuration or {}, "webhooks")
 
     @property
     def pods_webhook(self) -> tuple[str, JsonObject] | None:
         """The webhook for pods and its place, as the first of its name or the first; None without any."""
-        listed = list(enumerate(self.webhooks))
-        own = [each for each in listed if each[1].get("name") == PODS] or listed
+        entries = list(enumerate(self.webhooks))
+        own = [each for each in entries if each[1].get("name") == PODS] or entries
         return (f"{self.place}: webhooks[{own[0][0]}]", own[0][1]) if own else None
 
     @property
@@ -203,8 +220,30 @@ class Installation:
 
     @cached_property
     def deployment(self) -> JsonObject | None:
-        """The Deployment or StatefulSet of the servers; None if there is none, or it was not read."""
-        return own_deployment(self.of(Source.DEPLOYMENTS), self.target.namespace, self.service)
+        """The first workload in the namespace whose pods the Service selects; without a Service, one with our labels.
+
+        None if there is none, or it was not read.
+        """
+        wanted = texts(self.service or {}, "spec", "selector") or _OWN_LABELS
+        for each in self.of(Source.DEPLOYMENTS):
+            labels = texts(each, "spec", "template", "metadata", "labels")
+            if (
+                documents.field(each, "metadata", "namespace") == self.target.namespace
+                and wanted.items() <= labels.items()
+            ):
+                return each
+        return None
+
+    @property
+    def ready_addresses(self) -> list[tuple[str, int]]:
+        """The addresses and ports of the ready endpoints of the Service."""
+        found: list[tuple[str, int]] = []
+        for each in self.of(Source.ENDPOINTS):
+            ports = [port["port"] for port in listed(each, "ports") if isinstance(port.get("port"), int)]
+            for endpoint in listed(each, "endpoints"):
+                if documents.field(endpoint, "conditions", "ready") is not False:
+                    found += [(str(address), ports[0]) for address in endpoint.get("addresses") or () if ports]
+        return found
 
     @property
     def deployment_kind(self) -> str:
@@ -228,15 +267,10 @@ class Installation:
         }
 
 
-WORKLOADS = ("Deployment", "StatefulSet")
-_OWN_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
-
-
 def name_of(content: Mapping[str, Any]) -> str:
     """Return the name of an object, or `namespace/name`."""
-    metadata = content.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    return "/".join(str(metadata[key]) for key in ("namespace", "name") if metadata.get(key))
+    names = (documents.field(content, "metadata", key) for key in ("namespace", "name"))
+    return "/".join(str(each) for each in names if each)
 
 
 def texts(content: Mapping[str, Any], *path: str) -> dict[str, str]:
@@ -249,18 +283,3 @@ def listed(content: Mapping[str, Any], *path: str) -> list[JsonObject]:
     """Return the objects in the list at `path`; empty if there is none."""
     found = documents.field(content, *path)
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-
-
-def webhooks_of(configuration: Mapping[str, Any]) -> list[JsonObject]:
-    """Return the webhooks of a configuration."""
-    return listed(configuration, "webhooks")
-
-
-def own_deployment(deployments: Iterable[JsonObject], namespace: str, service: JsonObject | None) -> JsonObject | None:
-    """Return the first Deployment in `namespace` whose pods `service` selects; without one, those with our labels."""
-    wanted = texts(service or {}, "spec", "selector") or _OWN_LABELS
-    for each in deployments:
-        labels = texts(each, "spec", "template", "metadata", "labels")
-        if documents.field(each, "metadata", "namespace") == namespace and wanted.items() <= labels.items():
-            return each
-    return None

@@ -13,8 +13,8 @@ from aiohttp import web
 from tests.doctor.healthy import NAMESPACE, deployment
 from tests.support.http_server import http_server
 from tests.support.kubeconfigs import write_kubeconfig
-from webhook.doctor.gatherer import Wanted, gather
-from webhook.doctor.installation import Installation
+from webhook.doctor import cluster as doctor
+from webhook.doctor.reader import Wanted, read_cluster
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.source import Source
 from webhook.watch.api_errors import ApiServerError
@@ -59,14 +59,14 @@ class Cluster:
         )
 
 
-def gathered(cluster: Cluster, folder: Path, *sources: Source, within_seconds: float = 30.0) -> Installation:
-    async def run() -> Installation:
+def gathered(cluster: Cluster, folder: Path, *sources: Source, within_seconds: float = 30.0) -> doctor.Cluster:
+    async def run() -> doctor.Cluster:
         names = (None, None, None, None, None)
         async with (
             http_server(cluster.answer) as url,
             ClientConfig(write_kubeconfig(folder, url)).connect() as server,
         ):
-            return await gather(server, Wanted("c", *names, frozenset(sources), within_seconds))
+            return await read_cluster(server, Wanted("c", *names, frozenset(sources), within_seconds))
 
     return asyncio.run(run())
 
