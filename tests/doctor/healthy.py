@@ -19,9 +19,8 @@ from tests.support.certificates import FRESH, NOW
 from tests.support.command import understand
 from tests.support.manifests import Object, read
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
-from webhook.doctor.check import diagnose
+from webhook.doctor.check import Finding, diagnose
 from webhook.doctor.cluster import Cluster, Probe, ServerClock, Trial
-from webhook.doctor.finding import Finding
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.rights import needed_rights
 from webhook.doctor.sample_pods import judge, sample_pod

@@ -26,8 +26,8 @@ from tests.doctor.healthy import (
 from tests.support.certificates import EXPIRED, NOW, OTHER, make_artifacts
 from tests.support.manifests import Object
 from webhook.doctor.certificate_owner import Owner, owner_of
+from webhook.doctor.check import Finding, Severity
 from webhook.doctor.cluster import Cluster
-from webhook.doctor.finding import Finding, Severity
 from webhook.doctor.source import Source
 
 ERROR, WARNING = Severity.ERROR, Severity.WARNING

@@ -30,8 +30,8 @@ from tests.doctor.healthy import (
 )
 from tests.support.admission import policy_with
 from tests.support.certificates import AGED, EXPIRED, FROM_TOMORROW, NOW, OTHER, make_artifacts
+from webhook.doctor.check import Severity
 from webhook.doctor.cluster import Cluster, ServerClock, StoredPolicy, Trial
-from webhook.doctor.finding import Severity
 from webhook.doctor.matching import labels_selected_by
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.sample_pods import User, named_in_the_canary, reason_not_enforced, sample_pod

@@ -27,9 +27,8 @@ from tests.doctor.healthy import (
 from tests.support.admission import policy_with
 from tests.support.manifests import Object
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
-from webhook.doctor.check import MOST_FINDINGS, diagnose
+from webhook.doctor.check import MOST_FINDINGS, Severity, diagnose
 from webhook.doctor.cluster import Cluster
-from webhook.doctor.finding import Severity
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant

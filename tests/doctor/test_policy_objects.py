@@ -6,8 +6,8 @@ import pytest
 
 from tests.doctor.healthy import deployment, found, make_installation, objects, texts
 from tests.support.manifests import Object, container_of
+from webhook.doctor.check import Severity
 from webhook.doctor.cluster import Cluster
-from webhook.doctor.finding import Severity
 from webhook.doctor.source import Source
 from webhook.serving.policy_status import GoodGeneration, status_of
 

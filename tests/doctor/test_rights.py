@@ -8,8 +8,8 @@ import pytest
 from tests.doctor.healthy import controller, deployment, found, make_installation, objects, self_managed
 from tests.support.admission import policy_with
 from tests.support.manifests import Object, container_of, read
+from webhook.doctor.check import Severity
 from webhook.doctor.cluster import Cluster, Right, Role
-from webhook.doctor.finding import Severity
 from webhook.doctor.rights import access_review, rights_of
 from webhook.doctor.source import Source
 

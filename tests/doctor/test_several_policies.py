@@ -24,8 +24,8 @@ from tests.doctor.healthy import (
 )
 from tests.support.admission import policy_with
 from tests.support.manifests import Object
+from webhook.doctor.check import Severity
 from webhook.doctor.cluster import Cluster, Trial
-from webhook.doctor.finding import Severity
 from webhook.doctor.source import Source
 from webhook.policy.document import PolicyDocument
 from webhook.policy.policy import Policy

@@ -11,9 +11,8 @@ from webhook.cli.clusters import live_options
 from webhook.cli.doctor_text import print_checks, print_diagnosis
 from webhook.cli.policies import policies_option, read_policies
 from webhook.cli.terminal import echo, echo_json
-from webhook.doctor.check import Check, Diagnosis, diagnose
+from webhook.doctor.check import Check, Diagnosis, Severity, diagnose
 from webhook.doctor.cluster import Cluster
-from webhook.doctor.finding import Severity
 from webhook.doctor.reader import Wanted, read_cluster
 from webhook.doctor.registry import CHECKS
 from webhook.watch.api_errors import ApiServerError

@@ -1,18 +1,56 @@
-"""The interface of a check, and the diagnosis that checks make of a cluster. Pure: equal clusters have equal ones."""
+"""Checks, the findings that they report, and the diagnosis that they make of a cluster.
+
+Pure: equal clusters have equal diagnoses.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from functools import partial
 from inspect import getdoc
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from webhook.doctor.cluster import Cluster
-from webhook.doctor.finding import Finding, Severity, named
 from webhook.doctor.source import Source
 
 MOST_FINDINGS = 10
+MOST_NAMED = 10
 _MOST_FIELDS = 5
-_ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+
+
+class Severity(Enum):
+    """The worst first: an `ERROR` breaks the webhook or its pods, a `WARNING` will or may; an `INFO` is no fault."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Finding(NamedTuple):
+    """The object and field, what is wrong there, and what mends it, a command where one does.
+
+    `check` is the id of the check that found it, which the diagnosis sets.
+    """
+
+    severity: Severity
+    where: str
+    what: str
+    remedy: str
+    check: str = ""
+
+
+error = partial(Finding, Severity.ERROR)
+warning = partial(Finding, Severity.WARNING)
+info = partial(Finding, Severity.INFO)
+
+
+def named(names: Iterable[str], most: int = MOST_NAMED) -> str:
+    """Return the first `names` as text, with the number of the others: `a, b and 3 more`."""
+    known = list(names)
+    more = f" and {len(known) - most} more" if len(known) > most else ""
+    return ", ".join(known[:most]) + more
+
 
 Find: TypeAlias = Callable[[Cluster], Iterable[Finding]]
 
@@ -32,7 +70,11 @@ class Check:
     find: Find
 
 
-def check(id: str, remedy: str, *needs: Source) -> Callable[[Find], Check]:  # noqa: A002 - the field
+def check(
+    id: str,  # noqa: A002 - the field
+    remedy: str,
+    needs: Iterable[Source] = (),
+) -> Callable[[Find], Check]:
     """Make a check of the decorated function, the first line of whose docstring is the meaning."""
 
     def made(find: Find) -> Check:
@@ -73,7 +115,7 @@ def diagnose(cluster: Cluster, checks: Iterable[Check]) -> Diagnosis:
 
 
 def _rank(finding: Finding) -> int:
-    return _ORDER.index(finding.severity)
+    return [*Severity].index(finding.severity)
 
 
 def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:

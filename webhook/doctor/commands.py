@@ -11,8 +11,8 @@ import orjson
 
 from certs.registration import Target
 from webhook.doctor.certificate_owner import Owner, controller_of, injected_from, owner_of, secret_of
+from webhook.doctor.check import MOST_NAMED
 from webhook.doctor.cluster import Cluster, Role, texts
-from webhook.doctor.finding import MOST_NAMED
 from webhook.doctor.nodes import Node
 from webhook.doctor.workloads import follows_objects
 from webhook.kube.documents import field

@@ -5,8 +5,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeVar
 
+from webhook.doctor.check import named
 from webhook.doctor.cluster import Cluster, listed, name_of, texts
-from webhook.doctor.finding import named
 from webhook.doctor.source import Source
 from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from webhook.policy.policy import Policy

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from webhook.doctor.check import MOST_NAMED
 from webhook.doctor.cluster import Cluster, JsonObject, name_of, texts
-from webhook.doctor.finding import MOST_NAMED
 from webhook.doctor.sample_pods import reason_not_enforced
 from webhook.doctor.source import Source
 from webhook.kube import documents

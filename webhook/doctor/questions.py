@@ -5,19 +5,12 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 from certs.calling import call_webhooks
+from webhook.doctor import sample_pods
 from webhook.doctor.cluster import Cluster, JsonObject, Probe, Right, Trial, name_of
 from webhook.doctor.matching import labels_selected_by, selects_namespace
 from webhook.doctor.nodes import nodes_of, offered_cards
 from webhook.doctor.rights import access_review
-from webhook.doctor.sample_pods import (
-    NO_USER,
-    User,
-    named_in_the_canary,
-    named_resource,
-    reason_not_enforced,
-    sample_pod,
-    types_of,
-)
+from webhook.doctor.sample_pods import NO_USER, User, types_of
 from webhook.doctor.source import Source
 from webhook.kube.documents import field
 from webhook.watch.api_errors import ApiServerError, UnreachableError
@@ -80,8 +73,8 @@ async def create_on_trial(server: ApiServer, cluster: Cluster, given: str | None
     policy = cluster.policy_of(namespace)
     # The webhook can deny pods that no node could ever run.
     cards = offered_cards(policy, nodes_of(cluster))
-    pod = sample_pod(policy, workload_type, cards[0] if cards else named_resource(policy))
-    pod = named_in_the_canary(policy, pod, namespace)
+    pod = sample_pods.sample_pod(policy, workload_type, cards[0] if cards else sample_pods.named_resource(policy))
+    pod = sample_pods.named_in_the_canary(policy, pod, namespace)
     pod["metadata"]["labels"] = labels_selected_by(cluster.pods_webhook[1]) if cluster.pods_webhook else {}
     created: JsonObject | None = None
     message, code = "", 0
@@ -96,7 +89,7 @@ async def create_on_trial(server: ApiServer, cluster: Cluster, given: str | None
             raise
         message, code = str(error), error.code
     seconds = clock() - began
-    reason = reason_not_enforced(policy, pod, namespace, user)
+    reason = sample_pods.reason_not_enforced(policy, pod, namespace, user)
     return Trial(namespace, workload_type, seconds, created, message, code, reason)
 
 

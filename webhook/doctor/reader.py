@@ -73,14 +73,18 @@ async def read_cluster(server: ApiServer, wanted: Wanted) -> Cluster:
     reader = _Reader(server, wanted)
     await reader.read_configurations()
     # The pod on trial is not created beside other requests, so that its time is that of the webhooks.
-    last = {Source.TRIAL}, {Source.PODS}
-    for some in (wanted.sources.difference(*last, {Source.CONFIGURATIONS}), *(wanted.sources & each for each in last)):
+    others = wanted.sources - {Source.CONFIGURATIONS, Source.TRIAL, Source.PODS}
+    for some in (others, wanted.sources & {Source.TRIAL}, wanted.sources & {Source.PODS}):
         await reader.read_all(some)
     return reader.result()
 
 
 class _Reader:
-    """Reads each source once, when it is first asked for."""
+    """Reads each source once, when it is first asked for, after those that it is found by.
+
+    Readings run side by side, and each replaces the cluster that was found so far. So each looks it up again after it
+    has waited for an answer.
+    """
 
     def __init__(self, server: ApiServer, wanted: Wanted) -> None:
         self._server, self._wanted = server, wanted
@@ -93,8 +97,8 @@ class _Reader:
         self._user = NO_USER
         target = Target(configuration=wanted.configuration)
         given = set_of(wanted.policy or built_in_policy())
-        read = datetime.now(UTC), target, given.default, self._objects, self._refusals, wanted.policy
-        self._found = Cluster(*read, others=given.others)
+        self._found = Cluster(datetime.now(UTC), target, given.default, self._objects, self._refusals, wanted.policy)
+        self._found = replace(self._found, others=given.others)
 
     async def read_configurations(self) -> None:
         """Read the webhook configurations, which name everything else.
@@ -136,7 +140,10 @@ class _Reader:
         await self.read_all(BEFORE.get(source, ()))
         try:
             async with self._gate, asyncio.timeout_at(self._ends):
-                await (_READINGS[source](self) if source in _READINGS else self._list(source, LISTS[source]))
+                if source in LISTS:
+                    await self._list(source, LISTS[source].format(quote(self._found.target.namespace, safe="")))
+                else:
+                    await _READINGS[source](self)
         except TimeoutError:
             self._refusals[source] = f"not read within {self._wanted.within_seconds:g} s"
         except (ApiServerError, InvalidInput) as error:
@@ -178,9 +185,6 @@ class _Reader:
     async def endpoints(self) -> None:
         query = {"labelSelector": f"kubernetes.io/service-name={self._found.target.service}"}
         await self._list(Source.ENDPOINTS, self._own("/apis/discovery.k8s.io/v1", "endpointslices"), query)
-
-    async def budgets(self) -> None:
-        await self._list(Source.BUDGETS, self._own("/apis/policy/v1", "poddisruptionbudgets"))
 
     async def workloads(self) -> None:
         # With an audit volume, the servers are a StatefulSet.
@@ -274,11 +278,9 @@ class _Reader:
         return SchedulerEvidence.of(self._groups, {"items": leases})
 
 
-# Other readings replace the cluster meanwhile, so each reads it again after its answers.
 _READINGS: Mapping[Source, Callable[[_Reader], Awaitable[None]]] = {
     Source.SERVICE: _Reader.service,
     Source.ENDPOINTS: _Reader.endpoints,
-    Source.BUDGETS: _Reader.budgets,
     Source.CONTROLLER_PODS: _Reader.controller_pods,
     Source.DEPLOYMENTS: _Reader.workloads,
     Source.POLICY: _Reader.policy,

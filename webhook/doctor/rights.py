@@ -1,6 +1,6 @@
 """The rights that the service accounts of the webhook need: those of the manifests, as far as arguments ask. Pure."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from certs.registration import Target
 from webhook.cluster.cache.resources import RESOURCES
@@ -68,7 +68,7 @@ def _controller_rights(cluster: Cluster, controller: JsonObject) -> Iterator[Rig
             yield Right(_ADMISSION, _CONFIGURATIONS, verb, True, role=Role.CERTS, name=name)
 
 
-def _of_account(cluster: Cluster, workload: JsonObject, rights: Collection[Right] | Iterator[Right]) -> Iterator[Right]:
+def _of_account(cluster: Cluster, workload: JsonObject, rights: Iterable[Right]) -> Iterator[Right]:
     name = field(workload, "spec", "template", "spec", "serviceAccountName") or "default"
     return (each._replace(account=f"{cluster.target.namespace}/{name}") for each in rights)
 

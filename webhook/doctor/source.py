@@ -41,8 +41,9 @@ LISTS: Mapping[Source, str] = {
     Source.QUOTAS: "/api/v1/resourcequotas",
     Source.PRIORITY_CLASSES: PRIORITY_CLASSES.path,
     Source.LEASES: "/apis/coordination.k8s.io/v1/leases",
+    Source.BUDGETS: "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
 }
-"""The lists of the whole cluster that are a source each."""
+"""The lists that are a source each; {} is the namespace of the webhook."""
 
 BEFORE: Mapping[Source, tuple[Source, ...]] = {
     Source.CONTROLLER_PODS: (Source.SERVICE, Source.DEPLOYMENTS),
@@ -53,4 +54,4 @@ BEFORE: Mapping[Source, tuple[Source, ...]] = {
     Source.RIGHTS: (Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS),
     Source.QUEUES: (Source.GROUPS,),
 }
-"""What is read before a source: what it is found by."""
+"""The sources that are read before another one: by them it is found."""

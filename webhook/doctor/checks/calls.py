@@ -6,19 +6,10 @@ from typing import NamedTuple
 
 from certs.registration import manifest
 from certs.webhook_rules import PODS, Coverage
-from webhook.doctor import commands
-from webhook.doctor.check import check
+from webhook.doctor import commands, matching
+from webhook.doctor.check import Finding, check, error, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of
-from webhook.doctor.finding import Finding, error, named, warning
-from webhook.doctor.matching import (
-    DEFAULT_TIMEOUT_SECONDS,
-    is_called_for_pods,
-    is_reinvoked,
-    may_send_pod,
-    namespaces_of,
-    selects_namespace,
-    timeout_seconds,
-)
+from webhook.doctor.matching import is_called_for_pods, is_reinvoked, selects_namespace, timeout_seconds
 from webhook.doctor.source import Source
 from webhook.kube.documents import field
 from webhook.kube.label_selector import selector_matches
@@ -56,8 +47,7 @@ PEERS = (
 @check(
     "selectors",
     "exclude both with a namespaceSelector on `kubernetes.io/metadata.name`",
-    Source.CONFIGURATIONS,
-    Source.NAMESPACES,
+    needs={Source.CONFIGURATIONS, Source.NAMESPACES},
 )
 def selectors(cluster: Cluster) -> Iterator[Finding]:
     """A webhook is called for kube-system or its own namespace, whose objects must be created without it, or for none.
@@ -71,7 +61,11 @@ def selectors(cluster: Cluster) -> Iterator[Finding]:
         # A webhook for Namespaces alone is called for no object in them.
         if any(rule.get("resources") != ["namespaces"] for rule in listed(webhook, "rules")):
             labels = {name: cluster.namespace_labels(name) for name in both}
-            names = [name for name in both if selects_namespace(webhook, labels[name]) and may_send_pod(webhook, name)]
+            names = [
+                name
+                for name in both
+                if selects_namespace(webhook, labels[name]) and matching.may_send_pod(webhook, name)
+            ]
             caught |= {index: names} if names else {}
     excluding = {f"/webhooks/{each}/namespaceSelector": _excluding(cluster, each) for each in caught}
     command = commands.patched(cluster, excluding)
@@ -107,7 +101,7 @@ def _selecting_none(cluster: Cluster) -> Iterator[Finding]:
 @check(
     "order",
     "rename the configuration so that it sorts first: the default is 00-placement-webhook",
-    Source.CONFIGURATIONS,
+    needs={Source.CONFIGURATIONS},
 )
 def order(cluster: Cluster) -> Iterator[Finding]:
     """The webhook of a peer that depends on the injected fields is called first, and not again.
@@ -143,7 +137,7 @@ def _renamed(cluster: Cluster, before: str) -> str:
     return f"with a NAME that sorts before {before}: {commands.certs(renamed, 'register')}, then {deleted}"
 
 
-@check("reinvocation", "set `reinvocationPolicy: IfNeeded`; admission is idempotent", Source.CONFIGURATIONS)
+@check("reinvocation", "set `reinvocationPolicy: IfNeeded`; admission is idempotent", needs={Source.CONFIGURATIONS})
 def reinvocation(cluster: Cluster) -> Iterator[Finding]:
     """The webhook for pods is not called again after a later webhook has changed the pod."""
     own = cluster.pods_webhook
@@ -164,7 +158,7 @@ def reinvocation(cluster: Cluster) -> Iterator[Finding]:
 @check(
     "match-conditions",
     "`placement-webhook certs register --policy FILE`, or apply `placement-webhook certs manifest --policy FILE`",
-    *(Source.CONFIGURATIONS, Source.POLICY),
+    needs={Source.CONFIGURATIONS, Source.POLICY},
 )
 def match_conditions(cluster: Cluster) -> Iterator[Finding]:
     """The rules or matchConditions of a webhook differ from those that the policy generates."""
@@ -218,7 +212,7 @@ def _regenerated(cluster: Cluster, index: int, wanted: JsonObject, name: str) ->
 @check(
     "timeouts",
     "lower `timeoutSeconds`: the webhook answers in milliseconds; deploy/base has 5",
-    *(Source.CONFIGURATIONS, Source.NAMESPACES),
+    needs={Source.CONFIGURATIONS, Source.NAMESPACES},
 )
 def timeouts(cluster: Cluster) -> Iterator[Finding]:
     """The timeout of the webhook is long, or those of all webhooks for a pod add up to a request's.
@@ -226,13 +220,13 @@ def timeouts(cluster: Cluster) -> Iterator[Finding]:
     API servers call mutating webhooks one after the other. The sum is that of the namespace with the most.
     """
     seconds_of = dict(enumerate(map(timeout_seconds, cluster.webhooks)))
-    long = {index: seconds for index, seconds in seconds_of.items() if seconds > DEFAULT_TIMEOUT_SECONDS}
+    long = {index: seconds for index, seconds in seconds_of.items() if seconds > matching.DEFAULT_TIMEOUT_SECONDS}
     command = commands.patched(cluster, {f"/webhooks/{each}/timeoutSeconds": _SHIPPED_SECONDS for each in long})
     for index, seconds in long.items():
         where = f"{cluster.place}: webhooks[{index}].timeoutSeconds"
         yield warning(where, f"{seconds} s: a webhook that hangs delays each request by this", command)
     called = [
-        (name_of(configuration), namespaces_of(webhook), timeout_seconds(webhook))
+        (name_of(configuration), matching.namespaces_of(webhook), timeout_seconds(webhook))
         for configuration in cluster.of(Source.CONFIGURATIONS)
         for webhook in listed(configuration, "webhooks")
         if is_called_for_pods(webhook)

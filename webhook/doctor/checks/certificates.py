@@ -10,9 +10,8 @@ from certs.registration import ca_bundles
 from certs.status import Called
 from webhook.doctor import commands
 from webhook.doctor.certificate_owner import Owner, controller_of, expires_soon, owner_of
-from webhook.doctor.check import check
+from webhook.doctor.check import Finding, Severity, check, error, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of, texts
-from webhook.doctor.finding import Finding, Severity, error, named, warning
 from webhook.doctor.source import Source
 from webhook.kube.documents import field
 
@@ -30,7 +29,7 @@ _LARGEST_HOLDER_SKEW = timedelta(seconds=15)
 @check(
     "ca-bundle",
     "the log of the certs controller, or of cert-manager's cainjector; else `placement-webhook certs register`",
-    Source.CONFIGURATIONS,
+    needs={Source.CONFIGURATIONS},
 )
 def ca_bundle(cluster: Cluster) -> Iterator[Finding]:
     """A caBundle is empty, unreadable or expired, so API servers do not trust the webhook."""
@@ -58,7 +57,7 @@ def _bundles(cluster: Cluster) -> list[bytes]:
 @check(
     "certificate",
     "`placement-webhook certs rotate` with the certs controller; cert-manager's Certificate; else `certs register`",
-    *(Source.CONFIGURATIONS, Source.PROBE),
+    needs={Source.CONFIGURATIONS, Source.PROBE},
 )
 def certificate(cluster: Cluster) -> Iterator[Finding]:
     """The served certificate does not match the caBundle, has other names, or expires soon."""
@@ -90,7 +89,7 @@ def _of_served(place: str, called: Called, cluster: Cluster) -> Finding | None:
 @check(
     "certs-controller",
     "`kubectl -n NAMESPACE logs deployment/placement-webhook-certs`; apply the manifests of deploy/ again",
-    *(Source.CONFIGURATIONS, Source.DEPLOYMENTS, Source.CONTROLLER_PODS, Source.PROBE),
+    needs={Source.CONFIGURATIONS, Source.DEPLOYMENTS, Source.CONTROLLER_PODS, Source.PROBE},
 )
 def certs_controller(cluster: Cluster) -> Iterator[Finding]:
     """The certs controller, which maintains Secret and caBundle, is missing, not ready or crash-looping.
@@ -185,7 +184,7 @@ def _waits(pod: JsonObject) -> str | None:
 @check(
     "clock",
     "synchronise the clocks (`chronyc tracking`, `timedatectl`)",
-    *(Source.CLOCK, Source.LEASES, Source.CONFIGURATIONS, Source.PROBE),
+    needs={Source.CLOCK, Source.LEASES, Source.CONFIGURATIONS, Source.PROBE},
 )
 def clock(cluster: Cluster) -> Iterator[Finding]:
     """The clocks of API server, nodes, holders of Leases and this machine differ, or a certificate is not valid yet."""

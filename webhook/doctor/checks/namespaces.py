@@ -6,9 +6,8 @@ import orjson
 
 from webhook.cluster.resource_quota import CROSS_NAMESPACE_SCOPE
 from webhook.doctor import commands
-from webhook.doctor.check import check
+from webhook.doctor.check import Finding, check, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of, texts
-from webhook.doctor.finding import Finding, named, warning
 from webhook.doctor.sample_pods import judge, named_resource, sample_pod, types_of
 from webhook.doctor.source import Source
 from webhook.kube import quantity
@@ -22,7 +21,7 @@ _COUNTS = ("pods", "count/pods")
 @check(
     "tolerations-whitelist",
     "add the injected tolerations to the annotation `scheduler.alpha.kubernetes.io/tolerationsWhitelist`",
-    *(Source.NAMESPACES, Source.POLICY),
+    needs={Source.NAMESPACES, Source.POLICY},
 )
 def tolerations_whitelist(cluster: Cluster) -> Iterator[Finding]:
     """The whitelist of a namespace (admission plugin PodTolerationRestriction) refuses the injected tolerations.
@@ -79,8 +78,7 @@ def _shown(toleration: JsonObject) -> str:
 @check(
     "cross-namespace-quotas",
     "`binPacking.namespaces: same` in the policy, or a higher quota",
-    Source.QUOTAS,
-    Source.POLICY,
+    needs={Source.QUOTAS, Source.POLICY},
 )
 def cross_namespace_quotas(cluster: Cluster) -> Iterator[Finding]:
     """A ResourceQuota of scope CrossNamespacePodAffinity refuses packed pods.

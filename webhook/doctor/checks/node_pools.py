@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from webhook.cluster import node_info
 from webhook.cluster.snapshot import Snapshot
-from webhook.doctor.check import check
+from webhook.doctor.check import Finding, check, info, named, warning
 from webhook.doctor.cluster import Cluster, name_of
 from webhook.doctor.commands import on_nodes
-from webhook.doctor.finding import Finding, info, named, warning
 from webhook.doctor.nodes import Node, grouped, nodes_of, offered_cards, pools_by_key, pools_of, product_labels, shown
 from webhook.doctor.sample_pods import judge, sample_pod, types_of
 from webhook.doctor.source import Source
@@ -21,7 +20,7 @@ from webhook.policy.policy import Policy
 @check(
     "pools",
     "`kubectl label node NODE KEY-DOMAIN/node.usage=POOL`, or remove the pool from `nodeUsage.allow`",
-    *(Source.NODES, Source.POLICY),
+    needs={Source.NODES, Source.POLICY},
 )
 def pools(cluster: Cluster) -> Iterator[Finding]:
     """No node has a usage that the policy allows to a workload type.
@@ -51,7 +50,7 @@ def pools(cluster: Cluster) -> Iterator[Finding]:
 @check(
     "workload-types",
     "the finding has the message of kube-scheduler; `placement-webhook check` explains it for a pod",
-    *(Source.NODES, Source.NAMESPACES, Source.POLICY),
+    needs={Source.NODES, Source.NAMESPACES, Source.POLICY},
 )
 def workload_types(cluster: Cluster) -> Iterator[Finding]:
     """No node could run the smallest pod of a workload type with one card, or no namespace may use the type."""
@@ -106,8 +105,7 @@ def _empty_nodes(cluster: Cluster) -> Snapshot:
 @check(
     "node-usage",
     "`kubectl taint node NODE KEY=VALUE:NoSchedule`, `kubectl label node NODE KEY=VALUE`",
-    Source.NODES,
-    Source.POLICY,
+    needs={Source.NODES, Source.POLICY},
 )
 def node_usage(cluster: Cluster) -> Iterator[Finding]:
     """A node has the usage label without the taint, the taint without the label, or different values."""
@@ -143,7 +141,7 @@ def _of_usage(key: str, known: set[str], nodes: tuple[Node, ...]) -> Iterator[Fi
 @check(
     "node-products",
     "make the taint equal to the label, which vendor discovery writes; allow the pool of the nodes in the policy",
-    *(Source.NODES, Source.POLICY),
+    needs={Source.NODES, Source.POLICY},
 )
 def node_products(cluster: Cluster) -> Iterator[Finding]:
     """A node has a product taint without the label, or another value, or a product is in no pool of any type.

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from webhook.doctor.check import check
+from webhook.doctor.check import Finding, check, warning
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.commands import on_nodes
-from webhook.doctor.finding import Finding, warning
 from webhook.doctor.nodes import Node, grouped, nodes_of, pools_by_key, product_labels, shown
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant
@@ -16,7 +15,7 @@ from webhook.policy.policy import Policy
 _MOST_COMPARED = 2000
 
 
-@check("node-spelling", "`kubectl label node NODE WRONG- RIGHT=VALUE`", Source.NODES, Source.POLICY)
+@check("node-spelling", "`kubectl label node NODE WRONG- RIGHT=VALUE`", needs={Source.NODES, Source.POLICY})
 def node_spelling(cluster: Cluster) -> Iterator[Finding]:
     """A label or taint of a node is spelt a little differently from the policy."""
     nodes, policies = nodes_of(cluster), tuple(cluster.policies)

@@ -4,9 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from webhook.doctor import commands
-from webhook.doctor.check import check
+from webhook.doctor.check import Finding, check, error, info, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, Role, listed, name_of
-from webhook.doctor.finding import Finding, error, info, named, warning
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import follows_objects
 from webhook.kube.documents import field
@@ -19,7 +18,7 @@ _OLDEST_SUPPORTED = 30
 @check(
     "policy",
     "`placement-webhook policy check FILE`; apply the ConfigMap, and look at the log of the server",
-    *(Source.DEPLOYMENTS, Source.POLICY, Source.TRIAL),
+    needs={Source.DEPLOYMENTS, Source.POLICY, Source.TRIAL},
 )
 def policy(cluster: Cluster) -> Iterator[Finding]:
     """The policy in force is not the one of the ConfigMap or of `--policy`, or the ConfigMap has no valid policy."""
@@ -68,7 +67,7 @@ def _identities(policies: PolicySet) -> str:
 @check(
     "policy-objects",
     "`kubectl get placementpolicies` shows them; `placement-webhook policy check FILE` has all errors",
-    *(Source.DEPLOYMENTS, Source.POLICY),
+    needs={Source.DEPLOYMENTS, Source.POLICY},
 )
 def policy_objects(cluster: Cluster) -> Iterator[Finding]:
     """A PlacementPolicy object is rejected, not judged or never in force, or its CustomResourceDefinition is missing.
@@ -108,7 +107,7 @@ def _of_object(cluster: Cluster, where: str, content: JsonObject) -> Iterator[Fi
 @check(
     "rights",
     "`kubectl apply -f deploy/base/rbac.yaml`; the finding names the file of an optional part",
-    *(Source.DEPLOYMENTS, Source.GROUPS, Source.RIGHTS),
+    needs={Source.DEPLOYMENTS, Source.GROUPS, Source.RIGHTS},
 )
 def rights(cluster: Cluster) -> Iterator[Finding]:
     """The service account of the servers or of the certs controller lacks a right of its manifest.
@@ -129,7 +128,7 @@ def rights(cluster: Cluster) -> Iterator[Finding]:
         yield found(f"ServiceAccount {account}", what, commands.granted(cluster, role))
 
 
-@check("release", "upgrade the cluster, or the webhook", Source.VERSION)
+@check("release", "upgrade the cluster, or the webhook", needs={Source.VERSION})
 def release(cluster: Cluster) -> Iterator[Finding]:
     """The API server is older than 1.30, which ignores matchConditions, or its release is not modelled."""
     found = cluster.release

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from webhook.backends.kueue import Kueue
 from webhook.backends.registry import api_groups_of
 from webhook.doctor import commands
-from webhook.doctor.check import check
+from webhook.doctor.check import Finding, check, error, warning
 from webhook.doctor.cluster import Cluster, name_of
-from webhook.doctor.finding import Finding, error, warning
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant
 from webhook.doctor.workloads import args_of, containers_of
@@ -26,7 +25,7 @@ def _of_types(policy: Policy) -> dict[str, str | None]:
 @check(
     "schedulers",
     "install the scheduler, or change `schedulerName` and `allowedSchedulers`",
-    *(Source.POLICY, Source.GROUPS, Source.LEASES, Source.PODS, Source.DEPLOYMENTS),
+    needs={Source.POLICY, Source.GROUPS, Source.LEASES, Source.PODS, Source.DEPLOYMENTS},
 )
 def schedulers(cluster: Cluster) -> Iterator[Finding]:
     """Nothing shows that a scheduler runs that the policy names: no API group, Lease, Deployment or running pod."""
@@ -65,7 +64,9 @@ def _is_deployed(cluster: Cluster, scheduler: str) -> bool:
 
 
 @check(
-    "backends", "install the CRDs of the backend, or change `schedulers` and `queueing`", Source.POLICY, Source.GROUPS
+    "backends",
+    "install the CRDs of the backend, or change `schedulers` and `queueing`",
+    needs={Source.POLICY, Source.GROUPS},
 )
 def backends(cluster: Cluster) -> Iterator[Finding]:
     """The API group of a backend that the policy names is not served, so queues and gangs have no effect."""
@@ -90,8 +91,7 @@ def backends(cluster: Cluster) -> Iterator[Finding]:
 @check(
     "priority-classes",
     "`kubectl create priorityclass NAME --value N`, or change the policy",
-    Source.PRIORITY_CLASSES,
-    Source.POLICY,
+    needs={Source.PRIORITY_CLASSES, Source.POLICY},
 )
 def missing_classes(cluster: Cluster) -> Iterator[Finding]:
     """A PriorityClass that the policy names does not exist, or the cluster's default class hides it."""
@@ -118,7 +118,7 @@ def missing_classes(cluster: Cluster) -> Iterator[Finding]:
             yield warning(where, what, remedy)
 
 
-@check("queues", "create the queue, or correct `namespaceLimits.queues`", Source.QUEUES, Source.POLICY)
+@check("queues", "create the queue, or correct `namespaceLimits.queues`", needs={Source.QUEUES, Source.POLICY})
 def queues(cluster: Cluster) -> Iterator[Finding]:
     """A queue that the policy names in `namespaceLimits` does not exist."""
     known = {str(field(each, "metadata", "name")) for each in cluster.of(Source.QUEUES)}

@@ -7,9 +7,8 @@ from certs.registration import manifest, missing_webhooks
 from certs.webhook_rules import PODS
 from webhook.doctor import commands
 from webhook.doctor.certificate_owner import controller_of
-from webhook.doctor.check import check
+from webhook.doctor.check import Finding, check, error, info, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, Trial, listed, name_of, texts
-from webhook.doctor.finding import Finding, error, info, named, warning
 from webhook.doctor.matching import is_called_for_pods, timeout_seconds
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import containers_of, has_flag
@@ -25,14 +24,16 @@ _DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request: (
 @check("readable", "grant the rights of [Rights](#rights)")
 def readable(cluster: Cluster) -> Iterator[Finding]:
     """A part of the cluster cannot be read, so the checks that need it find nothing."""
-    # They are in the order in which they were read.
+    # The order in which sources are refused varies.
     for source, reason in sorted(cluster.refusals.items(), key=lambda item: item[0].title.casefold()):
         granted = f"grant the right: {source.rights}"
         remedy = granted if source.rights != "none" else "run doctor where it can be reached"
         yield warning(source.title, f"not read: {reason}", f"{remedy}; --list prints the checks that need it")
 
 
-@check("installed", "`placement-webhook certs register`; or name it with `--configuration`", Source.CONFIGURATIONS)
+@check(
+    "installed", "`placement-webhook certs register`; or name it with `--configuration`", needs={Source.CONFIGURATIONS}
+)
 def installed(cluster: Cluster) -> Iterator[Finding]:
     """There is no webhook configuration of the name, it is not called for pods, or it lacks a webhook."""
     if not cluster.knows(Source.CONFIGURATIONS):
@@ -79,7 +80,7 @@ def _with_rules(cluster: Cluster) -> str:
 @check(
     "service",
     "`kubectl -n NAMESPACE get service,endpointslices,pods`; apply the manifests of deploy/ again",
-    *(Source.CONFIGURATIONS, Source.SERVICE, Source.ENDPOINTS, Source.DEPLOYMENTS),
+    needs={Source.CONFIGURATIONS, Source.SERVICE, Source.ENDPOINTS, Source.DEPLOYMENTS},
 )
 def service(cluster: Cluster) -> Iterator[Finding]:
     """The Service is missing, has no ready endpoints, or another port than the webhooks."""
@@ -128,7 +129,7 @@ def _ports(cluster: Cluster, where: str, service: JsonObject) -> Iterator[Findin
 @check(
     "endpoint",
     "run doctor in the cluster, or `kubectl port-forward` and `--endpoint`; the check `answer` judges meanwhile",
-    *(Source.CONFIGURATIONS, Source.PROBE, Source.TRIAL, Source.ENDPOINTS),
+    needs={Source.CONFIGURATIONS, Source.PROBE, Source.TRIAL, Source.ENDPOINTS},
 )
 def endpoint(cluster: Cluster) -> Iterator[Finding]:
     """No endpoint of the webhook can be reached from this machine.
@@ -154,7 +155,7 @@ def endpoint(cluster: Cluster) -> Iterator[Finding]:
 @check(
     "answer",
     "the reason is in the finding; if the API server gives none, in its log: `failed calling webhook`",
-    *(Source.CONFIGURATIONS, Source.TRIAL, Source.NAMESPACES, Source.POLICY),
+    needs={Source.CONFIGURATIONS, Source.TRIAL, Source.NAMESPACES, Source.POLICY},
 )
 def answer(cluster: Cluster) -> Iterator[Finding]:
     """A pod that is created on dry run is not injected, is denied, or takes long."""
@@ -197,7 +198,7 @@ def _refused(place: str, trial: Trial, own: set[str]) -> Finding:
 @check(
     "failure-policy",
     "two replicas on different nodes and a PodDisruptionBudget, as in deploy/base",
-    *(Source.CONFIGURATIONS, Source.DEPLOYMENTS, Source.BUDGETS),
+    needs={Source.CONFIGURATIONS, Source.DEPLOYMENTS, Source.BUDGETS},
 )
 def failure_policy(cluster: Cluster) -> Iterator[Finding]:
     """There are too few servers for failurePolicy, or no PodDisruptionBudget keeps one of them."""
@@ -234,7 +235,7 @@ def _has_budget(cluster: Cluster, deployment: JsonObject) -> bool:
 @check(
     "missed-pods",
     "`kubectl rollout restart` of their owners creates them again",
-    *(Source.CONFIGURATIONS, Source.NAMESPACES, Source.PODS, Source.POLICY),
+    needs={Source.CONFIGURATIONS, Source.NAMESPACES, Source.PODS, Source.POLICY},
 )
 def missed_pods(cluster: Cluster) -> Iterator[Finding]:
     """Pods that the policy concerns were created without injection."""
