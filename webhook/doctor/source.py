@@ -54,4 +54,4 @@ BEFORE: Mapping[Source, tuple[Source, ...]] = {
     Source.RIGHTS: (Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS),
     Source.QUEUES: (Source.GROUPS,),
 }
-"""The sources that are read before another one: by them it is found."""
+"""The sources that are read before another one, which is found by them."""
