@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import orjson
 import pytest
 from aiohttp import web
 
-from tests.doctor.healthy import NAMESPACE, deployment
+from tests.doctor.healthy import NAMESPACE, deployment, faults, make_installation
 from tests.support.http_server import http_server
 from tests.support.kubeconfigs import write_kubeconfig
-from webhook.doctor import cluster as doctor
+from webhook.doctor.cluster import Cluster
+from webhook.doctor.kept import kept
 from webhook.doctor.reader import Wanted, read_cluster
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.source import Source
@@ -23,7 +25,7 @@ from webhook.watch.api_server import ClientConfig
 NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
 
 
-class Cluster:
+class Api:
     """An API server with these objects by path, an empty list for another one; `asked` are the requests by path.
 
     Lists come in pages of two. A request for a path in `silent` has no answer, one for a key of `after` has it after
@@ -59,11 +61,11 @@ class Cluster:
         )
 
 
-def gathered(cluster: Cluster, folder: Path, *sources: Source, within_seconds: float = 30.0) -> doctor.Cluster:
-    async def run() -> doctor.Cluster:
+def read(api: Api, folder: Path, *sources: Source, within_seconds: float = 30.0) -> Cluster:
+    async def run() -> Cluster:
         names = (None, None, None, None, None)
         async with (
-            http_server(cluster.answer) as url,
+            http_server(api.answer) as url,
             ClientConfig(write_kubeconfig(folder, url)).connect() as server,
         ):
             return await read_cluster(server, Wanted("c", *names, frozenset(sources), within_seconds))
@@ -73,37 +75,52 @@ def gathered(cluster: Cluster, folder: Path, *sources: Source, within_seconds: f
 
 def test_all_pages_are_read_and_little_of_them_is_kept(tmp_path: Path) -> None:
     nodes = [{"metadata": {"name": f"n{n}", "annotations": {"a": "b"}}, "status": {"images": []}} for n in range(5)]
-    cluster = Cluster({NODES: nodes})
-    found = gathered(cluster, tmp_path, Source.NODES)
+    api = Api({NODES: nodes})
+    found = read(api, tmp_path, Source.NODES)
 
     assert [each["metadata"]["name"] for each in found.of(Source.NODES)] == [f"n{n}" for n in range(5)]
-    assert cluster.asked[NODES] == 3
+    assert api.asked[NODES] == 3
     assert "annotations" not in found.of(Source.NODES)[0]["metadata"]
     assert "images" not in found.of(Source.NODES)[0]["status"]
 
 
+def test_what_is_kept_is_enough_for_the_checks() -> None:
+    whole = make_installation()
+    objects = {source: tuple(kept(source, each) for each in content) for source, content in whole.objects.items()}
+    found = replace(whole, objects=objects)
+
+    assert faults(found) == []
+    assert (found.deployment or {}).keys() == {"kind", "metadata", "spec", "status"}
+
+
+@pytest.mark.parametrize("source", Source)
+@pytest.mark.parametrize("content", [{}, {"metadata": None, "spec": [], "status": 1}, {"spec": {"template": [1]}}])
+def test_of_malformed_objects_little_is_kept(source: Source, content: dict[str, Any]) -> None:
+    assert kept(source, content).keys() <= content.keys()
+
+
 def test_only_what_a_check_needs_is_read(tmp_path: Path) -> None:
-    cluster = Cluster({})
-    gathered(cluster, tmp_path, Source.NODES)
+    api = Api({})
+    read(api, tmp_path, Source.NODES)
     configurations = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
-    assert dict(cluster.asked) == {NODES: 1, configurations: 1}
+    assert dict(api.asked) == {NODES: 1, configurations: 1}
 
 
 def test_all_checks_read_each_list_once(tmp_path: Path) -> None:
-    cluster = Cluster({})
-    gathered(cluster, tmp_path, *(source for check in CHECKS for source in check.needs))
+    api = Api({})
+    read(api, tmp_path, *(source for check in CHECKS for source in check.needs))
 
-    assert set(cluster.asked.values()) == {1}
-    assert {NODES, PODS} <= cluster.asked.keys()
+    assert set(api.asked.values()) == {1}
+    assert {NODES, PODS} <= api.asked.keys()
 
 
 def test_what_is_read_side_by_side_is_all_kept(tmp_path: Path) -> None:
     """Whichever answer comes last: here those on rights."""
     reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     config_map = f"/api/v1/namespaces/{NAMESPACE}/configmaps/placement-policy"
-    cluster = Cluster({"/apis/apps/v1/deployments": [deployment()]}, after={reviews: config_map})
-    found = gathered(cluster, tmp_path, Source.RIGHTS, Source.POLICY)
+    api = Api({"/apis/apps/v1/deployments": [deployment()]}, after={reviews: config_map})
+    found = read(api, tmp_path, Source.RIGHTS, Source.POLICY)
 
     assert {each.account for each in found.rights} == {f"{NAMESPACE}/placement-webhook"}
     assert found.stored is not None
@@ -117,15 +134,15 @@ def test_pods_are_not_kept(tmp_path: Path) -> None:
         }
         for n in range(5)
     ]
-    found = gathered(Cluster({PODS: pods}), tmp_path, Source.PODS)
+    found = read(Api({PODS: pods}), tmp_path, Source.PODS)
 
     assert found.of(Source.PODS) == ()
     assert found.bound_schedulers == {"s0", "s1"}
 
 
 def test_what_is_not_answered_in_time_is_refused(tmp_path: Path) -> None:
-    cluster = Cluster({}, silent=frozenset({NODES}))
-    found = gathered(cluster, tmp_path, Source.NODES, Source.QUOTAS, within_seconds=0.3)
+    api = Api({}, silent=frozenset({NODES}))
+    found = read(api, tmp_path, Source.NODES, Source.QUOTAS, within_seconds=0.3)
 
     assert found.refusals == {Source.NODES: "not read within 0.3 s"}
     assert found.knows(Source.QUOTAS)
@@ -133,7 +150,7 @@ def test_what_is_not_answered_in_time_is_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_user_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ApiServerError) as failed:
-        gathered(Cluster({}, status=401), tmp_path, Source.NODES)
+        read(Api({}, status=401), tmp_path, Source.NODES)
     assert failed.value.code == 401
 
 

@@ -51,4 +51,5 @@ class PodsRead:
         missed = missed_pod(pod, scope or NO_SCOPE, policy, self.selection)
         if missed is not None and reason_not_enforced(policy, pod, namespace) is None:
             self.missed_count += 1
-            self.missed += [missed] if len(self.missed) < MOST_NAMED else []
+            if len(self.missed) < MOST_NAMED:
+                self.missed.append(missed)

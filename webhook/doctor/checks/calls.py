@@ -60,23 +60,19 @@ def selectors(cluster: Cluster) -> Iterator[Finding]:
     for index, webhook in enumerate(cluster.webhooks):
         # A webhook for Namespaces alone is called for no object in them.
         if any(rule.get("resources") != ["namespaces"] for rule in listed(webhook, "rules")):
-            labels = {name: cluster.namespace_labels(name) for name in both}
-            names = [
-                name
-                for name in both
-                if selects_namespace(webhook, labels[name]) and matching.may_send_pod(webhook, name)
-            ]
-            caught |= {index: names} if names else {}
+            selected = (name for name in both if selects_namespace(webhook, cluster.namespace_labels(name)))
+            if names := [name for name in selected if matching.may_send_pod(webhook, name)]:
+                caught[index] = names
     excluding = {f"/webhooks/{each}/namespaceSelector": _excluding(cluster, each) for each in caught}
     command = commands.patched(cluster, excluding)
     for index, names in caught.items():
         webhook = cluster.webhooks[index]
         fails = webhook.get("failurePolicy", "Fail") == "Fail"
-        effect = "are refused" if fails else "wait for the timeout"
+        found, effect = (error, "are refused") if fails else (warning, "wait for the timeout")
         whose = " and ".join("network and storage" if name == _SYSTEM else "the webhook itself" for name in names)
         objects = "pods" if is_called_for_pods(webhook) else "workload objects"
         what = f"selects {' and '.join(names)}: while no server answers, {objects} of {whose} {effect}"
-        yield (error if fails else warning)(f"{cluster.place}: webhooks[{index}].namespaceSelector", what, command)
+        yield found(f"{cluster.place}: webhooks[{index}].namespaceSelector", what, command)
 
 
 def _excluding(cluster: Cluster, index: int) -> JsonObject:

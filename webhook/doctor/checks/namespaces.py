@@ -66,7 +66,8 @@ def _refused(cluster: Cluster, namespace: str, allowed: list[JsonObject]) -> dic
         judged = judge(sample_pod(policy, name, named_resource(policy)), namespace, policy)
         tolerations = listed(judged.pod or {}, "spec", "tolerations")
         missing = [each for each in tolerations if not any(covers(wide, each) for wide in allowed)]
-        found |= {name: missing} if missing else {}
+        if missing:
+            found[name] = missing
     return found
 
 

@@ -57,6 +57,7 @@ def workload_types(cluster: Cluster) -> Iterator[Finding]:
     if not (cluster.knows(Source.NODES) and cluster.knows(Source.NAMESPACES)):
         return
     snapshot, nodes = _empty_nodes(cluster), nodes_of(cluster)
+    explained = "`placement-webhook check --mutate -f POD` explains each node"
     names = [name_of(each) for each in cluster.of(Source.NAMESPACES)]
     for policy in cluster.policies:
         # Its pods are in these namespaces alone.
@@ -68,13 +69,11 @@ def workload_types(cluster: Cluster) -> Iterator[Finding]:
             if namespace is None:
                 what = f"no namespace of the cluster matches {', '.join(each.allowed_namespaces)}"
                 yield warning(f"{where}.allowedNamespaces", what, "correct the patterns, or create the namespace")
-            elif not usages.isdisjoint(each.node_usage.allow):
-                reason = _why_not(policy, name, namespace, offered_cards(policy, nodes), snapshot)
+            elif not usages.isdisjoint(each.node_usage.allow) and (
+                reason := _why_not(policy, name, namespace, offered_cards(policy, nodes), snapshot)
+            ):
                 what = f"no node could run its smallest pod, even if all were empty: {reason}"
-                remedy = (
-                    "`placement-webhook check --mutate -f POD` explains each node; correct labels, taints or policy"
-                )
-                yield from [warning(where, what, remedy)] if reason else []
+                yield warning(where, what, f"{explained}; correct labels, taints or policy")
 
 
 def _why_not(policy: Policy, workload_type: str, namespace: str, cards: Sequence[str], snapshot: Snapshot) -> str:

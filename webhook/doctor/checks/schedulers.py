@@ -17,9 +17,8 @@ from webhook.policy.policy import Policy
 
 def _of_types(policy: Policy) -> dict[str, str | None]:
     """Return the schedulers of the workload types of a policy, by their fields."""
-    return {
-        f"workloadTypes.{name}.schedulerName": each.scheduler_name for name, each in policy.spec.workload_types.items()
-    }
+    types = policy.spec.workload_types.items()
+    return {f"workloadTypes.{name}.schedulerName": each.scheduler_name for name, each in types}
 
 
 @check(
@@ -31,7 +30,7 @@ def schedulers(cluster: Cluster) -> Iterator[Finding]:
     """Nothing shows that a scheduler runs that the policy names: no API group, Lease, Deployment or running pod."""
     if cluster.evidence is None or not cluster.knows(Source.PODS):
         return
-    reported = {None, "", DEFAULT_SCHEDULER}
+    reported = {"", DEFAULT_SCHEDULER}
     for policy in cluster.policies:
         fields = _of_types(policy)
         if "allowed_schedulers" in policy.spec.model_fields_set:
@@ -44,9 +43,8 @@ def schedulers(cluster: Cluster) -> Iterator[Finding]:
             if cluster.evidence.shows(name, groups) or name in cluster.bound_schedulers or _is_deployed(cluster, name):
                 continue
             signs = f"no API group {' or '.join(groups)}, Lease" if groups else "no Lease"
-            what = (
-                f"{name}: no sign that it runs ({signs}, Deployment or running pod names it), so its pods stay Pending"
-            )
+            signs = f"{signs}, Deployment or running pod names it"
+            what = f"{name}: no sign that it runs ({signs}), so its pods stay Pending"
             hint = "" if groups else "; a new profile of kube-scheduler has its first sign with its first pod"
             remedy = f"install it, or name a scheduler that runs{hint}"
             yield warning(f"{cluster.place_of(policy)}: spec.{path}", what, remedy)
@@ -100,9 +98,8 @@ def missing_classes(cluster: Cluster) -> Iterator[Finding]:
     default = next((name_of(each) for each in classes if each.get("globalDefault") is True), None)
     for policy in cluster.policies if cluster.knows(Source.PRIORITY_CLASSES) else ():
         spec, place = policy.spec, f"{cluster.place_of(policy)}: spec"
-        used = {
-            name: each.priority_class_name for name, each in spec.workload_types.items() if each.priority_class_name
-        }
+        types = spec.workload_types.items()
+        used = {name: each.priority_class_name for name, each in types if each.priority_class_name}
         for name, wanted in used.items():
             if wanted not in names:
                 what = f"{wanted} does not exist: the API server refuses every pod of {name}"
