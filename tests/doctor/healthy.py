@@ -27,6 +27,7 @@ from webhook.doctor.sample_pods import judge, sample_pod
 from webhook.doctor.source import Source
 from webhook.kube.release import Release
 from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
 
 NAMESPACE, CONFIGURATION = "placement-webhook", "00-placement-webhook"
 ADDRESS = "placement-webhook.placement-webhook.svc:443"
@@ -120,11 +121,12 @@ def objects() -> dict[Source, tuple[Object, ...]]:
 
 
 def make_installation(**fields: Any) -> Cluster:
-    """Return a healthy installation but for these fields, as `Cluster` has them."""
+    """Return a healthy installation but for these fields of `Cluster`, or for `policy` and `others` of its file."""
+    file = PolicySet.of(fields.pop("policy", POLICY), fields.pop("others", ()))
     base = Cluster(
         NOW,
         Target(),
-        POLICY,
+        file,
         objects(),
         probes=probes(called()),
         trial=admitted(),

@@ -14,11 +14,14 @@ from aiohttp import web
 from tests.doctor.healthy import NAMESPACE, deployment, faults, make_installation
 from tests.support.http_server import http_server
 from tests.support.kubeconfigs import write_kubeconfig
+from tests.support.manifests import container_of
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.kept import kept
 from webhook.doctor.reader import Wanted, read_cluster
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.source import Source
+from webhook.policy.document import API_VERSION
+from webhook.serving.policy_status import GoodGeneration, status_of
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
 
@@ -124,6 +127,21 @@ def test_what_is_read_side_by_side_is_all_kept(tmp_path: Path) -> None:
 
     assert {each.account for each in found.rights} == {f"{NAMESPACE}/placement-webhook"}
     assert found.stored is not None
+
+
+@pytest.mark.parametrize("name", ["default", "of-team-a"])
+def test_accepted_objects_are_in_force_where_servers_follow_them(tmp_path: Path, name: str) -> None:
+    server = deployment()
+    container_of(server)["args"].append("--policy-source=crd")
+    content = {"metadata": {"name": name, "generation": 1}, "spec": {"mode": "shadow"}}
+    content["status"] = status_of(content, GoodGeneration("0123456789ab", {}, 1), (), "2026-01-01T00:00:00Z", "")
+    deployments, policies = "/apis/apps/v1/deployments", f"/apis/{API_VERSION}/placementpolicies"
+    found = read(Api({deployments: [server], policies: [content]}), tmp_path, Source.POLICY)
+
+    assert [each.name for each in found.accepted] == [name]
+    assert (found.policy in found.accepted) is (name == "default")
+    assert found.accepted[0] in found.policies
+    assert [each["metadata"]["name"] for each in found.policy_objects or ()] == [name]
 
 
 def test_pods_are_not_kept(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def marked(namespace: str, identity: str) -> Trial:
 
 
 def installed(*others: Policy, **fields: Any) -> Cluster:
-    stored = StoredPolicy("placement-policy", DEFAULT, others=others)
+    stored = StoredPolicy("placement-policy", PolicySet.of(DEFAULT, others))
     return make_installation(stored=stored, policy=DEFAULT, others=others, **fields)
 
 

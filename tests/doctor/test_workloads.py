@@ -34,7 +34,7 @@ def test_a_flag_and_its_value_can_be_two_arguments() -> None:
 def test_the_policy_of_deploy_is_read() -> None:
     text = (DEPLOY / "base" / "policy.yaml").read_text()
     stored = StoredPolicy.of({"data": {"policy.yaml": text}}, "placement-policy", "policy.yaml")
-    assert stored.policy is not None
+    assert stored.policies is not None
     assert stored.errors == ()
 
 
@@ -44,7 +44,7 @@ def test_the_policy_of_deploy_is_read() -> None:
 )
 def test_a_config_map_without_a_policy_has_errors(data: dict[str, str], error: str) -> None:
     stored = StoredPolicy.of({"data": data}, "placement-policy", "policy.yaml")
-    assert stored.policy is None
+    assert stored.policies is None
     assert error in stored.errors[0]
 
 
@@ -87,8 +87,8 @@ def test_several_documents_of_a_config_map_are_read_as_the_server_does() -> None
     default = (DEPLOY / "base" / "policy.yaml").read_text()
     team = f"{default.partition('metadata:')[0]}metadata: {{name: a}}\nspec: {{namespaceSelector: {{}}}}\n"
     stored = StoredPolicy.of({"data": {"policy.yaml": f"{default}---\n{team}"}}, "placement-policy", "policy.yaml")
-    assert stored.policy is not None
-    assert (stored.policy.name, [each.name for each in stored.others]) == ("default", ["a"])
+    assert stored.policies is not None
+    assert [each.name for each in stored.policies] == ["default", "a"]
 
     (error,) = StoredPolicy.of({"data": {"p.yaml": f"{team}---\n{team}".replace("a}", "b}", 1)}}, "c", "p.yaml").errors
     assert "one of the policies must have no spec.namespaceSelector" in error

@@ -1,7 +1,7 @@
 """A cluster as far as it was read: the input of every check. Nothing in it changes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
@@ -51,15 +51,11 @@ class Trial(NamedTuple):
 
 
 class StoredPolicy(NamedTuple):
-    """The policy in the ConfigMap `name` that the Deployment mounts; `errors` if it is not valid.
-
-    Of several documents, `policy` is the default policy, and `others` are for some namespaces.
-    """
+    """The policies in the ConfigMap `name` that the Deployment mounts; None with `errors` if they are not valid."""
 
     name: str
-    policy: Policy | None
+    policies: PolicySet | None
     errors: tuple[str, ...] = ()
-    others: tuple[Policy, ...] = ()
 
     @classmethod
     def of(cls, config_map: JsonObject, name: str, key: str) -> "StoredPolicy":
@@ -68,15 +64,9 @@ class StoredPolicy(NamedTuple):
         if text is None:
             return cls(name, None, (f"it has no key {key}",))
         try:
-            read = policy_set(parse_tested_policies(text, key))
+            return cls(name, policy_set(parse_tested_policies(text, key)))
         except InvalidInput as error:
             return cls(name, None, tuple(map(str, error.errors)))
-        return cls(name, read.default, others=read.others)
-
-    @property
-    def policies(self) -> PolicySet | None:
-        """The policies in the ConfigMap; None if they are not valid."""
-        return None if self.policy is None else PolicySet.of(self.policy, self.others)
 
 
 class Role(Enum):
@@ -125,20 +115,19 @@ class Cluster:
     """A cluster with an installation of the webhook, as far as it was read.
 
     `target` has the names of the installation's objects. `objects` are by source; a source that could not be read is in
-    `refusals` with the reason. `policy` is the one that checks judge by: the one in force if it is known, else `given`,
-    else the built-in one. `others` are beside it in its file. `accepted` are the policies of PlacementPolicy objects,
-    and `policy_objects` the objects themselves, None if their kind is not served; there are none if no server follows
-    them. `bound_schedulers` are the schedulers of running pods. `missed` are the first missed pods of `missed_count`.
+    `refusals` with the reason. `file` are the policies of the policy file, as far as it is known: those `stored` in its
+    ConfigMap, else `given`, else the built-in one. `accepted` are those of PlacementPolicy objects, and
+    `policy_objects` the objects themselves, None if their kind is not served; there are none if no server follows them.
+    `bound_schedulers` are the schedulers of running pods. `missed` are the first missed pods of `missed_count`.
     """
 
     now: datetime
     target: Target
-    policy: Policy
+    file: PolicySet
     objects: Mapping[Source, tuple[JsonObject, ...]] = field(default_factory=dict)
     refusals: Mapping[Source, str] = field(default_factory=dict)
     given: PolicyOrSet | None = None
     stored: StoredPolicy | None = None
-    others: tuple[Policy, ...] = ()
     accepted: tuple[Policy, ...] = ()
     policy_objects: tuple[JsonObject, ...] | None = ()
     bound_schedulers: frozenset[str] = frozenset()
@@ -159,15 +148,15 @@ class Cluster:
         """Return whether `source` was read."""
         return source in self.objects
 
-    def with_stored(self, stored: StoredPolicy) -> "Cluster":
-        """Return the cluster with the policies of a ConfigMap in force, if they are valid."""
-        policies = stored.policies or self.policies
-        return replace(self, stored=stored, policy=policies.default, others=policies.others)
-
     @cached_property
     def policies(self) -> PolicySet:
-        """The policies in force, as far as they are known."""
-        return PolicySet.of(self.policy, self.others).with_objects(self.accepted)
+        """The policies in force, as far as they are known, by which checks judge."""
+        return self.file.with_objects(self.accepted)
+
+    @property
+    def policy(self) -> Policy:
+        """The default policy in force."""
+        return self.policies.default
 
     def policy_of(self, namespace: str) -> Policy:
         """Return the policy in force for `namespace`."""
@@ -175,7 +164,7 @@ class Cluster:
 
     def place_of(self, policy: Policy) -> str:
         """Return the place of a policy in messages."""
-        if policy in self.others:
+        if policy in self.file.others:
             return f"policy {policy.name}"
         return f"PlacementPolicy {policy.name}" if policy in self.accepted else "policy"
 

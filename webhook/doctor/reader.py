@@ -10,16 +10,7 @@ from certs.registration import Target
 from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.certificate_owner import controller_of
-from webhook.doctor.cluster import (
-    WORKLOADS,
-    Cluster,
-    JsonObject,
-    ServerClock,
-    StoredPolicy,
-    listed,
-    name_of,
-    texts,
-)
+from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of, texts
 from webhook.doctor.kept import kept
 from webhook.doctor.pods_read import PodsRead
 from webhook.doctor.questions import ask_rights, create_on_trial, probe
@@ -96,9 +87,8 @@ class _Reader:
         self._groups: JsonObject = {}
         self._user = NO_USER
         target = Target(configuration=wanted.configuration)
-        given = set_of(wanted.policy or built_in_policy())
-        self._found = Cluster(datetime.now(UTC), target, given.default, self._objects, self._refusals, wanted.policy)
-        self._found = replace(self._found, others=given.others)
+        file = set_of(wanted.policy or built_in_policy())
+        self._found = Cluster(datetime.now(UTC), target, file, self._objects, self._refusals, wanted.policy)
 
     async def read_configurations(self) -> None:
         """Read the webhook configurations, which name everything else.
@@ -205,15 +195,15 @@ class _Reader:
         if place is not None:
             found = await self._get_if_any(self._own("/api/v1", "configmaps", place[0]))
             self._objects[Source.POLICY] = found
-            self._found = self._found.with_stored(StoredPolicy.of(found[0] if found else {}, *place))
+            stored = StoredPolicy.of(found[0] if found else {}, *place)
+            self._found = replace(self._found, stored=stored, file=stored.policies or self._found.file)
         if follows_objects(servers):
             found = await self._get_if_any(_POLICY_OBJECTS)
             items = listed(found[0], "items") if found else []
             objects = tuple(kept(Source.POLICY, each) for each in items) if found else None
-            policies = accepted_policies(self._found.policy, items)
-            default = () if policies.default is self._found.policy else (policies.default,)
-            accepted = (*default, *policies.others)
-            self._found = replace(self._found, policy=policies.default, accepted=accepted, policy_objects=objects)
+            of_file = self._found.file.default
+            accepted = tuple(each for each in accepted_policies(of_file, items) if each is not of_file)
+            self._found = replace(self._found, accepted=accepted, policy_objects=objects)
 
     async def pods(self) -> None:
         read = PodsRead.of(self._found)

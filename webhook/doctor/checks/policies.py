@@ -24,7 +24,7 @@ def policy(cluster: Cluster) -> Iterator[Finding]:
     """The policy in force is not the one of the ConfigMap or of `--policy`, or the ConfigMap has no valid policy."""
     stored, given = cluster.stored, cluster.given
     where = f"ConfigMap {cluster.target.namespace}/{stored.name}" if stored is not None else ""
-    if stored is not None and stored.policy is None:
+    if stored is not None and stored.policies is None:
         what = f"holds no valid policy, so the last valid one stays in force: {'; '.join(stored.errors[:3])}"
         yield error(where, what, "`placement-webhook policy check FILE` has all errors")
     in_shadow = [each for each in cluster.policies if each.spec.mode == "shadow"]
