@@ -166,6 +166,14 @@ def test_what_is_not_answered_in_time_is_refused(tmp_path: Path) -> None:
     assert found.knows(Source.QUOTAS)
 
 
+def test_a_slow_list_holds_up_only_what_is_found_by_it(tmp_path: Path) -> None:
+    api = Api({"/apis/apps/v1/deployments": [deployment()]}, silent=frozenset({NODES}))
+    found = read(api, tmp_path, Source.NODES, Source.POLICY, within_seconds=1.0)
+
+    assert found.refusals.keys() == {Source.NODES}
+    assert found.stored is not None
+
+
 def test_an_unknown_user_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ApiServerError) as failed:
         read(Api({}, status=401), tmp_path, Source.NODES)
