@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from certs import directory as store
 from certs.inspection import Artifacts, inspect
-from certs.store import directory as store
 from tests.support import certificates
 from tests.support.certificates import AGED, ALL_EXPIRED, FRESH, OTHER
 from tests.support.command import Run

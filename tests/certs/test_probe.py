@@ -1,5 +1,6 @@
 """The probe reports whether an API server with a caBundle would trust the server."""
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -7,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from certs.cluster.probe import Outcome, probe
+from certs.cluster.register import probe_until_trusted
 from certs.pki import issue_ca
 from certs.registration import Endpoint
-from certs.store.probe import Outcome, probe
 from tests.support.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of, server_of
 from tests.support.loopback import closed_port, tls_server
 
@@ -84,5 +86,5 @@ def test_a_server_that_starts_late_is_waited_for() -> None:
     with contextlib.ExitStack() as stack:
         timer = threading.Timer(0.3, lambda: stack.enter_context(tls_server(server_of(FRESH), port)))
         timer.start()
-        assert probe(at(port), BUNDLE, wait_seconds=10).outcome is Outcome.TRUSTED
+        assert asyncio.run(probe_until_trusted(at(port), BUNDLE, 10)).outcome is Outcome.TRUSTED
         timer.join()

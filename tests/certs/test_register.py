@@ -1,5 +1,6 @@
 """`certs register` and `certs status` against a real API server."""
 
+import asyncio
 import base64
 import json
 from dataclasses import replace
@@ -10,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from certs import directory as store
+from certs.cluster.client import configuration_named, connected
 from certs.inspection import Artifacts, inspect
 from certs.pki import KeyPair
-from certs.store import directory as store
-from certs.store.cluster import artifacts_of, connect
+from certs.registration import Target
+from certs.secret import artifacts_in
 from tests.controlplane.client import NotFound
 from tests.controlplane.cluster import Cluster
 from tests.support.builders import make_pod
@@ -31,8 +34,10 @@ from tests.support.command import Outcome, Run
 from tests.support.loopback import closed_port, tls_server
 from tests.support.manifests import DEPLOY, read
 from tests.support.recording import recording_webhook
+from tests.support.registering import put_secret
 from tests.support.server import utc_now
 from tests.support.service_account import token_kubeconfig
+from webhook.watch.api_server import ClientConfig
 
 CONFIGURATION = "00-placement-webhook"
 ADMISSION = "admissionregistration.k8s.io/v1"
@@ -88,7 +93,7 @@ def issued(directory: Path, *dns_names: str) -> Artifacts:
 
 def test_without_a_directory_certificates_are_issued_into_the_secret(registry: Registry) -> None:
     registry.register("--skip-probe")
-    found = inspect(artifacts_of(registry.secret), utc_now())
+    found = inspect(artifacts_in(registry.secret), utc_now())
     assert registry.secret["type"] == "kubernetes.io/tls"
     assert found.serving_errors() == []
     assert found.names.covers(registry.service_name)
@@ -113,7 +118,7 @@ def test_registering_again_changes_nothing(registry: Registry) -> None:
 def test_certificates_of_a_directory_are_registered(registry: Registry, tmp_path: Path) -> None:
     mine = issued(tmp_path, registry.service_name)
     registry.register("--dir", tmp_path, "--skip-probe")
-    assert artifacts_of(registry.secret) == mine
+    assert artifacts_in(registry.secret) == mine
     assert registry.ca_bundle == mine.ca_certificate
 
 
@@ -123,18 +128,17 @@ def test_the_old_ca_stays_trusted_beside_the_new_one(registry: Registry, tmp_pat
     registry.register("--dir", tmp_path / "first", "--skip-probe")
     registry.register("--dir", tmp_path / "second", "--skip-probe")
     assert registry.ca_bundle == (second.ca_certificate or b"") + (first.ca_certificate or b"")
-    assert artifacts_of(registry.secret) == second
+    assert artifacts_in(registry.secret) == second
 
 
 def test_due_certificates_are_issued_anew_with_a_ca_of_their_own(registry: Registry) -> None:
     registry.register("--skip-probe")
     first = registry.ca_bundle
     aged = make_artifacts(dns_names=(registry.service_name,), server_age=timedelta(days=300, hours=1))
-    cluster = connect(kubeconfig=registry.cluster.control_plane.kubeconfig)
-    cluster.apply_secret(registry.cluster.namespace, "placement-webhook-tls", aged, force=False)
+    put_secret(registry.cluster.control_plane.kubeconfig, Target(registry.cluster.namespace), aged)
     reported = registry.register("--skip-probe").output
     assert "written (issued: tls.crt has 64 days left, less than a third of its time)" in reported
-    now = artifacts_of(registry.secret)
+    now = artifacts_in(registry.secret)
     assert inspect(now, utc_now()).problems == inspect(replace(aged, ca_key=None), utc_now()).problems
     assert registry.ca_bundle == (now.ca_certificate or b"") + (aged.ca_certificate or b"") + first
 
@@ -189,13 +193,13 @@ def test_a_server_that_waits_for_its_secret_gets_it_before_the_probe(registry: R
     flags = ("--endpoint", f"127.0.0.1:{closed_port()}", "--require-probe", "--secret-first")
     refused = registry.run("register", *flags)
     assert refused.code == 2
-    first = artifacts_of(registry.secret)
+    first = artifacts_in(registry.secret)
     assert inspect(first, utc_now()).serving_errors() == []
     with pytest.raises(NotFound):
         _ = registry.configuration
     with tls_server(server_of_secret(first)) as port:
         registry.register("--endpoint", f"127.0.0.1:{port}", "--require-probe", "--secret-first")
-    assert artifacts_of(registry.secret) == first
+    assert artifacts_in(registry.secret) == first
     assert registry.ca_bundle == first.ca_certificate
 
 
@@ -216,11 +220,10 @@ def server_of_secret(held: Artifacts) -> KeyPair:
 def test_only_a_certificate_that_is_not_trusted_any_more_is_replaced_before_the_probe(
     registry: Registry, held: Artifacts, flags: tuple[str, ...], wanted: list[str]
 ) -> None:
-    cluster = connect(kubeconfig=registry.cluster.control_plane.kubeconfig)
-    cluster.apply_secret(registry.cluster.namespace, "placement-webhook-tls", held, force=False)
+    put_secret(registry.cluster.control_plane.kubeconfig, Target(registry.cluster.namespace), held)
     reported = registry.register("--endpoint", f"127.0.0.1:{closed_port()}", *flags).output
     assert [line.partition(" ")[0] for line in reported.splitlines()][: len(wanted)] == wanted
-    assert inspect(artifacts_of(registry.secret), utc_now()).serving_errors() == []
+    assert inspect(artifacts_in(registry.secret), utc_now()).serving_errors() == []
 
 
 def test_a_server_dry_run_writes_nothing(registry: Registry) -> None:
@@ -268,7 +271,7 @@ def test_secret_of_another_owner_is_taken_over_only_by_force(registry: Registry,
     assert refused.code == 2
     assert "conflict" in refused.errors
     registry.register(*flags, "--force")
-    assert artifacts_of(registry.secret) == mine
+    assert artifacts_in(registry.secret) == mine
 
 
 def test_a_secret_without_a_ca_is_not_overwritten_unasked(registry: Registry, tmp_path: Path) -> None:
@@ -297,13 +300,21 @@ def test_applying_the_manifest_again_leaves_the_ca_bundle(registry: Registry) ->
 
 def test_a_change_made_meanwhile_is_not_overwritten(registry: Registry) -> None:
     registry.register("--skip-probe")
-    cluster = connect(kubeconfig=registry.cluster.control_plane.kubeconfig)
-    stale = cluster.configuration(CONFIGURATION)
-    assert stale
-    registry.cluster.kubectl("label", "mutatingwebhookconfiguration", CONFIGURATION, "changed=meanwhile")
-    version = {"op": "replace", "path": "/metadata/resourceVersion", "value": stale["metadata"]["resourceVersion"]}
-    operations = [version, {"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 9}]
-    assert cluster.patch_configuration(CONFIGURATION, operations) is False
+    name = configuration_named(CONFIGURATION)
+
+    async def change_late() -> bool:
+        async with connected(ClientConfig(registry.cluster.control_plane.kubeconfig)) as cluster:
+            stale = await cluster.read(name)
+            assert stale
+            registry.cluster.kubectl("label", "mutatingwebhookconfiguration", CONFIGURATION, "changed=meanwhile")
+            version = stale["metadata"]["resourceVersion"]
+            operations = [
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+                {"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 9},
+            ]
+            return await cluster.change(name, operations)
+
+    assert asyncio.run(change_late()) is False
     assert registry.configuration["webhooks"][0]["timeoutSeconds"] == 5
 
 

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from certs.registration import FIELD_MANAGER
-from certs.rotation.secret import OWNER, OWNER_LABEL, check_owned, new_secret
+from certs.registration import FIELD_MANAGER, Target
+from certs.secret import OWNER, OWNER_LABEL, check_owned, new_secret
 from tests.support.certificates import FRESH
 from webhook.kube.field import InvalidInput
 
 
 def secret(*managed: tuple[str, str], **metadata: Any) -> dict[str, Any]:
     """Return a Secret with certificates of this tool, whose fields these managers own by these operations."""
-    found = new_secret("placement-webhook", "placement-webhook-tls", FRESH)
+    found = new_secret(Target(), FRESH)
     fields = [{"manager": manager, "operation": operation} for manager, operation in managed]
     found["metadata"] = {"name": "placement-webhook-tls", "managedFields": fields, **metadata}
     return found

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from certs.cluster.status import Place, report
 from certs.inspection import Artifacts
-from certs.status import Place, report
 from tests.support.certificates import FRESH, NOW, OTHER
 
 

@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from certs import registration
-from certs.register import Probing, Registration, register
+from certs.cluster.register import Probing, Registration
+from certs.cluster.status import as_text, report
 from certs.registration import Target
-from certs.status import as_text, report
-from certs.store.cluster import connect
 from certs.webhook_rules import NAMESPACES, PODS, WORKLOADS, Coverage
 from tests.support.certificates import NOW
 from tests.support.command import Run
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.registering import register_in
 from webhook.kube.pod_template_path import PodTemplatePath, WorkloadKind
 from webhook.kube.workload_kinds import BUILT_IN_KINDS
 
@@ -47,11 +47,8 @@ def names(configuration: Object) -> list[str]:
 
 def steps(api: FakeConfigurationApi, folder: Path, wanted: Registration) -> str:
     """Return the step that writes the configuration."""
-    *_, step = [
-        each
-        for each in register(connect(kubeconfig=api.kubeconfig(folder)), wanted, NOW)
-        if each.startswith("Mutating")
-    ]
+    made = register_in(api.kubeconfig(folder), wanted, NOW)
+    (step,) = [each for each in made if each.startswith("Mutating")]
     return step
 
 

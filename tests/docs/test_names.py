@@ -10,7 +10,7 @@ import orjson
 import pytest
 from pydantic.alias_generators import to_camel
 
-from certs.controller.metrics import ControllerMetrics
+from certs.controller.admin import ControllerMetrics
 from tests.docs.markdown import DOCUMENTS, OPERATIONS, ROOT, blocks, name_of, rows, span_of, spans_of
 from tests.support.audit_records import encode
 from webhook.audit.record import AuditRecord, parse_line

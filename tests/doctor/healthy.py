@@ -11,8 +11,8 @@ from typing import Any
 
 from cryptography import x509
 
+from certs.cluster.probe import Called
 from certs.registration import Target, with_ca_bundle
-from certs.status import Called
 from tests.acceptance.pools import pool_node
 from tests.support.admission import policy_with
 from tests.support.certificates import FRESH, NOW

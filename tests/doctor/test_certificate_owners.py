@@ -9,7 +9,7 @@ import pytest
 
 from certs.pki import SERVER_VALIDITY
 from certs.registration import FIELD_MANAGER
-from certs.rotation.secret import OWNER
+from certs.secret import OWNER
 from tests.doctor.healthy import (
     called,
     configuration,

@@ -10,9 +10,9 @@ import aiohttp
 import pytest
 import structlog
 
+from certs.cluster.probe import Outcome, probe
 from certs.pki import KeyPair, issue_ca
 from certs.registration import Endpoint
-from certs.store.probe import Outcome, probe
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 from tests.support.client_certificates import issue_client, presenting

@@ -6,7 +6,7 @@ from enum import Enum
 from cryptography import x509
 
 from certs.registration import INJECTED_BY_CERT_MANAGER
-from certs.rotation.secret import OWNER
+from certs.secret import OWNER
 from webhook.doctor.cluster import Cluster, JsonObject, listed, texts
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import args_of, containers_of, mounted, option

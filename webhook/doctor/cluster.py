@@ -7,8 +7,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from certs.cluster.probe import Called
 from certs.registration import Target
-from certs.status import Called
 from certs.webhook_rules import PODS
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.source import Source

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from certs.calling import call_webhooks
+from certs.cluster.probe import call_webhooks
 from webhook.doctor import sample_pods
 from webhook.doctor.cluster import Cluster, JsonObject, Probe, Right, Trial, name_of
 from webhook.doctor.matching import labels_selected_by, selects_namespace

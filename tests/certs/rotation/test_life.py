@@ -7,11 +7,10 @@ from datetime import timedelta
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from certs.inspection import Artifacts
+from certs.controller.reconciler import Memory
+from certs.inspection import Artifacts, read_ring
 from certs.pki import SERVER_VALIDITY, issue_ca, issue_server
-from certs.rotation.memory import Memory
-from certs.rotation.plan import Action
-from certs.rotation.state import Request, read_ring
+from certs.plan import Action, Request
 from tests.support.certificate_world import RULES, World
 from tests.support.certificates import NOW, OTHER
 from tests.support.effort import examples

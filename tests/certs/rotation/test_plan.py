@@ -8,13 +8,11 @@ import pytest
 from cryptography import x509
 
 from certs import pem
-from certs.inspection import Artifacts
+from certs.controller.reconciler import Memory
+from certs.inspection import Artifacts, read_ring
 from certs.names import server_names
 from certs.pki import KeyPair, issue_ca, issue_server
-from certs.rotation.change import carried_out, fulfils
-from certs.rotation.memory import Memory
-from certs.rotation.plan import Action, Step, plan
-from certs.rotation.state import MOST_CAS, Observed, Request, Rules, read_ring
+from certs.plan import MOST_CAS, Action, Observed, Request, Rules, Step, carried_out, fulfils, plan
 from tests.support.certificates import NOW
 
 RULES = Rules(server_names(["localhost"]))

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 from certs import pem
 from certs.chain import unfit_for_server
+from certs.cluster.probe import Called
 from certs.names import names_of
 from certs.registration import ca_bundles
-from certs.status import Called
 from webhook.doctor import commands
 from webhook.doctor.certificate_owner import Owner, controller_of, expires_soon, owner_of
 from webhook.doctor.check import Finding, Severity, check, error, named, warning

@@ -11,24 +11,30 @@ A server that cannot start without the Secret, or that only has an expired certi
     Secret ─► server starts, or reads the new certificate ─► probe ─► caBundle
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from certs import registration
+from certs.cluster.client import Cluster, configuration_named, secret_of
+from certs.cluster.probe import Outcome, Probe, probe
 from certs.inspection import Artifacts, inspect
-from certs.names import ServerNames, names_of, server_names, service_names
+from certs.names import ServerNames, names_of
 from certs.pem import certificates
-from certs.pki import SERVER_VALIDITY, issue_ca, issue_server
-from certs.plan import Action, plan
+from certs.pki import SERVER_VALIDITY
+from certs.plan import Action, Rules, Step, carried_out, plan_at_once
 from certs.registration import Endpoint, Target
-from certs.rotation.secret import is_owned
-from certs.store.cluster import Cluster, JsonObject, artifacts_of
-from certs.store.probe import Outcome, probe
+from certs.secret import artifacts_in, is_owned, new_secret
 from certs.webhook_rules import Coverage
+from webhook.kube.documents import JsonObject
 from webhook.kube.field import FieldError, InvalidInput, forbidden, invalid, required
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import NOT_FOUND
 
 _ATTEMPTS = 5
+_PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,70 +68,59 @@ class Registration:
     only_ca_bundle: bool = False
 
 
-def register(cluster: Cluster, wanted: Registration, now: datetime) -> Iterator[str]:
+async def register(cluster: Cluster, wanted: Registration, now: datetime) -> AsyncIterator[str]:
     """Register the certificates and yield a description of each completed step.
 
     Raises:
         InvalidInput: the certificates are not valid for serving, the Secret has another owner, or the server that
             answers is not trusted.
-        ClusterError: the API server does not answer or rejects a request.
+        ApiServerError: the API server does not answer or rejects a request.
     """
-    target = wanted.target
-    found = cluster.configuration(target.configuration)
-    configuration = found or _manifest(wanted)
-    registration.check_not_injected(configuration)
-    called = registration.endpoint(registration.manifest(target) if target.url else configuration)
-    secret = cluster.secret(target.namespace, target.secret)
-    held = artifacts_of(secret) if secret else Artifacts()
+    target, place = wanted.target, wanted.target.secret_place
+    manifest = registration.manifest(target, wanted.coverage)
+    found = await cluster.read(configuration_named(target.configuration))
+    registration.check_not_injected(found or manifest)
+    called = registration.endpoint(manifest if target.url else found or manifest)
+    secret = await cluster.read(secret_of(target))
+    # This command stores no key of a CA, because every pod that mounts the Secret could read it.
+    held = replace(artifacts_in(secret), ca_key=None)
     artifacts, why = _artifacts(wanted, held, called, now)
-    _check(artifacts, "--dir" if wanted.artifacts is not None else _place(target), called, now)
+    _check(artifacts, "--dir" if wanted.artifacts is not None else place, called, now)
     if secret is not None and is_owned(secret) and artifacts != held:
         detail = "the certs controller maintains it: `placement-webhook certs rotate` renews its certificates"
-        raise InvalidInput(
-            [forbidden(_place(target), f"{detail}; to replace it, remove the controller and the Secret")]
-        )
+        raise InvalidInput([forbidden(place, f"{detail}; to replace it, remove the controller and the Secret")])
     is_first = wanted.secret_first and bool(inspect(held, now).serving_errors())
     if is_first:
-        yield _write_secret(cluster, wanted, artifacts, why)
-    bundle = _bundle(artifacts, held, found, now)
-    yield _probed(called, bundle, wanted.probing)
+        yield await _write_secret(cluster, wanted, artifacts, why)
+    yield await _probed(called, _bundle(artifacts, held, found, now), wanted.probing)
     if secret is None and not is_first:
-        yield _write_secret(cluster, wanted, artifacts, why)
-    yield _write_configuration(cluster, wanted, artifacts, held, now)
+        yield await _write_secret(cluster, wanted, artifacts, why)
+    yield await _write_configuration(cluster, wanted, manifest, artifacts, held, now)
     if secret is not None and not is_first:
-        yield _write_secret(cluster, wanted, artifacts, why) if artifacts != held else f"{_place(target)}: kept; {why}"
+        is_kept = artifacts == held
+        yield f"{place}: kept; {why}" if is_kept else await _write_secret(cluster, wanted, artifacts, why)
 
 
 def _artifacts(wanted: Registration, held: Artifacts, called: Endpoint, now: datetime) -> tuple[Artifacts, str]:
     """Return the certificates to register (given, from the Secret, or newly issued) and why these were chosen."""
     if wanted.artifacts is not None:
-        given = wanted.artifacts
-        return Artifacts(ca_certificate=given.ca_certificate, certificate=given.certificate, key=given.key), "as given"
+        return replace(wanted.artifacts, ca_key=None), "as given"
     found = inspect(held, now)
-    todo = plan(found, now, names=wanted.names, replace=wanted.force, ca_key_kept=False)
-    if todo.action is Action.REFUSE:
-        remedy = [
-            FieldError(error.path, error.reason, error.value, f"{error.detail}; --force replaces it")
-            for error in todo.obstacles
-        ]
-        raise InvalidInput(error.prefixed(_place(wanted.target)) for error in remedy)
-    if todo.action is Action.KEEP and found.names.covers(called.server_name):
-        return held, "; ".join(todo.reasons)
-    names = wanted.names or _default_names(wanted.target, called)
+    step = plan_at_once(found, now, names=wanted.names, replacing=wanted.force, ca_key_kept=False)
+    if step.action is Action.REFUSE:
+        raise InvalidInput(
+            FieldError(error.path, error.reason, error.value, f"{error.detail}; --force replaces it").prefixed(
+                wanted.target.secret_place
+            )
+            for error in step.obstacles
+        )
+    if step.action is Action.KEEP:
+        if found.names.covers(called.server_name):
+            return held, "; ".join(step.reasons)
+        step = Step(Action.ISSUE, (f"not for {called.server_name}",))
     # The key of this CA is not kept, so the CA does not need to outlive the one certificate it has signed.
-    ca = issue_ca(now=now, validity=SERVER_VALIDITY)
-    server = issue_server(ca, dns_names=names.dns_names, ip_addresses=map(str, names.ip_addresses), now=now)
-    reason = f"not for {called.server_name}" if todo.action is Action.KEEP else "; ".join(todo.reasons)
-    return Artifacts(ca_certificate=ca.certificate, certificate=server.certificate, key=server.key), f"issued: {reason}"
-
-
-def _default_names(target: Target, called: Endpoint) -> ServerNames:
-    if not target.url:
-        return server_names(service_names(target.service, target.namespace))
-    try:
-        return server_names([], [called.server_name])
-    except InvalidInput:
-        return server_names([called.server_name])
+    rules = Rules(wanted.names or registration.names_to_serve(wanted.target, called), ca_validity=SERVER_VALIDITY)
+    return replace(carried_out(step, held, rules, now), ca_key=None), f"issued: {'; '.join(step.reasons)}"
 
 
 def _check(artifacts: Artifacts, place: str, called: Endpoint, now: datetime) -> None:
@@ -144,11 +139,11 @@ def _bundle(artifacts: Artifacts, held: Artifacts, configuration: JsonObject | N
     return registration.merged_ca_bundle(artifacts.ca_certificate or b"", [held.ca_certificate or b"", *before], now)
 
 
-def _probed(called: Endpoint, bundle: bytes, probing: Probing) -> str:
+async def _probed(called: Endpoint, bundle: bytes, probing: Probing) -> str:
     if probing.skip:
         return "probe: skipped"
     at = registration.parse_endpoint(probing.endpoint, called.server_name) if probing.endpoint else called
-    result = probe(at, bundle, probing.wait_seconds)
+    result = await probe_until_trusted(at, bundle, probing.wait_seconds)
     if result.outcome is Outcome.TRUSTED:
         return f"probe: {at}: {result.detail}"
     if result.outcome is Outcome.UNREACHABLE and not probing.required:
@@ -159,56 +154,55 @@ def _probed(called: Endpoint, bundle: bytes, probing: Probing) -> str:
     raise InvalidInput([invalid("probe", str(at), f"{detail}; --skip-probe registers it without a probe")])
 
 
-def _write_configuration(
-    cluster: Cluster, wanted: Registration, artifacts: Artifacts, held: Artifacts, now: datetime
+async def probe_until_trusted(endpoint: Endpoint, bundle: bytes, wait_seconds: float) -> Probe:
+    """Return the outcome of a TLS handshake at `endpoint`, retried for `wait_seconds` until it is trusted.
+
+    The wait gives a server time to start or to read its new certificate.
+    """
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        result = await asyncio.to_thread(probe, endpoint, bundle)
+        if result.outcome is Outcome.TRUSTED or time.monotonic() + _PAUSE_SECONDS > deadline:
+            return result
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def _write_configuration(
+    cluster: Cluster, wanted: Registration, manifest: JsonObject, artifacts: Artifacts, held: Artifacts, now: datetime
 ) -> str:
     target = wanted.target
-    place, manifest = f"MutatingWebhookConfiguration {target.configuration}", _manifest(wanted)
+    name, place = configuration_named(target.configuration), f"MutatingWebhookConfiguration {target.configuration}"
     for _ in range(_ATTEMPTS):
-        found = cluster.configuration(target.configuration)
+        found = await cluster.read(name)
         bundle = _bundle(artifacts, held, found, now)
-        count = _ca_count_text(len(certificates(bundle, "caBundle")))
+        count = len(certificates(bundle, "caBundle"))
+        counted = "1 CA in caBundle" if count == 1 else f"{count} CAs in caBundle"
         if found is None:
-            cluster.apply_configuration(registration.with_ca_bundle(manifest, bundle))
-            return f"{place}: created, {count} in caBundle"
-        added, changes = _other_changes(found, manifest, wanted)
+            await cluster.apply(name, registration.with_ca_bundle(manifest, bundle))
+            return f"{place}: created, {counted}"
+        added = [] if wanted.only_ca_bundle else registration.missing_webhooks(found, manifest)
+        coverage = None if wanted.only_ca_bundle else wanted.coverage
+        changes = [] if coverage is None else registration.changed_rules(found, coverage)
         operations = registration.ca_bundle_patch(found, bundle, target.url, added, changes)
         if not operations:
-            return f"{place}: unchanged, {count} in caBundle"
-        if cluster.patch_configuration(target.configuration, operations):
+            return f"{place}: unchanged, {counted}"
+        if await cluster.change(name, operations):
             names = ", ".join(webhook["name"] for webhook in added)
-            return f"{place}: patched, {count} in caBundle{f'; added {names}' if names else ''}" + (
+            return f"{place}: patched, {counted}{f'; added {names}' if names else ''}" + (
                 "; rules changed to those of the policy" if changes else ""
             )
     raise InvalidInput([required(place, "another client keeps changing it; try again")])
 
 
-def _manifest(wanted: Registration) -> JsonObject:
-    return registration.manifest(wanted.target, wanted.coverage)
-
-
-def _other_changes(
-    found: JsonObject, manifest: JsonObject, wanted: Registration
-) -> tuple[list[JsonObject], list[JsonObject]]:
-    """Return the webhooks to add to `found`, and the operations that change the rules of its own ones."""
-    if wanted.only_ca_bundle:
-        return [], []
-    changes = registration.changed_rules(found, wanted.coverage) if wanted.coverage is not None else []
-    return registration.missing_webhooks(found, manifest), changes
-
-
-def _write_secret(cluster: Cluster, wanted: Registration, artifacts: Artifacts, why: str) -> str:
-    cluster.apply_secret(wanted.target.namespace, wanted.target.secret, artifacts, force=wanted.force)
+async def _write_secret(cluster: Cluster, wanted: Registration, artifacts: Artifacts, why: str) -> str:
+    target, content = wanted.target, new_secret(wanted.target, artifacts, is_owned=False)
+    try:
+        await cluster.apply(secret_of(target), content, force=wanted.force)
+    except ApiServerError as error:
+        if error.code != NOT_FOUND:
+            raise
+        remedy = f"`kubectl create namespace {target.namespace}` creates it, --namespace names another one"
+        raise ApiServerError(f"{error}; {remedy}", error.code) from error
     server = certificates(artifacts.certificate or b"", "tls.crt")[0]
-    return (
-        f"{_place(wanted.target)}: written ({why}); "
-        f"valid for {names_of(server)} until {server.not_valid_after_utc:%Y-%m-%d}"
-    )
-
-
-def _place(target: Target) -> str:
-    return f"Secret {target.namespace}/{target.secret}"
-
-
-def _ca_count_text(count: int) -> str:
-    return "1 CA" if count == 1 else f"{count} CAs"
+    until = f"until {server.not_valid_after_utc:%Y-%m-%d}"
+    return f"{target.secret_place}: written ({why}); valid for {names_of(server)} {until}"

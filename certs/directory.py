@@ -4,61 +4,53 @@ import contextlib
 import os
 import stat
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from certs.inspection import CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY, Artifacts
+from certs.inspection import CA_CERTIFICATE, CA_KEY, CERTIFICATE, FILES, KEY, Artifacts
 from webhook.kube.field import FieldError, InvalidInput, invalid
 
+# A key is in place before its certificate.
+_WRITTEN = (CA_KEY, CA_CERTIFICATE, KEY, CERTIFICATE)
+_NOTHING = Artifacts()
 _KEY_MODE = 0o600
 _CERTIFICATE_MODE = 0o644
 # A Secret volume lets the pod's group (fsGroup) read keys. No one else needs to read them.
 _UNSAFE_KEY_BITS = 0o037
 
 
-def read(directory: Path) -> Artifacts:
-    """Return the files that exist in `directory`.
+def read(directory: Path, *, may_be_absent: bool = False) -> Artifacts:
+    """Return the files that exist in `directory`; nothing if it `may_be_absent` and is.
 
     Raises:
         InvalidInput: the directory does not exist, or a file in it cannot be read.
     """
+    if may_be_absent and not directory.exists():
+        return Artifacts()
     if not directory.is_dir():
         detail = "is not a directory" if directory.exists() else "no such directory"
         remedy = "`placement-webhook certs issue --dir DIR --dns NAME` makes one"
         raise InvalidInput([invalid("--dir", str(directory), f"{detail}; {remedy}")])
-    return Artifacts(
-        ca_certificate=_content(directory / CA_CERTIFICATE),
-        ca_key=_content(directory / CA_KEY),
-        certificate=_content(directory / CERTIFICATE),
-        key=_content(directory / KEY),
-    )
+    return Artifacts(*(_content(directory / name) for name in FILES))
 
 
-def read_if_any(directory: Path) -> Artifacts:
-    """Return what `read` returns; nothing if `directory` does not exist yet."""
-    return read(directory) if directory.exists() else Artifacts()
+def write(directory: Path, artifacts: Artifacts, held: Artifacts = _NOTHING) -> None:
+    """Write the files of `artifacts` that are not those of `held` to `directory`, which is created if needed.
 
-
-def write(directory: Path, artifacts: Artifacts, *, remove: Collection[str] = ()) -> None:
-    """Write the files of `artifacts` to `directory`, created if needed, and delete the files of `remove`.
-
-    All files are written under temporary names first, then renamed. A concurrent reader finds each file old or new,
-    never partial.
+    A file that only `held` has is deleted. All files are written under temporary names first, then renamed. A
+    concurrent reader finds each file old or new, never partial.
 
     Raises:
         InvalidInput: the directory cannot be created or written. On a full disk nothing has changed.
     """
-    files = {
-        CA_KEY: artifacts.ca_key,
-        CA_CERTIFICATE: artifacts.ca_certificate,
-        KEY: artifacts.key,
-        CERTIFICATE: artifacts.certificate,
-    }
+    files = dict(zip(FILES, zip(artifacts, held, strict=True), strict=True))
+    changed = {name: files[name][0] for name in _WRITTEN if files[name][0] != files[name][1]}
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        _replace(directory, {name: content for name, content in files.items() if content is not None})
-        for name in remove:
-            (directory / name).unlink(missing_ok=True)
+        _replace(directory, {name: content for name, content in changed.items() if content is not None})
+        for name, content in changed.items():
+            if content is None:
+                (directory / name).unlink(missing_ok=True)
         _sync(directory)
     except OSError as error:
         detail = f"cannot be written: {error.strerror or error}; choose another directory or make this one writable"

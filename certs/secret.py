@@ -1,38 +1,31 @@
-"""Read and write the Secret of the controller, as an object. Pure: objects in, objects out.
+"""Read and write the Secret of the certificates, as an object. Pure: objects in, objects out.
 
 The Secret has everything that the controller keeps, so that a lost controller is replaced by any other:
 
     ca.crt    every CA that clients must trust: the one that signs, then older ones
-    ca.key    the key of the newest CA; the keys of older ones are not kept
+    ca.key    the key of the newest CA; the keys of older ones are not kept, and `certs register` keeps none
     tls.crt   the server certificate, and tls.key its key: the only files that the webhook mounts
 """
 
 import base64
 import binascii
-from typing import Any
 
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from certs import pem
-from certs.inspection import CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY, Artifacts
+from certs.inspection import FILES, Artifacts
 from certs.pki import CA_NAME_PREFIX
-from certs.registration import FIELD_MANAGER
-from certs.rotation.state import Request
-from webhook.kube.documents import field
+from certs.plan import Request
+from certs.registration import FIELD_MANAGER, Target
+from webhook.kube.documents import JsonObject, field
 from webhook.kube.field import InvalidInput, forbidden
-
-JsonObject = dict[str, Any]
 
 OWNER_LABEL = "app.kubernetes.io/managed-by"
 OWNER = "placement-webhook-certs-controller"
 REQUEST_ANNOTATION = "certs.maip.mxsf.io/rotate"
 _CERT_MANAGER = "cert-manager.io/"
-_LABELS = {
-    "app.kubernetes.io/name": "placement-webhook",
-    "app.kubernetes.io/part-of": "placement-webhook",
-    OWNER_LABEL: OWNER,
-}
+_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/part-of": "placement-webhook"}
 _REMEDY = (
     f"delete it, name another one with --secret, or set the label {OWNER_LABEL}={OWNER} on it if the controller may "
     "replace its content"
@@ -41,15 +34,14 @@ _REMEDY = (
 
 def artifacts_in(secret: JsonObject | None) -> Artifacts:
     """Return the content of the Secret; what is missing or not base64 is None."""
-    data = field(secret or {}, "data") or {}
+    return Artifacts(*(_content(secret, key) for key in FILES))
 
-    def content(key: str) -> bytes | None:
-        try:
-            return base64.b64decode(data[key], validate=True) or None
-        except (KeyError, TypeError, ValueError, binascii.Error):
-            return None
 
-    return Artifacts(content(CA_CERTIFICATE), content(CA_KEY), content(CERTIFICATE), content(KEY))
+def _content(secret: JsonObject | None, key: str) -> bytes | None:
+    try:
+        return base64.b64decode((field(secret or {}, "data") or {})[key], validate=True) or None
+    except (KeyError, TypeError, ValueError, binascii.Error):
+        return None
 
 
 def is_owned(secret: JsonObject) -> bool:
@@ -101,16 +93,21 @@ def version_of(secret: JsonObject | None) -> str:
     return f"{metadata.get('uid', '')}/{metadata.get('resourceVersion', '')}" if metadata else ""
 
 
-def new_secret(namespace: str, name: str, artifacts: Artifacts) -> JsonObject:
-    """Return the Secret to create.
+def new_secret(target: Target, artifacts: Artifacts, *, is_owned: bool = True) -> JsonObject:
+    """Return the Secret to apply: that of the controller, or with `is_owned` false that of `certs register`.
 
-    It is of type Opaque: until API servers trust its CA it has no `tls.crt`, which the type kubernetes.io/tls requires.
+    That of the controller is of type Opaque: until API servers trust its CA it has no `tls.crt`, which the type
+    kubernetes.io/tls requires.
     """
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": name, "namespace": namespace, "labels": _LABELS},
-        "type": "Opaque",
+        "metadata": {
+            "name": target.secret,
+            "namespace": target.namespace,
+            "labels": _LABELS | ({OWNER_LABEL: OWNER} if is_owned else {}),
+        },
+        "type": "Opaque" if is_owned else "kubernetes.io/tls",
         "data": _data(artifacts),
     }
 
@@ -120,7 +117,8 @@ def secret_patch(secret: JsonObject, artifacts: Artifacts, *, fulfilled: bool) -
 
     It includes the resourceVersion that was read, so that a concurrent change leads to a 409 and is not overwritten.
     """
-    metadata: JsonObject = {"resourceVersion": secret["metadata"]["resourceVersion"], "labels": _LABELS}
+    labels = _LABELS | {OWNER_LABEL: OWNER}
+    metadata: JsonObject = {"resourceVersion": secret["metadata"]["resourceVersion"], "labels": labels}
     if fulfilled:
         metadata["annotations"] = {REQUEST_ANNOTATION: None}
     return {"metadata": metadata, "data": _data(artifacts)}
@@ -133,10 +131,5 @@ def request_patch(secret: JsonObject, request: Request) -> JsonObject:
 
 
 def _data(artifacts: Artifacts) -> JsonObject:
-    content = {
-        CA_CERTIFICATE: artifacts.ca_certificate,
-        CA_KEY: artifacts.ca_key,
-        CERTIFICATE: artifacts.certificate,
-        KEY: artifacts.key,
-    }
-    return {key: base64.b64encode(value).decode() for key, value in content.items() if value is not None}
+    contents = zip(FILES, artifacts, strict=True)
+    return {key: base64.b64encode(content).decode() for key, content in contents if content is not None}
