@@ -217,6 +217,17 @@ def unexpired(certificates: Iterable[x509.Certificate], now: datetime) -> Certif
     return tuple(dict.fromkeys(each for each in certificates if now < each.not_valid_after_utc))
 
 
+def expires_soon(certificate: x509.Certificate, now: datetime, least_left: timedelta | None = None) -> bool:
+    """Return whether less than `least_left` is left; None: 30 days, or a sixth of the lifetime if that is less.
+
+    Issuers renew when a third is left, or earlier, so the renewal of such a certificate is late.
+    """
+    end = certificate.not_valid_after_utc
+    if least_left is None:
+        least_left = min(timedelta(days=30), (end - certificate.not_valid_before_utc) / 6)
+    return end - now < least_left
+
+
 def due_at(certificate: x509.Certificate) -> datetime:
     """Return the time when a third of the certificate's lifetime is left; the backdated part does not count.
 

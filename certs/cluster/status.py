@@ -11,7 +11,17 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from certs import pem, registration
 from certs.chain import distrust, unfit_for_server
 from certs.cluster.probe import Called
-from certs.inspection import CA_CERTIFICATE, CERTIFICATE, KEY, Artifacts, Fault, Inspection, inspect, read_ring
+from certs.inspection import (
+    CA_CERTIFICATE,
+    CERTIFICATE,
+    KEY,
+    Artifacts,
+    Fault,
+    Inspection,
+    expires_soon,
+    inspect,
+    read_ring,
+)
 from certs.names import ServerNames, names_of
 from certs.plan import Action, Observed, Rules, plan, plan_at_once
 from certs.secret import artifacts_in, is_owned, requested_rotation
@@ -74,16 +84,16 @@ def report(
     places: Iterable[Place],
     configuration: JsonObject | None,
     now: datetime,
-    least_left: timedelta,
+    least_left: timedelta | None,
     called: Sequence[Called | None] = (),
     *,
     require_call: bool = False,
 ) -> JsonObject:
     """Return facts and problems as one JSON object; `healthy`: there are no problems.
 
-    A certificate that expires within `least_left` is a problem. The certificate of each place is verified against the
-    caBundle of each webhook of `configuration`, if any. `called` has a result for each of these webhooks, or none;
-    with `require_call`, a server that is not reachable is a problem.
+    A certificate that `expires_soon` is a problem. The certificate of each place is verified against the caBundle of
+    each webhook of `configuration`, if any. `called` has a result for each of these webhooks, or none; with
+    `require_call`, a server that is not reachable is a problem.
     """
     described: list[JsonObject] = []
     problems: list[FieldError] = []
@@ -107,7 +117,7 @@ def report(
     }
 
 
-def _errors(place: Place, found: Inspection, now: datetime, least_left: timedelta) -> Iterator[FieldError]:
+def _errors(place: Place, found: Inspection, now: datetime, least_left: timedelta | None) -> Iterator[FieldError]:
     for problem in found.problems:
         # The CA's key may be kept elsewhere or not at all.
         if problem.fault is not Fault.MISSING or problem.file in (CA_CERTIFICATE, CERTIFICATE, KEY):
@@ -118,8 +128,8 @@ def _errors(place: Place, found: Inspection, now: datetime, least_left: timedelt
     elif place.ca_key_kept:
         renewal = "`placement-webhook certs issue` and `certs register` renew it"
     for file, certificate in ((CA_CERTIFICATE, found.ca), (CERTIFICATE, found.server)):
-        if certificate and now < certificate.not_valid_after_utc < now + least_left:
-            end = certificate.not_valid_after_utc
+        end = certificate.not_valid_after_utc if certificate else now
+        if certificate and now < end and expires_soon(certificate, now, least_left):
             yield invalid(file, f"{end:%Y-%m-%d}", f"expires in {(end - now).days} days; {renewal}")
 
 
@@ -183,7 +193,7 @@ def _calling_errors(
     configuration: JsonObject,
     called: Sequence[Called | None],
     now: datetime,
-    least_left: timedelta,
+    least_left: timedelta | None,
     *,
     require_call: bool,
 ) -> Iterator[FieldError]:
@@ -197,7 +207,7 @@ def _calling_errors(
         elif not call.trusted:
             reason = f"{unfit_for_server(sent) or call.detail}; compare its names, expiry and issuer with the caBundle"
             detail = f"serves a certificate that API servers do not trust: {reason}"
-        elif sent.not_valid_after_utc < now + least_left:
+        elif expires_soon(sent, now, least_left):
             detail = f"serves a certificate that expires in {(sent.not_valid_after_utc - now).days} days; renew it"
         if detail:
             place = f"MutatingWebhookConfiguration {field(configuration, 'metadata', 'name')}: webhooks[{index}]"

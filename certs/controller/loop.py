@@ -9,15 +9,15 @@ import random
 import signal
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import aclosing, suppress
 
 import orjson
 import structlog
 
 from certs.cluster.client import ObjectName
 from certs.controller.admin import ControllerMetrics, admin_port
-from certs.controller.reconciler import Options, Pass, Reconciler
+from certs.controller.reconciler import Options, Reconciler
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 from webhook.settings import Address
@@ -29,6 +29,7 @@ _WATCH_SECONDS = 300
 _SILENCE_SECONDS = _WATCH_SECONDS + 30.0
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
+_EXPECTED = (ApiServerError, InvalidInput)
 _FREE_WRITES = 12
 _WINDOW_SECONDS = 60.0
 _LONGEST_WRITE_PAUSE_SECONDS = 10.0
@@ -100,7 +101,7 @@ class Controller:
         Raises:
             InvalidInput: the admin port cannot be opened.
         """
-        async with admin_port(admin, self._metrics, self.unready_reason, self.note) as address, self._watching():
+        async with admin_port(admin, self._metrics, self.unready_reason, self.note) as address:
             self._log.info(
                 "the certs controller runs",
                 admin=str(address),
@@ -110,11 +111,16 @@ class Controller:
             on_listening(address)
             # A request that is under way can be cut off at any point: the next controller reads what became of it.
             working = asyncio.create_task(self._work(), name="certs controller")
+            tasks = [working, *(asyncio.create_task(self._watch(each)) for each in self._options.watched)]
             working.add_done_callback(lambda _: stop.set())
-            await stop.wait()
-            working.cancel()
-            with suppress(asyncio.CancelledError):
-                await working
+            try:
+                await stop.wait()
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+            if not working.cancelled():
+                working.result()
         self._log.info("the certs controller ends")
 
     async def _work(self) -> None:
@@ -122,25 +128,23 @@ class Controller:
             self._wake.clear()
             least, longest = await self._attempt()
             await asyncio.sleep(least)
+            # `asyncio.wait_for` of Python 3.11 loses a cancellation that comes with the event.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), longest)
+                async with asyncio.timeout(longest):
+                    await self._wake.wait()
 
     async def _attempt(self) -> tuple[float, float]:
         """Make one pass; return the least and the longest pause after it, in seconds."""
         try:
             async with self._connect() as api:
                 done = await self._reconciler.reconcile(api)
-        except (ApiServerError, InvalidInput) as error:
-            return self._failed(str(error))
         except Exception as error:
-            self._log.exception("internal error")
-            return self._failed(f"internal error: {error!r}")
+            if not isinstance(error, _EXPECTED):
+                self._log.exception("internal error")
+            return self._failed(_described(error))
         if self._failure:
             self._log.info("the certificates are maintained", action=done.step.action, reasons=list(done.step.reasons))
         self._failure, self._failures, self._waits_for = "", 0, done.waits_for
-        return self._pauses(done)
-
-    def _pauses(self, done: Pass) -> tuple[float, float]:
         now = time.monotonic()
         if done.tried:
             self._pacing.note(now)
@@ -154,28 +158,13 @@ class Controller:
         self._failure = failure
         return backoff_seconds(self._failures, self._random_share()), 0.0
 
-    @asynccontextmanager
-    async def _watching(self) -> AsyncIterator[None]:
-        """Watch all objects until the block ends."""
-        tasks = [asyncio.create_task(self._watch(each), name=each.path) for each in self._options.watched]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            for task in tasks:
-                with suppress(asyncio.CancelledError):
-                    await task
-
     async def _watch(self, watched: ObjectName) -> None:
         failures = 0
         while True:
             try:
                 await self._watch_once(watched)
-            except (ApiServerError, InvalidInput) as error:
-                failure = str(error)
             except Exception as error:
-                failure = f"internal error: {error!r}"
+                failure = _described(error)
             else:
                 failures = 0
                 self._watch_failures.pop(watched, None)
@@ -205,6 +194,10 @@ class Controller:
                 self._wake.set()
                 _check_events(watched, batch)
                 self._watch_failures.pop(watched, None)
+
+
+def _described(error: Exception) -> str:
+    return str(error) if isinstance(error, _EXPECTED) else f"internal error: {error!r}"
 
 
 def _check_events(watched: ObjectName, lines: list[bytes]) -> None:

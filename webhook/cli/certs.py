@@ -168,7 +168,10 @@ def register(
 @click.option("--dir", "directory", type=_DIRECTORY, help="A directory of certificates.")
 @cluster_options
 @click.option(
-    "--least-days", type=click.IntRange(min=0), default=30, show_default=True, help="Fewer days left are a problem."
+    "--least-days",
+    type=click.IntRange(min=0),
+    show_default="30, or a sixth of the lifetime if that is less",
+    help="Fewer days left are a problem.",
 )
 @click.option(
     "--endpoint", metavar="HOST:PORT", help="Address to probe, such as a port-forward; default: those of the webhooks."
@@ -180,7 +183,7 @@ def status(
     directory: Path | None,
     source: ClientConfig,
     target: Target,
-    least_days: int,
+    least_days: int | None,
     endpoint: str | None,
     require_probe: bool,
     skip_probe: bool,
@@ -215,7 +218,8 @@ def status(
         rotation = rotation_of(secret, [found], datetime.now(UTC))
         places.append(Place(target.secret_place, held, False, rotation=rotation))
     called = call_webhooks(found, endpoint) if found and not skip_probe else []
-    document = report(places, found, datetime.now(UTC), timedelta(days=least_days), called, require_call=require_probe)
+    least_left = None if least_days is None else timedelta(days=least_days)
+    document = report(places, found, datetime.now(UTC), least_left, called, require_call=require_probe)
     if output == "json":
         echo_json(document)
     else:

@@ -1,9 +1,6 @@
-"""Who issues the certificate of an installation and maintains the caBundle, and how long it lasts. Pure."""
+"""Who issues the certificate of an installation and maintains the caBundle. Pure."""
 
-from datetime import datetime, timedelta
 from enum import Enum
-
-from cryptography import x509
 
 from certs.registration import INJECTED_BY_CERT_MANAGER
 from certs.secret import OWNER
@@ -13,9 +10,6 @@ from webhook.doctor.workloads import args_of, containers_of, mounted, option
 from webhook.kube.documents import field
 
 _LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "certs"}
-_LONGEST = timedelta(days=30)
-# Issuers renew when a third of the validity is left, or earlier.
-_PART = 6
 
 
 class Owner(Enum):
@@ -62,12 +56,6 @@ def secret_of(cluster: Cluster) -> str:
         secrets = (mounted(servers, each, directory, "secret", "secretName") for each in containers_of(servers))
         found = next(filter(None, secrets), None)
     return cluster.target.secret if found is None else found
-
-
-def expires_soon(certificate: x509.Certificate, now: datetime) -> bool:
-    """Return whether less than 30 days or a sixth of the validity is left: its renewal is late."""
-    end = certificate.not_valid_after_utc
-    return end - now < min(_LONGEST, (end - certificate.not_valid_before_utc) / _PART)
 
 
 def _writer(configuration: JsonObject) -> str:

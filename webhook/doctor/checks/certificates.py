@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 from certs import pem
 from certs.chain import unfit_for_server
 from certs.cluster.probe import Called
+from certs.inspection import expires_soon
 from certs.names import names_of
 from certs.registration import ca_bundles
 from webhook.doctor import commands
-from webhook.doctor.certificate_owner import Owner, controller_of, expires_soon, owner_of
+from webhook.doctor.certificate_owner import Owner, controller_of, owner_of
 from webhook.doctor.check import Finding, Severity, check, error, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of, texts
 from webhook.doctor.source import Source
