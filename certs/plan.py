@@ -48,7 +48,7 @@ from certs.inspection import (
     CA_CERTIFICATE,
     CA_KEY,
     CERTIFICATE,
-    KEY,
+    FILES,
     Artifacts,
     Certificates,
     Fault,
@@ -61,7 +61,7 @@ from certs.inspection import (
 )
 from certs.names import ServerNames
 from certs.pki import CA_VALIDITY, SERVER_VALIDITY, KeyPair, issue_ca, issue_server
-from webhook.kube.field import FieldError, forbidden
+from webhook.kube.field import FieldError, InvalidInput, forbidden
 
 MOST_CAS = 16
 """The most CAs in the Secret and in a caBundle: etcd bounds both objects, and each rotation adds one."""
@@ -143,6 +143,12 @@ class Step:
         """Return whether the files are to be changed now."""
         return self.action not in (Action.KEEP, Action.REFUSE) and self.wait <= _NOW
 
+    def check(self, remedy: str, place: str = "") -> None:
+        """Raise InvalidInput with the obstacles in `place`, and the `remedy` for each, if there are any."""
+        if self.obstacles:
+            errors = (replace(each, detail=f"{each.detail}; {remedy}") for each in self.obstacles)
+            raise InvalidInput(each.prefixed(place) if place else each for each in errors)
+
 
 def plan_at_once(
     found: Inspection,
@@ -175,8 +181,7 @@ def _not_issued_here(found: Inspection) -> tuple[FieldError, ...]:
     """Return why the files must not be overwritten: they cannot be read, or another CA issued the certificate."""
     held = found.artifacts
     if not held.ca_certificate:
-        files = (CA_KEY, held.ca_key), (CERTIFICATE, held.certificate), (KEY, held.key)
-        present = next(file for file, content in files if content is not None)
+        present = next(file for file, content in zip(FILES, held, strict=True) if content)
         return (forbidden(present, f"is there without {CA_CERTIFICATE}, so it was not issued here"),)
     foreign = (each for each in found.problems if each.fault in (Fault.UNREADABLE, Fault.FOREIGN))
     return tuple(each.error for each in foreign if each.file != CA_KEY)
@@ -256,9 +261,8 @@ def _newest(certificates: Certificates, first: Certificates = ()) -> Certificate
 
 def fulfils(step: Step, requested: Request | None) -> bool:
     """Return whether the rotation that was requested is done, or begun, with `step`."""
-    if requested is Request.CA:
-        return step.action is Action.ADD_NEXT_CA
-    return requested is Request.SERVING and step.action in (Action.ISSUE_SERVING, Action.SWITCH_TO_NEXT_CA)
+    issuing = (Action.ISSUE_SERVING, Action.SWITCH_TO_NEXT_CA)
+    return step.action in {Request.CA: (Action.ADD_NEXT_CA,), Request.SERVING: issuing, None: ()}[requested]
 
 
 def carried_out(step: Step, held: Artifacts, rules: Rules, now: datetime) -> Artifacts:

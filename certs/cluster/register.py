@@ -29,7 +29,7 @@ from certs.registration import Endpoint, Target
 from certs.secret import artifacts_in, is_owned, new_secret
 from certs.webhook_rules import Coverage
 from webhook.kube.documents import JsonObject
-from webhook.kube.field import FieldError, InvalidInput, forbidden, invalid, required
+from webhook.kube.field import InvalidInput, forbidden, invalid, required
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import NOT_FOUND
 
@@ -107,13 +107,7 @@ def _artifacts(wanted: Registration, held: Artifacts, called: Endpoint, now: dat
         return replace(wanted.artifacts, ca_key=None), "as given"
     found = inspect(held, now)
     step = plan_at_once(found, now, names=wanted.names, replacing=wanted.force, ca_key_kept=False)
-    if step.action is Action.REFUSE:
-        raise InvalidInput(
-            FieldError(error.path, error.reason, error.value, f"{error.detail}; --force replaces it").prefixed(
-                wanted.target.secret_place
-            )
-            for error in step.obstacles
-        )
+    step.check("--force replaces it", wanted.target.secret_place)
     if step.action is Action.KEEP:
         if found.names.covers(called.server_name):
             return held, "; ".join(step.reasons)

@@ -33,7 +33,6 @@ from webhook.cli.certs_rotate import rotate
 from webhook.cli.files import PolicyFile, policy_option
 from webhook.cli.terminal import echo, echo_json, echo_lines
 from webhook.kube.documents import JsonObject
-from webhook.kube.field import FieldError, InvalidInput
 from webhook.watch.api_server import ClientConfig
 
 _DIRECTORY = click.Path(path_type=Path)
@@ -72,11 +71,7 @@ def issue(
     names = names_given(dns_names, ip_addresses)
     held = store.read(directory, may_be_absent=True)
     step = plan_at_once(inspect(held, now), now, names=names, replacing=force)
-    if step.action is Action.REFUSE:
-        remedy = "--force replaces all four files, after which `certs register` has to be run again"
-        raise InvalidInput(
-            FieldError(error.path, error.reason, error.value, f"{error.detail}; {remedy}") for error in step.obstacles
-        )
+    step.check("--force replaces all four files, after which `certs register` has to be run again")
     issued = carried_out(step, held, Rules(names), now)
     store.write(directory, replace(issued, ca_key=None) if discard_ca_key else issued, held)
     current = inspect(store.read(directory), now)

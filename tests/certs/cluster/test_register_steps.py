@@ -1,4 +1,4 @@
-"""The steps of a registration, their order and their writes; tests/certs/test_register.py has a real API server."""
+"""The steps of a registration, their order and their writes; test_register.py beside it has a real API server."""
 
 import base64
 from collections.abc import Iterator
