@@ -73,8 +73,9 @@ def test_a_server_without_tls_is_untrusted() -> None:
     assert found.detail.startswith("not a TLS server")
 
 
-def test_closed_port_is_unreachable() -> None:
-    assert probe(at(closed_port()), BUNDLE).outcome is Outcome.UNREACHABLE
+@pytest.mark.parametrize("bundle", [BUNDLE, b"\n", b""], ids=["a CA", "no CA", "empty"])
+def test_closed_port_is_unreachable_under_any_bundle(bundle: bytes) -> None:
+    assert probe(at(closed_port()), bundle).outcome is Outcome.UNREACHABLE
 
 
 def test_a_name_that_does_not_resolve_is_unreachable() -> None:
