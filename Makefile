@@ -9,7 +9,7 @@ STAMP  := $(VENV)/.installed
 .PHONY: help venv demo test test-fast check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
 	bench-outcome bench-feed-real rotate-under-load soak abuse docs lock audit-dependencies sbom control-plane clean \
 	differential differential-capacity differential-moves differential-releases test-schedulers upstream-tables mutants \
-	golden examples rules
+	golden examples rules site
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,11 +120,17 @@ abuse: $(STAMP) ## load test with hostile clients, and its effect on others
 bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes and 50,000 pods
 	$(BIN)/python -m bench.feed_real $(BENCH_ARGS)
 
-docs: $(STAMP) ## regenerate docs/policy.md, deploy/crd and the tables of docs/annotations.md and docs/workloads.md
+docs: $(STAMP) ## regenerate docs/policy.md, docs/placement.svg, deploy/crd and the tables of docs/annotations.md and docs/workloads.md
 	$(BIN)/python -m webhook.policy.reference > docs/policy.md
 	$(BIN)/python -m webhook.policy.custom_resource > deploy/crd/placementpolicies.yaml
 	$(BIN)/python -m webhook.policy.annotation_reference docs/annotations.md
 	$(BIN)/python -m webhook.policy.workload_reference docs/workloads.md
+	$(BIN)/python -m tests.docs.picture
+
+site: export NO_MKDOCS_2_WARNING = 1
+site: $(STAMP) ## build the documents as a website in build/site, with strict links
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m mkdocs build --strict
 
 LOCK_FLAGS := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url
 

@@ -27,15 +27,16 @@ from bench.pod_clients import Creations, Load
 from bench.real_cluster import control_plane_and_folder
 from bench.serving import ended, start_program, start_server
 from certs import pem, registration
-from certs.register import Probing, Registration, register
+from certs.cluster.register import Probing, Registration
+from certs.inspection import Ring, read_ring
+from certs.plan import Request
 from certs.registration import Target
-from certs.rotation.secret import artifacts_in, request_patch
-from certs.rotation.state import Request, Ring, read_ring
-from certs.store.cluster import connect
+from certs.secret import artifacts_in, request_patch
 from tests.controlplane.client import ApiError, NotFound
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
+from tests.support.registering import register_in
 from tests.support.service import Backend, service
 
 _TRUST_SECONDS = 1
@@ -115,9 +116,7 @@ def installed(cluster: Cluster, folder: Path) -> Iterator[Installation]:
         target = Target(cluster.namespace, configuration="placement-webhook", url=f"https://127.0.0.1:{port}/mutate")
         installation = Installation(cluster, target, port, folder / "controller.log")
         cluster.register_webhook(str(target.url), "")
-        registering = connect(kubeconfig=cluster.control_plane.kubeconfig)
-        for _ in register(registering, Registration(target, probing=Probing(skip=True)), datetime.now(UTC)):
-            pass
+        register_in(cluster.control_plane.kubeconfig, Registration(target, probing=Probing(skip=True)))
         for each, seconds in zip(folders, _KUBELET_SECONDS, strict=True):
             stack.enter_context(mounted(installation.secret, each, seconds))
         address.backends.extend(stack.enter_context(_replica(each)) for each in folders)

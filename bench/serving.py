@@ -14,9 +14,9 @@ from pathlib import Path
 import click
 import orjson
 
+from certs import directory
 from certs.inspection import Artifacts
 from certs.pki import KeyPair, issue_ca, issue_server
-from certs.store import directory
 from tests.controlplane.polling import wait_for
 from tests.support.service import Backend
 

@@ -26,7 +26,7 @@ from bench.replicas import Replicas, decisions, recorded, replicated, verified
 from bench.rotation import Installation
 from certs import pem
 from certs.pki import KeyPair
-from certs.rotation.state import Request
+from certs.plan import Request
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN, TYPE

@@ -1,21 +1,27 @@
 """Inspect certificate files and find problems. Pure: the content of the files and the time are passed in."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import Enum
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
 from certs import pem
-from certs.chain import distrust, issued_by, unfit_for_server
+from certs.chain import distrust, issued_by, unfit_for_server, unfit_to_issue
 from certs.names import ServerNames, names_of
+from certs.pki import BACKDATE, IssuerKey
 from webhook.kube.field import FieldError, InvalidInput, invalid, required
+
+Certificates = tuple[x509.Certificate, ...]
 
 CA_CERTIFICATE = "ca.crt"
 CA_KEY = "ca.key"
 CERTIFICATE = "tls.crt"
 KEY = "tls.key"
+FILES = (CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,11 @@ class Artifacts:
     key: bytes | None = None
 
     def __bool__(self) -> bool:
-        return any((self.ca_certificate, self.ca_key, self.certificate, self.key))
+        return any(self)
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        """Return the contents in the order of `FILES`."""
+        return iter((self.ca_certificate, self.ca_key, self.certificate, self.key))
 
 
 class Fault(Enum):
@@ -160,3 +170,68 @@ def _chain_problems(cas: list[x509.Certificate], chain: list[x509.Certificate], 
         return
     detail = f"does not verify under {CA_CERTIFICATE}: {reason}"
     yield Problem(CERTIFICATE, Fault.UNTRUSTED, invalid(CERTIFICATE, server.subject.rfc4514_string(), detail))
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """The usable content of a Secret.
+
+    `cas` are those of ca.crt that have not expired. `signer` is the one of them whose key is in ca.key. `issuer` is the
+    one that issued the certificate in tls.crt, None unless an API server would trust that certificate and the key of
+    tls.key is its own. `pair` is the inspection of the files with `cas` alone.
+    """
+
+    cas: Certificates
+    signer: x509.Certificate | None
+    issuer: x509.Certificate | None
+    pair: Inspection
+
+
+def read_ring(artifacts: Artifacts, now: datetime) -> Ring:
+    """Return the usable content of `artifacts` at `now`."""
+    cas = unexpired(pem.readable_certificates(artifacts.ca_certificate or b""), now)
+    pair = inspect(replace(artifacts, ca_certificate=pem.encode(*cas) or None), now)
+    return Ring(cas, _signer(cas, artifacts.ca_key or b"", now), None if pair.serving_errors() else pair.ca, pair)
+
+
+def _signer(cas: Certificates, key_pem: bytes, now: datetime) -> x509.Certificate | None:
+    try:
+        key = pem.private_key(key_pem, CA_KEY)
+    except InvalidInput:
+        return None
+    if not isinstance(key, IssuerKey):
+        return None
+    public = key.public_key()
+    return next((ca for ca in cas if _public_key(ca) == public and unfit_to_issue(ca, now) is None), None)
+
+
+def _public_key(certificate: x509.Certificate) -> CertificatePublicKeyTypes | None:
+    try:
+        return certificate.public_key()
+    except (ValueError, UnsupportedAlgorithm):  # a CA of another tool
+        return None
+
+
+def unexpired(certificates: Iterable[x509.Certificate], now: datetime) -> Certificates:
+    """Return the certificates that have not expired, each once, in their order."""
+    return tuple(dict.fromkeys(each for each in certificates if now < each.not_valid_after_utc))
+
+
+def expires_soon(certificate: x509.Certificate, now: datetime, least_left: timedelta | None = None) -> bool:
+    """Return whether less than `least_left` is left; None: 30 days, or a sixth of the lifetime if that is less.
+
+    Issuers renew when a third is left, or earlier, so the renewal of such a certificate is late.
+    """
+    end = certificate.not_valid_after_utc
+    if least_left is None:
+        least_left = min(timedelta(days=30), (end - certificate.not_valid_before_utc) / 6)
+    return end - now < least_left
+
+
+def due_at(certificate: x509.Certificate) -> datetime:
+    """Return the time when a third of the certificate's lifetime is left; the backdated part does not count.
+
+    Source: https://cert-manager.io/docs/usage/certificate/#issuance-triggers
+    """
+    end = certificate.not_valid_after_utc
+    return end - max(end - certificate.not_valid_before_utc - BACKDATE, timedelta(0)) / 3

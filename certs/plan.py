@@ -1,102 +1,300 @@
-"""Decide what to do with certificates, from the existing files and the time. Pure.
+"""Decide what to do next with certificates, and do it in memory. Pure: files, settings and time are passed in.
 
-no files, or a replacement is requested ───► ISSUE   a new CA and a server certificate
-not issued here, or not readable ──────────► REFUSE  an administrator has to decide
-valid, right names, far from expiry ───────► KEEP
-otherwise, if no CA key is kept ───────────► ISSUE
-otherwise, if CA and CA key are valid ─────► RENEW   a server certificate of the same CA
-otherwise ─────────────────────────────────► REFUSE
+A command writes everything at once (`plan_at_once`):
+
+    no files, or a replacement is requested ───► ISSUE   a new CA and a server certificate
+    not issued here, or not readable ──────────► REFUSE  an administrator has to decide
+    valid, right names, far from expiry ───────► KEEP
+    otherwise, if no CA key is kept ───────────► ISSUE
+    otherwise, if CA and CA key are valid ─────► RENEW   a server certificate of the same CA
+    otherwise ─────────────────────────────────► REFUSE
+
+The certs controller goes step by step, because replicas and API servers read a change late (`plan`):
+
+                       a CA key is lost, the CA is due, or its rotation is requested
+    +-------+ -------------------------------------------------------> +---------------+
+    | Keep  |                        AddNextCA                         | NextCAAdded   |
+    | (one  |                                                          | (both trusted,|
+    |  CA)  | <--+                                                     |  old one      |
+    +-------+    | IssueServing: tls.crt is due, damaged, for other    |  served)      |
+       ^  |      | names, or its rotation is requested; the CA stays   +---------------+
+       |  +------+                                                             |
+       |                                                                       | SwitchToNextCA: API servers have
+       |                                                                       | trusted the next CA for `trust_wait`
+       |                              +---------------+                        |
+       |          DropOldCA           | Switched      | <----------------------+
+       +----------------------------- | (both trusted,|
+          the Secret is unchanged     |  new one      |
+          for `propagation_wait`      |  served)      |
+                                      +---------------+
+
+In every state, each caBundle has the CAs of the Secret and those that it had, so a certificate that a replica may serve
+stays trusted. Only DropOldCA removes a CA, when every replica serves a certificate of the other one. IssueServing and
+SwitchToNextCA wait until API servers trust the CA that signs, also after a caBundle was edited.
+
+The states are not stored. They follow from the Secret: `ca.crt` has all CAs, `ca.key` the key of the newest one, and
+`tls.crt` is issued by one of them. So a step can be repeated, or be interrupted at any point.
 """
 
-from dataclasses import dataclass
-from datetime import datetime
-from enum import Enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
 
 from cryptography import x509
 
-from certs.inspection import CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY, Fault, Inspection, Problem
+from certs import pem
+from certs.inspection import (
+    CA_CERTIFICATE,
+    CA_KEY,
+    CERTIFICATE,
+    FILES,
+    Artifacts,
+    Certificates,
+    Fault,
+    Inspection,
+    Ring,
+    due_at,
+    inspect,
+    read_ring,
+    unexpired,
+)
 from certs.names import ServerNames
-from webhook.kube.field import FieldError, forbidden
+from certs.pki import CA_VALIDITY, SERVER_VALIDITY, KeyPair, issue_ca, issue_server
+from webhook.kube.field import FieldError, InvalidInput, forbidden
 
-# Source: https://cert-manager.io/docs/usage/certificate/#issuance-triggers: renew when a third of the lifetime is left
-_RENEWAL_FRACTION = 3
+MOST_CAS = 16
+"""The most CAs in the Secret and in a caBundle: etcd bounds both objects, and each rotation adds one."""
+
+_NOW = timedelta(0)
+_IN_ORDER = ("everything is in order",)
 
 
-class Action(Enum):
-    """The actions of a plan."""
+class Request(StrEnum):
+    """The rotations that `certs rotate` requests."""
+
+    SERVING = "serving"
+    CA = "ca"
+
+
+class Action(StrEnum):
+    """The actions on the files of a place: the first three of a command, the last four of the controller."""
 
     ISSUE = "issue"
     RENEW = "renew"
-    KEEP = "keep"
     REFUSE = "refuse"
+    KEEP = "keep"
+    ISSUE_SERVING = "issue_serving"
+    ADD_NEXT_CA = "add_next_ca"
+    SWITCH_TO_NEXT_CA = "switch_to_next_ca"
+    DROP_OLD_CA = "drop_old_ca"
+
+
+STEPS_OF_A_ROTATION = (Action.ISSUE_SERVING, Action.ADD_NEXT_CA, Action.SWITCH_TO_NEXT_CA, Action.DROP_OLD_CA)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """An action with its reasons; only the action REFUSE has `obstacles`."""
+class Rules:
+    """The settings of the certificate life.
+
+    `trust_wait`: API servers read a changed caBundle within this time. `propagation_wait`: every replica serves the
+    pair of the Secret, or none that it can reload, after this time.
+    """
+
+    names: ServerNames
+    ca_validity: timedelta = CA_VALIDITY
+    server_validity: timedelta = SERVER_VALIDITY
+    trust_wait: timedelta = timedelta(seconds=15)
+    propagation_wait: timedelta = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The Secret and the webhook configurations, as read from the API server.
+
+    `artifacts` is the content of the Secret, empty if there is none. `bundles` has the readable certificates of the
+    caBundle of each webhook. `trusted_for` is the time for which every caBundle has had a CA, without interruption;
+    a CA that one lacks is not in it. `unchanged_for` is the time since the last change of the Secret.
+    """
+
+    artifacts: Artifacts
+    bundles: tuple[Certificates, ...] = ()
+    trusted_for: Mapping[x509.Certificate, timedelta] | None = None
+    unchanged_for: timedelta = timedelta(0)
+    requested: Request | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The next action, with its reasons, to be carried out after `wait`; for KEEP, the time until a certificate is due.
+
+    `ca_bundle` are the CAs for each caBundle from now on, before the action; empty: no CA is known, or a command is
+    planned. Only the action REFUSE has `obstacles`.
+    """
 
     action: Action
     reasons: tuple[str, ...]
+    wait: timedelta = _NOW
+    ca_bundle: Certificates = ()
     obstacles: tuple[FieldError, ...] = ()
 
+    @property
+    def is_due(self) -> bool:
+        """Return whether the files are to be changed now."""
+        return self.action not in (Action.KEEP, Action.REFUSE) and self.wait <= _NOW
 
-def plan(
+    def check(self, remedy: str, place: str = "") -> None:
+        """Raise InvalidInput with the obstacles in `place`, and the `remedy` for each, if there are any."""
+        if self.obstacles:
+            errors = (replace(each, detail=f"{each.detail}; {remedy}") for each in self.obstacles)
+            raise InvalidInput(each.prefixed(place) if place else each for each in errors)
+
+
+def plan_at_once(
     found: Inspection,
     now: datetime,
     *,
     names: ServerNames | None = None,
-    replace: bool = False,
+    replacing: bool = False,
     ca_key_kept: bool = True,
-) -> Plan:
+) -> Step:
     """Return the action after which the files serve `names` (None: their present names) now and for some time.
 
-    `replace` requests new files in any case. `ca_key_kept`: the place keeps the key of its CA, as a directory does and
-    the cluster's Secret does not. Without the key, a due certificate is replaced together with its CA.
+    `replacing` requests new files in any case. `ca_key_kept`: the place keeps the key of its CA, as a directory does
+    and a Secret of `certs register` does not. Without the key, a due certificate is replaced together with its CA.
     """
-    if not found.artifacts:
-        return Plan(Action.ISSUE, ("nothing there yet",))
-    if replace:
-        return Plan(Action.ISSUE, ("a replacement was asked for",))
-    foreign = _foreign(found)
-    if foreign:
-        return Plan(Action.REFUSE, (), foreign)
-    reasons = _reasons_to_renew(found, now, names)
+    if not found.artifacts or replacing:
+        return Step(Action.ISSUE, ("a replacement was asked for" if found.artifacts else "nothing there yet",))
+    if obstacles := _not_issued_here(found):
+        return Step(Action.REFUSE, (), obstacles=obstacles)
+    is_named = names is None or names.same_as(found.names)
+    reasons = [*map(str, found.serving_errors()), *_reasons_to_renew(found, now, None if is_named else names)]
     if not reasons:
-        return Plan(Action.KEEP, ("everything is in order",))
+        return Step(Action.KEEP, _IN_ORDER)
     if not ca_key_kept:
-        return Plan(Action.ISSUE, reasons)
+        return Step(Action.ISSUE, tuple(reasons))
     obstacles = tuple(problem.error for problem in found.faults(CA_CERTIFICATE, CA_KEY))
-    if obstacles:
-        return Plan(Action.REFUSE, reasons, obstacles)
-    return Plan(Action.RENEW, reasons)
+    return Step(Action.REFUSE if obstacles else Action.RENEW, tuple(reasons), obstacles=obstacles)
 
 
-def due(certificate: x509.Certificate, now: datetime) -> bool:
-    """Return whether less than a third of the certificate's lifetime is left."""
-    lifetime = certificate.not_valid_after_utc - certificate.not_valid_before_utc
-    return certificate.not_valid_after_utc - now < lifetime / _RENEWAL_FRACTION
-
-
-def _foreign(found: Inspection) -> tuple[FieldError, ...]:
+def _not_issued_here(found: Inspection) -> tuple[FieldError, ...]:
     """Return why the files must not be overwritten: they cannot be read, or another CA issued the certificate."""
-    if not found.artifacts.ca_certificate:
-        held = (CA_KEY, found.artifacts.ca_key), (CERTIFICATE, found.artifacts.certificate), (KEY, found.artifacts.key)
-        present = [file for file, content in held if content is not None]
-        return (forbidden(present[0], f"is there without {CA_CERTIFICATE}, so it was not issued here"),)
-    return tuple(problem.error for problem in found.problems if _is_foreign(problem))
+    held = found.artifacts
+    if not held.ca_certificate:
+        present = next(file for file, content in zip(FILES, held, strict=True) if content)
+        return (forbidden(present, f"is there without {CA_CERTIFICATE}, so it was not issued here"),)
+    foreign = (each for each in found.problems if each.fault in (Fault.UNREADABLE, Fault.FOREIGN))
+    return tuple(each.error for each in foreign if each.file != CA_KEY)
 
 
-def _is_foreign(problem: Problem) -> bool:
-    return problem.fault in (Fault.UNREADABLE, Fault.FOREIGN) and problem.file != CA_KEY
+def _reasons_to_renew(found: Inspection, now: datetime, names: ServerNames | None) -> Iterator[str]:
+    """Yield why a readable server certificate is replaced: it is not for `names`, if any, or it is due."""
+    server = found.server
+    if server is not None and names is not None:
+        yield f"{CERTIFICATE} is for {found.names}, not for {names}"
+    if server is not None and due_at(server) <= now < server.not_valid_after_utc:
+        days_left = (server.not_valid_after_utc - now).days
+        yield f"{CERTIFICATE} has {days_left} days left, less than a third of its time"
 
 
-def _reasons_to_renew(found: Inspection, now: datetime, names: ServerNames | None) -> tuple[str, ...]:
-    reasons = [str(problem.error) for problem in found.faults(CA_CERTIFICATE, CERTIFICATE, KEY)]
-    if found.server is None:
-        return tuple(reasons)
-    if names and not names.same_as(found.names):
-        reasons.append(f"{CERTIFICATE} is for {found.names}, not for {names}")
-    if now < found.server.not_valid_after_utc and due(found.server, now):
-        days_left = (found.server.not_valid_after_utc - now).days
-        reasons.append(f"{CERTIFICATE} has {days_left} days left, less than a third of its time")
+def plan(seen: Observed, rules: Rules, now: datetime) -> Step:
+    """Return the next step of the certs controller."""
+    ring = read_ring(seen.artifacts, now)
+    extra = tuple(ca for bundle in seen.bundles for ca in unexpired(bundle, now))
+    used = tuple(dict.fromkeys(ca for ca in (ring.signer, ring.issuer) if ca is not None))
+    trusted = _newest((*ring.cas, *extra), first=used)
+    signer = ring.signer
+    reasons = _reasons_for_a_ca(ring, seen, now)
+    if signer is None or reasons:
+        return Step(Action.ADD_NEXT_CA, reasons, _NOW, trusted)
+    reasons = _reasons_for_a_certificate(ring, seen, rules, now)
+    if reasons:
+        switches = ring.issuer != signer and any(ca != signer for ca in ring.cas)
+        action = Action.SWITCH_TO_NEXT_CA if switches else Action.ISSUE_SERVING
+        return Step(action, reasons, _trust_wait(signer, seen, rules), trusted)
+    if any(ca != signer for ca in trusted):
+        wait = max(rules.propagation_wait - seen.unchanged_for, _NOW)
+        reasons = ("no replica serves a certificate of another CA any more",)
+        return Step(Action.DROP_OLD_CA, reasons, wait, (signer,) if wait <= _NOW else trusted)
+    ends = [due_at(each) for each in (signer, ring.pair.server) if each is not None]
+    return Step(Action.KEEP, _IN_ORDER, max(min(ends) - now, _NOW), trusted)
+
+
+def _reasons_for_a_ca(ring: Ring, seen: Observed, now: datetime) -> tuple[str, ...]:
+    if not ring.cas:
+        return ("there is no CA yet",)
+    if ring.signer is None:
+        return ("ca.key has the key of no valid CA",)
+    reasons = []
+    if now >= due_at(ring.signer):
+        reasons.append(f"the CA has {(ring.signer.not_valid_after_utc - now).days} days left, a third of its time")
+    if seen.requested is Request.CA and ring.issuer in (ring.signer, None):
+        reasons.append("a rotation of the CA was requested")
     return tuple(reasons)
+
+
+def _reasons_for_a_certificate(ring: Ring, seen: Observed, rules: Rules, now: datetime) -> tuple[str, ...]:
+    pair = ring.pair
+    if ring.issuer is None:
+        return tuple(str(error) for error in pair.serving_errors())
+    reasons = ["tls.crt is issued by the old CA"] if ring.issuer != ring.signer else []
+    reasons += _reasons_to_renew(pair, now, None if pair.names.includes(rules.names) else rules.names)
+    if seen.requested is Request.SERVING:
+        reasons.append("a rotation was requested")
+    return tuple(reasons)
+
+
+def _trust_wait(signer: x509.Certificate, seen: Observed, rules: Rules) -> timedelta:
+    """Return the time until API servers trust `signer`; none without webhooks, because then no API server calls."""
+    if not seen.bundles:
+        return _NOW
+    return max(rules.trust_wait - (seen.trusted_for or {}).get(signer, _NOW), _NOW)
+
+
+def _newest(certificates: Certificates, first: Certificates = ()) -> Certificates:
+    """Return `first`, then the others of `certificates` up to `MOST_CAS` in total, of the latest start of validity."""
+    others = [each for each in dict.fromkeys(certificates) if each not in first]
+    room = max(MOST_CAS - len(first), 0)
+    kept = set(sorted(others, key=lambda each: each.not_valid_before_utc, reverse=True)[:room])
+    return (*first, *(each for each in others if each in kept))
+
+
+def fulfils(step: Step, requested: Request | None) -> bool:
+    """Return whether the rotation that was requested is done, or begun, with `step`."""
+    issuing = (Action.ISSUE_SERVING, Action.SWITCH_TO_NEXT_CA)
+    return step.action in {Request.CA: (Action.ADD_NEXT_CA,), Request.SERVING: issuing, None: ()}[requested]
+
+
+def carried_out(step: Step, held: Artifacts, rules: Rules, now: datetime) -> Artifacts:
+    """Return the files after the action of `step`, which was planned for `held`.
+
+    Raises:
+        InvalidInput: the names of `rules` are none.
+    """
+    if step.action is Action.ISSUE:
+        ca = issue_ca(now=now, validity=rules.ca_validity)
+        return _with_pair(Artifacts(ca.certificate, ca.key), ca, rules.names, rules, now)
+    if step.action is Action.RENEW:
+        ca = KeyPair(pem.encode(*filter(None, [inspect(held, now).ca])), held.ca_key or b"")
+        return _with_pair(held, ca, rules.names, rules, now)
+    ring = read_ring(held, now)
+    if step.action is Action.ADD_NEXT_CA:
+        ca = issue_ca(now=now, validity=rules.ca_validity)
+        first = (*pem.certificates(ca.certificate, CA_CERTIFICATE), *((ring.issuer,) if ring.issuer else ()))
+        return replace(held, ca_certificate=pem.encode(*_newest(step.ca_bundle, first=first)), ca_key=ca.key)
+    if ring.signer is None or step.action in (Action.KEEP, Action.REFUSE):
+        return held
+    if step.action is Action.DROP_OLD_CA:
+        return replace(held, ca_certificate=pem.encode(ring.signer))
+    ca = KeyPair(pem.encode(ring.signer), held.ca_key or b"")
+    cas = replace(held, ca_certificate=pem.encode(*_newest(ring.cas, first=(ring.signer,))))
+    # The names of the present certificate stay, because API servers may call them.
+    names = rules.names if ring.issuer is None else rules.names.extended_by(ring.pair.names)
+    return _with_pair(cas, ca, names, rules, now)
+
+
+def _with_pair(held: Artifacts, ca: KeyPair, names: ServerNames, rules: Rules, now: datetime) -> Artifacts:
+    """Return the files with a new server certificate of `ca`."""
+    dns_names, addresses = names.dns_names, map(str, names.ip_addresses)
+    server = issue_server(ca, dns_names=dns_names, ip_addresses=addresses, now=now, validity=rules.server_validity)
+    return replace(held, certificate=server.certificate, key=server.key)

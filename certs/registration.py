@@ -2,21 +2,19 @@
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.resources import files
-from typing import Any
 from urllib.parse import urlsplit
 
 from cryptography import x509
 
 from certs import pem
+from certs.names import ServerNames, server_names, service_names
 from certs.webhook_rules import PODS, Coverage
-from webhook.kube.documents import field, parse
+from webhook.kube.documents import JsonObject, field, parse
 from webhook.kube.field import InvalidInput, forbidden, invalid
-
-JsonObject = dict[str, Any]
 
 FIELD_MANAGER = "placement-webhook-certs"
 """The field manager of what `certs register` writes."""
@@ -35,6 +33,11 @@ class Target:
     service: str = "placement-webhook"
     configuration: str = "00-placement-webhook"
     url: str | None = None
+
+    @property
+    def secret_place(self) -> str:
+        """Return the name of the Secret for messages."""
+        return f"Secret {self.namespace}/{self.secret}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,15 @@ def ca_bundles(configuration: JsonObject) -> list[bytes]:
     return bundles
 
 
+def trusted_certificates(configurations: Iterable[JsonObject]) -> tuple[tuple[x509.Certificate, ...], ...]:
+    """Return the readable certificates of the caBundle of each webhook of `configurations`."""
+    return tuple(
+        tuple(pem.readable_certificates(bundle))
+        for configuration in configurations
+        for bundle in ca_bundles(configuration)
+    )
+
+
 def missing_webhooks(configuration: JsonObject, wanted: JsonObject) -> list[JsonObject]:
     """Return the webhooks of `wanted` that `configuration`, made from an earlier manifest, lacks.
 
@@ -151,6 +163,21 @@ def ca_bundle_patch(
         return []
     version = configuration["metadata"]["resourceVersion"]
     return [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}, *operations]
+
+
+def mending_patch(
+    configuration: JsonObject, wanted: Collection[x509.Certificate], added: Collection[JsonObject] = ()
+) -> list[JsonObject]:
+    """Return the RFC 6902 operations after which each caBundle has `wanted` and nothing else; none if they have.
+
+    The order does not count, so that two controllers do not change each other's. The webhooks `added` are appended.
+    """
+    bundle = pem.encode(*wanted)
+    known = ((found, pem.readable_certificates(found)) for found in ca_bundles(configuration))
+    # A block that cannot be read makes API servers reject the whole bundle.
+    if not added and all(set(cas) == set(wanted) and pem.encode(*cas) == found for found, cas in known):
+        return []
+    return ca_bundle_patch(configuration, bundle, None, added)
 
 
 def check_not_injected(configuration: JsonObject) -> None:
@@ -206,6 +233,20 @@ def _url_endpoint(url: str, place: str) -> Endpoint:
     if not host:
         raise InvalidInput([invalid(place, url, "must be https://HOST[:PORT]/PATH")])
     return Endpoint(host, port or _HTTPS_PORT, host)
+
+
+def names_to_serve(target: Target, called: Endpoint) -> ServerNames:
+    """Return the names that the webhook needs: those of the Service, or the host of the url that is `called`.
+
+    Raises:
+        InvalidInput: the host is neither a DNS name nor an IP address.
+    """
+    if not target.url:
+        return server_names(service_names(target.service, target.namespace))
+    try:
+        return server_names([], [called.server_name])
+    except InvalidInput:
+        return server_names([called.server_name])
 
 
 def parse_endpoint(text: str, server_name: str) -> Endpoint:

@@ -1,14 +1,72 @@
-"""The admin port of the certs controller: liveness, readiness, metrics."""
+"""The metrics of the certs controller, and its admin port: liveness, readiness, metrics."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from cryptography import x509
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 
-from certs.controller.metrics import ControllerMetrics
+from certs.plan import STEPS_OF_A_ROTATION
 from webhook.kube.field import InvalidInput, invalid
 from webhook.metrics import CONTENT_TYPE
 from webhook.settings import Address
+
+MEND = "mend_ca_bundle"
+CREATE = "create_configuration"
+ACTIONS = (*map(str, STEPS_OF_A_ROTATION), MEND, CREATE)
+_RESULTS = ("done", "conflict", "failed")
+_PREFIX = "placement_webhook_certs_controller"
+
+
+class ControllerMetrics:
+    """The metrics of one controller, in their own registry."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call] # its author left it without types
+        self.registry = registry = CollectorRegistry()
+
+        def gauge(name: str, text: str) -> Gauge:
+            return Gauge(name, text, registry=registry)
+
+        text = "Changes of the Secret and the webhook configurations, by action and result."
+        self.actions = Counter(f"{_PREFIX}_actions", text, ("action", "result"), registry=registry)
+        for action in ACTIONS:
+            for result in _RESULTS:
+                self.actions.labels(action, result)
+        text = "Attempts to compare the certificates with the cluster that failed; the log has the reason."
+        self.failures = Counter(f"{_PREFIX}_failures", text, registry=registry)
+        self._rotating = gauge(
+            f"{_PREFIX}_rotation_in_progress", "1 while the next action is not to keep the certificates."
+        )
+        self._ca_end = gauge(
+            "placement_webhook_ca_not_after_timestamp_seconds", "Expiry time of the CA that signs; 0 if there is none."
+        )
+        self._end = gauge(
+            f"{_PREFIX}_certificate_not_after_timestamp_seconds",
+            "Expiry time of the server certificate in the Secret; 0 if there is none.",
+        )
+
+    def show(self, ca: x509.Certificate | None, server: x509.Certificate | None, *, is_rotating: bool) -> None:
+        """Export the times of expiry of the CA that signs and of the certificate, and whether a rotation goes on."""
+        self._rotating.set(is_rotating)
+        for gauge, certificate in ((self._ca_end, ca), (self._end, server)):
+            gauge.set(certificate.not_valid_after_utc.timestamp() if certificate else 0)
+
+    def show_process(self) -> None:
+        """Add metrics of the process."""
+        ProcessCollector(registry=self.registry)
+
+    def render(self) -> bytes:
+        """Return all metrics in Prometheus' text format."""
+        return generate_latest(self.registry)
 
 
 @asynccontextmanager
@@ -25,8 +83,8 @@ async def admin_port(
         return web.Response(text="ok\n")
 
     async def ready(_: web.Request) -> web.Response:
-        reason, noted = unready_reason(), note()
-        lines = [f"not ready: {reason}" if reason else "ok", *([noted] if noted else [])]
+        reason = unready_reason()
+        lines = filter(None, [f"not ready: {reason}" if reason else "ok", note()])
         return web.Response(status=503 if reason else 200, text="".join(f"{line}\n" for line in lines))
 
     async def measured(_: web.Request) -> web.Response:

@@ -6,27 +6,57 @@ no correctness, and a pass every few seconds finds what no watch has reported.
 
 import asyncio
 import random
+import signal
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections import deque
+from collections.abc import Callable
+from contextlib import aclosing, suppress
 
 import orjson
 import structlog
 
-from certs.controller.admin import admin_port
-from certs.controller.metrics import ControllerMetrics
-from certs.controller.options import Options, Watched
-from certs.controller.pacing import WritePacing, backoff_seconds
-from certs.controller.reconciler import Pass, Reconciler
+from certs.cluster.client import ObjectName
+from certs.controller.admin import ControllerMetrics, admin_port
+from certs.controller.reconciler import Options, Reconciler
 from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 from webhook.settings import Address
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import Connect, Query
+from webhook.watch.api_server import ClientConfig, Connect, Query
 
 RESYNC_SECONDS = 10.0
 _WATCH_SECONDS = 300
 _SILENCE_SECONDS = _WATCH_SECONDS + 30.0
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 30.0
+_EXPECTED = (ApiServerError, InvalidInput)
+_FREE_WRITES = 12
+_WINDOW_SECONDS = 60.0
+_LONGEST_WRITE_PAUSE_SECONDS = 10.0
+
+
+def backoff_seconds(failures: int, share: float) -> float:
+    """Return the pause after `failures` in a row, doubled each time; its second half is scaled by `share`, 0 to 1."""
+    longest: float = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(failures - 1, 10), _LONGEST_PAUSE_SECONDS)
+    return longest * (0.5 + share / 2)
+
+
+class WritePacing:
+    """Limits the rate of writes: a rotation needs six, and only a fight with another client needs many in a minute."""
+
+    def __init__(self) -> None:
+        self._writes: deque[float] = deque()
+
+    def note(self, now_seconds: float) -> None:
+        """Note that a pass wrote, or tried to."""
+        self._writes.append(now_seconds)
+
+    def pause_seconds(self, now_seconds: float) -> float:
+        """Return the least time until the next pass."""
+        while self._writes and self._writes[0] <= now_seconds - _WINDOW_SECONDS:
+            self._writes.popleft()
+        excess = len(self._writes) - _FREE_WRITES
+        return min(max(excess, 0) * 0.5, _LONGEST_WRITE_PAUSE_SECONDS)
 
 
 class Controller:
@@ -51,7 +81,7 @@ class Controller:
         self._wake = asyncio.Event()
         self._failure = "no pass is complete yet"
         self._failures = 0
-        self._watch_failures: dict[Watched, str] = {}
+        self._watch_failures: dict[ObjectName, str] = {}
         self._waits_for = ""
         self._log = structlog.get_logger()
 
@@ -71,21 +101,26 @@ class Controller:
         Raises:
             InvalidInput: the admin port cannot be opened.
         """
-        async with admin_port(admin, self._metrics, self.unready_reason, self.note) as address, self._watching():
+        async with admin_port(admin, self._metrics, self.unready_reason, self.note) as address:
             self._log.info(
                 "the certs controller runs",
                 admin=str(address),
-                secret=self._options.place,
+                secret=self._options.target.secret_place,
                 configurations=list(self._options.configurations),
             )
             on_listening(address)
             # A request that is under way can be cut off at any point: the next controller reads what became of it.
             working = asyncio.create_task(self._work(), name="certs controller")
+            tasks = [working, *(asyncio.create_task(self._watch(each)) for each in self._options.watched)]
             working.add_done_callback(lambda _: stop.set())
-            await stop.wait()
-            working.cancel()
-            with suppress(asyncio.CancelledError):
-                await working
+            try:
+                await stop.wait()
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+            if not working.cancelled():
+                working.result()
         self._log.info("the certs controller ends")
 
     async def _work(self) -> None:
@@ -93,25 +128,23 @@ class Controller:
             self._wake.clear()
             least, longest = await self._attempt()
             await asyncio.sleep(least)
+            # `asyncio.wait_for` of Python 3.11 loses a cancellation that comes with the event.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), longest)
+                async with asyncio.timeout(longest):
+                    await self._wake.wait()
 
     async def _attempt(self) -> tuple[float, float]:
         """Make one pass; return the least and the longest pause after it, in seconds."""
         try:
             async with self._connect() as api:
                 done = await self._reconciler.reconcile(api)
-        except (ApiServerError, InvalidInput) as error:
-            return self._failed(str(error))
         except Exception as error:
-            self._log.exception("internal error")
-            return self._failed(f"internal error: {error!r}")
+            if not isinstance(error, _EXPECTED):
+                self._log.exception("internal error")
+            return self._failed(_described(error))
         if self._failure:
             self._log.info("the certificates are maintained", action=done.step.action, reasons=list(done.step.reasons))
         self._failure, self._failures, self._waits_for = "", 0, done.waits_for
-        return self._pauses(done)
-
-    def _pauses(self, done: Pass) -> tuple[float, float]:
         now = time.monotonic()
         if done.tried:
             self._pacing.note(now)
@@ -125,28 +158,13 @@ class Controller:
         self._failure = failure
         return backoff_seconds(self._failures, self._random_share()), 0.0
 
-    @asynccontextmanager
-    async def _watching(self) -> AsyncIterator[None]:
-        """Watch all objects until the block ends."""
-        tasks = [asyncio.create_task(self._watch(each), name=each.path) for each in self._options.watched]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            for task in tasks:
-                with suppress(asyncio.CancelledError):
-                    await task
-
-    async def _watch(self, watched: Watched) -> None:
+    async def _watch(self, watched: ObjectName) -> None:
         failures = 0
         while True:
             try:
                 await self._watch_once(watched)
-            except (ApiServerError, InvalidInput) as error:
-                failure = str(error)
             except Exception as error:
-                failure = f"internal error: {error!r}"
+                failure = _described(error)
             else:
                 failures = 0
                 self._watch_failures.pop(watched, None)
@@ -157,7 +175,7 @@ class Controller:
             self._watch_failures[watched] = failure
             await asyncio.sleep(backoff_seconds(failures, self._random_share()))
 
-    async def _watch_once(self, watched: Watched) -> None:
+    async def _watch_once(self, watched: ObjectName) -> None:
         """Wake the loop at each event of one watch, until the API server ends it.
 
         Without a resourceVersion, a watch begins with the present object.
@@ -178,7 +196,11 @@ class Controller:
                 self._watch_failures.pop(watched, None)
 
 
-def _check_events(watched: Watched, lines: list[bytes]) -> None:
+def _described(error: Exception) -> str:
+    return str(error) if isinstance(error, _EXPECTED) else f"internal error: {error!r}"
+
+
+def _check_events(watched: ObjectName, lines: list[bytes]) -> None:
     """Raise ApiServerError for an event that reports an error, such as an expired resourceVersion."""
     for line in lines:
         try:
@@ -188,3 +210,18 @@ def _check_events(watched: Watched, lines: list[bytes]) -> None:
         if field(event, "type") == "ERROR":
             message = field(event, "object", "message")
             raise ApiServerError(f"GET {watched.collection}: {message}", field(event, "object", "code") or 0)
+
+
+async def run_until_signalled(options: Options, admin: Address, source: ClientConfig) -> None:
+    """Keep the objects of `options` in order, in the cluster of `source`, until SIGTERM or SIGINT.
+
+    Raises:
+        InvalidInput: the cluster or the address of the admin port is invalid.
+    """
+    # A missing kubeconfig is an error of the caller. Later, an API server that is away is waited for.
+    await source.configuration()
+    stop, metrics = asyncio.Event(), ControllerMetrics()
+    metrics.show_process()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await Controller(options, source.connect, metrics).run(stop, admin)

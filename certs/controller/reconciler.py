@@ -6,38 +6,80 @@ several controllers at once are harmless: one of them succeeds, and the others r
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import structlog
+from cryptography import x509
 
 from certs import pem, registration
-from certs.controller.metrics import CREATE, MEND, ControllerMetrics
-from certs.controller.options import Options, Watched
-from certs.rotation.bundles import bundles_of, mending_patch
-from certs.rotation.change import carried_out, fulfils
-from certs.rotation.memory import Memory
-from certs.rotation.plan import Action, Step, plan
-from certs.rotation.secret import (
-    OWNER,
-    artifacts_in,
-    check_owned,
-    new_secret,
-    requested_rotation,
-    secret_patch,
-    version_of,
-)
-from certs.rotation.state import Certificates, Observed, read_ring
-from certs.store.probe import Outcome, probe
+from certs.cluster.client import CONFLICT, Cluster, ObjectName, configuration_named, secret_of
+from certs.cluster.probe import Outcome, probe
+from certs.controller.admin import CREATE, MEND, ControllerMetrics
+from certs.inspection import Certificates, read_ring
+from certs.plan import Action, Observed, Rules, Step, carried_out, fulfils, plan
+from certs.registration import Target
+from certs.secret import OWNER, artifacts_in, check_owned, new_secret, requested_rotation, secret_patch, version_of
+from certs.webhook_rules import Coverage
+from webhook.kube.documents import JsonObject
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import NOT_FOUND, ApiServer, JsonObject
+from webhook.watch.api_server import ApiServer
 
-_CONFLICT = 409
-_APPLY = "application/apply-patch+yaml"
-_JSON_PATCH = "application/json-patch+json"
 _PROBE_AGAIN = timedelta(seconds=2)
 _SERVED = (Action.KEEP, Action.DROP_OLD_CA)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The objects that the controller keeps in order, and how.
+
+    `target` has the Secret and the address of the webhook. `configurations` are the names of the webhook configurations
+    whose caBundles are maintained. `creates`: the first one is created once the server is trusted, for the objects of
+    `coverage` (None: those of the built-in policy), and gets the webhooks that it lacks. `probe_at` is the HOST:PORT to
+    probe in place of that of the webhook. `instance` is the name of this controller, unique among those of one Secret.
+    """
+
+    target: Target
+    configurations: tuple[str, ...]
+    rules: Rules
+    instance: str
+    creates: bool = False
+    coverage: Coverage | None = None
+    probe_at: str | None = None
+
+    @property
+    def watched(self) -> tuple[ObjectName, ...]:
+        """Return all objects of the controller, the Secret first."""
+        return (secret_of(self.target), *map(configuration_named, self.configurations))
+
+
+class Memory:
+    """How long the Secret has been unchanged and each CA trusted, without interruption; times are monotonic seconds.
+
+    Nothing of it is stored. A controller that starts anew waits for the full times again, which is always safe.
+    """
+
+    def __init__(self) -> None:
+        self._version = ""
+        self._unchanged_since = 0.0
+        self._trusted_since: dict[x509.Certificate, float] = {}
+
+    def unchanged_for(self, version: str, now_seconds: float) -> timedelta:
+        """Return the time for which the Secret has had this `version`: its uid and resourceVersion.
+
+        Any write counts as a change. A Secret that was replaced and restored meanwhile has the same content, but
+        replicas may serve what it held in between.
+        """
+        if version != self._version:
+            self._version, self._unchanged_since = version, now_seconds
+        return timedelta(seconds=now_seconds - self._unchanged_since)
+
+    def trusted_for(self, bundles: tuple[Certificates, ...], now_seconds: float) -> dict[x509.Certificate, timedelta]:
+        """Return the time for which each CA has been in every one of `bundles`."""
+        common = set.intersection(*map(set, bundles)) if bundles else set()
+        self._trusted_since = {ca: self._trusted_since.get(ca, now_seconds) for ca in common}
+        return {ca: timedelta(seconds=now_seconds - since) for ca, since in self._trusted_since.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +101,6 @@ class Pass:
         return min(_PROBE_AGAIN, self.step.wait) if self.waits_for else self.step.wait
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Reconciler:
     """Compares the objects with what they should be, and changes them; `now` returns the time in UTC."""
 
@@ -70,7 +108,7 @@ class Reconciler:
         self,
         options: Options,
         metrics: ControllerMetrics,
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
@@ -88,27 +126,28 @@ class Reconciler:
             InvalidInput: the Secret or a caBundle has another owner.
             ApiServerError: the API server does not answer or rejects a request.
         """
-        secret = await _read(api, self._options.secret)
-        found = [await _read(api, each) for each in self._options.watched[1:]]
+        cluster, options = Cluster(api, OWNER), self._options
+        secret, *found = [await cluster.read(each) for each in options.watched]
         configurations = [each for each in found if each is not None]
         if secret is not None:
-            check_owned(secret, self._options.place)
+            check_owned(secret, options.target.secret_place)
         for each in configurations:
             registration.check_not_injected(each)
         now, seen = self._now(), self._observed(secret, configurations)
-        step = plan(seen, self._options.rules, now)
-        self._publish(seen, step, now)
-        tried = await self._mend(api, configurations, step.ca_bundle)
+        step = plan(seen, options.rules, now)
+        ring = read_ring(seen.artifacts, now)
+        self._metrics.show(ring.signer, ring.pair.server, is_rotating=step.action is not Action.KEEP)
+        tried = await self._mend(cluster, configurations, step.ca_bundle)
         if step.is_due:
-            await self._change(api, secret, seen, step, now)
+            await self._change(cluster, secret, seen, step, now)
             return Pass(step, tried=True)
-        if found[0] is None and self._options.creates and step.action in _SERVED:
-            waits_for = await self._create(api, step)
+        if found[0] is None and options.creates and step.action in _SERVED:
+            waits_for = await self._create(cluster, pem.encode(*step.ca_bundle))
             return Pass(step, tried or not waits_for, waits_for)
         return Pass(step, tried)
 
-    def _observed(self, secret: JsonObject | None, configurations: Sequence[JsonObject]) -> Observed:
-        bundles, at = bundles_of(configurations), self._monotonic_seconds()
+    def _observed(self, secret: JsonObject | None, configurations: Collection[JsonObject]) -> Observed:
+        bundles, at = registration.trusted_certificates(configurations), self._monotonic_seconds()
         return Observed(
             artifacts_in(secret),
             bundles,
@@ -117,24 +156,15 @@ class Reconciler:
             requested_rotation(secret),
         )
 
-    def _publish(self, seen: Observed, step: Step, now: datetime) -> None:
-        ring = read_ring(seen.artifacts, now)
-        self._metrics.rotating.set(step.action is not Action.KEEP)
-        self._metrics.show_ends(
-            ring.signer.not_valid_after_utc if ring.signer else None,
-            ring.pair.server.not_valid_after_utc if ring.pair.server else None,
-        )
-
-    async def _mend(self, api: ApiServer, configurations: Sequence[JsonObject], wanted: Certificates) -> bool:
+    async def _mend(self, cluster: Cluster, configurations: Collection[JsonObject], wanted: Certificates) -> bool:
         """Write `wanted` to each caBundle that differs; return whether one did."""
         differs = False
         for configuration in configurations if wanted else ():
             name = configuration["metadata"]["name"]
-            operations = mending_patch(configuration, wanted, self._missing(configuration))
+            operations = registration.mending_patch(configuration, wanted, self._missing(configuration))
             if operations:
-                path = next(each.path for each in self._options.watched[1:] if each.name == name)
-                writing = api.patch(path, operations, {"fieldManager": OWNER}, _JSON_PATCH)
-                await self._counted(MEND, writing, is_new=False, configuration=name, cas=len(wanted))
+                writing = cluster.change(configuration_named(name), operations)
+                await self._counted(MEND, writing, configuration=name, cas=len(wanted))
                 differs = True
         return differs
 
@@ -146,30 +176,27 @@ class Reconciler:
         return registration.missing_webhooks(configuration, registration.manifest(target, self._options.coverage))
 
     async def _change(
-        self, api: ApiServer, secret: JsonObject | None, seen: Observed, step: Step, now: datetime
+        self, cluster: Cluster, secret: JsonObject | None, seen: Observed, step: Step, now: datetime
     ) -> None:
         """Write the Secret after `step`, if that changes it."""
-        target, path = self._options.target, self._options.secret.path
+        name = secret_of(self._options.target)
         artifacts = carried_out(step, seen.artifacts, self._options.rules, now)
         fulfilled = fulfils(step, seen.requested)
         if artifacts == seen.artifacts and not fulfilled:
             return
         if secret is None:
-            # A manager of its own: an apply of another controller at the same time conflicts with this one.
-            content = new_secret(target.namespace, target.secret, artifacts)
-            writing = api.patch(path, content, {"fieldManager": f"{OWNER}-{self._options.instance}"}, _APPLY)
+            writing = self._created(cluster, name, new_secret(self._options.target, artifacts))
         else:
-            patch = secret_patch(secret, artifacts, fulfilled=fulfilled)
-            writing = api.patch(path, patch, {"fieldManager": OWNER})
-        await self._counted(step.action, writing, is_new=secret is None, reasons="; ".join(step.reasons))
+            writing = cluster.change(name, secret_patch(secret, artifacts, fulfilled=fulfilled))
+        await self._counted(step.action, writing, reasons="; ".join(step.reasons))
 
-    async def _create(self, api: ApiServer, step: Step) -> str:
+    async def _create(self, cluster: Cluster, bundle: bytes) -> str:
         """Create the configuration if API servers would trust the server; return what it waits for otherwise."""
-        target, bundle = self._options.target, pem.encode(*step.ca_bundle)
+        target, at = self._options.target, self._options.probe_at
         manifest = registration.manifest(target, self._options.coverage)
         endpoint = registration.endpoint(manifest)
-        if self._options.probe_at:
-            endpoint = registration.parse_endpoint(self._options.probe_at, endpoint.server_name)
+        if at:
+            endpoint = registration.parse_endpoint(at, endpoint.server_name)
         result = await asyncio.to_thread(probe, endpoint, bundle)
         if result.outcome is not Outcome.TRUSTED:
             waits_for = f"{endpoint} does not serve a certificate of the Secret yet: {result.detail}"
@@ -177,31 +204,31 @@ class Reconciler:
                 self._log.info("the webhook configuration is created later", reason=waits_for)
             self._waits_for = waits_for
             return waits_for
-        path = self._options.watched[1].path
         content = registration.with_ca_bundle(manifest, bundle)
-        writing = api.patch(path, content, {"fieldManager": f"{OWNER}-{self._options.instance}"}, _APPLY)
-        await self._counted(CREATE, writing, is_new=True, configuration=target.configuration)
+        writing = self._created(cluster, self._options.watched[1], content)
+        await self._counted(CREATE, writing, configuration=target.configuration)
         return ""
 
-    async def _counted(self, action: str, writing: Awaitable[JsonObject], *, is_new: bool, **facts: object) -> None:
-        """Count and log one write, of a new object or of one that was read. That another was faster is no error."""
+    async def _created(self, cluster: Cluster, name: ObjectName, content: JsonObject) -> bool:
+        """Create an object; return false if another controller has created it meanwhile."""
         try:
-            await writing
+            # A manager of its own: an apply of another controller at the same time conflicts with this one.
+            await cluster.apply(name, content, manager=f"{OWNER}-{self._options.instance}")
         except ApiServerError as error:
-            is_conflict = error.code == _CONFLICT or (error.code == NOT_FOUND and not is_new)
-            self._metrics.actions.labels(action, "conflict" if is_conflict else "failed").inc()
-            if not is_conflict:
-                raise
+            if error.code == CONFLICT:
+                return False
+            raise
+        return True
+
+    async def _counted(self, action: str, writing: Awaitable[bool], **facts: object) -> None:
+        """Count and log one write, which is false if another client was faster. That is no error."""
+        try:
+            is_done = await writing
+        except ApiServerError:
+            self._metrics.actions.labels(action, "failed").inc()
+            raise
+        self._metrics.actions.labels(action, "done" if is_done else "conflict").inc()
+        if is_done:
+            self._log.info("certificates changed", action=action, **facts)
+        else:
             self._log.info("another client was faster; the objects are read again", action=action)
-            return
-        self._metrics.actions.labels(action, "done").inc()
-        self._log.info("certificates changed", action=action, **facts)
-
-
-async def _read(api: ApiServer, watched: Watched) -> JsonObject | None:
-    try:
-        return await api.get(watched.path, {})
-    except ApiServerError as error:
-        if error.code == NOT_FOUND:
-            return None
-        raise

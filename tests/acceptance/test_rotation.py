@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench.rotation import installed, rotated_under_load
-from certs.rotation.state import Request
+from certs.plan import Request
 from tests.controlplane.cluster import Cluster
 
 

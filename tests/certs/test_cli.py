@@ -3,12 +3,14 @@
 import json
 import re
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from certs import directory as store
 from certs.inspection import Artifacts, inspect
-from certs.store import directory as store
+from certs.pki import issue_ca, issue_server
 from tests.support import certificates
 from tests.support.certificates import AGED, ALL_EXPIRED, FRESH, OTHER
 from tests.support.command import Run
@@ -175,6 +177,23 @@ def test_status_reports_upcoming_expiry(certs: Run, tmp_path: Path) -> None:
     reported = certs("status", "--dir", tmp_path, "--least-days", "200")
     assert reported.code == 2
     assert "expires in 120 days; `placement-webhook certs issue`" in reported.errors
+
+
+@pytest.mark.parametrize(
+    ("lifetime_days", "age_days", "code"),
+    [(365, 334, 0), (365, 336, 2), (30, 0, 0), (30, 24, 0), (30, 26, 2), (1, 0, 0)],
+)
+def test_a_certificate_expires_soon_by_its_lifetime(
+    certs: Run, tmp_path: Path, lifetime_days: int, age_days: int, code: int
+) -> None:
+    """By default: the renewal of one of 30 days is late in its last five."""
+    issued, lifetime = certificates.NOW - timedelta(days=age_days), timedelta(days=lifetime_days)
+    ca = issue_ca(now=issued)
+    server = issue_server(ca, dns_names=["localhost"], now=issued, validity=lifetime)
+    store.write(tmp_path, Artifacts(ca.certificate, ca.key, server.certificate, server.key))
+    reported = certs("status", "--dir", tmp_path)
+    assert reported.code == code
+    assert ("expires in" in reported.errors) is (code == 2)
 
 
 def test_status_reports_readable_keys(certs: Run, tmp_path: Path) -> None:

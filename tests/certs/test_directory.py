@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from certs import directory as store
 from certs.inspection import Artifacts
-from certs.store import directory as store
 from tests.support.certificates import FRESH, OTHER
 from webhook.kube.field import InvalidInput
 
@@ -52,7 +52,7 @@ def test_readable_keys_of_before_become_0600(tmp_path: Path) -> None:
 
 def test_removed_files_are_gone(tmp_path: Path) -> None:
     store.write(tmp_path, FRESH)
-    store.write(tmp_path, Artifacts(), remove=["ca.key"])
+    store.write(tmp_path, replace(FRESH, ca_key=None), FRESH)
     assert store.read(tmp_path) == replace(FRESH, ca_key=None)
 
 

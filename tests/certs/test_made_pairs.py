@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from certs import directory
+from certs.cluster.probe import Outcome, probe
+from certs.cluster.status import Place, report
 from certs.inspection import inspect
 from certs.pki import KeyPair
 from certs.registration import Endpoint
-from certs.status import Place, report
-from certs.store import directory
-from certs.store.probe import Outcome, probe
 from tests.support.loopback import tls_server
 from tests.support.pairs import MadePair, pairs
 

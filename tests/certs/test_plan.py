@@ -7,7 +7,7 @@ import pytest
 
 from certs.inspection import Artifacts, inspect
 from certs.names import server_names
-from certs.plan import Action, Plan, plan
+from certs.plan import Action, Step, plan_at_once
 from tests.support import certificates
 from tests.support.certificates import AGED, ALL_EXPIRED, EXPIRED, FRESH, NOW, OTHER
 
@@ -15,8 +15,9 @@ ISSUE, RENEW, KEEP, REFUSE = Action.ISSUE, Action.RENEW, Action.KEEP, Action.REF
 LOCALHOST = server_names(["localhost"])
 
 
-def planned(held: Artifacts, *, ca_key_kept: bool = True, replace: bool = False, names: str = "localhost") -> Plan:
-    return plan(inspect(held, NOW), NOW, names=server_names(names.split()), replace=replace, ca_key_kept=ca_key_kept)
+def planned(held: Artifacts, *, ca_key_kept: bool = True, replacing: bool = False, names: str = "localhost") -> Step:
+    wanted = server_names(names.split())
+    return plan_at_once(inspect(held, NOW), NOW, names=wanted, replacing=replacing, ca_key_kept=ca_key_kept)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_without_a_ca_key_valid_certificates_stay_and_foreign_ones_are_refused()
     "held", [FRESH, ALL_EXPIRED, replace(FRESH, certificate=b"?"), replace(FRESH, ca_certificate=None)]
 )
 def test_replacement_is_issued_in_any_case(held: Artifacts) -> None:
-    assert planned(held, replace=True).action is ISSUE
+    assert planned(held, replacing=True).action is ISSUE
 
 
 @pytest.mark.parametrize(
@@ -81,23 +82,23 @@ def test_other_names_call_for_a_new_certificate(names: str, action: Action) -> N
 
 
 def test_names_are_left_as_they_are_where_none_are_asked_for() -> None:
-    assert plan(inspect(FRESH, NOW), NOW).action is KEEP
+    assert plan_at_once(inspect(FRESH, NOW), NOW).action is KEEP
 
 
 def test_renewal_is_due_when_a_third_of_the_time_is_left() -> None:
-    lifetime = timedelta(days=365, minutes=5)
+    """The five minutes by which a certificate is backdated are no part of its time."""
     found = inspect(FRESH, NOW)
     assert found.server
-    at = found.server.not_valid_after_utc - lifetime / 3
-    assert plan(found, at).action is KEEP
-    assert plan(found, at + timedelta(seconds=1)).action is RENEW
+    at = found.server.not_valid_after_utc - timedelta(days=365) / 3
+    assert plan_at_once(found, at - timedelta(seconds=1)).action is KEEP
+    assert plan_at_once(found, at).action is RENEW
 
 
 def test_one_that_ends_this_second_has_expired_and_no_days_left() -> None:
     found = inspect(FRESH, NOW)
     assert found.server
     at = found.server.not_valid_after_utc
-    assert len(plan(inspect(FRESH, at), at).reasons) == 1
+    assert len(plan_at_once(inspect(FRESH, at), at).reasons) == 1
 
 
 @pytest.mark.parametrize(

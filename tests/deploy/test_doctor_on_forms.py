@@ -12,7 +12,7 @@ import yaml
 
 from certs.pki import issue_ca
 from certs.registration import Target, ca_bundle_patch, manifest
-from certs.rotation.secret import OWNER
+from certs.secret import OWNER
 from tests.acceptance.pools import pool_node
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane

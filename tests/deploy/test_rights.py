@@ -23,7 +23,7 @@ from tests.support.policy_objects import policy, served_policies
 from tests.support.server import Clock, connections_gone, policies_of, review_bytes
 from tests.support.service_account import RBAC, token_kubeconfig
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
-from webhook.doctor.installation import Right
+from webhook.doctor.cluster import Right
 from webhook.doctor.rights import access_review, needed_rights
 from webhook.events.pacing import Clocks
 from webhook.events.recorder import EventRecorder

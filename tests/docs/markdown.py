@@ -121,8 +121,12 @@ def spans(document: Path) -> list[str]:
 
 def anchors(document: Path) -> set[str]:
     """Return the anchors that GitHub gives to the headings of the document."""
-    headings = (line.lstrip("#").strip() for line in prose(document) if line.startswith("#"))
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {anchor_of(line.lstrip("#").strip()) for line in prose(document) if line.startswith("#")}
+
+
+def anchor_of(heading: str) -> str:
+    """Return the anchor that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def rows(document: Path, heading: str) -> Iterator[tuple[str, ...]]:

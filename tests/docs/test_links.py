@@ -7,6 +7,7 @@ import pytest
 
 from tests.docs.markdown import DOCUMENTS, ROOT, anchors, links, name_of, spans
 
+DOCS = ROOT / "docs"
 _PATH = re.compile(r"(?:webhook|certs|tests|deploy|bench|docs|\.ci)/[\w./-]*")
 
 
@@ -29,3 +30,9 @@ def test_paths_of_the_repository_exist(document: Path) -> None:
     named = {span for span in spans(document) if _PATH.fullmatch(span)}
 
     assert [path for path in sorted(named) if not any((base / path).exists() for base in (ROOT, document.parent))] == []
+
+
+def test_the_index_links_every_page() -> None:
+    linked = {(DOCS / link.partition("#")[0]).resolve() for link in links(DOCS / "README.md")}
+
+    assert set(DOCS.glob("*.md")) - linked == {DOCS / "README.md"}

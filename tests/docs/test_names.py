@@ -5,14 +5,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from textwrap import dedent
 
 import orjson
 import pytest
 from pydantic.alias_generators import to_camel
 
-from certs.controller.metrics import ControllerMetrics
-from certs.rotation import plan
+from certs.controller.admin import ControllerMetrics
 from tests.docs.markdown import DOCUMENTS, OPERATIONS, ROOT, blocks, name_of, rows, span_of, spans_of
 from tests.support.audit_records import encode
 from webhook.audit.record import AuditRecord, parse_line
@@ -79,11 +77,6 @@ def test_every_metric_is_documented() -> None:
 def test_metrics_of_the_certs_controller_are_documented_with_their_labels() -> None:
     documented = {span_of(row[0]): tuple(spans_of(row[1])) for row in rows(CERTIFICATES, "Observe it")}
     assert documented == controller_metrics()
-
-
-def test_the_certificate_life_is_drawn_as_in_the_code() -> None:
-    (drawn,) = blocks(CERTIFICATES, "text")[:1]
-    assert drawn.text in dedent(plan.__doc__ or "").replace("\n    ", "\n")
 
 
 def test_labels_of_metrics_are_documented() -> None:

@@ -11,23 +11,23 @@ from typing import Any
 
 from cryptography import x509
 
+from certs.cluster.probe import Called
 from certs.registration import Target, with_ca_bundle
-from certs.status import Called
 from tests.acceptance.pools import pool_node
 from tests.support.admission import policy_with
 from tests.support.certificates import FRESH, NOW
 from tests.support.command import understand
 from tests.support.manifests import Object, read
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
-from webhook.doctor.diagnosis import diagnose
-from webhook.doctor.finding import Finding
-from webhook.doctor.installation import Installation, Probe, ServerClock, Trial
+from webhook.doctor.check import Finding, diagnose
+from webhook.doctor.cluster import Cluster, Probe, ServerClock, Trial
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.rights import needed_rights
 from webhook.doctor.sample_pods import judge, sample_pod
 from webhook.doctor.source import Source
 from webhook.kube.release import Release
 from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
 
 NAMESPACE, CONFIGURATION = "placement-webhook", "00-placement-webhook"
 ADDRESS = "placement-webhook.placement-webhook.svc:443"
@@ -72,7 +72,7 @@ def controller(**status: Any) -> Object:
     return {**made, "status": {"readyReplicas": 1, **status}}
 
 
-def self_managed(*others: Object, **fields: Any) -> Installation:
+def self_managed(*others: Object, **fields: Any) -> Cluster:
     """Return a healthy installation whose certificates a controller maintains; `others` are in place of it."""
     deployments = (deployment(), *(others or (controller(),)))
     return make_installation(objects={**objects(), Source.DEPLOYMENTS: deployments}, **fields)
@@ -120,12 +120,13 @@ def objects() -> dict[Source, tuple[Object, ...]]:
     }
 
 
-def make_installation(**fields: Any) -> Installation:
-    """Return a healthy installation but for these fields, as `Installation` has them."""
-    base = Installation(
+def make_installation(**fields: Any) -> Cluster:
+    """Return a healthy installation but for these fields of `Cluster`, or for `policy` and `others` of its file."""
+    file = PolicySet.of(fields.pop("policy", POLICY), fields.pop("others", ()))
+    base = Cluster(
         NOW,
         Target(),
-        POLICY,
+        file,
         objects(),
         probes=probes(called()),
         trial=admitted(),
@@ -137,30 +138,30 @@ def make_installation(**fields: Any) -> Installation:
     return replace(base, **fields)
 
 
-def read_of(source: Source, *content: Object) -> Installation:
+def read_of(source: Source, *content: Object) -> Cluster:
     """Return a healthy installation in which these objects were read of `source`."""
     return make_installation(objects={**objects(), source: content})
 
 
-def under(policy: Policy) -> Installation:
+def under(policy: Policy) -> Cluster:
     """Return a healthy installation with this policy in force."""
     has_training = "training" in policy.spec.workload_types
     return make_installation(policy=policy, trial=admitted(policy) if has_training else None)
 
 
-def with_webhooks(**fields: Any) -> Installation:
+def with_webhooks(**fields: Any) -> Cluster:
     """Return an installation whose webhook for pods has these fields."""
     changed = configuration()
     changed["webhooks"][0] |= fields
     return read_of(Source.CONFIGURATIONS, changed)
 
 
-def faults(installation: Installation) -> list[Finding]:
+def faults(installation: Cluster) -> list[Finding]:
     """Return the findings of all checks."""
-    return list(diagnose(installation).findings)
+    return list(diagnose(installation, CHECKS).findings)
 
 
-def found(installation: Installation, check: str) -> list[Finding]:
+def found(installation: Cluster, check: str) -> list[Finding]:
     """Return the findings of one check."""
     (chosen,) = (each for each in CHECKS if each.id == check)
     findings = list(diagnose(installation, [chosen]).findings)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from certs.pki import issue_ca
-from certs.rotation.secret import OWNER
+from certs.secret import OWNER
 from tests.controlplane.webhooks import ADMISSION, webhook_configuration
 from tests.doctor.healthy import PRODUCT, USAGE, WHITELIST
 from tests.doctor.installed import CONFIGURATION, NAMESPACE, Installed, replaced

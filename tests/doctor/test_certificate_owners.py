@@ -9,7 +9,7 @@ import pytest
 
 from certs.pki import SERVER_VALIDITY
 from certs.registration import FIELD_MANAGER
-from certs.rotation.secret import OWNER
+from certs.secret import OWNER
 from tests.doctor.healthy import (
     called,
     configuration,
@@ -26,9 +26,8 @@ from tests.doctor.healthy import (
 from tests.support.certificates import EXPIRED, NOW, OTHER, make_artifacts
 from tests.support.manifests import Object
 from webhook.doctor.certificate_owner import Owner, owner_of
-from webhook.doctor.finding import Finding, Severity
-from webhook.doctor.installation import Installation
-from webhook.doctor.reduction import reduced
+from webhook.doctor.check import Finding, Severity
+from webhook.doctor.cluster import Cluster
 from webhook.doctor.source import Source
 
 ERROR, WARNING = Severity.ERROR, Severity.WARNING
@@ -49,16 +48,16 @@ def written_by(*managers: str, annotations: dict[str, str] | None = None) -> Obj
     ]
     content["metadata"]["managedFields"].append({"manager": "kubectl", "time": "2026-02-01T00:00:00Z", "fieldsV1": {}})
     content["metadata"]["annotations"] = annotations or {}
-    return reduced(Source.CONFIGURATIONS, content)
+    return content
 
 
-def by_cert_manager(**fields: Any) -> Installation:
+def by_cert_manager(**fields: Any) -> Cluster:
     annotations = {"cert-manager.io/inject-ca-from": "placement-webhook/placement-webhook-tls"}
     content = written_by("cainjector", annotations=annotations)
     return make_installation(objects={**objects(), Source.CONFIGURATIONS: (content,)}, **fields)
 
 
-def by_register(**fields: Any) -> Installation:
+def by_register(**fields: Any) -> Cluster:
     return make_installation(objects={**objects(), Source.CONFIGURATIONS: (written_by(FIELD_MANAGER),)}, **fields)
 
 
@@ -82,11 +81,11 @@ def test_a_controller_owns_what_it_has_not_written_yet() -> None:
 
 
 @pytest.mark.parametrize("made", [self_managed, by_cert_manager, by_register])
-def test_each_owner_can_be_healthy(made: Callable[[], Installation]) -> None:
+def test_each_owner_can_be_healthy(made: Callable[[], Cluster]) -> None:
     assert faults(made()) == []
 
 
-def renamed(content: Installation) -> Installation:
+def renamed(content: Cluster) -> Cluster:
     """Return the installation with another configuration and Secret."""
     (own,) = content.of(Source.CONFIGURATIONS)
     own["metadata"]["name"] = "0-mine"
@@ -113,7 +112,7 @@ def renamed(content: Installation) -> Installation:
     ids=["controller", "other-names", "cert-manager", "register"],
 )
 @pytest.mark.parametrize("pem", [EXPIRED.certificate, DUE], ids=["expired", "due"])
-def test_who_owns_a_certificate_renews_it(made: Callable[..., Installation], remedy: str, pem: bytes) -> None:
+def test_who_owns_a_certificate_renews_it(made: Callable[..., Cluster], remedy: str, pem: bytes) -> None:
     (finding,) = found(made(probes=probes(called(pem=pem))), "certificate")
     assert finding.remedy == remedy
 
@@ -129,7 +128,7 @@ def test_who_owns_a_certificate_renews_it(made: Callable[..., Installation], rem
         (by_register, "`placement-webhook certs register` puts the CA there"),
     ],
 )
-def test_who_owns_a_ca_bundle_corrects_it(made: Callable[..., Installation], remedy: str) -> None:
+def test_who_owns_a_ca_bundle_corrects_it(made: Callable[..., Cluster], remedy: str) -> None:
     untrusted = made(probes=probes(called(pem=OTHER.certificate, trusted=False, detail="unknown authority")))
     emptied = made()
     for webhook in emptied.webhooks:
@@ -163,7 +162,7 @@ def test_a_release_with_own_files_is_upgraded() -> None:
     assert remedy == f"`{command} --set-file=certificates.caBundle=FILE` puts the CA there"
 
 
-def one(installation: Installation) -> Finding:
+def one(installation: Cluster) -> Finding:
     (finding,) = found(installation, "certs-controller")
     return finding
 

@@ -30,15 +30,15 @@ from tests.doctor.healthy import (
 )
 from tests.support.admission import policy_with
 from tests.support.certificates import AGED, EXPIRED, FROM_TOMORROW, NOW, OTHER, make_artifacts
-from webhook.doctor.enforcement import User, named_in_the_canary, reason_not_enforced
-from webhook.doctor.finding import Severity
-from webhook.doctor.installation import Installation, ServerClock, StoredPolicy, Trial
+from webhook.doctor.check import Severity
+from webhook.doctor.cluster import Cluster, ServerClock, StoredPolicy, Trial
 from webhook.doctor.matching import labels_selected_by
 from webhook.doctor.registry import CHECKS
-from webhook.doctor.sample_pods import sample_pod
+from webhook.doctor.sample_pods import User, named_in_the_canary, reason_not_enforced, sample_pod
 from webhook.doctor.source import Source
 from webhook.kube.release import Release
 from webhook.missed import MissedPod, Owner
+from webhook.policy.policy_set import PolicySet
 
 PODS = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
 AGAIN = {"reinvocationPolicy": "IfNeeded"}
@@ -52,13 +52,13 @@ def test_a_healthy_installation_has_no_fault() -> None:
 
 def test_nothing_read_is_no_fault_but_of_readable() -> None:
     """A check finds nothing in what was not read."""
-    unread = Installation(NOW, make_installation().target, POLICY, {}, dict.fromkeys(Source, "403 Forbidden"))
+    unread = Cluster(NOW, make_installation().target, PolicySet(POLICY), {}, dict.fromkeys(Source, "403 Forbidden"))
     assert {each.check for each in faults(unread)} == {"readable"}
 
 
 def test_an_empty_cluster_has_no_installation() -> None:
     """No check fails for want of objects."""
-    empty = Installation(NOW, make_installation().target, POLICY, dict.fromkeys(Source, ()))
+    empty = Cluster(NOW, make_installation().target, PolicySet(POLICY), dict.fromkeys(Source, ()))
     errors = [each for each in faults(empty) if each.severity is ERROR]
     assert [each.check for each in errors] == ["installed"]
 
@@ -67,7 +67,7 @@ def test_ids_are_unique() -> None:
     assert len({each.id for each in CHECKS}) == len(CHECKS)
 
 
-def only(installation: Installation, check: str) -> tuple[Severity, str]:
+def only(installation: Cluster, check: str) -> tuple[Severity, str]:
     """Return the severity and text of the one finding of the check."""
     (finding,) = found(installation, check)
     return finding.severity, f"{finding.where}: {finding.what}"
@@ -416,9 +416,12 @@ def test_a_policy_that_is_not_valid_is_found() -> None:
 
 
 def test_a_policy_that_no_replica_has_yet_is_found() -> None:
-    stored = StoredPolicy("placement-policy", policy_with(productAffinity=False))
+    stored = StoredPolicy("placement-policy", PolicySet(policy_with(productAffinity=False)))
     assert "but a replica that answered has default@" in only(make_installation(stored=stored), "policy")[1]
-    assert found(make_installation(stored=StoredPolicy("placement-policy", POLICY), given=POLICY), "policy") == []
+    assert (
+        found(make_installation(stored=StoredPolicy("placement-policy", PolicySet(POLICY)), given=POLICY), "policy")
+        == []
+    )
 
 
 def test_rights_that_are_missing_are_found() -> None:

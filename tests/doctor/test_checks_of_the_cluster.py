@@ -27,9 +27,8 @@ from tests.doctor.healthy import (
 from tests.support.admission import policy_with
 from tests.support.manifests import Object
 from webhook.cluster.scheduler_evidence import SchedulerEvidence
-from webhook.doctor.diagnosis import MOST_FINDINGS, diagnose
-from webhook.doctor.finding import Severity
-from webhook.doctor.installation import Installation
+from webhook.doctor.check import MOST_FINDINGS, Severity, diagnose
+from webhook.doctor.cluster import Cluster
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant
@@ -40,12 +39,12 @@ LACKS = "it does not cover"
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
 
-def with_nodes(*changed: Object) -> Installation:
+def with_nodes(*changed: Object) -> Cluster:
     """Return a healthy installation with these nodes in place of the one of training."""
     return read_of(Source.NODES, *changed, *objects()[Source.NODES][1:])
 
 
-def one(installation: Installation, check: str) -> str:
+def one(installation: Cluster, check: str) -> str:
     """Return the text of the one finding of the check."""
     (text,) = texts(found(installation, check))
     return text
@@ -244,7 +243,7 @@ def test_a_queue_that_is_missing_is_found() -> None:
     assert finding.remedy == "did you mean default?"
 
 
-def whitelisted(*tolerations: dict[str, str], text: str | None = None) -> Installation:
+def whitelisted(*tolerations: dict[str, str], text: str | None = None) -> Cluster:
     written = orjson.dumps(list(tolerations)).decode() if text is None else text
     return read_of(Source.NAMESPACES, named("team-a", annotations={WHITELIST: written}))
 
@@ -263,7 +262,7 @@ def whitelisted(*tolerations: dict[str, str], text: str | None = None) -> Instal
         (whitelisted(text="{"), "is no list of tolerations"),
     ],
 )
-def test_a_whitelist_that_refuses_what_is_injected_is_found(installation: Installation, what: str) -> None:
+def test_a_whitelist_that_refuses_what_is_injected_is_found(installation: Cluster, what: str) -> None:
     assert what in one(installation, "tolerations-whitelist")
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.doctor.healthy import deployment, found, make_installation, objects, texts
 from tests.support.manifests import Object, container_of
-from webhook.doctor.finding import Severity
-from webhook.doctor.installation import Installation
+from webhook.doctor.check import Severity
+from webhook.doctor.cluster import Cluster
 from webhook.doctor.source import Source
 from webhook.serving.policy_status import GoodGeneration, status_of
 
@@ -15,7 +15,7 @@ REJECTED = "rejected, so the generation before it stays in force, if there is on
 ERROR, WARNING = Severity.ERROR, Severity.WARNING
 
 
-def following(*content: Object, **fields: Any) -> Installation:
+def following(*content: Object, **fields: Any) -> Cluster:
     """Return a healthy installation whose servers follow these objects."""
     server = deployment()
     container_of(server)["args"].append("--policy-source=crd")

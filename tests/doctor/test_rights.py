@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from tests.doctor.healthy import controller, deployment, found, make_installation, objects, self_managed
+from tests.doctor.healthy import POLICY, controller, deployment, found, make_installation, objects, self_managed
 from tests.support.admission import policy_with
 from tests.support.manifests import Object, container_of, read
-from webhook.doctor.finding import Severity
-from webhook.doctor.installation import Installation, Right, Role
+from webhook.doctor.check import Severity
+from webhook.doctor.cluster import Cluster, Right, Role
 from webhook.doctor.rights import access_review, rights_of
 from webhook.doctor.source import Source
+from webhook.policy.policy_set import PolicySet
 
 SERVER, CERTS = "placement-webhook/placement-webhook", "placement-webhook/placement-webhook-certs"
 ERROR, WARNING = Severity.ERROR, Severity.WARNING
@@ -42,7 +43,7 @@ def with_args(workload: Object, *args: str, without: str = "") -> Object:
     return workload
 
 
-def of(server: Object, *others: Object) -> Installation:
+def of(server: Object, *others: Object) -> Cluster:
     return make_installation(objects={**objects(), Source.DEPLOYMENTS: (server, *others)})
 
 
@@ -108,7 +109,9 @@ def test_a_right_that_is_missing_names_the_file_that_grants_it(role: Role, sever
 
 @pytest.mark.parametrize(("label", "stays"), [("team", True), ("kubernetes.io/metadata.name", False)])
 def test_a_server_that_selects_by_labels_is_unready_without_namespaces(label: str, stays: bool) -> None:
-    installation = replace(of(deployment()), others=(policy_with(namespaceSelector={"matchLabels": {label: "a"}}),))
+    installation = replace(
+        of(deployment()), file=PolicySet.of(POLICY, [policy_with(namespaceSelector={"matchLabels": {label: "a"}})])
+    )
     rights = (each._replace(is_held=each.resource != "namespaces") for each in rights_of(installation, ()))
     findings = found(replace(installation, rights=tuple(rights)), "rights")
     assert [each.severity for each in findings] == [ERROR, ERROR]

@@ -24,8 +24,8 @@ from tests.doctor.healthy import (
 )
 from tests.support.admission import policy_with
 from tests.support.manifests import Object
-from webhook.doctor.finding import Severity
-from webhook.doctor.installation import Installation, Trial
+from webhook.doctor.check import Severity
+from webhook.doctor.cluster import Cluster, Trial
 from webhook.doctor.source import Source
 from webhook.policy.document import PolicyDocument
 from webhook.policy.policy import Policy
@@ -44,12 +44,12 @@ def of_team_a(**spec: Any) -> Policy:
     return Policy(PolicyDocument.model_validate(content))
 
 
-def beside(*accepted: Policy, read: Mapping[Source, tuple[Object, ...]] | None = None, **fields: Any) -> Installation:
+def beside(*accepted: Policy, read: Mapping[Source, tuple[Object, ...]] | None = None, **fields: Any) -> Cluster:
     """Return a healthy installation with these policies of objects beside the default one."""
     return make_installation(accepted=accepted, objects={**objects(), **(read or {})}, **fields)
 
 
-def with_batch_node(*accepted: Policy) -> Installation:
+def with_batch_node(*accepted: Policy) -> Cluster:
     return beside(*accepted, read={Source.NODES: (*objects()[Source.NODES], BATCH_NODE)})
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.doctor.healthy import admitted, found, make_installation, texts
 from tests.support.admission import policy_with
-from webhook.doctor.installation import Installation, StoredPolicy, Trial
+from webhook.doctor.cluster import Cluster, StoredPolicy, Trial
 from webhook.policy.document import PolicyDocument
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
@@ -28,8 +28,8 @@ def marked(namespace: str, identity: str) -> Trial:
     return admitted()._replace(namespace=namespace, pod={"metadata": {"annotations": annotations}})
 
 
-def installed(*others: Policy, **fields: Any) -> Installation:
-    stored = StoredPolicy("placement-policy", DEFAULT, others=others)
+def installed(*others: Policy, **fields: Any) -> Cluster:
+    stored = StoredPolicy("placement-policy", PolicySet.of(DEFAULT, others))
     return make_installation(stored=stored, policy=DEFAULT, others=others, **fields)
 
 

@@ -17,6 +17,7 @@ OWNERS = [{"kind": "Job", "name": "resnet", "controller": True}]
         ({"b.example/gang": "y", "a.example/gang": "x"}, [], [("a.example/gang", "x"), ("b.example/gang", "y")]),
         ({"maip.mxsf.io/gang-size": "8"}, OWNERS, [("maip.mxsf.io/gang-size", "resnet")]),
         ({"maip.mxsf.io/gang-size": "8"}, [], []),
+        ({"maip.mxsf.io/gang-size": "8"}, [{"kind": "Job", "name": "resnet"}], []),
         ({"maip.mxsf.io/gang-size": "8"}, "none", []),
         ({"maip.mxsf.io/gang": ""}, [], []),
         ({"maip.mxsf.io/gang": 8}, [], []),

@@ -95,7 +95,7 @@ def test_every_mutant_of_a_module_compiles_and_differs_from_it() -> None:
         ("webhook/app.py", "webhook"),
         ("webhook/kube/cel/parser.py", "webhook/kube"),
         ("certs/pki.py", "certs"),
-        ("certs/store/probe.py", "certs"),
+        ("certs/cluster/probe.py", "certs"),
     ],
 )
 def test_a_module_counts_for_its_first_folder(path: str, package: str) -> None:

@@ -94,7 +94,7 @@ def test_place_is_the_innermost_statement(line: int, lines: range, at_import: bo
 def test_mirror_is_named_after_the_module() -> None:
     assert mirror_of("webhook/app.py") == "tests/test_app"
     assert mirror_of("webhook/kube/cel/expression.py") == "tests/kube/cel/test_expression"
-    assert mirror_of("certs/store/probe.py") == "tests/certs/store/test_probe"
+    assert mirror_of("certs/cluster/probe.py") == "tests/certs/cluster/test_probe"
 
 
 def test_tests_are_run_in_growing_batches_of_files() -> None:

@@ -60,13 +60,11 @@ def test_no_products(text: str) -> None:
     ("text", "wanted"),
     [
         ("80Gi", 81920),
-        ("1Mi", 1),
-        ("1", 1),
-        ("1048577", 2),
+        ("1Gi", 1024),
+        ("1073741825", 1025),
         ("80G", 76294),
-        ("0.5Gi", 512),
-        ("1e9", 954),
-        ("500m", 1),
+        ("1.5Gi", 1536),
+        ("2e9", 1908),
         ("8Ei", 2**63 // 2**20),
     ],
 )
@@ -80,7 +78,6 @@ def test_memory_is_rounded_up_to_mebibytes(text: str, wanted: int) -> None:
         ("80Gi", 5, 77824),
         ("80Gi", 50, 40960),
         ("80Gi", 1, 81101),  # 81100.8
-        ("1", 50, 1),
         ("8Ei", 5, 8356288371098),
     ],
 )
@@ -110,6 +107,26 @@ def test_no_quantity(text: str) -> None:
 def test_memory_is_above_zero(text: str) -> None:
     with pytest.raises(ValueError, match="must be above zero"):
         card_memory(5)(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("80", "80Gi"),
+        ("81920", "80Gi"),
+        ("80m", "80Gi"),
+        ("80M", "80Gi"),
+        ("24576", "24Gi"),
+        ("512Mi", ""),
+        ("0.5Gi", ""),
+    ],
+)
+def test_memory_that_no_card_is_below_is_refused_with_what_is_probably_meant(text: str, meant: str) -> None:
+    """A number without a suffix is one of bytes, which every card has."""
+    with pytest.raises(ValueError, match="must be at least 1Gi") as error:
+        card_memory(5)(text)
+
+    assert str(error.value).partition("; did you mean ")[2] == (f"{meant}?" if meant else "")
 
 
 @pytest.mark.parametrize(("text", "wanted"), [("1", 1), ("8", 8), ("008", 8), ("999999999", 999_999_999)])

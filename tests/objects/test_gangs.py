@@ -1,5 +1,6 @@
 """A job whose pods must run together is advised about all of them, and warned of a start in part."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -74,6 +75,20 @@ def test_job_that_is_larger_than_the_cluster_is_infeasible() -> None:
     )
     assert verdict.placement is not None
     assert verdict.placement.verdict == "Infeasible"
+
+
+def test_room_of_one_role_is_none_for_another() -> None:
+    """One role has room for 8 pods and asks for one; of the other, one of two pods fits."""
+    content = job(TF_JOB, 1)
+    (replicas,) = content["spec"]["tfReplicaSpecs"].values()
+    large = copy.deepcopy(replicas)
+    for amounts in large["template"]["spec"]["containers"][0]["resources"].values():
+        amounts["nvidia.com/gpu"] = "5"
+    content["spec"]["tfReplicaSpecs"] = {"PS": replicas, "Worker": large | {"replicas": 2}}
+
+    verdict = advised(content, view(cards=8, free=8))
+
+    assert "no more than 2 of the 3 pods that must run together would fit" in warnings(verdict)[0]
 
 
 def test_job_whose_least_number_of_pods_fits_can_start() -> None:

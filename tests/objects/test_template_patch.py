@@ -171,10 +171,20 @@ def test_template_without_metadata_gets_what_the_namespace_decides() -> None:
 
 
 def test_environment_of_containers_is_not_in_the_patch() -> None:
+    """A pod without a request gets one that equals its limit, for the QoS class Guaranteed."""
     content = DEPLOYMENT.object(template())
-    content["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "TOKEN", "value": "secret"}]
+    (container,) = content["spec"]["template"]["spec"]["containers"]
+    container["env"] = [{"name": "TOKEN", "value": "secret"}]
+    container["resources"] = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {}}
+    fills_requests = policy_with(
+        workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "qos": {"class": "Guaranteed"}}},
+        workloadObjects={"mutateTemplates": True},
+    )
 
-    assert "secret" not in str(advised(content).operations)
+    operations = advised(content, fills_requests).operations
+
+    assert "/spec/template/spec/containers/0/resources/requests/cpu" in [each["path"] for each in operations]
+    assert "secret" not in str(operations)
 
 
 def test_patch_that_is_too_large_is_left_out_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,7 +159,7 @@ def test_members_that_wait_with_room_count_and_other_pods_that_wait_are_named() 
         for number, each in enumerate([WaitingPod.of(make_pod().gpu(1).obj())] * 2)
     ]
     member = ("member", AssumedPod(replace(WaitingPod.of(WORKER.obj()).running, node_name="a"), 0))
-    assumed = cluster.with_all(dict([*others, member]))
+    assumed = AssumedPods(cluster.base, dict([*others, member]))
 
     assert counted(asked(WORKER, 4, assumed)) == ("Feasible", 4, 1)
     placement = asked(WORKER, 6, assumed)

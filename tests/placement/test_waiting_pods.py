@@ -81,6 +81,17 @@ def test_nodes_that_are_tied_for_a_pod_before_are_possible_for_the_one_that_foll
     assert len(found.best_rows) == 1
 
 
+def test_nodes_that_are_tied_in_a_large_cluster_are_possible_for_a_pod_that_fits_few() -> None:
+    named = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-1", "node-2"]}
+    first, second = (_packed(name).require_node({"matchExpressions": [named]}) for name in ("a", "b"))
+    found = _answer(second, _reserved(first, nodes=101))
+    assert found.possible_nodes | {found.node} == {"node-1", "node-2"}
+
+
+def test_no_nodes_are_possible_for_a_pod_that_fits_more_than_are_scored() -> None:
+    assert _answer(_packed("b"), _reserved(_packed("a"), nodes=101)).possible_nodes == frozenset()
+
+
 def test_nodes_where_the_pod_does_not_fit_are_not_possible() -> None:
     found = _answer(_packed("b").node_selector("kubernetes.io/hostname", "node-1"), _reserved(_packed("a")))
     assert found.possible_nodes == frozenset()
@@ -205,9 +216,10 @@ def _same_amounts(pod: RunningPod) -> RunningPod:
 @given(strategies.pending_pods() | strategies_pods.pending_pods())
 def test_a_new_pod_is_the_load_that_it_is_once_it_runs(pod: Object) -> None:
     info = PodSignature.of(pod).info
-    # A pod-level amount of zero replaces those of the containers, and their defaults; no pod is written so.
-    assume("0" not in pod["spec"].get("resources", {}).get("limits", {}).values())
-    assume("0" not in pod["spec"].get("resources", {}).get("requests", {}).values())
+    # A pod-level amount of zero, also one that follows from containers, replaces their defaults; no pod is written so.
+    of_pod = pod["spec"].get("resources")
+    parts = [of_pod, *(each.get("resources", {}) for each in pod["spec"]["containers"])] if of_pod else []
+    assume(not any("0" in {**each.get("limits", {}), **each.get("requests", {})}.values() for each in parts))
 
     assert _same_amounts(running_pod(info, pod["metadata"])).is_same_load(_same_amounts(RunningPod.of(pod)))
 

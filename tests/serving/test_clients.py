@@ -10,9 +10,9 @@ import aiohttp
 import pytest
 import structlog
 
+from certs.cluster.probe import Outcome, probe
 from certs.pki import KeyPair, issue_ca
 from certs.registration import Endpoint
-from certs.store.probe import Outcome, probe
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 from tests.support.client_certificates import issue_client, presenting
@@ -96,6 +96,18 @@ def test_a_client_without_a_certificate_is_refused_before_its_request_is_read(pa
 
     assert world.records == []
     assert world.count("http_refused_requests_total", code="403") == 1
+
+
+@pytest.mark.parametrize("client", [None, issue_client(CA, "another")], ids=["no certificate", "another name"])
+def test_the_connection_of_a_client_that_is_refused_is_closed(client: KeyPair | None, tmp_path: Path) -> None:
+    """A client that may not call keeps none of the connections, whose number is limited."""
+
+    async def story(server: Server) -> None:
+        url = server.running.url
+        async with server.session(client) as session, session.post(url, data=REVIEW, headers=JSON) as response:
+            assert (response.status, response.headers.get("Connection")) == (403, "close")
+
+    with_server(story, tmp_path, "kube-apiserver-*")
 
 
 def test_a_certificate_with_another_name_is_refused_with_its_names_and_logged(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.pipeline import ClusterView
 from webhook.placement.profile import PACK_GPUS, Profile
 from webhook.serving.extender import Extender
+from webhook.serving.work_budget import TimeSliceEndedError
 
 _GPUS = {"nvidia.com/gpu": 8}
 _NODES = (node("empty", capacity=_GPUS), node("part", make_pod("r").gpu(1), capacity=_GPUS))
@@ -69,6 +70,21 @@ def filtering(*call: Any) -> tuple[str, Any]:
 
 def prioritizing(*call: Any) -> tuple[str, Any]:
     return "/extender/prioritize", args(*call)
+
+
+@pytest.mark.parametrize("call", [filtering, prioritizing])
+def test_work_for_a_client_that_has_left_ends(call: Any) -> None:
+    """It is no answer that is neutral: nobody reads it, and another call waits."""
+
+    def expired() -> bool:
+        raise TimeSliceEndedError
+
+    world = world_with(_VIEW)
+    path, body = call(make_pod("p").gpu(1))
+    assert world.extender is not None
+
+    with pytest.raises(TimeSliceEndedError):
+        world.extender.judge(path.rpartition("/")[2], orjson.dumps(body), PACK_GPUS, _VIEW, expired)
 
 
 def priorities(answer: Any) -> dict[str, int]:

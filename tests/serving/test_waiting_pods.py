@@ -53,9 +53,13 @@ class SlowScorer:
 
 @dataclass
 class Cluster:
-    """A cluster of nodes with 4 GPUs, its cache, and the pods that wait; time passes when the test says so."""
+    """A cluster of nodes with 4 GPUs, its cache, and the pods that wait; time passes when the test says so.
+
+    `more` nodes have no GPU.
+    """
 
     nodes: int = 2
+    more: int = 0
     now_seconds: float = 0.0
     cpu_seconds: float = 0.0
     pod_seconds: float = 0.0
@@ -64,7 +68,7 @@ class Cluster:
 
     def __post_init__(self) -> None:
         nodes = [make_node_object(f"n{number}", capacity={"nvidia.com/gpu": 4}) for number in range(self.nodes)]
-        self.cache.replace("Node", nodes)
+        self.cache.replace("Node", nodes + [make_node_object(f"without-{number}") for number in range(self.more)])
         self.waiting = WaitingPods(SlowScorer(self), lambda: 60, self.clock_seconds, lambda: self.cpu_seconds)
 
     def clock_seconds(self) -> float:
@@ -242,16 +246,74 @@ def packed(name: str) -> Object:
     return make_pod(name).namespace("x").gpu(1).label("app", "packed").affinity(affinity).obj()
 
 
-def test_pods_follow_the_one_before_them_that_got_another_node() -> None:
-    cluster = Cluster()
+@pytest.mark.parametrize("more", [0, 99])
+def test_pods_follow_the_one_before_them_that_got_another_node(more: int) -> None:
+    cluster = Cluster(more=more)
     for name in ("a", "b", "c"):
         cluster.admit(packed(name))
-    predicted = cluster.gpus()
+    predicted = cluster.gpus()[:2]
     assert sorted(predicted) == [0, 3]
 
     cluster.bind(packed("a"), f"n{predicted.index(0)}")
 
-    assert cluster.gpus() == predicted[::-1]
+    assert cluster.gpus()[:2] == predicted[::-1]
+
+
+def test_a_pod_without_room_gets_what_a_pod_before_it_leaves() -> None:
+    cluster = Cluster()
+    cluster.see(stored(pod(gpus=1), "a"))
+    free = cluster.gpus().index(0)
+    second = stored(pod(gpus=3), "b")
+    second["spec"]["nodeSelector"] = {"kubernetes.io/hostname": f"n{free}"}
+    cluster.see(second)
+    for name in ("c", "d"):
+        cluster.see(stored(pod(gpus=4), name))
+        assert sum(cluster.gpus()) == 4
+    # The next retries are seconds away.
+    cluster.waiting.settle(cluster.cache.snapshot())
+
+    cluster.bind(stored(pod(gpus=1), "a"), f"n{free}")
+
+    assert cluster.gpus() == [4, 4]
+
+
+def test_pods_that_are_not_placed_yet_are_placed_before_an_admission_in_a_large_cluster() -> None:
+    cluster = Cluster(more=99)
+    cluster.see(pod("p"))
+    assert sum(cluster.gpus()) == 4
+
+
+class TestPodsThatFitMoreNodesThanAreScored:
+    def test_pods_do_not_follow_the_one_before_them(self) -> None:
+        cluster = Cluster(nodes=101)
+        for name in ("a", "b", "c"):
+            cluster.admit(packed(name))
+        names = [info.node.name for info in cluster.cache.snapshot().nodes]
+        predicted, other = cluster.gpus().index(3), cluster.gpus().index(0)
+
+        cluster.bind(packed("a"), names[other])
+
+        assert (cluster.gpus()[predicted], cluster.gpus()[other]) == (2, 1)
+
+    def test_they_do_not_follow_a_pod_that_fits_few(self) -> None:
+        cluster = Cluster(nodes=101)
+        first = packed("a")
+        first["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n7"}
+        for each in (first, packed("b"), packed("c")):
+            cluster.admit(each)
+        names = [info.node.name for info in cluster.cache.snapshot().nodes]
+
+        cluster.bind(first, "n8")
+
+        assert (cluster.gpus()[names.index("n7")], cluster.gpus()[names.index("n8")]) == (2, 1)
+
+    def test_they_are_placed_in_the_background(self) -> None:
+        cluster = Cluster(nodes=101)
+        cluster.admit(pod("p"))
+        cluster.see(pod("q"))
+        assert sum(cluster.gpus()) == 4
+        cluster.waiting.settle(cluster.cache.snapshot())
+        assert sum(cluster.gpus()) == 8
 
 
 def test_pods_before_the_one_that_got_another_node_stay() -> None:

@@ -11,12 +11,10 @@ from cryptography import x509
 
 from certs import pem
 from certs.chain import distrust
-from certs.inspection import Artifacts
+from certs.controller.reconciler import Memory
+from certs.inspection import Artifacts, Certificates, read_ring
 from certs.names import server_names
-from certs.rotation.change import carried_out, fulfils
-from certs.rotation.memory import Memory
-from certs.rotation.plan import Action, Step, plan
-from certs.rotation.state import Certificates, Observed, Request, Rules, read_ring
+from certs.plan import Action, Observed, Request, Rules, Step, carried_out, fulfils, plan
 from tests.support.certificates import NOW
 from webhook.kube.field import InvalidInput
 

@@ -14,13 +14,14 @@ from urllib.error import HTTPError
 from cryptography import x509
 
 from certs import pem
+from certs.controller.admin import ACTIONS, ControllerMetrics
 from certs.controller.loop import Controller
-from certs.controller.metrics import ACTIONS, ControllerMetrics
-from certs.controller.options import Options
+from certs.controller.reconciler import Options
+from certs.inspection import Ring, read_ring
 from certs.names import server_names, service_names
+from certs.plan import Rules
 from certs.registration import Target, ca_bundles
-from certs.rotation.secret import artifacts_in
-from certs.rotation.state import Ring, Rules, read_ring
+from certs.secret import artifacts_in
 from tests.controlplane.client import NotFound
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for

@@ -125,7 +125,7 @@ def annotations() -> Strategy:
         {TYPE: st.sampled_from(["training", "inference"])},
         optional={
             PRODUCT: st.sampled_from([*PRODUCTS, ",".join(PRODUCTS)]),
-            f"{DOMAIN}/gpu-memory": st.sampled_from(["80Gi", "1G"]),
+            f"{DOMAIN}/gpu-memory": st.sampled_from(["80Gi", "2G"]),
             f"{DOMAIN}/gpu-count": st.sampled_from(["1", "8"]),
             f"{DOMAIN}/bin-packing": st.sampled_from(["true", "false"]),
             f"{DOMAIN}/scheduler": st.sampled_from(["default-scheduler", "volcano"]),

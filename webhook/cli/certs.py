@@ -1,38 +1,39 @@
 """`placement-webhook certs`: self-managed certificates, their registration in a cluster, and their status."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 import yaml
 
-from certs.calling import call_webhooks
-from certs.inspection import CA_KEY, inspect
-from certs.issuance import issue as issue_in_memory
-from certs.plan import Action
-from certs.register import Probing, Registration
-from certs.register import register as register_in_cluster
+from certs import directory as store
+from certs.cluster.client import Cluster, configuration_named, secret_of
+from certs.cluster.probe import call_webhooks
+from certs.cluster.register import Probing, Registration
+from certs.cluster.register import register as register_in_cluster
+from certs.cluster.status import Place, as_text, report, rotation_of
+from certs.inspection import inspect
+from certs.plan import Action, Rules, carried_out, plan_at_once
 from certs.registration import Target
 from certs.registration import manifest as configuration_of
-from certs.rotation.report import rotation_of
-from certs.status import Called, Place, as_text, report
-from certs.store import directory as store
-from certs.store.cluster import artifacts_of
+from certs.secret import artifacts_in
 from webhook.cli.certs_controller import controller
 from webhook.cli.certs_options import (
-    ClusterChoice,
     SeveralValues,
-    api_errors_as_exit_codes,
     cluster_options,
     coverage_of,
     name_options,
     names_given,
+    run_in,
     service_option,
     url_option,
 )
 from webhook.cli.certs_rotate import rotate
 from webhook.cli.files import PolicyFile, policy_option
 from webhook.cli.terminal import echo, echo_json, echo_lines
+from webhook.kube.documents import JsonObject
+from webhook.watch.api_server import ClientConfig
 
 _DIRECTORY = click.Path(path_type=Path)
 _DEFAULTS = Target()
@@ -68,11 +69,13 @@ def issue(
     """
     now = datetime.now(UTC)
     names = names_given(dns_names, ip_addresses)
-    held = store.read_if_any(directory)
-    issued = issue_in_memory(held, names, now, replace=force, keep_ca_key=not discard_ca_key)
-    store.write(directory, issued.artifacts, remove=(CA_KEY,) if discard_ca_key else ())
+    held = store.read(directory, may_be_absent=True)
+    step = plan_at_once(inspect(held, now), now, names=names, replacing=force)
+    step.check("--force replaces all four files, after which `certs register` has to be run again")
+    issued = carried_out(step, held, Rules(names), now)
+    store.write(directory, replace(issued, ca_key=None) if discard_ca_key else issued, held)
     current = inspect(store.read(directory), now)
-    echo(f"{directory}: {_DONE[issued.action]}: {'; '.join(issued.reasons)}")
+    echo(f"{directory}: {_DONE[step.action]}: {'; '.join(step.reasons)}")
     if current.ca and current.server:
         echo(f"ca.crt   until {current.ca.not_valid_after_utc:%Y-%m-%d}")
         echo(f"tls.crt  until {current.server.not_valid_after_utc:%Y-%m-%d}, for {current.names}")
@@ -109,7 +112,7 @@ def register(
     directory: Path | None,
     dns_names: tuple[str, ...],
     ip_addresses: tuple[str, ...],
-    cluster: ClusterChoice,
+    source: ClientConfig,
     target: Target,
     endpoint: str | None,
     wait_seconds: float,
@@ -147,17 +150,23 @@ def register(
         coverage_of(policy),
         only_ca_bundle,
     )
-    with api_errors_as_exit_codes():
-        connected = cluster.connect(dry_run=dry_run == "server")
-        for step in register_in_cluster(connected, wanted, datetime.now(UTC)):
-            echo(step + (" (server dry run)" if dry_run == "server" else ""))
+    is_dry = dry_run == "server"
+
+    async def work(cluster: Cluster) -> None:
+        async for step in register_in_cluster(cluster, wanted, datetime.now(UTC)):
+            echo(step + (" (server dry run)" if is_dry else ""))
+
+    run_in(source, work, dry_run=is_dry)
 
 
 @certs.command()
 @click.option("--dir", "directory", type=_DIRECTORY, help="A directory of certificates.")
 @cluster_options
 @click.option(
-    "--least-days", type=click.IntRange(min=0), default=30, show_default=True, help="Fewer days left are a problem."
+    "--least-days",
+    type=click.IntRange(min=0),
+    show_default="30, or a sixth of the lifetime if that is less",
+    help="Fewer days left are a problem.",
 )
 @click.option(
     "--endpoint", metavar="HOST:PORT", help="Address to probe, such as a port-forward; default: those of the webhooks."
@@ -167,9 +176,9 @@ def register(
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def status(
     directory: Path | None,
-    cluster: ClusterChoice,
+    source: ClientConfig,
     target: Target,
-    least_days: int,
+    least_days: int | None,
     endpoint: str | None,
     require_probe: bool,
     skip_probe: bool,
@@ -188,22 +197,24 @@ def status(
     """
     if skip_probe and require_probe:
         raise click.UsageError("--skip-probe and --require-probe are mutually exclusive; give one of them.")
-    called: list[Called | None] = []
-    with api_errors_as_exit_codes():
-        places: list[Place] = []
-        found = None
-        if directory:
-            held, errors = store.read(directory), tuple(store.mode_errors(directory))
-            places.append(Place(f"directory {directory}", held, True, errors))
-        if cluster.is_given or not directory:
-            connected = cluster.connect()
-            kept = connected.secret(target.namespace, target.secret) or {}
-            found = connected.configuration(target.configuration) or {"metadata": {"name": target.configuration}}
-            rotation = rotation_of(kept, [found], datetime.now(UTC))
-            place = f"Secret {target.namespace}/{target.secret}"
-            places.append(Place(place, artifacts_of(kept), False, rotation=rotation))
-            called = [] if skip_probe else call_webhooks(found, endpoint)
-    document = report(places, found, datetime.now(UTC), timedelta(days=least_days), called, require_call=require_probe)
+    places = []
+    if directory:
+        places.append(Place(f"directory {directory}", store.read(directory), True, tuple(store.mode_errors(directory))))
+    found = None
+    if any((source.kubeconfig, source.context, source.in_cluster)) or not directory:
+
+        async def work(cluster: Cluster) -> list[JsonObject | None]:
+            return [await cluster.read(each) for each in (secret_of(target), configuration_named(target.configuration))]
+
+        secret, configuration = run_in(source, work)
+        found = configuration or {"metadata": {"name": target.configuration}}
+        # The report is about what the pods mount, which is not the key of the CA.
+        held = replace(artifacts_in(secret), ca_key=None)
+        rotation = rotation_of(secret, [found], datetime.now(UTC))
+        places.append(Place(target.secret_place, held, False, rotation=rotation))
+    called = call_webhooks(found, endpoint) if found and not skip_probe else []
+    least_left = None if least_days is None else timedelta(days=least_days)
+    document = report(places, found, datetime.now(UTC), least_left, called, require_call=require_probe)
     if output == "json":
         echo_json(document)
     else:

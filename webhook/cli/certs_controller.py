@@ -1,5 +1,6 @@
 """`placement-webhook certs controller`: keep the certificates of an installation in order."""
 
+import asyncio
 import os
 import socket
 import uuid
@@ -9,13 +10,11 @@ from pathlib import Path
 
 import click
 
-from certs.controller.options import Options
-from certs.names import ServerNames, server_names, service_names
+from certs.names import ServerNames
 from certs.pki import CA_VALIDITY, SERVER_VALIDITY
-from certs.registration import Target, endpoint, manifest, parse_endpoint
-from certs.rotation.state import Rules
+from certs.plan import Rules
+from certs.registration import Target, endpoint, manifest, names_to_serve, parse_endpoint
 from webhook.cli.certs_options import (
-    ClusterChoice,
     F,
     SeveralValues,
     cluster_options,
@@ -27,8 +26,8 @@ from webhook.cli.certs_options import (
 )
 from webhook.cli.files import AddressType, policy_option
 from webhook.cli.logs import configure_logs
-from webhook.kube.field import InvalidInput
 from webhook.settings import Address
+from webhook.watch.api_server import ClientConfig
 
 _RULES = Rules(ServerNames((), ()))
 _DAY = timedelta(days=1)
@@ -81,7 +80,7 @@ def _seconds(flag: str, default: timedelta, help_text: str) -> Callable[[F], F]:
 def controller(
     dns_names: tuple[str, ...],
     ip_addresses: tuple[str, ...],
-    cluster: ClusterChoice,
+    source: ClientConfig,
     target: Target,
     others: tuple[str, ...],
     create_configuration: bool,
@@ -106,39 +105,21 @@ def controller(
       placement-webhook certs controller --in-cluster --create-configuration
       placement-webhook certs controller --kubeconfig ~/.kube/config
     """
-    options = Options(
-        target,
-        tuple(dict.fromkeys((target.configuration, *others))),
-        _rules(
-            _wanted_names(target, dns_names, ip_addresses), ca_days, server_days, trust_seconds, propagation_seconds
-        ),
-        f"{os.environ.get('POD_NAME') or socket.gethostname()}"[:63] + f"-{uuid.uuid4().hex[:8]}",
-        create_configuration,
-        coverage_of(policy),
-        probe_at,
-    )
     if probe_at is not None:
         parse_endpoint(probe_at, "")
+    given = names_given(dns_names, ip_addresses) if dns_names or ip_addresses else None
+    names = given or names_to_serve(target, endpoint(manifest(target)))
+    rules = _rules(names, ca_days, server_days, trust_seconds, propagation_seconds)
+    coverage = coverage_of(policy)
     configure_logs(log_format, log_level)
-    # The other commands of the group need neither an event loop nor a second client.
-    from certs.controller.process import run_until_signalled
-    from webhook.watch.api_server import ClientConfig
+    # The other commands of the group serve no metrics.
+    from certs.controller.loop import run_until_signalled
+    from certs.controller.reconciler import Options
 
-    source = ClientConfig(cluster.kubeconfig, cluster.in_cluster, cluster.context)
-    run_until_signalled(options, admin_listen, source)
-
-
-def _wanted_names(target: Target, dns_names: tuple[str, ...], ip_addresses: tuple[str, ...]) -> ServerNames:
-    """Return the given names; without any, those of the Service or the host of the url."""
-    if dns_names or ip_addresses:
-        return names_given(dns_names, ip_addresses)
-    if not target.url:
-        return server_names(service_names(target.service, target.namespace))
-    host = endpoint(manifest(target)).server_name
-    try:
-        return server_names([], [host])
-    except InvalidInput:
-        return server_names([host])
+    instance = f"{os.environ.get('POD_NAME') or socket.gethostname()}"[:63] + f"-{uuid.uuid4().hex[:8]}"
+    configurations = tuple(dict.fromkeys((target.configuration, *others)))
+    options = Options(target, configurations, rules, instance, create_configuration, coverage, probe_at)
+    asyncio.run(run_until_signalled(options, admin_listen, source))
 
 
 def _rules(

@@ -1,23 +1,26 @@
 """Options and helpers of the commands of `placement-webhook certs`."""
 
-import contextlib
+import asyncio
 import functools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Awaitable, Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from certs.cluster.client import Cluster, connected
 from certs.names import ServerNames, server_names
 from certs.registration import Target
-from certs.store.cluster import Cluster, ClusterError, connect
 from certs.webhook_rules import Coverage
 from webhook.cli.clusters import live_options
 from webhook.cli.policies import read_policies
 from webhook.cli.terminal import echo
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ClientConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 _DEFAULTS = Target()
 
@@ -53,39 +56,17 @@ service_option = click.option(
 url_option = click.option("--url", help="https URL of a webhook outside the cluster, in place of the Service.")
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterChoice:
-    """The cluster that the options select; without any, the one that kubectl would use."""
-
-    kubeconfig: Path | None
-    context: str | None
-    in_cluster: bool
-
-    @property
-    def is_given(self) -> bool:
-        """Return whether an option selects a cluster."""
-        return bool(self.kubeconfig or self.context or self.in_cluster)
-
-    def connect(self, *, dry_run: bool = False) -> Cluster:
-        """Return the cluster.
-
-        Raises:
-            InvalidInput: the kubeconfig is missing or invalid, or this is not a pod with a service account.
-        """
-        return connect(kubeconfig=self.kubeconfig, context=self.context, in_cluster=self.in_cluster, dry_run=dry_run)
-
-
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that select a cluster and the names of the objects in it.
 
-    The command gets them as a `ClusterChoice` and a `Target`, which has the values of `service_option` and `url_option`
+    The command gets them as a `ClientConfig` and a `Target`, which has the values of `service_option` and `url_option`
     too where the command has these.
     """
 
     @functools.wraps(command)
     def called(*, kubeconfig: Path | None, context: str | None, in_cluster: bool, **others: Any) -> Any:
         names = {each.name: others.pop(each.name) for each in fields(Target) if each.name in others}
-        return command(cluster=ClusterChoice(kubeconfig, context, in_cluster), target=Target(**names), **others)
+        return command(source=ClientConfig(kubeconfig, in_cluster, context), target=Target(**names), **others)
 
     for option in reversed(
         [
@@ -105,12 +86,19 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-@contextlib.contextmanager
-def api_errors_as_exit_codes() -> Iterator[None]:
-    """Exit with 2 for an error that the caller can correct, and with 1 if the API server does not answer."""
+def run_in(source: ClientConfig, work: Callable[[Cluster], Awaitable[T]], *, dry_run: bool = False) -> T:
+    """Return the result of `work` in the cluster of `source`.
+
+    Exit with 2 for an error that the caller can correct, and with 1 if the API server does not answer.
+    """
+
+    async def run() -> T:
+        async with connected(source, dry_run=dry_run) as cluster:
+            return await work(cluster)
+
     try:
-        yield
-    except ClusterError as error:
+        return asyncio.run(run())
+    except ApiServerError as error:
         echo(f"Error: {error}", err=True)
         raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
 

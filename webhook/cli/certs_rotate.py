@@ -1,18 +1,22 @@
 """`placement-webhook certs rotate`: request a rotation from the certs controller, and show its progress."""
 
+import asyncio
 import time
 from datetime import UTC, datetime
 
 import click
 
+from certs.cluster.client import Cluster, configuration_named, secret_of
+from certs.cluster.status import rotation_line, rotation_of
+from certs.inspection import read_ring
+from certs.plan import Request
 from certs.registration import Target
-from certs.rotation.report import rotation_line, rotation_of
-from certs.rotation.secret import artifacts_in, is_owned, request_patch, requested_rotation
-from certs.rotation.state import Request, read_ring
-from certs.store.cluster import Cluster, JsonObject
-from webhook.cli.certs_options import ClusterChoice, api_errors_as_exit_codes, cluster_options
+from certs.secret import artifacts_in, is_owned, request_patch, requested_rotation
+from webhook.cli.certs_options import cluster_options, run_in
 from webhook.cli.terminal import echo
+from webhook.kube.documents import JsonObject
 from webhook.kube.field import InvalidInput, invalid, required
+from webhook.watch.api_server import ClientConfig
 
 _POLL_SECONDS = 0.5
 _ATTEMPTS = 5
@@ -28,12 +32,7 @@ _ATTEMPTS = 5
     show_default=True,
     help="Wait for this long until the new certificate is in the Secret; 0: do not wait.",
 )
-def rotate(
-    cluster: ClusterChoice,
-    target: Target,
-    of_ca: bool,
-    timeout_seconds: float,
-) -> None:
+def rotate(source: ClientConfig, target: Target, of_ca: bool, timeout_seconds: float) -> None:
     """Request a new server certificate, or with --ca a new CA, and show the progress.
 
     The certs controller carries it out. API servers trust both CAs until no replica serves the old certificate.
@@ -43,34 +42,38 @@ def rotate(
       placement-webhook certs rotate --ca --kubeconfig ~/.kube/config
     """
     wanted = Request.CA if of_ca else Request.SERVING
-    with api_errors_as_exit_codes():
-        connected = cluster.connect()
-        before = _requested(connected, target, wanted)
-        echo(f"{_place(target)}: rotation requested: {wanted}")
-        if timeout_seconds and not _is_shown(connected, target, wanted, before, timeout_seconds):
+
+    async def work(cluster: Cluster) -> None:
+        before = await _requested(cluster, target, wanted)
+        echo(f"{target.secret_place}: rotation requested: {wanted}")
+        if timeout_seconds and not await _is_shown(cluster, target, wanted, before, timeout_seconds):
             detail = "is not done in time; `placement-webhook certs status` shows the state, and the log of the "
-            raise InvalidInput([invalid(_place(target), str(wanted), f"{detail}certs controller the reason")])
+            raise InvalidInput([invalid(target.secret_place, str(wanted), f"{detail}certs controller the reason")])
+
+    run_in(source, work)
 
 
-def _requested(cluster: Cluster, target: Target, wanted: Request) -> JsonObject:
+async def _requested(cluster: Cluster, target: Target, wanted: Request) -> JsonObject:
     """Write the request; return the Secret as it was before."""
     for _ in range(_ATTEMPTS):
-        secret = cluster.secret(target.namespace, target.secret)
+        secret = await cluster.read(secret_of(target))
         if secret is None or not is_owned(secret):
             detail = "a Secret of the certs controller; without one, `placement-webhook certs register` renews"
-            raise InvalidInput([required(_place(target), detail)])
-        if cluster.patch_secret(target.namespace, target.secret, request_patch(secret, wanted)):
+            raise InvalidInput([required(target.secret_place, detail)])
+        if await cluster.change(secret_of(target), request_patch(secret, wanted)):
             return secret
-    raise InvalidInput([required(_place(target), "another client keeps changing it; try again")])
+    raise InvalidInput([required(target.secret_place, "another client keeps changing it; try again")])
 
 
-def _is_shown(cluster: Cluster, target: Target, wanted: Request, before: JsonObject, timeout_seconds: float) -> bool:
+async def _is_shown(
+    cluster: Cluster, target: Target, wanted: Request, before: JsonObject, timeout_seconds: float
+) -> bool:
     """Print each state until the rotation is done; return false after the timeout."""
     deadline, shown = time.monotonic() + timeout_seconds, ""
     while True:
         now = datetime.now(UTC)
-        secret = cluster.secret(target.namespace, target.secret)
-        found = cluster.configuration(target.configuration)
+        secret = await cluster.read(secret_of(target))
+        found = await cluster.read(configuration_named(target.configuration))
         rotation = rotation_of(secret, [found] if found else [], now)
         line = rotation_line(rotation) if rotation else "the Secret is gone, or has another owner"
         if line != shown:
@@ -82,7 +85,7 @@ def _is_shown(cluster: Cluster, target: Target, wanted: Request, before: JsonObj
             return True
         if time.monotonic() > deadline:
             return False
-        time.sleep(_POLL_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 def _is_done(secret: JsonObject, before: JsonObject, wanted: Request, now: datetime) -> bool:
@@ -92,7 +95,3 @@ def _is_done(secret: JsonObject, before: JsonObject, wanted: Request, now: datet
     if requested_rotation(secret) is not None or ring.issuer is None or held.certificate == was.certificate:
         return False
     return wanted is Request.SERVING or (ring.issuer == ring.signer and held.ca_key != was.ca_key)
-
-
-def _place(target: Target) -> str:
-    return f"Secret {target.namespace}/{target.secret}"

@@ -11,11 +11,9 @@ from webhook.cli.clusters import live_options
 from webhook.cli.doctor_text import print_checks, print_diagnosis
 from webhook.cli.policies import policies_option, read_policies
 from webhook.cli.terminal import echo, echo_json
-from webhook.doctor.check import Check
-from webhook.doctor.diagnosis import Diagnosis, diagnose
-from webhook.doctor.finding import Severity
-from webhook.doctor.gatherer import Wanted, gather
-from webhook.doctor.installation import Installation
+from webhook.doctor.check import Check, Diagnosis, Severity, diagnose
+from webhook.doctor.cluster import Cluster
+from webhook.doctor.reader import Wanted, read_cluster
 from webhook.doctor.registry import CHECKS
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
@@ -109,7 +107,7 @@ def _chosen(only: Iterable[str], skip: Iterable[str]) -> tuple[Check, ...]:
     return checks
 
 
-def _read(source: ClientConfig, wanted: Wanted) -> Installation:
+def _read(source: ClientConfig, wanted: Wanted) -> Cluster:
     try:
         return asyncio.run(_gathered(source, wanted))
     except ApiServerError as error:
@@ -117,11 +115,11 @@ def _read(source: ClientConfig, wanted: Wanted) -> Installation:
         raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
 
 
-async def _gathered(source: ClientConfig, wanted: Wanted) -> Installation:
+async def _gathered(source: ClientConfig, wanted: Wanted) -> Cluster:
     async with source.connect() as server:
         if source.kubeconfig is None:
             echo(f"cluster: {server.cluster}", err=True)
-        return await gather(server, wanted)
+        return await read_cluster(server, wanted)
 
 
 def _as_json(found: Diagnosis) -> dict[str, object]:

@@ -1,9 +1,7 @@
 """The text of `doctor`: findings by severity, and the list of the checks."""
 
 from webhook.cli.terminal import echo, echo_json
-from webhook.doctor.check import Check
-from webhook.doctor.diagnosis import Diagnosis
-from webhook.doctor.finding import Severity
+from webhook.doctor.check import Check, Diagnosis, Severity
 
 _TITLES = {Severity.ERROR: ("error", "red"), Severity.WARNING: ("warning", "yellow"), Severity.INFO: ("note", "cyan")}
 

@@ -2,13 +2,11 @@
 
 from enum import Enum
 
-from cryptography import x509
-
 from certs.registration import INJECTED_BY_CERT_MANAGER
-from certs.rotation.secret import OWNER
-from webhook.doctor.arguments import args_of, containers_of, option
-from webhook.doctor.installation import Installation, JsonObject, listed, texts
+from certs.secret import OWNER
+from webhook.doctor.cluster import Cluster, JsonObject, listed, texts
 from webhook.doctor.source import Source
+from webhook.doctor.workloads import args_of, containers_of, mounted, option
 from webhook.kube.documents import field
 
 _LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "certs"}
@@ -22,59 +20,42 @@ class Owner(Enum):
     PERSON = "person"
 
 
-def owner_of(installation: Installation) -> Owner:
+def owner_of(cluster: Cluster) -> Owner:
     """Return the owner of the certificate, by annotations, the Deployment of the controller, and who wrote caBundle."""
-    if injected_from(installation) is not None:
+    if injected_from(cluster) is not None:
         return Owner.CERT_MANAGER
-    if controller_of(installation) is not None or _writer(installation.configuration or {}).startswith(OWNER):
+    if controller_of(cluster) is not None or _writer(cluster.configuration or {}).startswith(OWNER):
         return Owner.CONTROLLER
     return Owner.PERSON
 
 
-def injected_from(installation: Installation) -> tuple[str, str] | None:
+def injected_from(cluster: Cluster) -> tuple[str, str] | None:
     """Return annotation and value by which cert-manager injects the CA, such as `NAMESPACE/CERTIFICATE`."""
-    annotations = texts(installation.configuration or {}, "metadata", "annotations")
+    annotations = texts(cluster.configuration or {}, "metadata", "annotations")
     return next(((key, annotations[key]) for key in INJECTED_BY_CERT_MANAGER if key in annotations), None)
 
 
-def controller_of(installation: Installation) -> JsonObject | None:
+def controller_of(cluster: Cluster) -> JsonObject | None:
     """Return the Deployment of the certs controller; None if there is none, or it was not read."""
-    for each in installation.of(Source.DEPLOYMENTS):
-        if field(each, "metadata", "namespace") == installation.target.namespace and _is_controller(each):
+    for each in cluster.of(Source.DEPLOYMENTS):
+        labels = texts(each, "spec", "template", "metadata", "labels")
+        is_controller = labels.items() >= _LABELS.items() or any(
+            args_of(container)[:2] == ["certs", "controller"] for container in containers_of(each)
+        )
+        if is_controller and field(each, "metadata", "namespace") == cluster.target.namespace:
             return each
     return None
 
 
-def secret_of(installation: Installation) -> str:
+def secret_of(cluster: Cluster) -> str:
     """Return the name of the Secret with the certificate."""
-    named = option(controller_of(installation) or {}, "--secret")
-    if named is not None:
-        return named
-    directory = option(installation.deployment or {}, "--tls-dir")
-    mounts = {
-        mount.get("name")
-        for container in containers_of(installation.deployment or {})
-        for mount in listed(container, "volumeMounts")
-        if directory is not None and str(mount.get("mountPath")).rstrip("/") == directory.rstrip("/")
-    }
-    for volume in listed(installation.deployment or {}, "spec", "template", "spec", "volumes"):
-        name = field(volume, "secret", "secretName")
-        if volume.get("name") in mounts and isinstance(name, str):
-            return name
-    return installation.target.secret
-
-
-def first_to_expire(installation: Installation) -> x509.Certificate | None:
-    """Return the served certificate that expires first; None if no server is reached from here."""
-    served = (each.certificate for probe in installation.probes for each in probe.called if each is not None)
-    return min((each for each in served if each is not None), key=lambda each: each.not_valid_after_utc, default=None)
-
-
-def _is_controller(deployment: JsonObject) -> bool:
-    labels = texts(deployment, "spec", "template", "metadata", "labels")
-    return labels.items() >= _LABELS.items() or any(
-        args_of(each)[:2] == ["certs", "controller"] for each in containers_of(deployment)
-    )
+    servers = cluster.deployment or {}
+    directory = option(servers, "--tls-dir")
+    found = option(controller_of(cluster) or {}, "--secret")
+    if found is None and directory is not None:
+        secrets = (mounted(servers, each, directory, "secret", "secretName") for each in containers_of(servers))
+        found = next(filter(None, secrets), None)
+    return cluster.target.secret if found is None else found
 
 
 def _writer(configuration: JsonObject) -> str:
@@ -82,8 +63,12 @@ def _writer(configuration: JsonObject) -> str:
 
     Source: k8s.io/apimachinery/pkg/apis/meta/v1/types.go, ManagedFieldsEntry
     """
-    writers = [
-        (str(each.get("time") or ""), str(each.get("manager") or ""))
-        for each in listed(configuration, "metadata", "managedFields")
-    ]
+    writers = []
+    for each in listed(configuration, "metadata", "managedFields"):
+        webhooks = field(each, "fieldsV1", "f:webhooks")
+        entries = (
+            [entry for entry in webhooks.values() if isinstance(entry, dict)] if isinstance(webhooks, dict) else []
+        )
+        if any(field(entry, "f:clientConfig", "f:caBundle") is not None for entry in entries):
+            writers.append((str(each.get("time") or ""), str(each.get("manager") or "")))
     return max(writers, default=("", ""))[1]

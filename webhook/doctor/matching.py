@@ -6,9 +6,8 @@ Source: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, Should
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.doctor.installation import JsonObject, listed, texts
+from webhook.doctor.cluster import JsonObject, listed, texts
 from webhook.kube.cel.expression import compiled
-from webhook.kube.documents import field
 from webhook.kube.field import InvalidInput
 from webhook.kube.label_selector import LabelSelector, read_label_selector, selector_matches
 from webhook.kube.reader import Reader
@@ -18,11 +17,10 @@ DEFAULT_TIMEOUT_SECONDS = 10
 
 def is_called_for_pods(webhook: JsonObject) -> bool:
     """Return whether a rule of `webhook` has the creation of pods."""
+    wanted = {"operations": {"CREATE", "*"}, "apiGroups": {"", "*"}, "apiVersions": {"v1", "*"}}
+    wanted["resources"] = {"pods", "*", "*/*"}
     return any(
-        _has(rule, "operations", "CREATE")
-        and _has(rule, "apiGroups", "")
-        and _has(rule, "apiVersions", "v1")
-        and (_has(rule, "resources", "pods") or "*/*" in _values(rule, "resources"))
+        all(not values.isdisjoint(_values(rule, name)) for name, values in wanted.items())
         for rule in listed(webhook, "rules")
     )
 
@@ -80,11 +78,7 @@ def timeout_seconds(webhook: JsonObject) -> int:
 
 def is_reinvoked(webhook: JsonObject) -> bool:
     """Return whether `webhook` is called again after later ones have changed the pod."""
-    return bool(field(webhook, "reinvocationPolicy") == "IfNeeded")
-
-
-def _has(rule: JsonObject, name: str, wanted: str) -> bool:
-    return not {wanted, "*"}.isdisjoint(_values(rule, name))
+    return webhook.get("reinvocationPolicy") == "IfNeeded"
 
 
 def _values(rule: JsonObject, name: str) -> list[str]:

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from webhook.doctor.enforcement import reason_not_enforced
+from webhook.doctor.check import MOST_NAMED
+from webhook.doctor.cluster import Cluster, JsonObject, name_of, texts
+from webhook.doctor.sample_pods import reason_not_enforced
+from webhook.doctor.source import Source
 from webhook.kube import documents
 from webhook.kube.wellknown import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.policy.policy_set import PolicySet
-from webhook.registered_selection import Selection
-
-MOST_NAMED = 10
+from webhook.registered_selection import Selection, registered_selection
 
 
 @dataclass(slots=True)
@@ -28,14 +28,24 @@ class PodsRead:
     missed: list[MissedPod] = field(default_factory=list)
     missed_count: int = 0
 
-    def add(self, pod: dict[str, Any]) -> None:
+    @classmethod
+    def of(cls, cluster: Cluster) -> "PodsRead":
+        """Return what is known before the first pod; none counts as missed unless the namespaces are known."""
+        own = cluster.pods_webhook if cluster.knows(Source.NAMESPACES) else None
+        scopes = {
+            name_of(each): Scope(texts(each, "metadata", "annotations"), texts(each, "metadata", "labels"))
+            for each in cluster.of(Source.NAMESPACES)
+        }
+        return cls(cluster.policies, registered_selection(own[1]) if own else None, scopes)
+
+    def add(self, pod: JsonObject) -> None:
         """Take note of `pod`, which has not ended."""
         scheduler = documents.field(pod, "spec", "schedulerName")
         if documents.field(pod, "spec", "nodeName") and isinstance(scheduler, str) and scheduler != DEFAULT_SCHEDULER:
             self.bound_schedulers.add(scheduler)
-        namespace = str(documents.field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE)
         if self.selection is None:
             return
+        namespace = str(documents.field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE)
         scope = self.scopes.get(namespace)
         policy = self.policies.of_namespace(namespace, None if scope is None else scope.labels)
         missed = missed_pod(pod, scope or NO_SCOPE, policy, self.selection)

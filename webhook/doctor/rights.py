@@ -1,13 +1,12 @@
 """The rights that the service accounts of the webhook need: those of the manifests, as far as arguments ask. Pure."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from certs.registration import Target
 from webhook.cluster.cache.resources import RESOURCES
-from webhook.doctor.arguments import containers_of, has_flag, option, options
 from webhook.doctor.certificate_owner import controller_of, secret_of
-from webhook.doctor.installation import Installation, JsonObject, Right, Role
-from webhook.doctor.reduction import follows_objects
+from webhook.doctor.cluster import Cluster, JsonObject, Right, Role
+from webhook.doctor.workloads import containers_of, follows_objects, has_flag, option, options
 from webhook.kube.documents import field
 from webhook.policy.document import API_VERSION
 
@@ -15,21 +14,19 @@ _READ = ("list", "watch")
 _ADMISSION, _CONFIGURATIONS = "admissionregistration.k8s.io", "mutatingwebhookconfigurations"
 
 
-def rights_of(installation: Installation, groups: Collection[str]) -> Iterator[Right]:
+def rights_of(cluster: Cluster, groups: Collection[str]) -> Iterator[Right]:
     """Yield the rights that servers and certs controller need in a cluster with these API groups.
 
     Servers need none if they do not read the cluster, or not with a service account.
     """
-    servers, controller = installation.deployment or {}, controller_of(installation)
+    servers, controller = cluster.deployment or {}, controller_of(cluster) or {}
     if has_flag(servers, "--in-cluster"):
-        account = _account(installation, servers)
         configuration = option(servers, "--webhook-configuration") or Target().configuration
         rights = [*needed_rights(groups, configuration, writes_events=not has_flag(servers, "--no-events"))]
         rights += policy_rights() if follows_objects(servers) else ()
-        yield from (each._replace(account=account) for each in rights)
-    if controller is not None and has_flag(controller, "--in-cluster"):
-        account = _account(installation, controller)
-        yield from (each._replace(account=account) for each in _controller_rights(installation, controller))
+        yield from _of_account(cluster, servers, rights)
+    if has_flag(controller, "--in-cluster"):
+        yield from _of_account(cluster, controller, _controller_rights(cluster, controller))
 
 
 def needed_rights(
@@ -60,20 +57,20 @@ def policy_rights() -> Iterator[Right]:
     yield Right(group, "placementpolicies/status", "patch", False, role=Role.POLICIES)
 
 
-def _controller_rights(installation: Installation, controller: JsonObject) -> Iterator[Right]:
+def _controller_rights(cluster: Cluster, controller: JsonObject) -> Iterator[Right]:
     creates = ("create",) if has_flag(controller, "--create-configuration") else ()
-    namespace = option(controller, "--namespace") or installation.target.namespace
+    namespace = option(controller, "--namespace") or cluster.target.namespace
     for verb in ("get", "watch", "create", "patch"):
-        yield Right("", "secrets", verb, True, role=Role.CERTS, name=secret_of(installation), namespace=namespace)
+        yield Right("", "secrets", verb, True, role=Role.CERTS, name=secret_of(cluster), namespace=namespace)
     others = [name for each in containers_of(controller) for name in options(each, "--also-configuration")]
-    for name in (installation.target.configuration, *others):
+    for name in (cluster.target.configuration, *others):
         for verb in ("get", "watch", "patch", *creates):
             yield Right(_ADMISSION, _CONFIGURATIONS, verb, True, role=Role.CERTS, name=name)
 
 
-def _account(installation: Installation, workload: JsonObject) -> str:
+def _of_account(cluster: Cluster, workload: JsonObject, rights: Iterable[Right]) -> Iterator[Right]:
     name = field(workload, "spec", "template", "spec", "serviceAccountName") or "default"
-    return f"{installation.target.namespace}/{name}"
+    return (each._replace(account=f"{cluster.target.namespace}/{name}") for each in rights)
 
 
 def access_review(right: Right, namespace: str, account: str) -> JsonObject:
@@ -82,12 +79,10 @@ def access_review(right: Right, namespace: str, account: str) -> JsonObject:
     resource, _, subresource = right.resource.partition("/")
     wanted = {"group": right.group, "resource": resource, "verb": right.verb}
     of_one = {"subresource": subresource, "name": right.name, "namespace": right.namespace}
+    attributes = wanted | {key: value for key, value in of_one.items() if value}
+    user = f"system:serviceaccount:{namespace}:{account}"
     return {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
-        "spec": {
-            "user": f"system:serviceaccount:{namespace}:{account}",
-            "groups": groups,
-            "resourceAttributes": wanted | {key: value for key, value in of_one.items() if value},
-        },
+        "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
     }

@@ -1,21 +1,36 @@
-"""Pods that the policy concerns, to judge by what becomes of them. Pure."""
+"""Pods that the policy concerns, to judge by what becomes of them, and whether it is enforced for them. Pure."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import orjson
 
-from webhook.doctor.installation import JsonObject
+from webhook.doctor.cluster import JsonObject
 from webhook.evaluation import evaluate
+from webhook.kube.admission import pod_request
 from webhook.kube.field import InvalidInput
 from webhook.kube.json_patch import patched
 from webhook.placement.pod_signature import PodSignature
 from webhook.pod_content import PodContent
+from webhook.policy.canary import shadow_reason
+from webhook.policy.exempt import pod_exemption, request_exemption
 from webhook.policy.policy import Policy, allows_namespace
 from webhook.verdict import Bypassed, Denied
 
 # LimitRanges of users seldom require more.
 _AMOUNTS = {"cpu": "100m", "memory": "64Mi"}
+# With a canary of 1 %, a hundred names have about one in it.
+_MOST_NAMES = 2000
+
+
+class User(NamedTuple):
+    """A user of the API server."""
+
+    name: str = ""
+    groups: tuple[str, ...] = ()
+
+
+NO_USER = User()
 
 
 class Judged(NamedTuple):
@@ -29,33 +44,34 @@ class Judged(NamedTuple):
 def sample_pod(policy: Policy, workload_type: str, resource: str | None = None) -> JsonObject:
     """Return the smallest pod of `workload_type` with one card of `resource`, as the restricted standard allows it."""
     amounts = _AMOUNTS | ({resource: "1"} if resource else {})
+    container = {
+        "name": "main",
+        "image": "registry.k8s.io/pause:3.10",
+        "resources": {"requests": amounts, "limits": amounts},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    annotations = {policy.keys.workload_type: workload_type}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "generateName": "placement-webhook-doctor-",
-            "annotations": {policy.keys.workload_type: workload_type},
-        },
+        "metadata": {"generateName": "placement-webhook-doctor-", "annotations": annotations},
         "spec": {
             "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
             "automountServiceAccountToken": False,
-            "containers": [
-                {
-                    "name": "main",
-                    "image": "registry.k8s.io/pause:3.10",
-                    "resources": {"requests": amounts, "limits": amounts},
-                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-                }
-            ],
+            "containers": [container],
         },
     }
 
 
-def judge(pod: JsonObject, namespace: str, policy: Policy, defaults: dict[str, str] | None = None) -> Judged:
-    """Return what `policy` makes of `pod` in `namespace`, whose annotations are `defaults`."""
-    content = PodContent(namespace, pod, defaults or {}, orjson.dumps(pod), b"")
+def named_resource(policy: Policy) -> str | None:
+    """Return the first resource of the policy's first accelerator that is no pattern; None without one."""
+    return next((each for each in policy.spec.accelerators[0].resources if "*" not in each), None)
+
+
+def judge(pod: JsonObject, namespace: str, policy: Policy) -> Judged:
+    """Return what `policy` makes of `pod` in `namespace`."""
     try:
-        result = evaluate(content, policy)
+        result = evaluate(PodContent(namespace, pod, {}, orjson.dumps(pod), b""), policy)
     except InvalidInput as error:
         return Judged(None, None, str(error.errors[0]))
     if isinstance(result, Denied):
@@ -70,3 +86,24 @@ def judge(pod: JsonObject, namespace: str, policy: Policy, defaults: dict[str, s
 def types_of(policy: Policy, namespace: str) -> Iterator[str]:
     """Yield the workload types that pods of `namespace` may use."""
     return (name for name, each in policy.spec.workload_types.items() if allows_namespace(each, namespace))
+
+
+def reason_not_enforced(policy: Policy, pod: JsonObject, namespace: str, user: User = NO_USER) -> str | None:
+    """Return why `policy` is not enforced for `pod`, created by `user`: shadow mode, canary or an exemption.
+
+    None if it is.
+    """
+    request = pod_request(pod, namespace, user=user.name, groups=user.groups)
+    spec = policy.spec
+    return shadow_reason(request, spec) or request_exemption(request, spec) or pod_exemption(pod, namespace, spec)
+
+
+def named_in_the_canary(policy: Policy, pod: JsonObject, namespace: str) -> JsonObject:
+    """Return `pod` with a generateName for which the canary of `policy` enforces it; as it is if there is none."""
+    prefix = pod["metadata"]["generateName"]
+    for number in range(_MOST_NAMES if policy.spec.canary_percent else 0):
+        name = f"{prefix}{number}-" if number else prefix
+        named = {**pod, "metadata": {**pod["metadata"], "generateName": name}}
+        if shadow_reason(pod_request(named, namespace), policy.spec) is None:
+            return named
+    return pod

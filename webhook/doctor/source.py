@@ -41,22 +41,17 @@ LISTS: Mapping[Source, str] = {
     Source.QUOTAS: "/api/v1/resourcequotas",
     Source.PRIORITY_CLASSES: PRIORITY_CLASSES.path,
     Source.LEASES: "/apis/coordination.k8s.io/v1/leases",
+    Source.BUDGETS: "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
 }
-"""The lists of the whole cluster that are a source each."""
+"""The lists that are a source each; {} is the namespace of the webhook."""
 
-DEPENDS: Mapping[Source, frozenset[Source]] = {
-    Source.CONTROLLER_PODS: frozenset({Source.SERVICE, Source.DEPLOYMENTS}),
-    Source.POLICY: frozenset({Source.SERVICE, Source.DEPLOYMENTS}),
-    Source.PODS: frozenset({Source.NAMESPACES, Source.POLICY}),
-    Source.TRIAL: frozenset({Source.NAMESPACES, Source.POLICY, Source.CLOCK}),
-    Source.PROBE: frozenset({Source.ENDPOINTS}),
-    Source.RIGHTS: frozenset({Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS}),
-    Source.QUEUES: frozenset({Source.GROUPS}),
+BEFORE: Mapping[Source, tuple[Source, ...]] = {
+    Source.CONTROLLER_PODS: (Source.SERVICE, Source.DEPLOYMENTS),
+    Source.POLICY: (Source.SERVICE, Source.DEPLOYMENTS),
+    Source.PODS: (Source.NAMESPACES, Source.POLICY),
+    Source.TRIAL: (Source.NAMESPACES, Source.POLICY, Source.CLOCK),
+    Source.PROBE: (Source.ENDPOINTS,),
+    Source.RIGHTS: (Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS),
+    Source.QUEUES: (Source.GROUPS,),
 }
-"""What must be read before a source can be."""
-
-
-def with_dependencies(sources: frozenset[Source]) -> frozenset[Source]:
-    """Return `sources` and what must be read before them."""
-    added = frozenset(each for source in sources for each in DEPENDS.get(source, ()))
-    return sources if added <= sources else with_dependencies(sources | added)
+"""The sources that are read before another one, which is found by them."""

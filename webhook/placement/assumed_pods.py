@@ -24,8 +24,8 @@ K = TypeVar("K", bound=Hashable)
 # Each snapshot of a priority is kept current.
 _MOST_SNAPSHOTS = 16
 _MOST_PRIORITIES = 64
-# In a larger cluster kube-scheduler scores a part of the nodes, so no set of best nodes can be predicted.
-# Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, minFeasibleNodesToFind
+# Of the nodes that a pod fits, kube-scheduler scores so many in any case, and of more it can score a part.
+# Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go, numFeasibleNodesToFind
 MOST_SCORED_NODES = 100
 
 
@@ -33,12 +33,14 @@ MOST_SCORED_NODES = 100
 class AssumedPod:
     """The `pod` on the node `pod.node_name`. Pods of a lower `priority` come after it.
 
-    `tied` are the nodes that kube-scheduler can pick, if there are several; empty in a large cluster.
+    `tied` are the nodes that kube-scheduler can pick, if there are several. It is empty if `is_sampled`: kube-scheduler
+    can score a part of the nodes that the pod fits, so its pick cannot be predicted.
     """
 
     pod: RunningPod
     priority: int
     tied: frozenset[str] = frozenset()
+    is_sampled: bool = False
 
 
 class AssumedPods(Generic[K]):
@@ -48,7 +50,7 @@ class AssumedPods(Generic[K]):
     that, or is used in another thread, needs a `copy`.
     """
 
-    __slots__ = ("_counts", "_keys_on", "_priorities", "_shown", "base", "by_key")
+    __slots__ = ("_counts", "_keys_on", "_priorities", "_sampled", "_shown", "base", "by_key")
 
     def __init__(self, base: Snapshot, by_key: Mapping[K, AssumedPod] | None = None) -> None:
         self.base = base
@@ -58,11 +60,17 @@ class AssumedPods(Generic[K]):
         self._keys_on: dict[str, dict[K, None]] = {}
         self._counts: Counter[int] = Counter()
         self._priorities: dict[Preemption, int] = {}
+        self._sampled = 0
         for key, assumed in (by_key or {}).items():
             self._put(key, assumed)
 
     def __len__(self) -> int:
         return len(self.by_key)
+
+    @property
+    def is_mostly_sampled(self) -> bool:
+        """Return whether the nodes of most of the pods cannot be predicted; see `AssumedPod`."""
+        return 2 * self._sampled > len(self.by_key)
 
     def priority_of(self, preemption: Preemption) -> int:
         """Return the priority of a new pod with `preemption`; its class is looked up in `base`."""
@@ -147,10 +155,6 @@ class AssumedPods(Generic[K]):
         """Return the same pods in a structure of their own."""
         return AssumedPods(self.base, self.by_key)
 
-    def with_all(self, more: Mapping[K, AssumedPod]) -> "AssumedPods[K]":
-        """Return a copy with more pods, on nodes of `base`."""
-        return AssumedPods(self.base, {**self.by_key, **more})
-
     def without(self, keys: Iterable[K]) -> "AssumedPods[K]":
         """Return a copy without the pods of `keys`."""
         gone = {*keys}
@@ -206,6 +210,7 @@ class AssumedPods(Generic[K]):
         self.by_key[key] = assumed
         self._keys_on.setdefault(assumed.pod.node_name, {})[key] = None
         self._counts[assumed.priority] += 1
+        self._sampled += assumed.is_sampled
 
     def _pop(self, key: K) -> str:
         """Remove a pod and return its node; the snapshots still show it."""
@@ -215,6 +220,7 @@ class AssumedPods(Generic[K]):
         del keys[key]
         if not keys:
             del self._keys_on[node]
+        self._sampled -= assumed.is_sampled
         self._counts[assumed.priority] -= 1
         if not self._counts[assumed.priority]:
             del self._counts[assumed.priority]
@@ -227,8 +233,8 @@ def isolated(snapshot: Snapshot) -> Snapshot:
 
 
 def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
-    """Return the nodes that kube-scheduler can pick for the pod; none if there is one, or if the cluster is large."""
-    if placement.best_rows is None or len(snapshot.nodes) > MOST_SCORED_NODES:
+    """Return the nodes that kube-scheduler can pick for the pod; none if there is one, or if it can score a part."""
+    if placement.best_rows is None or placement.feasible > MOST_SCORED_NODES:
         return frozenset()
     names = placement.possible_nodes | {snapshot.nodes[row].node.name for row in placement.best_rows.tolist()}
     return names if len(names) > 1 else frozenset()

@@ -130,7 +130,7 @@ def _with_possible_nodes(
     scorer: Scorer, asked: PodSignature, placement: Placement, assumed: AssumedPods[Any], expired: Expired
 ) -> Placement:
     """Return `placement` with the nodes that can have the best score, depending on the nodes of the pods before it."""
-    if len(assumed.base.nodes) > MOST_SCORED_NODES:
+    if placement.feasible > MOST_SCORED_NODES:
         return placement
     best = tied_nodes(placement, assumed.base) or frozenset((placement.node or "",))
     more = with_ties(best, assumed) - best
@@ -165,7 +165,8 @@ def assume(key: K, pod: WaitingPod, placement: Placement, assumed: AssumedPods[K
     if displaced:
         assumed.forget(displaced)
     running = pod.running.assumed_on(placement.node, priority)
-    assumed.assume(key, AssumedPod(running, priority, tied_nodes(placement, assumed.base)))
+    is_sampled = placement.feasible > MOST_SCORED_NODES
+    assumed.assume(key, AssumedPod(running, priority, tied_nodes(placement, assumed.base), is_sampled))
     return displaced
 
 

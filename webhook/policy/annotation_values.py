@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_letters
 
 from webhook.kube import quantity
 from webhook.kube.names import LABEL_VALUE_RULE, is_label_value, is_qualified_name
 
 MEBIBYTE = 1024 * 1024
+_MIB_IN_GIB = 1024
+# No card has less. A number without a suffix is one of bytes, and nearly always meant as something else.
+_LEAST_CARD_BYTES = _MIB_IN_GIB * MEBIBYTE
 
 _MOST_DIGITS = 4
 
@@ -62,10 +66,21 @@ def card_memory(tolerance_percent: int) -> Callable[[str], CardMemory]:
         size_bytes = quantity.value(text)
         if size_bytes <= 0:
             raise ValueError('must be above zero, as in "80Gi"')
+        if size_bytes < _LEAST_CARD_BYTES:
+            raise ValueError(f'must be at least 1Gi, as in "80Gi"{_meant_card_memory(text)}')
         least_mib = -(-size_bytes * (100 - tolerance_percent) // (100 * MEBIBYTE))
         return CardMemory(least_mib, f"{text} less {tolerance_percent} %" if tolerance_percent else "")
 
     return parse
+
+
+def _meant_card_memory(text: str) -> str:
+    """Return a question about the size that `text` probably means: a bare number is one of GiB, or of MiB."""
+    number = text.rstrip(ascii_letters)
+    if not (number.isascii() and number.isdigit() and text[len(number) :] in ("", "m", "k", "M")) or not int(number):
+        return ""
+    size_gib = int(number) if int(number) < _MIB_IN_GIB else int(number) // _MIB_IN_GIB
+    return f"; did you mean {size_gib}Gi?" if size_gib < _MIB_IN_GIB else ""
 
 
 def positive(text: str) -> int:

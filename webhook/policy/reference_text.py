@@ -28,12 +28,14 @@ spec:
       nodeUsage: {allow: [training, hybrid], prefer: {training: 100}}
       schedulerName: volcano
       binPacking: true
-      allowedNamespaces: [team-*]
+      allowedNamespaces: [team-*]       # tolerations are a privilege
     inference:
       nodeUsage: {allow: [inference, hybrid], prefer: {inference: 100}}
-  placementCheck:
-    mode: deny
-    floor: warn
+  placementCheck: {mode: deny, floor: warn, maxViewAgeSeconds: 60}
+  nodeTemplates:                        # what an autoscaler can add: such pods wait, and are not denied
+  - name: training-h20
+    labels: {maip.mxsf.io/node.usage: training, nvidia.com/gpu.product: NVIDIA-H20}
+    capacity: {cpu: "128", memory: 1Ti, nvidia.com/gpu: "8"}
 ```
 
 ```console
@@ -45,10 +47,10 @@ $ placement-webhook policy show --policy policy.yaml
 $ placement-webhook policy schema > policy.schema.json
 ```
 
-`check` reports all errors at once, each with its path, and exits with 2. With `--kubeconfig` or `--context`, it also
-warns about schedulers and PriorityClasses that the file names and that cluster does not have. `show` prints the policy
-with all defaults. `schema` is for editors: put `# yaml-language-server: $schema=policy.schema.json` on the first line
-of the file.
+`check` takes several files and reports all errors at once, each with its line and path, and exits with 2. With
+`--kubeconfig` or `--context`, it also warns about schedulers and PriorityClasses that the file names and that cluster
+does not have. `show` prints the policy with all defaults. `schema` is for editors: put
+`# yaml-language-server: $schema=policy.schema.json` on the first line of the file.
 
 `NAME@REVISION` is in the annotation `placement-policy` of every mutated pod, in every audit record and in the metric
 `placement_webhook_policy_info`. The revision is a hash of the `spec` with all defaults. Files with the same meaning

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.assumed_pods import MOST_SCORED_NODES, AssumedPod, AssumedPods
+from webhook.placement.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting_pods import place_and_assume
 from webhook.serving.placing_queue import PlacingQueue, PlacingQueues, QueueOrder
@@ -12,6 +12,8 @@ from webhook.serving.work_budget import ends_after
 
 # A pod that takes the scorer longer than this gets no room.
 _POD_SECONDS = 0.01
+# More pods without room than these wait for the retries.
+_MOST_WITHOUT_ROOM = 200
 
 
 class Placing:
@@ -34,11 +36,6 @@ class Placing:
         self.read_pods, self.queues = ReadPods(), PlacingQueues()
         self.outdated_after: QueueOrder | None = None
         self.assumed: AssumedPods[int] = AssumedPods(Snapshot.of(()))
-
-    @property
-    def is_sampled(self) -> bool:
-        """Return whether kube-scheduler scores only a part of the nodes."""
-        return len(self.assumed.base.nodes) > MOST_SCORED_NODES
 
     def is_abandoned(self, number: int, scheduler: str) -> bool:
         """Return whether a pod has waited for long for a scheduler that shows no sign of running.
@@ -65,23 +62,28 @@ class Placing:
         return self._entries[number].order
 
     def place_again(self, slice_seconds: float, most: int) -> None:
-        """Place at most `most` pods after `outdated_after` again. Those that the slice leaves keep their room."""
+        """Place at most `most` pods after `outdated_after` again. Those that the slice leaves keep their room.
+
+        So do those whose node cannot be predicted. A pod without room can get some.
+        """
         first = self.outdated_after
-        if first is None or self.is_sampled:
-            self.outdated_after = None
+        if first is None:
             return
-        room = dict(self.assumed.by_key)
-        orders = sorted(order for order in (self._entries[number].order for number in room) if order > first)
+        room = {number: each for number, each in self.assumed.by_key.items() if not each.is_sampled}
+        others = self.queues.without_room if len(self.queues.without_room) <= _MOST_WITHOUT_ROOM else ()
+        orders = sorted(order for order in map(self.order_of, (*room, *others)) if order > first)
         if len(orders) > most:
             return
         self.outdated_after = None
         self.assumed.forget([order.number for order in orders])
         ends_seconds = self._monotonic_seconds() + slice_seconds
+        without_room: set[PodKind] = set()
         for at, (_, _, number) in enumerate(orders, start=1):
-            self._place_one(number, self._entries[number])
+            self._place_unless_equal(number, without_room)
             if at < len(orders) and self._monotonic_seconds() >= ends_seconds:
                 self.outdated_after = orders[at - 1]
-                self._return_room({order.number: room[order.number] for order in orders[at:]})
+                left = [order.number for order in orders[at:] if order.number in room]
+                self._return_room({number: room[number] for number in left})
                 return
 
     def _return_room(self, room: Mapping[int, AssumedPod]) -> None:
@@ -97,18 +99,24 @@ class Placing:
         if not queue:
             return
         ends_seconds = self._monotonic_seconds() + slice_seconds
-        # Pods that are equal to one without room get none either. There can be thousands of them.
         without_room: set[PodKind] = set()
         while (number := queue.take()) is not None:
-            entry = self._entries[number]
-            if entry.kind in without_room:
-                self.queues.leave_without_room(number)
-                continue
-            self._place_one(number, entry)
-            if number in self.queues.without_room:
-                without_room.add(entry.kind)
-            if self._monotonic_seconds() >= ends_seconds:
+            if self._place_unless_equal(number, without_room) and self._monotonic_seconds() >= ends_seconds:
                 return
+
+    def _place_unless_equal(self, number: int, without_room: set[PodKind]) -> bool:
+        """Place a pod unless it is equal to one `without_room`; return whether that was tried.
+
+        Equal pods get no room either. There can be thousands of them.
+        """
+        entry = self._entries[number]
+        if entry.kind in without_room:
+            self.queues.leave_without_room(number)
+            return False
+        self._place_one(number, entry)
+        if number in self.queues.without_room:
+            without_room.add(entry.kind)
+        return True
 
     def _place_one(self, number: int, entry: Entry) -> None:
         # It can be in another queue, too, if it was changed while it waited there.

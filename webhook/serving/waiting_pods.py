@@ -6,8 +6,8 @@
             in time--> gone
 
 A pod keeps its room while its node has it. If a pod does not get the node of its room, because kube-scheduler picks one
-of equal score at random, the pods after it are placed again, unless the cluster is so large that kube-scheduler scores
-only a part of its nodes.
+of equal score at random, the pods after it are placed again. That is not done after a pod that fits so many nodes that
+kube-scheduler scores only a part of them, nor for such a pod.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -31,7 +31,7 @@ from webhook.serving.waiting_entries import MOST_WAITING, Entries
 # After so much time no further pod is placed: before one admission, and in the background.
 _SLICE_SECONDS = 0.003
 _BACKGROUND_SECONDS = 0.01
-# In a cluster whose nodes kube-scheduler samples, most pods are bound elsewhere than predicted, each at the cost of
+# If kube-scheduler scores only a part of the nodes, most pods are bound elsewhere than predicted, each at the cost of
 # others. Placing all of these again would take more than the admissions, and tell as little about the node.
 _SAMPLED_BACKGROUND_SECONDS = 0.002
 # Placing more pods again than these would delay admissions, so that is done in the background.
@@ -83,8 +83,9 @@ class WaitingPods:
         Pods that have not been placed yet are placed first, for a few milliseconds.
         """
         self._follow(snapshot)
-        if not self._placing.is_sampled:
+        if self._placing.outdated_after is not None:
             self._placing.place_again(_SLICE_SECONDS, _MOST_PLACED_AGAIN)
+        if self._queues.ready and not self._assumed.is_mostly_sampled:
             self._placing.place(self._queues.ready, _SLICE_SECONDS)
         return self._assumed
 
@@ -92,7 +93,7 @@ class WaitingPods:
         """Place pods in the background, so that admissions need not wait for it."""
         self._follow(snapshot)
         self._placing.place_again(_BACKGROUND_SECONDS, MOST_WAITING)
-        seconds = _SAMPLED_BACKGROUND_SECONDS if self._placing.is_sampled else _BACKGROUND_SECONDS
+        seconds = _SAMPLED_BACKGROUND_SECONDS if self._assumed.is_mostly_sampled else _BACKGROUND_SECONDS
         self._placing.place(self._queues.ready or self._queues.retries, seconds)
 
     def admit(self, identity: PodIdentity, candidate: Candidate) -> None:
@@ -222,7 +223,8 @@ class WaitingPods:
         gone = [number for number in numbers if number is not None]
         for number in gone:
             entry, known = self._entries.pop(number), self._assumed.by_key.get(number)
-            if entry is not None and nodes.get(number, "") != (known.pod.node_name if known else ""):
+            predicted, is_sampled = (known.pod.node_name, known.is_sampled) if known else ("", False)
+            if entry is not None and nodes.get(number, "") != predicted and not is_sampled:
                 self._placing.outdated_after = min(self._placing.outdated_after or entry.order, entry.order)
             self._queues.leave(number)
         self._gone += gone

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from certs.controller.metrics import MEND, ControllerMetrics
-from certs.controller.options import Options
-from certs.controller.reconciler import Pass, Reconciler
+from certs.controller.admin import MEND, ControllerMetrics
+from certs.controller.reconciler import Options, Pass, Reconciler
 from certs.names import server_names
+from certs.plan import Action, Rules
 from certs.registration import Target, manifest
-from certs.rotation.plan import Action
-from certs.rotation.secret import artifacts_in
-from certs.rotation.state import Rules
+from certs.secret import artifacts_in
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig

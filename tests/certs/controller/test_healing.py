@@ -8,7 +8,7 @@ import pytest
 from certs import pem, registration
 from certs.pki import issue_ca
 from certs.registration import Target
-from certs.rotation.secret import OWNER, OWNER_LABEL, artifacts_in
+from certs.secret import OWNER, OWNER_LABEL, artifacts_in
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION

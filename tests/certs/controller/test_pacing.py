@@ -2,7 +2,7 @@
 
 import pytest
 
-from certs.controller.pacing import WritePacing, backoff_seconds
+from certs.controller.loop import WritePacing, backoff_seconds
 
 
 @pytest.mark.parametrize(

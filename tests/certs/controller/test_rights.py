@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from certs.registration import Target
-from certs.rotation.secret import artifacts_in
+from certs.secret import artifacts_in
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.certificates import server_of

@@ -1,1 +1,1 @@
-"""The checks: one file each, registered in `webhook.doctor.registry`. They do not import each other."""
+"""The checks, by topic; `webhook.doctor.registry` has them in the order of their findings. Topics are independent."""

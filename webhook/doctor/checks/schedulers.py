@@ -1,67 +1,129 @@
-"""The schedulers that the policy names run."""
+"""The schedulers, backends, PriorityClasses and queues that the policies name are there."""
 
 from collections.abc import Iterator
 
+from webhook.backends.kueue import Kueue
 from webhook.backends.registry import api_groups_of
-from webhook.doctor.check import check
-from webhook.doctor.finding import Fault, warning
-from webhook.doctor.installation import Installation, JsonObject, listed, name_of
+from webhook.doctor import commands
+from webhook.doctor.check import Finding, check, error, warning
+from webhook.doctor.cluster import Cluster, name_of
 from webhook.doctor.source import Source
+from webhook.doctor.spelling import meant
+from webhook.doctor.workloads import args_of, containers_of
+from webhook.kube.documents import field
 from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.policy.policy import Policy
 
 
+def _of_types(policy: Policy) -> dict[str, str | None]:
+    """Return the schedulers of the workload types of a policy, by their fields."""
+    types = policy.spec.workload_types.items()
+    return {f"workloadTypes.{name}.schedulerName": each.scheduler_name for name, each in types}
+
+
 @check(
     "schedulers",
-    "Nothing shows that a scheduler runs that the policy names: no API group, Lease, Deployment or running pod",
     "install the scheduler, or change `schedulerName` and `allowedSchedulers`",
-    Source.POLICY,
-    Source.GROUPS,
-    Source.LEASES,
-    Source.PODS,
-    Source.DEPLOYMENTS,
+    needs={Source.POLICY, Source.GROUPS, Source.LEASES, Source.PODS, Source.DEPLOYMENTS},
 )
-def find(installation: Installation) -> Iterator[Fault]:
-    """Yield a fault for each scheduler of the policy without a sign of it; none if Leases or pods are not known."""
+def schedulers(cluster: Cluster) -> Iterator[Finding]:
+    """Nothing shows that a scheduler runs that the policy names: no API group, Lease, Deployment or running pod."""
+    if cluster.evidence is None or not cluster.knows(Source.PODS):
+        return
     reported = {"", DEFAULT_SCHEDULER}
-    for policy in installation.policies:
-        for path, name in _named(policy):
-            if name not in reported:
-                reported.add(name)
-                yield from _unseen(installation, f"{installation.place_of(policy)}: spec.{path}", name, policy)
+    for policy in cluster.policies:
+        fields = _of_types(policy)
+        if "allowed_schedulers" in policy.spec.model_fields_set:
+            fields |= {f"allowedSchedulers[{index}]": name for index, name in enumerate(policy.spec.allowed_schedulers)}
+        for path, name in fields.items():
+            if name is None or name in reported:
+                continue
+            reported.add(name)
+            groups = api_groups_of(policy.spec.schedulers, name)
+            if cluster.evidence.shows(name, groups) or name in cluster.bound_schedulers or _is_deployed(cluster, name):
+                continue
+            signs = f"no API group {' or '.join(groups)}, Lease" if groups else "no Lease"
+            signs = f"{signs}, Deployment or running pod names it"
+            what = f"{name}: no sign that it runs ({signs}), so its pods stay Pending"
+            hint = "" if groups else "; a new profile of kube-scheduler has its first sign with its first pod"
+            remedy = f"install it, or name a scheduler that runs{hint}"
+            yield warning(f"{cluster.place_of(policy)}: spec.{path}", what, remedy)
 
 
-def _named(policy: Policy) -> Iterator[tuple[str, str]]:
-    """Yield the schedulers that a policy names, with their fields."""
-    spec = policy.spec
-    fields = {f"workloadTypes.{name}.schedulerName": each.scheduler_name for name, each in spec.workload_types.items()}
-    if "allowed_schedulers" in spec.model_fields_set:
-        fields |= {f"allowedSchedulers[{index}]": name for index, name in enumerate(spec.allowed_schedulers)}
-    return ((path, name) for path, name in fields.items() if name is not None)
-
-
-def _unseen(installation: Installation, where: str, name: str, policy: Policy) -> Iterator[Fault]:
-    evidence, groups = installation.evidence, api_groups_of(policy.spec.schedulers, name)
-    if evidence is None or not installation.knows(Source.PODS):
-        return
-    if evidence.shows(name, groups) or name in installation.bound_schedulers or _is_deployed(installation, name):
-        return
-    signs = f"no API group {' or '.join(groups)}, Lease" if groups else "no Lease"
-    what = f"{name}: no sign that it runs ({signs}, Deployment or running pod names it), so its pods stay Pending"
-    hint = "" if groups else "; a new profile of kube-scheduler has its first sign with its first pod"
-    yield warning(where, what, f"install it, or name a scheduler that runs{hint}")
-
-
-def _is_deployed(installation: Installation, scheduler: str) -> bool:
+def _is_deployed(cluster: Cluster, scheduler: str) -> bool:
     """Return whether a Deployment, one of its containers or an argument has the name."""
-    return any(
-        scheduler in text for each in installation.of(Source.DEPLOYMENTS) for text in (name_of(each), *_words(each))
-    )
+    for each in cluster.of(Source.DEPLOYMENTS):
+        words = [name_of(each)]
+        for container in containers_of(each):
+            words += [str(container.get("name", "")), *args_of(container, "command"), *args_of(container)]
+        if any(scheduler in word for word in words):
+            return True
+    return False
 
 
-def _words(deployment: JsonObject) -> Iterator[str]:
-    for container in listed(deployment, "spec", "template", "spec", "containers"):
-        yield str(container.get("name", ""))
-        for key in ("command", "args"):
-            found = container.get(key)
-            yield from map(str, found if isinstance(found, list) else ())
+@check(
+    "backends",
+    "install the CRDs of the backend, or change `schedulers` and `queueing`",
+    needs={Source.POLICY, Source.GROUPS},
+)
+def backends(cluster: Cluster) -> Iterator[Finding]:
+    """The API group of a backend that the policy names is not served, so queues and gangs have no effect."""
+    if cluster.evidence is None:
+        return
+    served, reported = cluster.evidence.groups, set[str]()
+    for policy in cluster.policies:
+        place = f"{cluster.place_of(policy)}: spec"
+        for path, name in (_of_types(policy) | {f"schedulers.{each}": each for each in policy.spec.schedulers}).items():
+            groups = api_groups_of(policy.spec.schedulers, name) if name else ()
+            if name and groups and name not in reported and served.isdisjoint(groups):
+                reported.add(name)
+                what = f"{name}: no API group {' or '.join(groups)} is served, so its queues and gangs have no effect"
+                yield warning(f"{place}.{path}", what, "install the CRDs of the scheduler, or choose another one")
+        group = Kueue.api_groups[0]
+        if policy.spec.queueing == "kueue" and group not in reported and served.isdisjoint(Kueue.api_groups):
+            reported.add(group)
+            what = f"kueue: no API group {' or '.join(Kueue.api_groups)} is served, so no pod waits for a queue"
+            yield warning(f"{place}.queueing", what, "install Kueue, or set queueing: scheduler")
+
+
+@check(
+    "priority-classes",
+    "`kubectl create priorityclass NAME --value N`, or change the policy",
+    needs={Source.PRIORITY_CLASSES, Source.POLICY},
+)
+def missing_classes(cluster: Cluster) -> Iterator[Finding]:
+    """A PriorityClass that the policy names does not exist, or the cluster's default class hides it."""
+    classes = cluster.of(Source.PRIORITY_CLASSES)
+    names = {name_of(each) for each in classes}
+    default = next((name_of(each) for each in classes if each.get("globalDefault") is True), None)
+    for policy in cluster.policies if cluster.knows(Source.PRIORITY_CLASSES) else ():
+        spec, place = policy.spec, f"{cluster.place_of(policy)}: spec"
+        types = spec.workload_types.items()
+        used = {name: each.priority_class_name for name, each in types if each.priority_class_name}
+        for name, wanted in used.items():
+            if wanted not in names:
+                what = f"{wanted} does not exist: the API server refuses every pod of {name}"
+                created = commands.command("kubectl", "create", "priorityclass", wanted, "--value=N")
+                where = f"{place}.workloadTypes.{name}.priorityClassName"
+                yield error(where, what, f"{created}, or name another class")
+        where, remedy = f"{place}.defaultPriorityClass", f"set it to {default}" if default else "remove it"
+        if spec.default_priority_class not in (None, default):
+            what = f"{spec.default_priority_class}, but the cluster's default class is {default or 'not set'}"
+            yield warning(where, what, remedy)
+        elif default and used and spec.default_priority_class is None:
+            what = f"not set, and every pod without a class gets {default}: no workload type sets its own"
+            yield warning(where, what, remedy)
+
+
+@check("queues", "create the queue, or correct `namespaceLimits.queues`", needs={Source.QUEUES, Source.POLICY})
+def queues(cluster: Cluster) -> Iterator[Finding]:
+    """A queue that the policy names in `namespaceLimits` does not exist."""
+    known = {str(field(each, "metadata", "name")) for each in cluster.of(Source.QUEUES)}
+    for policy in cluster.policies if cluster.knows(Source.QUEUES) else ():
+        for index, limits in enumerate(policy.spec.namespace_limits):
+            for queue in limits.queues or ():
+                if "*" not in queue and queue not in known:
+                    similar = meant(queue, known)
+                    hint = f"did you mean {similar}?" if similar else "create it, or correct the policy"
+                    where = f"{cluster.place_of(policy)}: spec.namespaceLimits[{index}].queues"
+                    yield warning(where, f"{queue}: no Queue or LocalQueue has this name", hint)

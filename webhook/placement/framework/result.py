@@ -1,7 +1,7 @@
 """The result of the placement check."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -186,13 +186,6 @@ class Placement:
     def binding(self) -> "Placement":
         """Return the placement by which the pod is bound: its own if its scheduler does not wait for its gang."""
         return self.gang.own if self.gang is not None and self.gang.own is not None else self
-
-    def without_scores(self) -> "Placement":
-        """Return the placement without the scores, which keep the snapshot in memory."""
-        gang = self.gang
-        if gang is not None and gang.own is not None:
-            gang = replace(gang, own=replace(gang.own, scores={}))
-        return replace(self, scores={}, gang=gang)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,109 @@
+"""Read and write the Secret and the webhook configurations of a cluster.
+
+All writes are PATCH requests on one name. Server-side apply also creates objects, so a Role can restrict `get`,
+`create` and `patch` to the `resourceNames`; a POST has no name to restrict.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from certs.registration import FIELD_MANAGER, Target
+from webhook.kube.documents import JsonObject
+from webhook.watch.api_errors import ApiServerError, UnreachableError
+from webhook.watch.api_server import NOT_FOUND, ApiServer, ClientConfig
+
+CONFLICT = 409
+_APPLY = "application/apply-patch+yaml"
+_JSON_PATCH = "application/json-patch+json"
+_MERGE_PATCH = "application/merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectName:
+    """The name of an object, and the path of its collection."""
+
+    collection: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Return the path of the object."""
+        return f"{self.collection}/{quote(self.name, safe='')}"
+
+
+def secret_of(target: Target) -> ObjectName:
+    """Return the name of the Secret."""
+    return ObjectName(f"/api/v1/namespaces/{quote(target.namespace, safe='')}/secrets", target.secret)
+
+
+def configuration_named(name: str) -> ObjectName:
+    """Return the name of a MutatingWebhookConfiguration."""
+    return ObjectName("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", name)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The objects behind one connection. `manager` owns what is written; with `dry_run`, nothing is stored."""
+
+    api: ApiServer
+    manager: str = FIELD_MANAGER
+    dry_run: bool = False
+
+    async def read(self, name: ObjectName) -> JsonObject | None:
+        """Return the object, or None if it does not exist.
+
+        Raises:
+            ApiServerError: the API server does not answer or rejects the request.
+        """
+        try:
+            return await self.api.get(name.path, {})
+        except ApiServerError as error:
+            if error.code == NOT_FOUND:
+                return None
+            raise
+
+    async def apply(self, name: ObjectName, content: JsonObject, *, manager: str = "", force: bool = False) -> None:
+        """Create the object, or change the fields that `manager` owns; `force` takes over those of other managers.
+
+        Raises:
+            ApiServerError: the API server does not answer or rejects the request, with 409 if a field has another
+                manager.
+        """
+        forced = {"force": "true"} if force else {}
+        await self.api.patch(name.path, content, self._query(manager or self.manager) | forced, _APPLY)
+
+    async def change(self, name: ObjectName, patch: JsonObject | list[JsonObject]) -> bool:
+        """Apply an RFC 7386 or RFC 6902 patch with a resourceVersion; return False if the object has changed since.
+
+        A patch owns no fields by apply, so `kubectl apply` of the manifest without caBundle keeps the caBundle.
+
+        Raises:
+            ApiServerError: the API server does not answer or rejects the request.
+        """
+        media_type = _JSON_PATCH if isinstance(patch, list) else _MERGE_PATCH
+        try:
+            await self.api.patch(name.path, patch, self._query(self.manager), media_type)
+        except ApiServerError as error:
+            if error.code in (CONFLICT, NOT_FOUND):
+                return False
+            raise
+        return True
+
+    def _query(self, manager: str) -> dict[str, str]:
+        return {"fieldManager": manager} | ({"dryRun": "All"} if self.dry_run else {})
+
+
+@asynccontextmanager
+async def connected(source: ClientConfig, *, dry_run: bool = False) -> AsyncIterator[Cluster]:
+    """Yield the cluster of `source`; an error in the block names an API server that does not answer.
+
+    Raises:
+        InvalidInput: the kubeconfig is missing or invalid, or this is not a pod with a service account.
+    """
+    async with source.connect() as api:
+        try:
+            yield Cluster(api, dry_run=dry_run)
+        except UnreachableError as error:
+            raise UnreachableError(f"{api.cluster.rpartition(', ')[2]}: {error}") from error

@@ -1,0 +1,128 @@
+"""Call a server with a TLS handshake, as an API server does that trusts a caBundle."""
+
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+
+from cryptography import x509
+
+from certs.names import names_of
+from certs.registration import Endpoint, ca_bundles, parse_endpoint, webhook_endpoint
+from webhook.kube.documents import JsonObject
+from webhook.kube.field import InvalidInput
+
+_ATTEMPT_SECONDS = 3.0
+
+
+class Outcome(Enum):
+    """The outcomes of a probe."""
+
+    TRUSTED = "trusted"
+    UNTRUSTED = "untrusted"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The outcome and its details."""
+
+    outcome: Outcome
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The result of calling one webhook as the API server does, at `address`.
+
+    `certificate` is the one that the server sends, None if it is not reachable. `trusted`: the API server trusts it.
+    """
+
+    address: str
+    trusted: bool
+    detail: str
+    certificate: x509.Certificate | None
+
+
+def probe(endpoint: Endpoint, ca_bundle: bytes) -> Probe:
+    """Return the outcome of a TLS handshake at `endpoint`."""
+    try:
+        with _session(endpoint, lambda: _context(ca_bundle)) as session:
+            return Probe(Outcome.TRUSTED, f"{session.version()}, certificate valid for {endpoint.server_name}")
+    except ssl.SSLCertVerificationError as error:
+        return Probe(Outcome.UNTRUSTED, error.verify_message)
+    except ssl.SSLError as error:
+        return Probe(Outcome.UNTRUSTED, f"not a TLS server: {error.reason or error}")
+    except OSError as error:
+        return Probe(Outcome.UNREACHABLE, str(error.strerror or error))
+
+
+def call_webhooks(configuration: JsonObject, at: str | None = None) -> list[Called | None]:
+    """Return the result for each webhook of `configuration`; None for one without a service or a valid url.
+
+    `at` is the HOST:PORT to connect to in place of that of the webhook.
+
+    Raises:
+        InvalidInput: `at` has another form.
+    """
+    if at is not None:
+        parse_endpoint(at, "")
+    known: dict[tuple[Endpoint, bytes], Called] = {}
+    called: list[Called | None] = []
+    for webhook, bundle in zip(configuration.get("webhooks") or (), ca_bundles(configuration), strict=True):
+        try:
+            meant = webhook_endpoint(configuration, webhook)
+        except InvalidInput:
+            called.append(None)
+            continue
+        endpoint = meant if at is None else parse_endpoint(at, meant.server_name)
+        if (endpoint, bundle) not in known:
+            result = probe(endpoint, bundle)
+            certificate = None if result.outcome is Outcome.UNREACHABLE else _served_certificate(endpoint)
+            is_trusted = result.outcome is Outcome.TRUSTED
+            known[endpoint, bundle] = Called(str(endpoint), is_trusted, result.detail, certificate)
+        called.append(known[endpoint, bundle])
+    return called
+
+
+def _served_certificate(endpoint: Endpoint) -> x509.Certificate | None:
+    """Return the certificate that the server at `endpoint` sends, verified or not; None if it sends none."""
+    try:
+        with _session(endpoint, _unverified) as session:
+            sent = session.getpeercert(binary_form=True)
+        certificate = x509.load_der_x509_certificate(sent) if sent else None
+        if certificate is not None:
+            names_of(certificate)
+    except (OSError, ValueError):  # ValueError: it cannot be parsed; its extensions are parsed on first use
+        return None
+    return certificate
+
+
+@contextmanager
+def _session(endpoint: Endpoint, context: Callable[[], ssl.SSLContext]) -> Iterator[ssl.SSLSocket]:
+    # A server that is away is unreachable also under a caBundle without a certificate, which makes no context.
+    with (
+        socket.create_connection((endpoint.host, endpoint.port), timeout=_ATTEMPT_SECONDS) as connection,
+        context().wrap_socket(connection, server_hostname=endpoint.server_name) as session,
+    ):
+        yield session
+
+
+def _context(ca_bundle: bytes) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=ca_bundle.decode("ascii", "ignore"))
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Go, and thus the API server, accepts chains that Python rejects from 3.13 on, trusts intermediate certificates of
+    # the caBundle, which Python does from 3.13 on, and never looks at the common name.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.hostname_checks_common_name = False
+    return context
+
+
+def _unverified() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

@@ -1,0 +1,1 @@
+"""Registration, probe and report in a cluster."""

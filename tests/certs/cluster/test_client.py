@@ -1,0 +1,59 @@
+"""The client of the objects: what a rejected request means."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from certs.cluster.client import Cluster, connected, secret_of
+from certs.registration import Target
+from tests.support.fake_configuration_api import fake_api
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ClientConfig
+
+T = TypeVar("T")
+
+SECRET = secret_of(Target("a/b"))
+PATCH = {"metadata": {"resourceVersion": "1"}}
+
+
+def answered(status: int, folder: Path, work: Callable[[Cluster], Awaitable[T]]) -> T:
+    """Return the result of `work` in a cluster that rejects each request with this status."""
+
+    async def run(kubeconfig: Path) -> T:
+        async with connected(ClientConfig(kubeconfig)) as cluster:
+            return await work(cluster)
+
+    with fake_api() as api:
+        api.refuses = status
+        return asyncio.run(run(api.kubeconfig(folder)))
+
+
+def test_an_object_that_does_not_exist_is_none(tmp_path: Path) -> None:
+    assert answered(404, tmp_path, lambda cluster: cluster.read(SECRET)) is None
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_a_change_of_an_object_that_is_deleted_or_changed_since_is_not_made(tmp_path: Path, status: int) -> None:
+    assert answered(status, tmp_path, lambda cluster: cluster.change(SECRET, PATCH)) is False
+
+
+@pytest.mark.parametrize(
+    ("status", "method"), [(403, "read"), (409, "read"), (403, "change"), (404, "apply"), (409, "apply")]
+)
+def test_another_rejection_is_an_error_with_the_path_of_the_object(tmp_path: Path, status: int, method: str) -> None:
+    async def work(cluster: Cluster) -> None:
+        if method == "read":
+            await cluster.read(SECRET)
+        elif method == "change":
+            await cluster.change(SECRET, PATCH)
+        else:
+            await cluster.apply(SECRET, PATCH)
+
+    path = "/api/v1/namespaces/a%2Fb/secrets/placement-webhook-tls"
+    with pytest.raises(ApiServerError, match=f": {status} because Refused$") as refused:
+        answered(status, tmp_path, work)
+    assert f" {path}: " in str(refused.value)
+    assert refused.value.code == status

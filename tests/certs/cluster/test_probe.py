@@ -1,0 +1,91 @@
+"""The probe reports whether an API server with a caBundle would trust the server."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from certs.cluster.probe import Outcome, probe
+from certs.cluster.register import probe_until_trusted
+from certs.pki import issue_ca
+from certs.registration import Endpoint
+from tests.support.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of, server_of
+from tests.support.loopback import closed_port, tls_server
+
+BUNDLE = ca_of(FRESH).certificate
+
+
+def at(port: int, server_name: str = "localhost") -> Endpoint:
+    return Endpoint("127.0.0.1", port, server_name)
+
+
+@contextlib.contextmanager
+def plain_server() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.recv(1024)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join()
+
+
+def test_the_right_server_is_trusted() -> None:
+    with tls_server(server_of(FRESH)) as port:
+        assert probe(at(port), BUNDLE).outcome is Outcome.TRUSTED
+
+
+def test_one_ca_of_the_bundle_is_enough() -> None:
+    with tls_server(server_of(FRESH)) as port:
+        assert probe(at(port), issue_ca(now=NOW).certificate + BUNDLE).outcome is Outcome.TRUSTED
+
+
+@pytest.mark.parametrize("bundle", [ca_of(OTHER).certificate, issue_ca(now=NOW).certificate])
+def test_a_server_of_another_ca_is_untrusted(bundle: bytes) -> None:
+    with tls_server(server_of(FRESH)) as port:
+        assert probe(at(port), bundle).outcome is Outcome.UNTRUSTED
+
+
+def test_a_server_with_another_name_is_untrusted() -> None:
+    with tls_server(server_of(FRESH)) as port:
+        found = probe(at(port, "webhook.team.svc"), BUNDLE)
+    assert found.outcome is Outcome.UNTRUSTED
+    assert "webhook.team.svc" in found.detail
+
+
+def test_an_expired_server_is_untrusted() -> None:
+    with tls_server(server_of(ALL_EXPIRED)) as port:
+        assert probe(at(port), ca_of(ALL_EXPIRED).certificate).outcome is Outcome.UNTRUSTED
+
+
+def test_a_server_without_tls_is_untrusted() -> None:
+    with plain_server() as port:
+        found = probe(at(port), BUNDLE)
+    assert found.outcome is Outcome.UNTRUSTED
+    assert found.detail.startswith("not a TLS server")
+
+
+@pytest.mark.parametrize("bundle", [BUNDLE, b"\n", b""], ids=["a CA", "no CA", "empty"])
+def test_closed_port_is_unreachable_under_any_bundle(bundle: bytes) -> None:
+    assert probe(at(closed_port()), bundle).outcome is Outcome.UNREACHABLE
+
+
+def test_a_name_that_does_not_resolve_is_unreachable() -> None:
+    assert probe(Endpoint("webhook.team.svc.invalid", 443, "x"), BUNDLE).outcome is Outcome.UNREACHABLE
+
+
+def test_a_server_that_starts_late_is_waited_for() -> None:
+    port = closed_port()
+    with contextlib.ExitStack() as stack:
+        timer = threading.Timer(0.3, lambda: stack.enter_context(tls_server(server_of(FRESH), port)))
+        timer.start()
+        assert asyncio.run(probe_until_trusted(at(port), BUNDLE, 10)).outcome is Outcome.TRUSTED
+        timer.join()

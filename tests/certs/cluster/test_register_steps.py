@@ -1,0 +1,248 @@
+"""The steps of a registration, their order and their writes; test_register.py beside it has a real API server."""
+
+import base64
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from socketserver import BaseRequestHandler
+from typing import Any
+
+import pytest
+
+from certs.cluster.register import Probing, Registration
+from certs.inspection import Artifacts, inspect
+from certs.names import server_names
+from certs.registration import Target
+from certs.secret import artifacts_in
+from tests.support.certificates import AGED, FRESH, NOW, make_artifacts
+from tests.support.command import run_here
+from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.kubeconfigs import write_kubeconfig
+from tests.support.loopback import LoopbackServer, closed_port
+from tests.support.registering import put_secret, register_in
+from tests.support.threads import served_in_thread
+from webhook.kube.field import InvalidInput
+from webhook.watch.api_errors import ApiServerError
+
+SECRET = "/api/v1/namespaces/placement-webhook/secrets/placement-webhook-tls"
+CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/00-placement-webhook"
+SERVICE = "placement-webhook.placement-webhook.svc"
+UNPROBED = Registration(Target(), probing=Probing(skip=True))
+MINE = replace(make_artifacts(dns_names=(SERVICE,)), ca_key=None)
+
+
+@pytest.fixture
+def api() -> Iterator[FakeConfigurationApi]:
+    with fake_api() as api:
+        yield api
+
+
+@pytest.fixture
+def kubeconfig(api: FakeConfigurationApi, tmp_path: Path) -> Path:
+    return api.kubeconfig(tmp_path)
+
+
+def held(api: FakeConfigurationApi) -> Artifacts:
+    return artifacts_in(api.objects[SECRET])
+
+
+def bundle(api: FakeConfigurationApi) -> bytes:
+    client: dict[str, Any] = api.objects[CONFIGURATION]["webhooks"][0]["clientConfig"]
+    return base64.b64decode(client["caBundle"])
+
+
+def put(api: FakeConfigurationApi, kubeconfig: Path, artifacts: Artifacts) -> None:
+    """Let the Secret hold `artifacts`, as if that had been so all along."""
+    put_secret(kubeconfig, Target(), artifacts)
+    api.writes.clear()
+
+
+def reported(kubeconfig: Path, wanted: Registration, *, dry_run: bool = False) -> list[str]:
+    return [step.partition("; valid for")[0] for step in register_in(kubeconfig, wanted, NOW, dry_run=dry_run)]
+
+
+def test_where_nothing_is_there_the_secret_is_written_before_the_configuration(
+    api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    assert reported(kubeconfig, UNPROBED) == [
+        "probe: skipped",
+        "Secret placement-webhook/placement-webhook-tls: written (issued: nothing there yet)",
+        "MutatingWebhookConfiguration 00-placement-webhook: created, 1 CA in caBundle",
+    ]
+    assert api.writes == [
+        (SECRET, {"fieldManager": "placement-webhook-certs"}),
+        (CONFIGURATION, {"fieldManager": "placement-webhook-certs"}),
+    ]
+    assert inspect(held(api), NOW).serving_errors() == []
+    assert inspect(held(api), NOW).names.covers(SERVICE)
+    assert bundle(api) == held(api).ca_certificate
+
+
+def test_registering_again_writes_nothing(api: FakeConfigurationApi, kubeconfig: Path) -> None:
+    reported(kubeconfig, UNPROBED)
+    api.writes.clear()
+
+    assert reported(kubeconfig, UNPROBED) == [
+        "probe: skipped",
+        "MutatingWebhookConfiguration 00-placement-webhook: unchanged, 1 CA in caBundle",
+        "Secret placement-webhook/placement-webhook-tls: kept; everything is in order",
+    ]
+    assert api.writes == []
+
+
+def test_the_new_ca_is_trusted_beside_the_old_one_before_the_secret_changes(
+    api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    reported(kubeconfig, UNPROBED)
+    before = held(api)
+    api.writes.clear()
+
+    steps = reported(kubeconfig, replace(UNPROBED, artifacts=MINE))
+
+    assert [path for path, _ in api.writes] == [CONFIGURATION, SECRET]
+    assert steps[1].endswith("patched, 2 CAs in caBundle")
+    assert steps[2].endswith("written (as given)")
+    assert bundle(api) == (MINE.ca_certificate or b"") + (before.ca_certificate or b"")
+    assert held(api) == MINE
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "wanted", "why"),
+    [
+        pytest.param(AGED, UNPROBED, "tls.crt has 120 days left, less than a third of its time", id="due"),
+        pytest.param(FRESH, UNPROBED, f"not for {SERVICE}", id="for another name"),
+        pytest.param(MINE, replace(UNPROBED, force=True), "a replacement was asked for", id="forced"),
+        pytest.param(
+            MINE,
+            replace(UNPROBED, names=server_names([SERVICE, "other"])),
+            f"tls.crt is for {SERVICE}, not for {SERVICE}, other",
+            id="for other names",
+        ),
+    ],
+)
+def test_what_the_secret_holds_is_issued_anew(
+    api: FakeConfigurationApi, kubeconfig: Path, artifacts: Artifacts, wanted: Registration, why: str
+) -> None:
+    put(api, kubeconfig, artifacts)
+
+    steps = reported(kubeconfig, wanted)
+
+    assert steps[1:] == [
+        "MutatingWebhookConfiguration 00-placement-webhook: created, 2 CAs in caBundle",
+        f"Secret placement-webhook/placement-webhook-tls: written (issued: {why})",
+    ]
+    assert held(api).certificate != artifacts.certificate
+    assert bundle(api) == (held(api).ca_certificate or b"") + (artifacts.ca_certificate or b"")
+    assert [query.get("force") for path, query in api.writes if path == SECRET] == ["true" if wanted.force else None]
+
+
+def test_a_secret_that_was_not_issued_here_is_refused_unless_forced(
+    api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    put(api, kubeconfig, replace(MINE, ca_certificate=None))
+
+    with pytest.raises(InvalidInput, match=r"^Secret .*-tls: tls\.crt: .*; --force replaces it$"):
+        reported(kubeconfig, UNPROBED)
+    assert api.writes == []
+    assert reported(kubeconfig, replace(UNPROBED, force=True))[2].endswith(
+        "written (issued: a replacement was asked for)"
+    )
+
+
+def test_given_certificates_must_have_the_name_that_is_called(api: FakeConfigurationApi, kubeconfig: Path) -> None:
+    given = replace(FRESH, ca_key=None)
+
+    with pytest.raises(
+        InvalidInput, match=rf'--dir: tls\.crt: Invalid value: "localhost"; must be valid for {SERVICE}'
+    ):
+        reported(kubeconfig, replace(UNPROBED, artifacts=given))
+    assert api.writes == []
+
+
+@pytest.mark.parametrize("conflicts", [1, 4])
+def test_a_configuration_that_others_change_meanwhile_is_patched_again(
+    api: FakeConfigurationApi, kubeconfig: Path, conflicts: int
+) -> None:
+    reported(kubeconfig, UNPROBED)
+    api.writes.clear()
+    api.conflicts = conflicts
+
+    assert reported(kubeconfig, replace(UNPROBED, artifacts=MINE))[1].endswith("patched, 2 CAs in caBundle")
+    assert [path for path, _ in api.writes] == [CONFIGURATION] * (conflicts + 1) + [SECRET]
+
+
+def test_one_that_others_change_all_the_time_is_given_up(api: FakeConfigurationApi, kubeconfig: Path) -> None:
+    reported(kubeconfig, UNPROBED)
+    before = held(api)
+    api.conflicts = 5
+
+    with pytest.raises(InvalidInput, match=r"another client keeps changing it; try again$"):
+        reported(kubeconfig, replace(UNPROBED, artifacts=MINE))
+    assert (held(api), api.conflicts) == (before, 0)
+
+
+@pytest.mark.parametrize("secret_first", [True, False])
+def test_only_the_secret_of_a_server_that_cannot_start_without_is_written_before_the_probe(
+    api: FakeConfigurationApi, kubeconfig: Path, secret_first: bool
+) -> None:
+    probing = Probing(required=True, endpoint=f"127.0.0.1:{closed_port()}")
+
+    with pytest.raises(InvalidInput, match=r"not reachable \(.*\), and the webhook is not registered; --skip-probe"):
+        reported(kubeconfig, Registration(Target(), probing=probing, secret_first=secret_first))
+    assert [path for path, _ in api.writes] == ([SECRET] if secret_first else [])
+
+
+def test_a_probe_that_is_not_required_refuses_no_server_out_of_reach(
+    api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    steps = reported(kubeconfig, Registration(Target(), probing=Probing(endpoint=f"127.0.0.1:{closed_port()}")))
+
+    assert "not reachable from here (" in steps[0]
+    assert steps[0].endswith("; registered without a probe")
+    assert bundle(api) == held(api).ca_certificate
+
+
+def test_a_dry_run_is_one_in_each_write(api: FakeConfigurationApi, tmp_path: Path) -> None:
+    reported(api.kubeconfig(tmp_path), UNPROBED, dry_run=True)
+
+    assert [(path, query["dryRun"]) for path, query in api.writes] == [(SECRET, "All"), (CONFIGURATION, "All")]
+    assert api.objects == {}
+
+
+def test_a_refusal_is_reported_with_its_status_and_no_answer_without_one(
+    api: FakeConfigurationApi, kubeconfig: Path, tmp_path: Path
+) -> None:
+    api.refuses = 403
+    with pytest.raises(ApiServerError, match=f"^GET {CONFIGURATION}: 403 because Refused$") as refused:
+        reported(kubeconfig, UNPROBED)
+    away = write_kubeconfig(tmp_path, f"http://127.0.0.1:{closed_port()}")
+    with pytest.raises(ApiServerError, match=r"^http://127\.0\.0\.1:\d+: the API server does not answer: ") as silent:
+        reported(away, UNPROBED)
+    assert (refused.value.code, silent.value.code) == (403, 0)
+
+
+@pytest.mark.parametrize(("status", "code"), [(399, 1), (400, 2), (499, 2), (500, 1)])
+def test_what_the_caller_can_correct_exits_2_and_any_other_failure_1(
+    api: FakeConfigurationApi, tmp_path: Path, status: int, code: int
+) -> None:
+    api.refuses = status
+
+    outcome = run_here("certs", "status", "--kubeconfig", api.kubeconfig(tmp_path))
+
+    assert outcome.code == code
+    assert outcome.errors.startswith(f"Error: GET {SECRET}: {status} ")
+
+
+def test_a_read_whose_connection_breaks_is_tried_once_more(tmp_path: Path) -> None:
+    requests: list[bytes] = []
+
+    class Hangup(BaseRequestHandler):
+        def handle(self) -> None:
+            requests.append(self.request.recv(4096))
+
+    with LoopbackServer(("127.0.0.1", 0), Hangup) as server, served_in_thread(server):
+        api = FakeConfigurationApi(url=f"http://127.0.0.1:{server.server_address[1]}")
+        with pytest.raises(ApiServerError, match="the API server does not answer"):
+            reported(api.kubeconfig(tmp_path), UNPROBED)
+
+    assert [request.partition(b" HTTP")[0] for request in requests] == [f"GET {CONFIGURATION}".encode()] * 2

@@ -1,0 +1,76 @@
+"""A stop ends the controller at any moment, also when an event arrives with it."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+from typing import Any, Self
+
+import pytest
+
+from certs.controller.admin import ControllerMetrics
+from certs.controller.loop import Controller
+from certs.controller.reconciler import Options
+from certs.inspection import Artifacts
+from certs.names import server_names
+from certs.plan import Observed, Rules, carried_out, plan
+from certs.registration import Target
+from certs.secret import new_secret
+from tests.support.server import utc_now
+from webhook.settings import Address
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ApiServer, ClientConfig
+
+RULES = Rules(server_names(["localhost"]), propagation_wait=timedelta(0))
+OPTIONS = Options(Target(), ("00-placement-webhook",), RULES, "one")
+
+
+def in_order() -> Artifacts:
+    held = Artifacts()
+    for _ in range(2):
+        held = carried_out(plan(Observed(held), RULES, utc_now()), held, RULES, utc_now())
+    return held
+
+
+class Quiet(ApiServer):
+    """An API server with a Secret in order, whose watches have one event, at a time of the test's choice."""
+
+    def __init__(self, event: asyncio.Event) -> None:
+        super().__init__(ClientConfig())
+        self._event = event
+        self._secret = new_secret(OPTIONS.target, in_order())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close nothing."""
+
+    async def get(self, path: str, *_: Any, **__: Any) -> dict[str, Any]:
+        if path == OPTIONS.watched[0].path:
+            return self._secret
+        raise ApiServerError("there is none", 404)
+
+    async def lines(self, *_: Any) -> AsyncGenerator[list[bytes], None]:
+        await self._event.wait()
+        yield [b'{"type": "MODIFIED"}']
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("with_event", [True, False])
+def test_a_stop_ends_the_controller_also_with_an_event(with_event: bool) -> None:
+    async def run() -> None:
+        event, stop, started = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        server = Quiet(event)
+        controller = Controller(OPTIONS, lambda: server, ControllerMetrics(), resync_seconds=3600)
+        running = asyncio.create_task(controller.run(stop, Address("127.0.0.1", 0), lambda _: started.set()))
+        await started.wait()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert controller.unready_reason() == ""
+        if with_event:
+            event.set()
+        stop.set()
+        async with asyncio.timeout(20):
+            await running
+
+    asyncio.run(run())

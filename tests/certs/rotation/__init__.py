@@ -1,1 +1,0 @@
-"""The certificate life, as planned and carried out."""

@@ -1,0 +1,191 @@
+"""The next step by what is in the Secret and the caBundles, and what it writes."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from cryptography import x509
+
+from certs import pem
+from certs.controller.reconciler import Memory
+from certs.inspection import Artifacts, read_ring
+from certs.names import server_names
+from certs.pki import KeyPair, issue_ca, issue_server
+from certs.plan import MOST_CAS, Action, Observed, Request, Rules, Step, carried_out, fulfils, plan
+from tests.support.certificates import NOW
+
+RULES = Rules(server_names(["localhost"]))
+LONG = timedelta(days=1)
+FIRST, SECOND = issue_ca(now=NOW - timedelta(seconds=9)), issue_ca(now=NOW)
+
+
+def secret(*cas: KeyPair, signer: KeyPair, issuer: KeyPair, names: str = "localhost") -> Artifacts:
+    """Return a Secret that trusts `cas`, with the key of `signer` and a pair that `issuer` has issued."""
+    server = issue_server(issuer, dns_names=names.split(), now=NOW)
+    return Artifacts(b"".join(ca.certificate for ca in cas), signer.key, server.certificate, server.key)
+
+
+def aged(days: int) -> Artifacts:
+    """Return a Secret whose CA and pair were issued that many days ago."""
+    now = NOW - timedelta(days=days)
+    ca = issue_ca(now=now)
+    server = issue_server(ca, dns_names=["localhost"], now=now)
+    return Artifacts(ca.certificate, ca.key, server.certificate, server.key)
+
+
+STEADY = secret(FIRST, signer=FIRST, issuer=FIRST)
+ADDED = secret(SECOND, FIRST, signer=SECOND, issuer=FIRST)
+SWITCHED = secret(SECOND, FIRST, signer=SECOND, issuer=SECOND)
+
+
+def certificates_of(*cas: KeyPair) -> tuple[x509.Certificate, ...]:
+    return tuple(each for ca in cas for each in pem.certificates(ca.certificate, "ca.crt"))
+
+
+def planned(
+    held: Artifacts,
+    *bundles: Iterable[KeyPair],
+    trusted_for: timedelta = LONG,
+    unchanged_for: timedelta = LONG,
+    requested: Request | None = None,
+) -> Step:
+    trusted = tuple(certificates_of(*bundle) for bundle in bundles)
+    common = set.intersection(*map(set, trusted)) if trusted else set()
+    seen = Observed(held, trusted, dict.fromkeys(common, trusted_for), unchanged_for, requested)
+    return plan(seen, RULES, NOW)
+
+
+@pytest.mark.parametrize(
+    ("held", "action"),
+    [
+        pytest.param(Artifacts(), Action.ADD_NEXT_CA, id="no Secret"),
+        pytest.param(STEADY, Action.KEEP, id="one CA"),
+        pytest.param(ADDED, Action.SWITCH_TO_NEXT_CA, id="the next CA is added"),
+        pytest.param(SWITCHED, Action.DROP_OLD_CA, id="the next CA is in use"),
+        pytest.param(replace(STEADY, ca_key=None), Action.ADD_NEXT_CA, id="certs register kept no CA key"),
+        pytest.param(replace(STEADY, ca_key=SECOND.key), Action.ADD_NEXT_CA, id="the key of another CA"),
+        pytest.param(replace(STEADY, ca_key=STEADY.key), Action.ADD_NEXT_CA, id="the server's key as the CA's"),
+        pytest.param(replace(ADDED, ca_key=b"?"), Action.ADD_NEXT_CA, id="the next CA's key is unreadable"),
+        pytest.param(replace(STEADY, certificate=None), Action.ISSUE_SERVING, id="no tls.crt"),
+        pytest.param(replace(STEADY, key=SWITCHED.key), Action.ISSUE_SERVING, id="another server's key"),
+        pytest.param(replace(SWITCHED, certificate=b"?"), Action.SWITCH_TO_NEXT_CA, id="damaged in a rotation"),
+        pytest.param(replace(STEADY, ca_certificate=b"?"), Action.ADD_NEXT_CA, id="ca.crt is no PEM"),
+        pytest.param(
+            secret(FIRST, signer=FIRST, issuer=FIRST, names="other"), Action.ISSUE_SERVING, id="for another name"
+        ),
+        pytest.param(
+            secret(FIRST, signer=FIRST, issuer=FIRST, names="a localhost"), Action.KEEP, id="for one name more"
+        ),
+        pytest.param(aged(240), Action.KEEP, id="240 of 365 days old"),
+        pytest.param(aged(250), Action.ISSUE_SERVING, id="250 of 365 days old"),
+        pytest.param(aged(2400), Action.ISSUE_SERVING, id="expired"),
+        pytest.param(aged(2500), Action.ADD_NEXT_CA, id="CA in its last third"),
+        pytest.param(aged(3700), Action.ADD_NEXT_CA, id="CA expired"),
+    ],
+)
+def test_action(held: Artifacts, action: Action) -> None:
+    step = planned(held)
+    assert step.action is action
+    assert step.is_due is (action is not Action.KEEP)
+
+
+@pytest.mark.parametrize(
+    ("held", "rotation", "action"),
+    [
+        (STEADY, Request.SERVING, Action.ISSUE_SERVING),
+        (STEADY, Request.CA, Action.ADD_NEXT_CA),
+        (ADDED, Request.SERVING, Action.SWITCH_TO_NEXT_CA),
+        (ADDED, Request.CA, Action.SWITCH_TO_NEXT_CA),
+        (SWITCHED, Request.SERVING, Action.ISSUE_SERVING),
+        (SWITCHED, Request.CA, Action.ADD_NEXT_CA),
+    ],
+)
+def test_a_requested_rotation_comes_after_one_that_is_not_complete(
+    held: Artifacts, rotation: Request, action: Action
+) -> None:
+    step = planned(held, (FIRST, SECOND), requested=rotation)
+    assert step.action is action
+    is_done = rotation is Request.SERVING or action is Action.ADD_NEXT_CA
+    assert fulfils(step, rotation) is is_done
+
+
+def test_a_new_certificate_waits_until_every_bundle_has_had_its_ca_for_a_while() -> None:
+    both = (SECOND, FIRST)
+    assert planned(ADDED, both, (FIRST,)).wait == RULES.trust_wait
+    assert planned(ADDED, both, both, trusted_for=timedelta(seconds=5)).wait == timedelta(seconds=10)
+    assert planned(ADDED, both, both, trusted_for=RULES.trust_wait).is_due
+    assert planned(ADDED).is_due, "no API server calls a webhook"
+
+
+def test_the_old_ca_stays_until_no_replica_serves_it() -> None:
+    both = (SECOND, FIRST)
+    waiting = planned(SWITCHED, both, unchanged_for=timedelta(minutes=5))
+    assert (waiting.wait, set(waiting.ca_bundle)) == (timedelta(minutes=10), {*certificates_of(*both)})
+    assert planned(SWITCHED, both).ca_bundle == certificates_of(SECOND)
+
+
+@pytest.mark.parametrize("held", [STEADY, ADDED, SWITCHED, Artifacts()])
+def test_bundles_get_the_cas_of_the_secret_and_keep_theirs(held: Artifacts) -> None:
+    other = issue_ca(now=NOW - timedelta(days=2))
+    expired = issue_ca(now=NOW - timedelta(days=4000))
+    step = planned(held, (other, expired), (), unchanged_for=timedelta(0))
+    assert set(step.ca_bundle) == {*read_ring(held, NOW).cas, *certificates_of(other)}
+
+
+def test_a_bundle_is_bounded_and_keeps_the_cas_in_use() -> None:
+    others = [issue_ca(now=NOW + timedelta(seconds=each)) for each in range(MOST_CAS)]
+    step = planned(ADDED, others)
+    assert len(step.ca_bundle) == MOST_CAS
+    assert {*certificates_of(FIRST, SECOND)} <= set(step.ca_bundle)
+
+
+def test_the_secret_keeps_every_ca_that_may_be_served() -> None:
+    step = planned(STEADY, (FIRST,), requested=Request.CA)
+    added = carried_out(step, STEADY, RULES, NOW)
+    assert (added.certificate, added.key) == (STEADY.certificate, STEADY.key)
+    assert read_ring(added, NOW).cas[1:] == certificates_of(FIRST)
+
+    switched = carried_out(planned(ADDED), ADDED, RULES, NOW)
+    assert read_ring(switched, NOW).cas == certificates_of(SECOND, FIRST)
+    assert read_ring(switched, NOW).issuer == certificates_of(SECOND)[0]
+
+    assert carried_out(planned(switched), switched, RULES, NOW).ca_certificate == SECOND.certificate
+
+
+def test_a_lost_secret_gets_the_cas_that_the_bundles_still_trust() -> None:
+    made = carried_out(planned(Artifacts(), (FIRST,)), Artifacts(), RULES, NOW)
+    ring = read_ring(made, NOW)
+    assert ring.cas[1:] == certificates_of(FIRST)
+    assert (ring.signer, made.certificate) == (ring.cas[0], None)
+
+
+def test_a_renewed_certificate_keeps_the_names_that_the_present_one_has() -> None:
+    held = secret(FIRST, signer=FIRST, issuer=FIRST, names="a localhost")
+    renewed = carried_out(planned(held, requested=Request.SERVING), held, RULES, NOW)
+    assert str(read_ring(renewed, NOW).pair.names) == "localhost, a"
+
+
+def test_lifetimes_are_those_of_the_rules() -> None:
+    rules = replace(RULES, ca_validity=timedelta(days=3), server_validity=timedelta(days=2))
+    held = Artifacts()
+    for _ in range(2):
+        held = carried_out(plan(Observed(held), rules, NOW), held, rules, NOW)
+    ring = read_ring(held, NOW)
+    assert ring.signer
+    assert ring.pair.server
+    assert ring.signer.not_valid_after_utc - NOW == timedelta(days=3)
+    assert ring.pair.server.not_valid_after_utc - NOW == timedelta(days=2)
+    assert plan(Observed(held), rules, NOW).wait == timedelta(days=2) * 2 / 3
+
+
+def test_times_begin_anew_with_each_change() -> None:
+    memory, both, one = Memory(), (certificates_of(FIRST, SECOND),), (certificates_of(FIRST),)
+    first, second = certificates_of(FIRST, SECOND)
+    assert memory.trusted_for(both, 10) == {first: timedelta(0), second: timedelta(0)}
+    assert memory.trusted_for(one, 12) == {first: timedelta(seconds=2)}
+    assert memory.trusted_for(both, 15) == {first: timedelta(seconds=5), second: timedelta(0)}
+    assert memory.trusted_for((*both, ()), 16) == {}
+    assert memory.unchanged_for("uid/1", 10) == timedelta(0)
+    assert memory.unchanged_for("uid/1", 12) == timedelta(seconds=2)
+    assert memory.unchanged_for("uid/2", 13) == timedelta(0)

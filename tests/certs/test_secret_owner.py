@@ -1,0 +1,44 @@
+"""Which Secrets the certs controller may write: its own ones, and those that `certs register` has applied."""
+
+from typing import Any
+
+import pytest
+
+from certs.registration import FIELD_MANAGER, Target
+from certs.secret import OWNER, OWNER_LABEL, check_owned, new_secret
+from tests.support.certificates import FRESH
+from webhook.kube.field import InvalidInput
+
+
+def secret(*managed: tuple[str, str], **metadata: Any) -> dict[str, Any]:
+    """Return a Secret with certificates of this tool, whose fields these managers own by these operations."""
+    found = new_secret(Target(), FRESH)
+    fields = [{"manager": manager, "operation": operation} for manager, operation in managed]
+    found["metadata"] = {"name": "placement-webhook-tls", "managedFields": fields, **metadata}
+    return found
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(secret(labels={OWNER_LABEL: OWNER}), id="its own"),
+        pytest.param(secret((FIELD_MANAGER, "Apply")), id="of certs register"),
+        pytest.param(secret(("kubectl", "Update"), (FIELD_MANAGER, "Apply")), id="of certs register, then edited"),
+    ],
+)
+def test_a_secret_of_this_tool_is_maintained(found: dict[str, Any]) -> None:
+    check_owned(found, "Secret")
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(secret(), id="without an owner"),
+        pytest.param(secret(("kubectl", "Apply")), id="applied by another client"),
+        pytest.param(secret((FIELD_MANAGER, "Update")), id="of another client, with a request of certs rotate"),
+        pytest.param(secret(labels={OWNER_LABEL: "another"}), id="with the label of another tool"),
+    ],
+)
+def test_a_secret_of_another_client_is_refused(found: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=r"^Secret: Forbidden: is not of this controller; delete it"):
+        check_owned(found, "Secret")

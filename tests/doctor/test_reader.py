@@ -1,0 +1,184 @@
+"""What doctor reads of a cluster: in pages, once, within its time, and nothing that no check needs."""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import web
+
+from tests.doctor.healthy import NAMESPACE, deployment, faults, make_installation
+from tests.support.http_server import http_server
+from tests.support.kubeconfigs import write_kubeconfig
+from tests.support.manifests import container_of
+from webhook.doctor.cluster import Cluster
+from webhook.doctor.kept import kept
+from webhook.doctor.reader import Wanted, read_cluster
+from webhook.doctor.registry import CHECKS
+from webhook.doctor.source import Source
+from webhook.policy.document import API_VERSION
+from webhook.serving.policy_status import GoodGeneration, status_of
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ClientConfig
+
+NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
+
+
+class Api:
+    """An API server with these objects by path, an empty list for another one; `asked` are the requests by path.
+
+    Lists come in pages of two. A request for a path in `silent` has no answer, one for a key of `after` has it after
+    the path there was asked for.
+    """
+
+    def __init__(
+        self,
+        objects: dict[str, list[Any]],
+        silent: frozenset[str] = frozenset(),
+        status: int = 200,
+        after: Mapping[str, str] = {},
+    ) -> None:
+        self.objects, self.silent, self.status, self.after = objects, silent, status, after
+        self.asked: Counter[str] = Counter()
+        self._asked: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked[request.path] += 1
+        self._asked[request.path].set()
+        if request.path in self.after:
+            await self._asked[self.after[request.path]].wait()
+        if request.path in self.silent:
+            await asyncio.Event().wait()
+        items = self.objects.get(request.path, [])
+        begin = int(request.query.get("continue", "0"))
+        end = begin + 2
+        metadata = {"resourceVersion": "1", **({"continue": str(end)} if end < len(items) else {})}
+        return web.Response(
+            body=orjson.dumps({"metadata": metadata, "items": items[begin:end], "gitVersion": "v1.36.2"}),
+            status=self.status,
+            content_type="application/json",
+        )
+
+
+def read(api: Api, folder: Path, *sources: Source, within_seconds: float = 30.0) -> Cluster:
+    async def run() -> Cluster:
+        names = (None, None, None, None, None)
+        async with (
+            http_server(api.answer) as url,
+            ClientConfig(write_kubeconfig(folder, url)).connect() as server,
+        ):
+            return await read_cluster(server, Wanted("c", *names, frozenset(sources), within_seconds))
+
+    return asyncio.run(run())
+
+
+def test_all_pages_are_read_and_little_of_them_is_kept(tmp_path: Path) -> None:
+    nodes = [{"metadata": {"name": f"n{n}", "annotations": {"a": "b"}}, "status": {"images": []}} for n in range(5)]
+    api = Api({NODES: nodes})
+    found = read(api, tmp_path, Source.NODES)
+
+    assert [each["metadata"]["name"] for each in found.of(Source.NODES)] == [f"n{n}" for n in range(5)]
+    assert api.asked[NODES] == 3
+    assert "annotations" not in found.of(Source.NODES)[0]["metadata"]
+    assert "images" not in found.of(Source.NODES)[0]["status"]
+
+
+def test_what_is_kept_is_enough_for_the_checks() -> None:
+    whole = make_installation()
+    objects = {source: tuple(kept(source, each) for each in content) for source, content in whole.objects.items()}
+    found = replace(whole, objects=objects)
+
+    assert faults(found) == []
+    assert (found.deployment or {}).keys() == {"kind", "metadata", "spec", "status"}
+
+
+@pytest.mark.parametrize("source", Source)
+@pytest.mark.parametrize("content", [{}, {"metadata": None, "spec": [], "status": 1}, {"spec": {"template": [1]}}])
+def test_of_malformed_objects_little_is_kept(source: Source, content: dict[str, Any]) -> None:
+    assert kept(source, content).keys() <= content.keys()
+
+
+def test_only_what_a_check_needs_is_read(tmp_path: Path) -> None:
+    api = Api({})
+    read(api, tmp_path, Source.NODES)
+    configurations = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+    assert dict(api.asked) == {NODES: 1, configurations: 1}
+
+
+def test_all_checks_read_each_list_once(tmp_path: Path) -> None:
+    api = Api({})
+    read(api, tmp_path, *(source for check in CHECKS for source in check.needs))
+
+    assert set(api.asked.values()) == {1}
+    assert {NODES, PODS} <= api.asked.keys()
+
+
+def test_what_is_read_side_by_side_is_all_kept(tmp_path: Path) -> None:
+    """Whichever answer comes last: here those on rights."""
+    reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    config_map = f"/api/v1/namespaces/{NAMESPACE}/configmaps/placement-policy"
+    api = Api({"/apis/apps/v1/deployments": [deployment()]}, after={reviews: config_map})
+    found = read(api, tmp_path, Source.RIGHTS, Source.POLICY)
+
+    assert {each.account for each in found.rights} == {f"{NAMESPACE}/placement-webhook"}
+    assert found.stored is not None
+
+
+@pytest.mark.parametrize("name", ["default", "of-team-a"])
+def test_accepted_objects_are_in_force_where_servers_follow_them(tmp_path: Path, name: str) -> None:
+    server = deployment()
+    container_of(server)["args"].append("--policy-source=crd")
+    content = {"metadata": {"name": name, "generation": 1}, "spec": {"mode": "shadow"}}
+    content["status"] = status_of(content, GoodGeneration("0123456789ab", {}, 1), (), "2026-01-01T00:00:00Z", "")
+    deployments, policies = "/apis/apps/v1/deployments", f"/apis/{API_VERSION}/placementpolicies"
+    found = read(Api({deployments: [server], policies: [content]}), tmp_path, Source.POLICY)
+
+    assert [each.name for each in found.accepted] == [name]
+    assert (found.policy in found.accepted) is (name == "default")
+    assert found.accepted[0] in found.policies
+    assert [each["metadata"]["name"] for each in found.policy_objects or ()] == [name]
+
+
+def test_pods_are_not_kept(tmp_path: Path) -> None:
+    pods = [
+        {
+            "metadata": {"name": f"p{n}", "namespace": "default"},
+            "spec": {"nodeName": "n", "schedulerName": f"s{n % 2}", "containers": []},
+        }
+        for n in range(5)
+    ]
+    found = read(Api({PODS: pods}), tmp_path, Source.PODS)
+
+    assert found.of(Source.PODS) == ()
+    assert found.bound_schedulers == {"s0", "s1"}
+
+
+def test_what_is_not_answered_in_time_is_refused(tmp_path: Path) -> None:
+    api = Api({}, silent=frozenset({NODES}))
+    found = read(api, tmp_path, Source.NODES, Source.QUOTAS, within_seconds=0.3)
+
+    assert found.refusals == {Source.NODES: "not read within 0.3 s"}
+    assert found.knows(Source.QUOTAS)
+
+
+def test_a_slow_list_holds_up_only_what_is_found_by_it(tmp_path: Path) -> None:
+    api = Api({"/apis/apps/v1/deployments": [deployment()]}, silent=frozenset({NODES}))
+    found = read(api, tmp_path, Source.NODES, Source.POLICY, within_seconds=1.0)
+
+    assert found.refusals.keys() == {Source.NODES}
+    assert found.stored is not None
+
+
+def test_an_unknown_user_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ApiServerError) as failed:
+        read(Api({}, status=401), tmp_path, Source.NODES)
+    assert failed.value.code == 401
+
+
+def test_every_source_is_needed_by_a_check() -> None:
+    assert {source for check in CHECKS for source in check.needs} == set(Source)

@@ -1,0 +1,191 @@
+"""The nodes have pools, products, labels and taints as the policies and their workload types need them."""
+
+from collections.abc import Iterator, Sequence
+
+from webhook.cluster import node_info
+from webhook.cluster.snapshot import Snapshot
+from webhook.doctor.check import Finding, check, info, named, warning
+from webhook.doctor.cluster import Cluster, name_of
+from webhook.doctor.commands import on_nodes
+from webhook.doctor.nodes import Node, grouped, nodes_of, offered_cards, pools_by_key, pools_of, product_labels, shown
+from webhook.doctor.sample_pods import judge, sample_pod, types_of
+from webhook.doctor.source import Source
+from webhook.doctor.spelling import meant
+from webhook.kube.field import InvalidInput
+from webhook.placement.scheduler import Scheduler
+from webhook.placement.templates import template_nodes
+from webhook.policy.policy import Policy
+
+
+@check(
+    "pools",
+    "`kubectl label node NODE KEY-DOMAIN/node.usage=POOL`, or remove the pool from `nodeUsage.allow`",
+    needs={Source.NODES, Source.POLICY},
+)
+def pools(cluster: Cluster) -> Iterator[Finding]:
+    """No node has a usage that the policy allows to a workload type.
+
+    Another pool without nodes is a note. A pool of a node template is not empty: an autoscaler can add its nodes.
+    """
+    nodes, noted = nodes_of(cluster), set[tuple[str, str]]()
+    for policy in cluster.policies if cluster.knows(Source.NODES) else ():
+        key, place = policy.node_usage_key, f"{cluster.place_of(policy)}: spec.workloadTypes"
+        labels = [*(each.labels for each in nodes), *(each.labels for each in policy.spec.node_templates)]
+        held = {each[key] for each in labels if key in each}
+        empty_types = set()
+        for name, each in policy.spec.workload_types.items():
+            if held.isdisjoint(each.node_usage.allow):
+                empty_types.add(name)
+                what = f"no node has one of {', '.join(each.node_usage.allow)}: every pod of {name} stays Pending"
+                label = f"{key}={each.node_usage.allow[0]}"
+                remedy = f"`kubectl label node NODE {label}` and `kubectl taint node NODE {label}:NoSchedule`"
+                yield warning(f"{place}.{name}.nodeUsage.allow", what, remedy)
+        for pool, types in pools_of(policy).items():
+            if pool not in held and not empty_types.issuperset(types) and (key, pool) not in noted:
+                noted.add((key, pool))
+                remedy = f"remove the pool, or `kubectl label node NODE {key}={pool}`"
+                yield info(f"{place}.{types[0]}.nodeUsage.allow", f"no node has {key}={pool}", remedy)
+
+
+@check(
+    "workload-types",
+    "the finding has the message of kube-scheduler; `placement-webhook check` explains it for a pod",
+    needs={Source.NODES, Source.NAMESPACES, Source.POLICY},
+)
+def workload_types(cluster: Cluster) -> Iterator[Finding]:
+    """No node could run the smallest pod of a workload type with one card, or no namespace may use the type."""
+    if not (cluster.knows(Source.NODES) and cluster.knows(Source.NAMESPACES)):
+        return
+    snapshot, nodes = _empty_nodes(cluster), nodes_of(cluster)
+    explained = "`placement-webhook check --mutate -f POD` explains each node"
+    names = [name_of(each) for each in cluster.of(Source.NAMESPACES)]
+    for policy in cluster.policies:
+        # Its pods are in these namespaces alone.
+        namespaces = [name for name in names if cluster.policy_of(name) is policy]
+        usages = {each.labels.get(policy.node_usage_key) for each in nodes}
+        for name, each in policy.spec.workload_types.items() if namespaces else ():
+            where = f"{cluster.place_of(policy)}: spec.workloadTypes.{name}"
+            namespace = next((own for own in namespaces if name in types_of(policy, own)), None)
+            if namespace is None:
+                what = f"no namespace of the cluster matches {', '.join(each.allowed_namespaces)}"
+                yield warning(f"{where}.allowedNamespaces", what, "correct the patterns, or create the namespace")
+            elif not usages.isdisjoint(each.node_usage.allow) and (
+                reason := _why_not(policy, name, namespace, offered_cards(policy, nodes), snapshot)
+            ):
+                what = f"no node could run its smallest pod, even if all were empty: {reason}"
+                yield warning(where, what, f"{explained}; correct labels, taints or policy")
+
+
+def _why_not(policy: Policy, workload_type: str, namespace: str, cards: Sequence[str], snapshot: Snapshot) -> str:
+    """Return the scheduler's message if none of `cards` will do; empty if one does. Without any, pods have no card."""
+    scheduler, reason = Scheduler(templates=template_nodes(policy.spec.node_templates)), ""
+    for resource in cards or (None,):
+        judged = judge(sample_pod(policy, workload_type, resource), namespace, policy)
+        if judged.signature is None:
+            reason = reason or judged.reason
+            continue
+        placement = scheduler.answer(judged.signature, snapshot)
+        if placement.verdict != "Infeasible":
+            return ""
+        reason = reason or placement.message
+    return reason
+
+
+def _empty_nodes(cluster: Cluster) -> Snapshot:
+    infos = []
+    for each in cluster.of(Source.NODES):
+        try:
+            infos.append(node_info.NodeInfo.of(node_info.Node.of(each)))
+        except InvalidInput:
+            continue
+    return Snapshot.of(infos)
+
+
+@check(
+    "node-usage",
+    "`kubectl taint node NODE KEY=VALUE:NoSchedule`, `kubectl label node NODE KEY=VALUE`",
+    needs={Source.NODES, Source.POLICY},
+)
+def node_usage(cluster: Cluster) -> Iterator[Finding]:
+    """A node has the usage label without the taint, the taint without the label, or different values."""
+    nodes = nodes_of(cluster)
+    for key, known in pools_by_key(cluster.policies).items():
+        yield from _of_usage(key, known, nodes)
+
+
+def _of_usage(key: str, known: set[str], nodes: tuple[Node, ...]) -> Iterator[Finding]:
+    labelled = [each for each in nodes if key in each.labels]
+    untainted = grouped([each for each in labelled if not each.tainted(key)], lambda node: [node.labels[key]])
+    for value, those in untainted.items():
+        what = f"label {key}={value} without the taint: pods without a workload type run there, too"
+        yield warning(f"{shown(those)}: spec.taints", what, on_nodes(those, "taint", f"{key}={value}:NoSchedule"))
+    unlabelled = grouped([each for each in nodes if key not in each.labels], lambda node: node.tainted(key))
+    for value, those in unlabelled.items():
+        what = f"taint {key}={value} without the label: no workload type selects the node, so it stays empty"
+        yield warning(f"{shown(those)}: metadata.labels", what, on_nodes(those, "label", f"{key}={value}"))
+    different = grouped(
+        labelled, lambda node: [(node.labels[key], value) for value in node.tainted(key) if value != node.labels[key]]
+    )
+    for (label, value), those in different.items():
+        what = f"label {key}={label}, but taint {key}={value}: a type needs both pools to run there"
+        command = on_nodes(those, "label", f"{key}={value}", "--overwrite")
+        yield warning(f"{shown(those)}: spec.taints", what, f"{command}, or change the taint")
+    for value, those in grouped(labelled, lambda node: [node.labels[key]]).items():
+        if value not in known and meant(value, known) is None:
+            what = f"{value}: no workload type of the policy allows this pool"
+            remedy = "add it to nodeUsage.allow of a type, if one is to"
+            yield info(f"{shown(those)}: metadata.labels[{key}]", what, remedy)
+
+
+@check(
+    "node-products",
+    "make the taint equal to the label, which vendor discovery writes; allow the pool of the nodes in the policy",
+    needs={Source.NODES, Source.POLICY},
+)
+def node_products(cluster: Cluster) -> Iterator[Finding]:
+    """A node has a product taint without the label, or another value, or a product is in no pool of any type.
+
+    Vendor discovery writes the label, and people write the taint. So the label is right where there is one.
+    """
+    nodes = nodes_of(cluster)
+    for key in product_labels(cluster.policies):
+        yield from _of_product_taints(key, nodes)
+        yield from _out_of_reach(cluster, key, nodes)
+
+
+def _of_product_taints(key: str, nodes: tuple[Node, ...]) -> Iterator[Finding]:
+    def differing(node: Node) -> Iterator[tuple[str, str | None, tuple[str, ...]]]:
+        label = node.labels.get(key)
+        return ((value, label, effects) for value, effects in node.tainted(key).items() if value != label)
+
+    for (value, label, effects), those in grouped(nodes, differing).items():
+        if label is None:
+            what = f"taint {key}={value} without the label: no pod that names the product selects the node"
+            yield warning(f"{shown(those)}: metadata.labels", what, on_nodes(those, "label", f"{key}={value}"))
+        else:
+            what = f"label {key}={label}, but taint {key}={value}: a pod must name both products to run there"
+            command = on_nodes(those, "taint", *(f"{key}={label}:{effect}" for effect in effects), "--overwrite")
+            yield warning(f"{shown(those)}: spec.taints", what, f"{command}: vendor discovery writes the label")
+
+
+def _out_of_reach(cluster: Cluster, key: str, nodes: tuple[Node, ...]) -> Iterator[Finding]:
+    """Yield a finding for each product of which every node is outside of the pools of all workload types."""
+    owners = [policy for policy in cluster.policies if key in product_labels([policy])]
+    pools = {(policy.node_usage_key, pool) for policy in owners for pool in pools_of(policy)}
+    usages = sorted({usage for usage, _ in pools})
+    by_product = grouped(nodes, lambda node: [node.labels[key]] if key in node.labels else [])
+    for product, those in sorted(by_product.items()):
+        if all(pools.isdisjoint(node.labels.items()) for node in those):
+            what = f"{product}: no workload type reaches this product, as none of its nodes is in a pool of the policy"
+            yield warning(f"{shown(those)}: metadata.labels[{key}]", what, _within_reach(those, usages))
+
+
+def _within_reach(nodes: list[Node], usages: list[str]) -> str:
+    """Return how a workload type reaches the nodes; those in a pool of their own can be there on purpose."""
+    own = {key: sorted({node.labels[key] for node in nodes if key in node.labels}) for key in usages}
+    key = next((each for each in usages if own[each]), usages[0])
+    labelled = on_nodes(nodes, "label", f"{key}=POOL", "--overwrite")
+    moved = f"{labelled} and {on_nodes(nodes, 'taint', f'{key}=POOL:NoSchedule', '--overwrite')}"
+    if not own[key]:
+        return moved
+    return f"add {named(own[key])} to nodeUsage.allow of a workload type, or move the nodes: {moved}"

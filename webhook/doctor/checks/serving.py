@@ -1,0 +1,255 @@
+"""The webhook is installed, API servers reach it, and pods are injected."""
+
+import re
+from collections.abc import Iterator
+
+from certs.registration import manifest, missing_webhooks
+from certs.webhook_rules import PODS
+from webhook.doctor import commands
+from webhook.doctor.certificate_owner import controller_of
+from webhook.doctor.check import Finding, check, error, info, named, warning
+from webhook.doctor.cluster import Cluster, JsonObject, Trial, listed, name_of, texts
+from webhook.doctor.matching import is_called_for_pods, timeout_seconds
+from webhook.doctor.source import Source
+from webhook.doctor.workloads import containers_of, has_flag
+from webhook.kube.documents import field
+from webhook.kube.label_selector import read_label_selector, selector_matches
+from webhook.kube.reader import Reader
+
+_HTTPS = 443
+_FAILED = re.compile(r'failed calling webhook "(?P<name>[^"]+)": (?P<reason>.*)', re.DOTALL)
+_DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request: (?P<reason>.*)', re.DOTALL)
+
+
+@check("readable", "grant the rights of [Rights](#rights)")
+def readable(cluster: Cluster) -> Iterator[Finding]:
+    """A part of the cluster cannot be read, so the checks that need it find nothing."""
+    # The order in which sources are refused varies.
+    for source, reason in sorted(cluster.refusals.items(), key=lambda item: item[0].title.casefold()):
+        granted = f"grant the right: {source.rights}"
+        remedy = granted if source.rights != "none" else "run doctor where it can be reached"
+        yield warning(source.title, f"not read: {reason}", f"{remedy}; --list prints the checks that need it")
+
+
+@check(
+    "installed", "`placement-webhook certs register`; or name it with `--configuration`", needs={Source.CONFIGURATIONS}
+)
+def installed(cluster: Cluster) -> Iterator[Finding]:
+    """There is no webhook configuration of the name, it is not called for pods, or it lacks a webhook."""
+    if not cluster.knows(Source.CONFIGURATIONS):
+        return
+    if cluster.configuration is None:
+        known = cluster.of(Source.CONFIGURATIONS)
+        shown = named(map(name_of, known), 5) or "none"
+        what = f"does not exist, so no pod is sent to the webhook; the cluster has {shown}"
+        own = next((name_of(each) for each in known if _is_ours(each)), None)
+        hint = _created(cluster) if own is None else f"`--configuration={own}` names the one that exists"
+        yield error(cluster.place, what, hint)
+        return
+    where = f"{cluster.place}: webhooks"
+    if not any(map(is_called_for_pods, cluster.webhooks)):
+        yield error(where, "no rule has the creation of pods", _with_rules(cluster))
+    missing = missing_webhooks(cluster.configuration, manifest(cluster.target))
+    if missing:
+        what = f"lacks {named(str(each['name']) for each in missing)}: it was made from an earlier manifest"
+        yield warning(where, what, commands.registered_again(cluster))
+
+
+def _is_ours(configuration: JsonObject) -> bool:
+    return any(".placement." in str(each.get("name")) for each in listed(configuration, "webhooks"))
+
+
+def _created(cluster: Cluster) -> str:
+    """Return how a configuration that does not exist is made: by the certs controller if it is to."""
+    if has_flag(controller_of(cluster) or {}, "--create-configuration"):
+        what = "the certs controller creates it when API servers can trust the server"
+        return f"{what}: {commands.logs(cluster)} has what it waits for"
+    return commands.registered_again(cluster)
+
+
+def _with_rules(cluster: Cluster) -> str:
+    """Return how a configuration without rules for pods gets them."""
+    own = next((index for index, each in enumerate(cluster.webhooks) if each.get("name") == PODS), None)
+    if own is None:
+        deleted = commands.command("kubectl", "delete", "mutatingwebhookconfiguration", cluster.target.configuration)
+        return f"{deleted}, then {commands.registered_again(cluster)}"
+    rules = next(each["rules"] for each in manifest(cluster.target)["webhooks"] if each["name"] == PODS)
+    return f"{commands.patched(cluster, {f'/webhooks/{own}/rules': rules})} adds it"
+
+
+@check(
+    "service",
+    "`kubectl -n NAMESPACE get service,endpointslices,pods`; apply the manifests of deploy/ again",
+    needs={Source.CONFIGURATIONS, Source.SERVICE, Source.ENDPOINTS, Source.DEPLOYMENTS},
+)
+def service(cluster: Cluster) -> Iterator[Finding]:
+    """The Service is missing, has no ready endpoints, or another port than the webhooks."""
+    if not (cluster.is_called_by_service and cluster.knows(Source.SERVICE)):
+        return
+    own = (cluster.target.namespace, cluster.target.service)
+    where = f"Service {'/'.join(own)}"
+    if cluster.service is None:
+        yield error(where, "does not exist, and API servers call it", commands.applied_again(cluster))
+        return
+    for index, webhook in enumerate(cluster.webhooks):
+        called = field(webhook, "clientConfig", "service")
+        if isinstance(called, dict) and (called.get("namespace"), called.get("name")) != own:
+            what = f"calls {called.get('namespace')}/{called.get('name')}, not {'/'.join(own)}"
+            remedy = "let all webhooks call one Service, or name it with --namespace and --service"
+            yield warning(f"{cluster.place}: webhooks[{index}].clientConfig.service", what, remedy)
+    yield from _ports(cluster, f"{where}: spec.ports", cluster.service)
+    is_external = field(cluster.service, "spec", "type") == "ExternalName"
+    if not is_external and cluster.knows(Source.ENDPOINTS) and not cluster.ready_addresses:
+        remedy = f"{commands.servers(cluster, 'describe')} has the events; the selector must match its labels"
+        yield error(where, "has no ready endpoints, so every call fails", remedy)
+
+
+def _ports(cluster: Cluster, where: str, service: JsonObject) -> Iterator[Finding]:
+    name = cluster.target.service
+    ports = {each.get("port"): each for each in listed(service, "spec", "ports")}
+    called = (field(each, "clientConfig", "service") for each in cluster.webhooks)
+    wanted = {field(each, "port") or _HTTPS for each in called if each}
+    for port in sorted(wanted - ports.keys()):
+        known = ", ".join(map(str, ports)) or "none"
+        what = f"has no port {port}, which API servers call (it has {known})"
+        # With several ports, each needs a name of its own.
+        added: dict[str, object] = {"/spec/ports/-": {"name": f"port-{port}", "port": port}}
+        command = commands.patched(cluster, {"/spec/ports/0/port": port} if len(ports) == 1 else added, name)
+        yield error(where, what, f"{command}, or correct clientConfig.service.port")
+    containers = containers_of(cluster.deployment or {})
+    declared = {port.get("name") for each in containers for port in listed(each, "ports")}
+    for port in sorted(wanted & ports.keys()):
+        target = ports[port].get("targetPort")
+        if cluster.deployment and isinstance(target, str) and target not in declared:
+            what = f"targetPort {target} is the name of no port of the Deployment's containers"
+            command = commands.patched(cluster, {f"/spec/ports/{list(ports).index(port)}/targetPort": "https"}, name)
+            yield error(where, what, f"{command}, or name the container port")
+
+
+@check(
+    "endpoint",
+    "run doctor in the cluster, or `kubectl port-forward` and `--endpoint`; the check `answer` judges meanwhile",
+    needs={Source.CONFIGURATIONS, Source.PROBE, Source.TRIAL, Source.ENDPOINTS},
+)
+def endpoint(cluster: Cluster) -> Iterator[Finding]:
+    """No endpoint of the webhook can be reached from this machine.
+
+    API servers reach a Service that other machines do not, so it is an error only for a URL, or if the dry-run
+    creation shows that they do not reach it either.
+    """
+    called = [each for probe in cluster.probes for each in probe.called if each is not None]
+    if not cluster.probes or any(each.certificate is not None for each in called):
+        return
+    detail = called[0].detail if called else "no address is known"
+    addresses = ", ".join(dict.fromkeys(each.address for each in cluster.probes))
+    what = f"{addresses}: not reachable from this machine ({detail})"
+    if cluster.is_called_by_service or cluster.mark:
+        judged = "; the dry-run creation of a pod shows that API servers reach it" if cluster.mark else ""
+        forwarded = commands.kubectl(cluster, "port-forward", f"service/{cluster.target.service}", "8443:443")
+        remedy = f"{forwarded}, then `placement-webhook doctor --endpoint=localhost:8443`"
+        yield info(f"{cluster.place}: clientConfig", what + judged, remedy)
+    else:
+        yield error(f"{cluster.place}: clientConfig.url", what, "start the webhook there, or correct the url")
+
+
+@check(
+    "answer",
+    "the reason is in the finding; if the API server gives none, in its log: `failed calling webhook`",
+    needs={Source.CONFIGURATIONS, Source.TRIAL, Source.NAMESPACES, Source.POLICY},
+)
+def answer(cluster: Cluster) -> Iterator[Finding]:
+    """A pod that is created on dry run is not injected, is denied, or takes long."""
+    trial, own = cluster.trial, cluster.pods_webhook
+    if trial is None or own is None:
+        return
+    place, webhook = own
+    if trial.pod is None:
+        yield _refused(place, trial, {str(each.get("name")) for each in cluster.webhooks})
+        return
+    if trial.not_enforced is not None and not cluster.mark:
+        what = f"a dry-run pod cannot show whether API servers get an answer: {trial.not_enforced}"
+        yield info(place, what, "`apiserver_admission_webhook_request_total` of API servers counts the calls")
+    elif not cluster.mark:
+        yield error(
+            place,
+            f"a dry-run pod of type {trial.workload_type} in namespace {trial.namespace} is created without injection: "
+            "API servers get no answer and failurePolicy is Ignore, or they do not call the webhook",
+            "the other findings may name the cause; the log of the API server has `failed calling webhook`",
+        )
+    if trial.seconds > timeout_seconds(webhook) / 2:
+        what = f"the dry-run creation of a pod takes {trial.seconds:.1f} s; all webhooks are in it"
+        yield warning(place, what, "`apiserver_admission_webhook_admission_duration_seconds` has the time of each")
+
+
+def _refused(place: str, trial: Trial, own: set[str]) -> Finding:
+    """Return the finding of a dry-run pod that was refused: by the webhook, for want of it, or by something else."""
+    failed, denied = _FAILED.search(trial.error), _DENIED.search(trial.error)
+    if failed and failed["name"] in own:
+        what = f"API servers cannot call it, and pods are refused (failurePolicy Fail): {failed['reason']}"
+        return error(place, what, "the other findings may name the cause; check that the webhook runs")
+    if denied and denied["name"] in own:
+        what = f"the webhook denies the smallest pod of type {trial.workload_type}: {denied['reason']}"
+        return warning(place, what, "check the policy, and the annotations of the namespace")
+    where = f"namespace {trial.namespace}"
+    remedy = "choose another namespace with --trial-namespace, or correct what refuses the pod"
+    return warning(where, f"a dry-run pod is refused by something else: {trial.error}", remedy)
+
+
+@check(
+    "failure-policy",
+    "two replicas on different nodes and a PodDisruptionBudget, as in deploy/base",
+    needs={Source.CONFIGURATIONS, Source.DEPLOYMENTS, Source.BUDGETS},
+)
+def failure_policy(cluster: Cluster) -> Iterator[Finding]:
+    """There are too few servers for failurePolicy, or no PodDisruptionBudget keeps one of them."""
+    own, deployment = cluster.pods_webhook, cluster.deployment
+    if own is None or deployment is None:
+        return
+    fails = own[1].get("failurePolicy", "Fail") == "Fail"
+    effect = "pods of all namespaces are refused" if fails else "pods are created without injection"
+    where = f"{cluster.deployment_kind} {name_of(deployment)}"
+    wanted, ready = field(deployment, "spec", "replicas"), field(deployment, "status", "readyReplicas") or 0
+    look = f"{commands.servers(cluster, 'describe')} and {commands.servers(cluster, 'logs')} have the reason"
+    if wanted in (0, 1):
+        found = error if fails else warning
+        command = commands.servers(cluster, "scale", "--replicas=2")
+        yield found(f"{where}: spec.replicas", f"{wanted}: while the server is away, {effect}", command)
+    elif ready == 0:
+        yield error(f"{where}: status.readyReplicas", f"no replica is ready: {effect}", look)
+    elif ready < (wanted or 1):
+        yield warning(f"{where}: status.readyReplicas", f"{ready} of {wanted} replicas are ready", look)
+    if cluster.knows(Source.BUDGETS) and fails and not _has_budget(cluster, deployment):
+        what = f"no PodDisruptionBudget selects its pods: a drain can evict all of them, and {effect}"
+        command = commands.kubectl(cluster, "apply", "-f", "deploy/base/poddisruptionbudget.yaml")
+        if commands.release_of(cluster) is not None:
+            command = commands.upgraded(cluster, "--set=podDisruptionBudget.enabled=true")
+        yield warning(where, what, f"{command} makes one")
+
+
+def _has_budget(cluster: Cluster, deployment: JsonObject) -> bool:
+    labels = texts(deployment, "spec", "template", "metadata", "labels")
+    selectors = (field(each, "spec", "selector") for each in cluster.of(Source.BUDGETS))
+    return any(selector_matches(read_label_selector(Reader(), each, "spec.selector"), labels) for each in selectors)
+
+
+@check(
+    "missed-pods",
+    "`kubectl rollout restart` of their owners creates them again",
+    needs={Source.CONFIGURATIONS, Source.NAMESPACES, Source.PODS, Source.POLICY},
+)
+def missed_pods(cluster: Cluster) -> Iterator[Finding]:
+    """Pods that the policy concerns were created without injection."""
+    if not cluster.missed_count:
+        return
+    pods = [f"{each.namespace}/{each.name}" for each in cluster.missed]
+    more = cluster.missed_count - len(pods)
+    shown = ", ".join(pods) + (f" and {more} more" if more else "")
+    remedies = (each.remedy for each in cluster.missed)
+    worded = dict.fromkeys(f"`{each}`" if each.startswith("kubectl ") else each for each in remedies)
+    noun = "pod was" if cluster.missed_count == 1 else "pods were"
+    yield warning(
+        f"Pods {shown}",
+        f"{cluster.missed_count} {noun} created without injection: while no server answered and failurePolicy "
+        "was Ignore, before the webhook was installed or the policy enforced for them, or by an exempt user",
+        "; ".join(list(worded)[:3]) + "; `placement-webhook missed` has all of them",
+    )

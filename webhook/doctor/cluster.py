@@ -1,0 +1,274 @@
+"""A cluster as far as it was read: the input of every check. Nothing in it changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from certs.cluster.probe import Called
+from certs.registration import Target
+from certs.webhook_rules import PODS
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.doctor.source import Source
+from webhook.kube import documents
+from webhook.kube.field import InvalidInput
+from webhook.kube.release import Release
+from webhook.kube.wellknown import NAMESPACE_NAME_LABEL
+from webhook.missed import MissedPod
+from webhook.policy.policy import Policy
+from webhook.policy.policy_documents import policy_set
+from webhook.policy.policy_set import PolicyOrSet, PolicySet
+from webhook.policy_cases import parse_tested_policies
+
+JsonObject = dict[str, Any]
+
+WORKLOADS = ("Deployment", "StatefulSet")
+_OWN_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
+
+
+class Probe(NamedTuple):
+    """The TLS handshake with one address on behalf of each webhook of the configuration."""
+
+    address: str
+    called: tuple[Called | None, ...]
+
+
+class Trial(NamedTuple):
+    """The dry-run creation of a pod that the policy concerns: the pod that would be stored, or the error and code.
+
+    `not_enforced` is why the policy is not enforced for it, such as shadow mode; None if it is.
+    """
+
+    namespace: str
+    workload_type: str
+    seconds: float
+    pod: JsonObject | None = None
+    error: str = ""
+    code: int = 0
+    not_enforced: str | None = None
+
+
+class StoredPolicy(NamedTuple):
+    """The policies in the ConfigMap `name` that the Deployment mounts; None with `errors` if they are not valid."""
+
+    name: str
+    policies: PolicySet | None
+    errors: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, config_map: JsonObject, name: str, key: str) -> "StoredPolicy":
+        """Return the policies in a ConfigMap, or their errors, as a server reads them."""
+        text = texts(config_map, "data").get(key)
+        if text is None:
+            return cls(name, None, (f"it has no key {key}",))
+        try:
+            return cls(name, policy_set(parse_tested_policies(text, key)))
+        except InvalidInput as error:
+            return cls(name, None, tuple(map(str, error.errors)))
+
+
+class Role(Enum):
+    """The roles of the manifests: the file, and what follows without a required and without another right of it."""
+
+    SERVER = ("base/rbac.yaml", "without a view, every verdict is Unknown", "decisions and metrics are less complete")
+    POLICIES = (
+        "overlays/crd/rbac.yaml",
+        "without list and watch, a replica that starts stays unready, and the others keep the policies that they know",
+        "their status is not written",
+    )
+    CERTS = ("overlays/self-managed/certs-rbac.yaml", "nothing renews the certificates", "")
+
+    def __init__(self, file: str, effect: str, optional_effect: str) -> None:
+        self.file, self.effect, self.optional_effect = file, effect, optional_effect
+
+
+class Right(NamedTuple):
+    """A right that a service account needs by its `role`, and whether it has it.
+
+    `resource` can have a subresource, such as `pods/log`. `name` and `namespace` are those of the object; empty: of
+    any. `account` is `NAMESPACE/NAME`.
+    """
+
+    group: str
+    resource: str
+    verb: str
+    is_required: bool
+    is_held: bool = True
+    role: Role = Role.SERVER
+    name: str = ""
+    namespace: str = ""
+    account: str = ""
+
+
+class ServerClock(NamedTuple):
+    """The clock of the API server at `server`, when that of this machine was between `before` and `after`."""
+
+    server: datetime
+    before: datetime
+    after: datetime
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster with an installation of the webhook, as far as it was read.
+
+    `target` has the names of the installation's objects. `objects` are by source; a source that could not be read is in
+    `refusals` with the reason. `file` are the policies of the policy file, as far as it is known: those `stored` in its
+    ConfigMap, else `given`, else the built-in one. `accepted` are those of PlacementPolicy objects, and
+    `policy_objects` the objects themselves, None if their kind is not served; there are none if no server follows them.
+    `bound_schedulers` are the schedulers of running pods. `missed` are the first missed pods of `missed_count`.
+    """
+
+    now: datetime
+    target: Target
+    file: PolicySet
+    objects: Mapping[Source, tuple[JsonObject, ...]] = field(default_factory=dict)
+    refusals: Mapping[Source, str] = field(default_factory=dict)
+    given: PolicyOrSet | None = None
+    stored: StoredPolicy | None = None
+    accepted: tuple[Policy, ...] = ()
+    policy_objects: tuple[JsonObject, ...] | None = ()
+    bound_schedulers: frozenset[str] = frozenset()
+    missed: tuple[MissedPod, ...] = ()
+    missed_count: int = 0
+    probes: tuple[Probe, ...] = ()
+    trial: Trial | None = None
+    rights: tuple[Right, ...] = ()
+    clock: ServerClock | None = None
+    release: Release | None = None
+    evidence: SchedulerEvidence | None = None
+
+    def of(self, source: Source) -> tuple[JsonObject, ...]:
+        """Return the objects of `source`; empty if it was not read."""
+        return self.objects.get(source, ())
+
+    def knows(self, source: Source) -> bool:
+        """Return whether `source` was read."""
+        return source in self.objects
+
+    @cached_property
+    def policies(self) -> PolicySet:
+        """The policies in force, as far as they are known, by which checks judge."""
+        return self.file.with_objects(self.accepted)
+
+    @property
+    def policy(self) -> Policy:
+        """The default policy in force."""
+        return self.policies.default
+
+    def policy_of(self, namespace: str) -> Policy:
+        """Return the policy in force for `namespace`."""
+        return self.policies.of_namespace(namespace, self.known_labels(namespace))
+
+    def place_of(self, policy: Policy) -> str:
+        """Return the place of a policy in messages."""
+        if policy in self.file.others:
+            return f"policy {policy.name}"
+        return f"PlacementPolicy {policy.name}" if policy in self.accepted else "policy"
+
+    @property
+    def mark(self) -> str:
+        """The mark that a server with any of the policies has written to the dry-run pod; empty without one."""
+        annotations = texts((self.trial and self.trial.pod) or {}, "metadata", "annotations")
+        return next((annotations[key] for each in self.policies if (key := each.policy_annotation) in annotations), "")
+
+    @property
+    def place(self) -> str:
+        """The webhook configuration, in messages."""
+        return f"MutatingWebhookConfiguration {self.target.configuration}"
+
+    @cached_property
+    def configuration(self) -> JsonObject | None:
+        """The webhook configuration; None if there is none, or it was not read."""
+        found = self.of(Source.CONFIGURATIONS)
+        return next((each for each in found if name_of(each) == self.target.configuration), None)
+
+    @property
+    def webhooks(self) -> list[JsonObject]:
+        """The webhooks of the configuration."""
+        return listed(self.configuration or {}, "webhooks")
+
+    @property
+    def pods_webhook(self) -> tuple[str, JsonObject] | None:
+        """The webhook for pods and its place, as the first of its name or the first; None without any."""
+        entries = list(enumerate(self.webhooks))
+        own = [each for each in entries if each[1].get("name") == PODS] or entries
+        return (f"{self.place}: webhooks[{own[0][0]}]", own[0][1]) if own else None
+
+    @property
+    def is_called_by_service(self) -> bool:
+        """Whether API servers call a Service, and not a URL."""
+        return any(documents.field(each, "clientConfig", "service") for each in self.webhooks)
+
+    @cached_property
+    def service(self) -> JsonObject | None:
+        """The Service; None if there is none, or it was not read."""
+        return next(iter(self.of(Source.SERVICE)), None)
+
+    @cached_property
+    def deployment(self) -> JsonObject | None:
+        """The first workload in the namespace whose pods the Service selects; without a Service, one with our labels.
+
+        None if there is none, or it was not read.
+        """
+        wanted = texts(self.service or {}, "spec", "selector") or _OWN_LABELS
+        for each in self.of(Source.DEPLOYMENTS):
+            labels = texts(each, "spec", "template", "metadata", "labels")
+            if (
+                documents.field(each, "metadata", "namespace") == self.target.namespace
+                and wanted.items() <= labels.items()
+            ):
+                return each
+        return None
+
+    @property
+    def ready_addresses(self) -> list[tuple[str, int]]:
+        """The addresses and ports of the ready endpoints of the Service."""
+        found: list[tuple[str, int]] = []
+        for each in self.of(Source.ENDPOINTS):
+            ports = [port["port"] for port in listed(each, "ports") if isinstance(port.get("port"), int)]
+            for endpoint in listed(each, "endpoints"):
+                if documents.field(endpoint, "conditions", "ready") is not False:
+                    found += [(str(address), ports[0]) for address in endpoint.get("addresses") or () if ports]
+        return found
+
+    @property
+    def deployment_kind(self) -> str:
+        """The kind of the workload of the servers."""
+        kind = (self.deployment or {}).get("kind")
+        return kind if kind in WORKLOADS else WORKLOADS[0]
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        """Return the labels of the namespace, as the API server sets them if it was not read."""
+        return self.known_labels(name) or {NAMESPACE_NAME_LABEL: name}
+
+    def known_labels(self, name: str) -> Mapping[str, str] | None:
+        """Return the labels of the namespace; None if it was not read."""
+        return self._labels_by_namespace.get(name)
+
+    @cached_property
+    def _labels_by_namespace(self) -> dict[str, Mapping[str, str]]:
+        return {
+            name_of(each): {NAMESPACE_NAME_LABEL: name_of(each), **texts(each, "metadata", "labels")}
+            for each in self.of(Source.NAMESPACES)
+        }
+
+
+def name_of(content: Mapping[str, Any]) -> str:
+    """Return the name of an object, or `namespace/name`."""
+    names = (documents.field(content, "metadata", key) for key in ("namespace", "name"))
+    return "/".join(str(each) for each in names if each)
+
+
+def texts(content: Mapping[str, Any], *path: str) -> dict[str, str]:
+    """Return the map of texts at `path`; empty if there is none."""
+    found = documents.field(content, *path)
+    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+
+
+def listed(content: Mapping[str, Any], *path: str) -> list[JsonObject]:
+    """Return the objects in the list at `path`; empty if there is none."""
+    found = documents.field(content, *path)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

@@ -1,0 +1,91 @@
+"""The nodes of a cluster, as far as checks read them. Pure."""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import NamedTuple, TypeVar
+
+from webhook.doctor.check import named
+from webhook.doctor.cluster import Cluster, listed, name_of, texts
+from webhook.doctor.source import Source
+from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE, Taint
+from webhook.policy.policy import Policy
+
+_AWAY = (NO_SCHEDULE, NO_EXECUTE)
+K = TypeVar("K", bound=Hashable)
+
+
+class Node(NamedTuple):
+    """The labels and taints of a node, and the resources that it offers."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    resources: frozenset[str]
+
+    def tainted(self, key: str) -> dict[str, tuple[str, ...]]:
+        """Return the effects that keep pods away by the values of the taints of `key`, both in order."""
+        found = {(each.value, each.effect) for each in self.taints if each.key == key}
+        values = sorted({value for value, effect in found if effect in _AWAY})
+        return {value: tuple(effect for effect in _AWAY if (value, effect) in found) for value in values}
+
+
+def nodes_of(cluster: Cluster) -> tuple[Node, ...]:
+    """Return the nodes by name."""
+    found = []
+    for each in sorted(cluster.of(Source.NODES), key=name_of):
+        taints = tuple(Taint.of(taint) for taint in listed(each, "spec", "taints"))
+        offered = texts(each, "status", "allocatable") or texts(each, "status", "capacity")
+        resources = frozenset(name for name, amount in offered.items() if amount != "0")
+        found.append(Node(name_of(each), texts(each, "metadata", "labels"), taints, resources))
+    return tuple(found)
+
+
+def grouped(
+    nodes: Iterable[Node], keys_of: Callable[[Node], Iterable[K]], most: int | None = None
+) -> dict[K, list[Node]]:
+    """Return the nodes of each key that `keys_of` states of a node; with `most` keys, no node is added."""
+    found: dict[K, list[Node]] = defaultdict(list)
+    for node in nodes:
+        for key in keys_of(node):
+            if most is None or len(found) < most:
+                found[key].append(node)
+    return found
+
+
+def shown(nodes: Iterable[Node]) -> str:
+    """Return the names of nodes, for the place of a finding."""
+    names = [each.name for each in nodes]
+    return f"{'Node' if len(names) == 1 else 'Nodes'} {named(names)}"
+
+
+def product_labels(policies: Iterable[Policy]) -> list[str]:
+    """Return the product labels of all accelerators, which are the keys of their taints, too."""
+    return list(dict.fromkeys(f"{each.card}.product" for policy in policies for each in policy.spec.accelerators))
+
+
+def pools_of(policy: Policy) -> dict[str, list[str]]:
+    """Return the workload types that may use each value of the usage label."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, each in policy.spec.workload_types.items():
+        for pool in each.node_usage.allow:
+            found[pool].append(name)
+    return found
+
+
+def pools_by_key(policies: Iterable[Policy]) -> dict[str, set[str]]:
+    """Return the values that a workload type of any policy allows, by the usage label of the policy."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for policy in policies:
+        found[policy.node_usage_key].update(pools_of(policy))
+    return found
+
+
+def offered_cards(policy: Policy, nodes: Iterable[Node]) -> list[str]:
+    """Return a resource of cards that `nodes` offer for each accelerator of the policy, if they offer one."""
+    offered = sorted({name for each in nodes for name in each.resources})
+    found = []
+    for accelerator in policy.spec.accelerators:
+        names = (name for pattern in accelerator.resources for name in offered if fnmatchcase(name, pattern))
+        found += list(names)[:1]
+    return found

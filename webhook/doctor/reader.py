@@ -1,0 +1,285 @@
+"""Read a cluster once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from certs.registration import Target
+from webhook.cluster.cache.resources import BATCH_RESOURCES
+from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.doctor.certificate_owner import controller_of
+from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of, texts
+from webhook.doctor.kept import kept
+from webhook.doctor.pods_read import PodsRead
+from webhook.doctor.questions import ask_rights, create_on_trial, probe
+from webhook.doctor.rights import rights_of
+from webhook.doctor.sample_pods import NO_USER, User
+from webhook.doctor.source import BEFORE, LISTS, Source
+from webhook.doctor.workloads import follows_objects, policy_place
+from webhook.kube.documents import field
+from webhook.kube.field import InvalidInput
+from webhook.policy.document import API_VERSION
+from webhook.policy.loader import built_in_policy
+from webhook.policy.policy_object import accepted_policies
+from webhook.policy.policy_set import PolicyOrSet, set_of
+from webhook.watch.api_errors import ApiServerError, UnreachableError
+from webhook.watch.api_server import NOT_FOUND, ApiServer, list_pages
+from webhook.watch.release import read_release
+
+_PAGE = 500
+_AT_ONCE = 8
+_NODE_LEASES = "kube-node-lease"
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+_POLICY_OBJECTS = f"/apis/{API_VERSION}/placementpolicies"
+_OWN_REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_NOT_ENDED = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to read: the names of the installation (None: those that the configuration has), and the sources.
+
+    `endpoint` is the HOST:PORT to probe in place of that of the webhooks. Nothing is read after `within_seconds`.
+    """
+
+    configuration: str
+    namespace: str | None
+    service: str | None
+    policy: PolicyOrSet | None
+    endpoint: str | None
+    trial_namespace: str | None
+    sources: frozenset[Source]
+    within_seconds: float
+
+
+async def read_cluster(server: ApiServer, wanted: Wanted) -> Cluster:
+    """Return the cluster. What may not be read, or not in time, is in its `refusals`.
+
+    Raises:
+        ApiServerError: the API server does not answer, or does not know the user.
+        InvalidInput: `wanted.endpoint` has another form.
+    """
+    reader = _Reader(server, wanted)
+    await reader.read_configurations()
+    # The pod on trial is not created beside other requests, so that its time is that of the webhooks.
+    others = wanted.sources - {Source.CONFIGURATIONS, Source.TRIAL, Source.PODS}
+    for some in (others, wanted.sources & {Source.TRIAL}, wanted.sources & {Source.PODS}):
+        await reader.read_all(some)
+    return reader.result()
+
+
+class _Reader:
+    """Reads each source once, when it is first asked for, after those that it is found by.
+
+    Readings run side by side, and each replaces the cluster that was found so far. So each looks it up again after it
+    has waited for an answer.
+    """
+
+    def __init__(self, server: ApiServer, wanted: Wanted) -> None:
+        self._server, self._wanted = server, wanted
+        self._ends = asyncio.get_running_loop().time() + wanted.within_seconds
+        self._gate = asyncio.Semaphore(_AT_ONCE)
+        self._tasks: dict[Source, asyncio.Task[None]] = {}
+        self._objects: dict[Source, tuple[JsonObject, ...]] = {}
+        self._refusals: dict[Source, str] = {}
+        self._groups: JsonObject = {}
+        self._user = NO_USER
+        target = Target(configuration=wanted.configuration)
+        file = set_of(wanted.policy or built_in_policy())
+        self._found = Cluster(datetime.now(UTC), target, file, self._objects, self._refusals, wanted.policy)
+
+    async def read_configurations(self) -> None:
+        """Read the webhook configurations, which name everything else.
+
+        Raises:
+            ApiServerError: the API server does not answer, or does not know the user.
+        """
+        try:
+            await self._list(Source.CONFIGURATIONS, _ADMISSION)
+        except UnreachableError:
+            raise
+        except ApiServerError as error:
+            if error.code == 401:
+                raise
+            self._refusals[Source.CONFIGURATIONS] = str(error)
+        wanted, default = self._wanted, Target()
+        called = next((field(each, "clientConfig", "service") for each in self._found.webhooks), None) or {}
+        namespace = wanted.namespace or called.get("namespace") or default.namespace
+        service = wanted.service or called.get("name") or default.service
+        self._found = replace(
+            self._found, target=Target(namespace, service=service, configuration=wanted.configuration)
+        )
+
+    async def read_all(self, sources: Iterable[Source]) -> None:
+        """Read `sources` side by side."""
+        await asyncio.gather(*map(self._read_once, sorted(sources, key=lambda each: each.name)))
+
+    def result(self) -> Cluster:
+        """Return what was read."""
+        knows_signs = self._found.knows(Source.GROUPS) and self._found.knows(Source.LEASES)
+        return replace(self._found, evidence=self._evidence() if knows_signs else None)
+
+    def _read_once(self, source: Source) -> asyncio.Task[None]:
+        if source not in self._tasks:
+            self._tasks[source] = asyncio.create_task(self._read(source))
+        return self._tasks[source]
+
+    async def _read(self, source: Source) -> None:
+        await self.read_all(BEFORE.get(source, ()))
+        try:
+            async with self._gate, asyncio.timeout_at(self._ends):
+                if source in LISTS:
+                    await self._list(source, LISTS[source].format(quote(self._found.target.namespace, safe="")))
+                else:
+                    await _READINGS[source](self)
+        except TimeoutError:
+            self._refusals[source] = f"not read within {self._wanted.within_seconds:g} s"
+        except (ApiServerError, InvalidInput) as error:
+            if isinstance(error, InvalidInput) and source is Source.PROBE and self._wanted.endpoint:
+                raise
+            self._refusals[source] = str(error)
+
+    async def _list(
+        self, source: Source, path: str, query: Mapping[str, str] | None = None, kind: str | None = None
+    ) -> None:
+        """Read a list. Its items have no kind; `kind` is set on them."""
+        found: list[JsonObject] = []
+
+        async def take(items: list[JsonObject], begins: bool) -> None:
+            if begins:
+                found.clear()
+            found.extend(kept(source, {"kind": kind, **each} if kind else each) for each in items)
+
+        await list_pages(self._server, path, query or {}, take, _PAGE)
+        self._objects[source] = (*self._found.of(source), *found)
+
+    async def _get_if_any(self, path: str) -> tuple[JsonObject, ...]:
+        try:
+            return (await self._server.get(path, {}),)
+        except ApiServerError as error:
+            if error.code != NOT_FOUND:
+                raise
+            return ()
+
+    def _own(self, group: str, plural: str, name: str = "") -> str:
+        """Return the path of a list in the namespace of the webhook, or of an object in it."""
+        path = f"{group}/namespaces/{quote(self._found.target.namespace, safe='')}/{plural}"
+        return f"{path}/{quote(name, safe='')}" if name else path
+
+    async def service(self) -> None:
+        path = self._own("/api/v1", "services", self._found.target.service)
+        self._objects[Source.SERVICE] = await self._get_if_any(path)
+
+    async def endpoints(self) -> None:
+        query = {"labelSelector": f"kubernetes.io/service-name={self._found.target.service}"}
+        await self._list(Source.ENDPOINTS, self._own("/apis/discovery.k8s.io/v1", "endpointslices"), query)
+
+    async def workloads(self) -> None:
+        # With an audit volume, the servers are a StatefulSet.
+        for kind in WORKLOADS:
+            await self._list(Source.DEPLOYMENTS, f"/apis/apps/v1/{kind.lower()}s", kind=kind)
+
+    async def controller_pods(self) -> None:
+        self._objects[Source.CONTROLLER_PODS] = ()
+        controller = controller_of(self._found)
+        if controller is not None:
+            labels = texts(controller, "spec", "template", "metadata", "labels")
+            query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
+            await self._list(Source.CONTROLLER_PODS, self._own("/api/v1", "pods"), query)
+
+    async def policy(self) -> None:
+        servers = self._found.deployment or {}
+        place = policy_place(servers)
+        if place is not None:
+            found = await self._get_if_any(self._own("/api/v1", "configmaps", place[0]))
+            self._objects[Source.POLICY] = found
+            stored = StoredPolicy.of(found[0] if found else {}, *place)
+            self._found = replace(self._found, stored=stored, file=stored.policies or self._found.file)
+        if follows_objects(servers):
+            found = await self._get_if_any(_POLICY_OBJECTS)
+            items = listed(found[0], "items") if found else []
+            objects = tuple(kept(Source.POLICY, each) for each in items) if found else None
+            of_file = self._found.file.default
+            accepted = tuple(each for each in accepted_policies(of_file, items) if each is not of_file)
+            self._found = replace(self._found, accepted=accepted, policy_objects=objects)
+
+    async def pods(self) -> None:
+        read = PodsRead.of(self._found)
+
+        async def take(items: list[JsonObject], begins: bool) -> None:
+            nonlocal read
+            if begins:
+                read = PodsRead.of(self._found)
+            for each in items:
+                read.add(each)
+            await asyncio.sleep(0)
+
+        await list_pages(self._server, "/api/v1/pods", _NOT_ENDED, take, _PAGE)
+        self._objects[Source.PODS] = ()
+        schedulers, missed = frozenset(read.bound_schedulers), tuple(read.missed)
+        self._found = replace(self._found, bound_schedulers=schedulers, missed=missed, missed_count=read.missed_count)
+
+    async def groups(self) -> None:
+        self._groups = await self._server.get("/apis", {})
+        self._objects[Source.GROUPS] = ()
+
+    async def queues(self) -> None:
+        self._objects[Source.QUEUES] = ()
+        served = self._evidence().groups
+        for each in BATCH_RESOURCES:
+            if each.plural in ("queues", "localqueues") and each.api_version.partition("/")[0] in served:
+                try:
+                    await self._list(Source.QUEUES, each.path)
+                except ApiServerError as error:
+                    if error.code != NOT_FOUND:
+                        raise
+
+    async def rights(self) -> None:
+        rights = await ask_rights(self._server, rights_of(self._found, self._evidence().groups))
+        self._found = replace(self._found, rights=rights)
+
+    async def probes(self) -> None:
+        probes = await probe(self._found, self._wanted.endpoint)
+        self._found = replace(self._found, probes=probes)
+
+    async def trial(self) -> None:
+        trial = await create_on_trial(self._server, self._found, self._wanted.trial_namespace, self._user)
+        self._found = replace(self._found, trial=trial)
+
+    async def clock(self) -> None:
+        review: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        before = datetime.now(UTC)
+        answered = await self._server.create(_OWN_REVIEW, review, {})
+        after = datetime.now(UTC)
+        user, groups = (field(answered, "status", "userInfo", key) for key in ("username", "groups"))
+        self._user = User(str(user or ""), tuple(map(str, groups if isinstance(groups, list) else ())))
+        text = field(answered, "metadata", "creationTimestamp")
+        if isinstance(text, str):
+            self._found = replace(self._found, clock=ServerClock(datetime.fromisoformat(text), before, after))
+
+    async def version(self) -> None:
+        release = await read_release(self._server)
+        self._found = replace(self._found, release=release)
+
+    def _evidence(self) -> SchedulerEvidence:
+        leases = [each for each in self._found.of(Source.LEASES) if not name_of(each).startswith(_NODE_LEASES)]
+        return SchedulerEvidence.of(self._groups, {"items": leases})
+
+
+_READINGS: Mapping[Source, Callable[[_Reader], Awaitable[None]]] = {
+    Source.SERVICE: _Reader.service,
+    Source.ENDPOINTS: _Reader.endpoints,
+    Source.CONTROLLER_PODS: _Reader.controller_pods,
+    Source.DEPLOYMENTS: _Reader.workloads,
+    Source.POLICY: _Reader.policy,
+    Source.PODS: _Reader.pods,
+    Source.GROUPS: _Reader.groups,
+    Source.QUEUES: _Reader.queues,
+    Source.RIGHTS: _Reader.rights,
+    Source.PROBE: _Reader.probes,
+    Source.TRIAL: _Reader.trial,
+    Source.CLOCK: _Reader.clock,
+    Source.VERSION: _Reader.version,
+}

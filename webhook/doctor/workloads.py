@@ -1,0 +1,95 @@
+"""The flags of the containers of a workload, by arguments or environment variables, and what it mounts. Pure."""
+
+from itertools import islice
+from pathlib import PurePosixPath
+
+from webhook.doctor.cluster import JsonObject, listed
+from webhook.kube.documents import field
+
+VARIABLE_PREFIX = "PLACEMENT_WEBHOOK_"
+# Source: click/types.py, BoolParamType
+_TRUE, _FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off")
+
+
+def containers_of(workload: JsonObject) -> list[JsonObject]:
+    """Return the containers of a workload's pods."""
+    return listed(workload, "spec", "template", "spec", "containers")
+
+
+def args_of(container: JsonObject, key: str = "args") -> list[str]:
+    """Return the arguments of a container."""
+    found = container.get(key)
+    return [str(each) for each in found] if isinstance(found, list) else []
+
+
+def options(container: JsonObject, name: str) -> list[str]:
+    """Return the values of an option in the order of the arguments; without any, that of its variable.
+
+    A value is in the argument of its option or in the next one.
+    """
+    values: list[str] = []
+    words = iter(args_of(container))
+    for word in words:
+        if word == name:
+            values += islice(words, 1)
+        elif word.startswith(f"{name}="):
+            values.append(word.removeprefix(f"{name}="))
+    variable = _variable(container, name)
+    return values or ([variable] if variable else [])
+
+
+def option(workload: JsonObject, name: str) -> str | None:
+    """Return the value of an option of the first container of a workload that has it, the last one if it has several.
+
+    None if it is not there.
+    """
+    return next((values[-1] for each in containers_of(workload) if (values := options(each, name))), None)
+
+
+def has_flag(workload: JsonObject, name: str) -> bool:
+    """Return whether a container of the workload has the flag `name`, among its arguments or by its variable."""
+    return any(_has_flag(each, name) for each in containers_of(workload))
+
+
+def follows_objects(workload: JsonObject) -> bool:
+    """Return whether a server follows the PlacementPolicy objects of the cluster."""
+    return option(workload, "--policy-source") == "crd"
+
+
+def policy_place(workload: JsonObject) -> tuple[str, str] | None:
+    """Return the ConfigMap and key of the policy file of a workload's server; None if it names none."""
+    for container in containers_of(workload):
+        for text in options(container, "--policy")[-1:]:
+            file = PurePosixPath(text)
+            name = mounted(workload, container, str(file.parent), "configMap", "name")
+            if name is not None:
+                return name, file.name
+    return None
+
+
+def mounted(workload: JsonObject, container: JsonObject, directory: str, *path: str) -> str | None:
+    """Return the text at `path` of the volume that `container` mounts at `directory`, such as the name of a Secret."""
+    mounts = listed(container, "volumeMounts")
+    volumes = [each.get("name") for each in mounts if str(each.get("mountPath")).rstrip("/") == directory.rstrip("/")]
+    for each in listed(workload, "spec", "template", "spec", "volumes"):
+        found = field(each, *path)
+        if each.get("name") in volumes and isinstance(found, str):
+            return found
+    return None
+
+
+def _has_flag(container: JsonObject, name: str) -> bool:
+    # The variable of a pair such as --events/--no-events has the name of the first.
+    opposite = name.replace("--no-", "--", 1)
+    given = [each for each in args_of(container) if each in (name, opposite)]
+    if given:
+        return given[-1] == name
+    if _variable(container, name).lower() in _TRUE:
+        return True
+    return opposite != name and _variable(container, opposite).lower() in _FALSE
+
+
+def _variable(container: JsonObject, name: str) -> str:
+    """Return the value of the environment variable that `serve` reads for a flag; empty if it is not set here."""
+    wanted = VARIABLE_PREFIX + name.removeprefix("--").replace("-", "_").upper()
+    return next((str(each.get("value") or "") for each in listed(container, "env") if each.get("name") == wanted), "")
