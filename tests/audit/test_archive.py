@@ -105,6 +105,24 @@ def test_files_that_are_renamed_while_they_are_opened_are_opened_again(
     assert {*files.values()} == {*contents, b""}
 
 
+def test_the_head_is_not_newer_than_the_files(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the newest record, written after the files were opened, would seem to be cut off."""
+    head, opened = log.with_name("audit.jsonl.head"), Path.open
+
+    def write_a_record(path: Path, mode: str) -> Any:
+        if path == log:
+            head.write_bytes(b"%020d %b\n" % (4, b"b" * 64))
+        return opened(path, mode)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", write_a_record)
+        content = packed(log)
+
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        assert (member := archive.extractfile("audit.jsonl.head")) is not None
+        assert member.read() == HEAD
+
+
 def test_a_file_that_shrinks_ends_in_empty_lines(log: Path) -> None:
     whole = log.read_bytes()
     log.with_name("audit.jsonl.head").unlink()
