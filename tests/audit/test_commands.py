@@ -14,8 +14,8 @@ from rich.console import Console
 from tests.support.audit_records import INFEASIBLE, PATCH, at, chain_lines, make_record, write_lines
 from tests.support.command import Outcome, Run, run_here
 from tests.support.work import calls_of
-from webhook.audit.entries import ReservedEntry, RuleEntry, ShadowEntry
-from webhook.audit.record import digest, parse_line
+from webhook.audit.lines import digest
+from webhook.audit.record import ReservedEntry, RuleEntry, ShadowEntry, parse_line
 from webhook.cli.audit_text import LIST_COLUMNS
 from webhook.cli.table import Column, Row, print_table
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.audit_records import chain_lines, make_record, write_lines
 from tests.support.command import Run, run
 from webhook.audit.archive import write_archive
-from webhook.audit.record import digest
+from webhook.audit.lines import digest
 
 __all__ = ["run"]
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from webhook.audit.pointer import field_path, values_before
+from webhook.audit.field_changes import field_path, values_before
 
 POD: dict[str, Any] = {
     "metadata": {"labels": {"app": "x", "a/b": "c"}, "annotations": None},

@@ -16,9 +16,9 @@ from tests.support.server import World, review_bytes
 from webhook.audit import writer
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import head_path, read_head
-from webhook.audit.query import Sources, rotated_files
-from webhook.audit.record import FIRST, AuditRecord, parse_line
-from webhook.audit.statement import Dropped, Oldest, Rotation
+from webhook.audit.reading import rotated_files
+from webhook.audit.record import FIRST, AuditRecord, Dropped, Oldest, Rotation, parse_line
+from webhook.audit.sources import Sources
 from webhook.audit.writer import AuditWriter, Result
 
 HOUR_SECONDS = 3600.0
@@ -58,7 +58,7 @@ class Log:
 
     def verify(self, *, partial: bool = False) -> Verification:
         head = read_head(head_path(self.path))
-        with Sources(rotated_files(self.path)) as sources:
+        with Sources.of_files(rotated_files(self.path)) as sources:
             return verify(sources.lines(), kept_heads={"head": head} if head else {}, partial=partial)
 
 

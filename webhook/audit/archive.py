@@ -15,8 +15,7 @@ from typing import BinaryIO
 
 from webhook.audit.file import FILE_MODE
 from webhook.audit.head import SUFFIX, head_path
-from webhook.audit.lines import last_record
-from webhook.audit.query import rotated_files
+from webhook.audit.reading import last_record, rotated_files
 from webhook.audit.record import LARGEST_BYTES, moment
 from webhook.kube.field import InvalidInput, invalid
 

@@ -13,10 +13,9 @@ from itertools import pairwise
 from pathlib import PurePath
 
 from webhook.audit.head import SUFFIX, ChainHead
-from webhook.audit.query import Entry, InvalidLine
-from webhook.audit.record import FIRST, moment
+from webhook.audit.reading import Entry, InvalidLine
+from webhook.audit.record import FIRST, Oldest, moment
 from webhook.audit.segments import REMEDY, Findings, Segment, SegmentReader, count_text
-from webhook.audit.statement import Oldest
 from webhook.kube.documents import JsonObject
 from webhook.kube.field import FieldError, invalid, required
 

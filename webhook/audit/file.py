@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from webhook.audit.head import ChainHead, HeadFile, head_path, read_head
-from webhook.audit.lines import is_audit_log, last_line
+from webhook.audit.reading import is_audit_log, last_line
+from webhook.audit.record import Dropped, Rotation
 from webhook.audit.rotation import Retention, RotatedFiles
-from webhook.audit.statement import Dropped, Rotation
 from webhook.kube.field import InvalidInput, invalid
 
 FILE_MODE = 0o640  # a log shipper of the same group may read

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from webhook.audit.lines import first_record, last_record
-from webhook.audit.statement import Dropped, DropReason, Oldest, Rotation
+from webhook.audit.reading import first_record, last_record
+from webhook.audit.record import Dropped, DropReason, Oldest, Rotation
 
 _MOST_FILES = 1000
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from webhook.audit.query import Entry, InvalidLine
-from webhook.audit.record import FIRST, digest, stated_hash
+from webhook.audit.lines import digest, stated_hash
+from webhook.audit.reading import Entry, InvalidLine
+from webhook.audit.record import FIRST
 from webhook.kube.field import FieldError, invalid
 
 REMEDY = "compare with a copy, or find the decision in the API server's own audit log"

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Sequence
 
 from webhook.audit.head import ChainHead
-from webhook.audit.statement import Dropped, Rotation
+from webhook.audit.record import Dropped, Rotation
 
 _OPEN_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
 _PIPE_BYTES = select.PIPE_BUF  # a pipe with room accepts this many bytes without blocking

@@ -10,9 +10,9 @@ import structlog
 
 from webhook.audit.file import AuditFile
 from webhook.audit.head import ChainHead
-from webhook.audit.record import FIRST, AuditRecord, Draft, digest, parse_line, seal
+from webhook.audit.lines import Draft, digest, seal
+from webhook.audit.record import FIRST, AuditRecord, Dropped, Rotation, parse_line
 from webhook.audit.rotation import Retention
-from webhook.audit.statement import Dropped, Rotation
 from webhook.audit.stream import AuditStream
 
 Result = Literal["written", "failed"]

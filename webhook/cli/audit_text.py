@@ -9,11 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.audit.chain import Verification
-from webhook.audit.entries import PlacementEntry, RuleEntry, ShadowEntry
-from webhook.audit.field_changes import field_changes
-from webhook.audit.pointer import field_path
-from webhook.audit.query import Entry
-from webhook.audit.record import POD, AuditRecord, digest
+from webhook.audit.field_changes import field_changes, field_path
+from webhook.audit.lines import digest
+from webhook.audit.reading import Entry
+from webhook.audit.record import POD, AuditRecord, PlacementEntry, RuleEntry, ShadowEntry
 from webhook.audit.summary import Summary
 from webhook.cli.table import Column, Row, print_line, print_table
 from webhook.kube.documents import JsonObject

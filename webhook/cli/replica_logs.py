@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from webhook.audit.replicas import Download
+from webhook.audit.sources import Download
 from webhook.cli.replica_streams import AuditFiles, PrintedLog, streams_of
 from webhook.cli.terminal import echo
 from webhook.kube.documents import field as value_of
