@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from webhook.audit.record import BEGINNING, LARGEST_BYTES, AuditRecord, parse_line
 
@@ -113,3 +113,13 @@ def rotated_files(path: Path) -> list[str]:
     ]
     files = [file for _, file in sorted(numbered, reverse=True)]
     return [str(file) for file in (*files, path) if file.is_file()]
+
+
+def oldest_files(names: Iterable[str]) -> set[str]:
+    """Return the file with the highest number of each set of rotated files (`PATH.1`, `PATH.2`, …)."""
+    numbers: dict[str, int] = {}
+    for name in names:
+        base, _, number = name.rpartition(".")
+        if number.isdecimal() and PurePath(base).name:
+            numbers[base] = max(numbers.get(base, 0), int(number))
+    return {f"{base}.{number}" for base, number in numbers.items()}
