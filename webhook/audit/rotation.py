@@ -85,7 +85,7 @@ class RotatedFiles:
             self._is_due = False
         return self._statement
 
-    def drop(self, *, recorded: bool) -> tuple[Dropped, ...]:
+    def drop(self, recorded: bool) -> tuple[Dropped, ...]:
         """Delete the files that the last statement lists, and return what was deleted, by reason.
 
         `recorded`: a record with the statement was written. Otherwise the next record gets a new one.
