@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from webhook.audit.file import FILE_MODE
 from webhook.audit.head import SUFFIX, head_path
-from webhook.audit.reading import last_record, rotated_files
+from webhook.audit.reading import last_entry, rotated_files
 from webhook.audit.record import LARGEST_BYTES, moment
 from webhook.kube.field import InvalidInput, invalid
 
@@ -78,8 +78,8 @@ def _opened(path: Path, since: datetime | None, stack: ExitStack) -> list[tuple[
         with ExitStack() as attempt, suppress(FileNotFoundError):
             names = rotated_files(path)
             for file in map(Path, reversed(names)):
-                last = last_record(file) if since and file != path else None
-                if since and last and moment(last.time) < since - _LONGEST_ADMISSION:
+                last = last_entry(file) if since and file != path else None
+                if since and last and moment(last.record.time) < since - _LONGEST_ADMISSION:
                     break
                 files.append((file.name, attempt.enter_context(file.open("rb"))))
             places = ((path.with_name(name).stat(), os.fstat(file.fileno())) for name, file in files)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from webhook.audit.head import ChainHead, HeadFile, head_path
 from webhook.audit.lines import digest
-from webhook.audit.reading import is_audit_log, last_line
-from webhook.audit.record import FIRST, parse_line
+from webhook.audit.reading import is_audit_log, last_entry
+from webhook.audit.record import FIRST
 from webhook.audit.rotation import Retention, RotatedFiles
 from webhook.kube.field import InvalidInput, invalid
 
@@ -76,8 +76,8 @@ class AuditFile:
         """Return the chain head of the last record, in this file or the newest rotated one; 0 if there is none."""
         for path in (self.path, self.rotated.numbered(1)):
             with suppress(OSError):
-                if line := last_line(path):
-                    return ChainHead(parse_line(line).sequence, digest(line))
+                if last := last_entry(path):
+                    return ChainHead(last.record.sequence, digest(last.line))
         return ChainHead(0, FIRST)
 
     def append(self, line: bytes) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from webhook.audit.bounds import SHORT, Truncator, dump
-from webhook.audit.record import POD, AuditRecord, Owner, PlacementEntry, PolicyName, Rotation, RuleEntry, ShadowEntry
+from webhook.audit.record import POD, AuditRecord, Owner, PlacementEntry, Rotation, ShadowEntry
 from webhook.kube.documents import JsonObject
 
 _RULES_BYTES = 6 * 1024
@@ -43,27 +43,22 @@ class RecordTemplate(NamedTuple):
     def of(cls, record: AuditRecord) -> "RecordTemplate":
         """Return the part of `record` that the records of equal pods share."""
         truncator = Truncator(record.truncated)
-        decided = (
-            _text_json(truncator, "workloadType", record.workload_type),
-            _policy_json(record.policy, truncator),
-            dump(record.outcome),
-            truncator.items_json("rules", [_rule_json(entry) for entry in record.rules], _RULES_BYTES),
-            truncator.items_json("patch", record.patch, _PATCH_BYTES),
-            truncator.items_json("warnings", record.warnings, _WARNINGS_BYTES),
-        )
-        placement = placement_json(record.placement, truncator)
-        error = _text_json(truncator, "error", record.error)
-        shadow = b"" if record.shadow is None else _shadow_json(record.shadow, truncator)
+        workload_type, policy = _text_json(truncator, "workloadType", record.workload_type), b"null"
+        if record.policy is not None:
+            name = truncator.text("policy.name", record.policy.name)
+            policy = dump({"name": name, "revision": record.policy.revision})
+        decided = (workload_type, policy, _decision_json(record, "", truncator))
+        # `truncated` lists the places in the order of these lines.
         return cls(
-            owner_json(record.owner, truncator),
-            b'"workloadType":%b,"policy":%b,"outcome":%b,"rules":%b,"patch":%b,"warnings":%b' % decided,
-            placement,
-            error,
-            before_json(record.before, truncator),
-            b"" if record.kind == POD else _text_json(truncator, "kind", record.kind),
-            qos_class_json(record.qos_class),
-            tuple(truncator.truncated),
-            shadow,
+            decided=b'"workloadType":%b,"policy":%b,%b' % decided,
+            placement=placement_json(record.placement, truncator),
+            error=_text_json(truncator, "error", record.error),
+            shadow=b"" if record.shadow is None else _shadow_json(record.shadow, truncator),
+            owner=owner_json(record.owner, truncator),
+            before=before_json(record.before, truncator),
+            kind=b"" if record.kind == POD else _text_json(truncator, "kind", record.kind),
+            qos_class=qos_class_json(record.qos_class),
+            truncated=tuple(truncator.truncated),
         )
 
 
@@ -153,35 +148,39 @@ def digest(line: bytes) -> str:
     return hashlib.sha256(line[:-_HASH_ENDING_BYTES] + b"}" if stated_hash(line) else line).hexdigest()
 
 
-def _rule_json(entry: RuleEntry) -> JsonObject:
-    """Return the JSON object of a rule's result."""
-    if entry.skipped is not None:
-        return {"name": entry.name, "skipped": entry.skipped}
-    return {"name": entry.name, "edits": entry.edits}
-
-
 def _text_json(truncator: Truncator, place: str, text: str | None) -> bytes:
     """Return the JSON of `text`, the value of the field `place`."""
     return b"null" if text is None else dump(truncator.text(place, text))
+
+
+def _decision_json(entry: AuditRecord | ShadowEntry, outer: str, truncator: Truncator) -> bytes:
+    """Return the JSON from `outcome` to `warnings`, without braces, of the object at `outer`."""
+    rules = [
+        {"name": each.name, **({"edits": each.edits} if each.skipped is None else {"skipped": each.skipped})}
+        for each in entry.rules
+    ]
+    return b'"outcome":%b,"rules":%b,"patch":%b,"warnings":%b' % (
+        dump(entry.outcome),
+        truncator.items_json(f"{outer}rules", rules, _RULES_BYTES),
+        truncator.items_json(f"{outer}patch", entry.patch, _PATCH_BYTES),
+        truncator.items_json(f"{outer}warnings", entry.warnings, _WARNINGS_BYTES),
+    )
+
+
+def _shadow_json(entry: ShadowEntry, truncator: Truncator) -> bytes:
+    """Return the JSON of the answer that was not given; the same fields of the record are empty then."""
+    return b'{%b,"placement":%b,"message":%b}' % (
+        _decision_json(entry, "shadow.", truncator),
+        placement_json(entry.placement, truncator),
+        _text_json(truncator, "shadow.message", entry.message),
+    )
 
 
 def owner_json(owner: Owner | None, truncator: Truncator) -> bytes:
     """Return the JSON of the owner."""
     if owner is None:
         return b"null"
-    return dump(
-        {
-            "kind": truncator.text("owner.kind", owner.kind),
-            "name": truncator.text("owner.name", owner.name),
-        }
-    )
-
-
-def _policy_json(policy: PolicyName | None, truncator: Truncator) -> bytes:
-    """Return the JSON of the policy."""
-    if policy is None:
-        return b"null"
-    return dump({"name": truncator.text("policy.name", policy.name), "revision": policy.revision})
+    return dump({"kind": truncator.text("owner.kind", owner.kind), "name": truncator.text("owner.name", owner.name)})
 
 
 def placement_json(entry: PlacementEntry | None, truncator: Truncator) -> bytes:
@@ -213,15 +212,3 @@ def before_json(before: JsonObject, truncator: Truncator) -> bytes:
 def qos_class_json(qos_class: str | None) -> bytes:
     """Return the JSON of a QoS class; empty if there is none."""
     return b"" if qos_class is None else dump(qos_class)
-
-
-def _shadow_json(entry: ShadowEntry, truncator: Truncator) -> bytes:
-    """Return the JSON of the answer that was not given; the same fields of the record are empty then."""
-    return b'{"outcome":%b,"rules":%b,"patch":%b,"warnings":%b,"placement":%b,"message":%b}' % (
-        dump(entry.outcome),
-        truncator.items_json("shadow.rules", [_rule_json(each) for each in entry.rules], _RULES_BYTES),
-        truncator.items_json("shadow.patch", entry.patch, _PATCH_BYTES),
-        truncator.items_json("shadow.warnings", entry.warnings, _WARNINGS_BYTES),
-        placement_json(entry.placement, truncator),
-        _text_json(truncator, "shadow.message", entry.message),
-    )

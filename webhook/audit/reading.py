@@ -1,5 +1,6 @@
 """Read the lines of audit files: all of them, or only the first and the last record of a file."""
 
+import glob
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -53,23 +54,14 @@ def first_record(path: Path) -> AuditRecord | None:
         return _record(file.readline(LARGEST_BYTES + 1).removesuffix(b"\n"))
 
 
-def last_record(path: Path) -> AuditRecord | None:
-    """Return the last record that the file holds, or None.
+def last_entry(path: Path) -> Entry | None:
+    """Return the last record that the file holds, with its line, or None.
 
     Raises:
         OSError: the file cannot be read.
     """
-    line = last_line(path)
-    return _record(line) if line else None
-
-
-def last_line(path: Path) -> bytes | None:
-    """Return the last line that holds a record, or None.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    return next((line for line in _lines_backwards(path) if _record(line)), None)
+    records = ((line, _record(line)) for line in _lines_backwards(path))
+    return next((Entry(str(path), line, record) for line, record in records if record), None)
 
 
 def is_audit_log(path: Path) -> bool:
@@ -81,7 +73,7 @@ def is_audit_log(path: Path) -> bool:
     with path.open("rb") as file:
         first = file.readline(LARGEST_BYTES + 1)
     is_cut_off = not first.endswith(b"\n") and BEGINNING.startswith(first[: len(BEGINNING)])
-    return is_cut_off or first_record(path) is not None or last_record(path) is not None
+    return is_cut_off or first_record(path) is not None or last_entry(path) is not None
 
 
 def _record(line: bytes) -> AuditRecord | None:
@@ -108,9 +100,8 @@ def _lines_backwards(path: Path) -> Iterator[bytes]:
 
 def rotated_files(path: Path) -> list[str]:
     """Return `path` and its rotated files (`path.1`, …) that exist, the oldest first."""
-    numbered = [
-        (int(suffix), file) for file in path.parent.glob(f"{path.name}.*") if (suffix := file.suffix[1:]).isdecimal()
-    ]
+    others = path.parent.glob(f"{glob.escape(path.name)}.*")
+    numbered = [(int(suffix), file) for file in others if (suffix := file.suffix[1:]).isdecimal()]
     files = [file for _, file in sorted(numbered, reverse=True)]
     return [str(file) for file in (*files, path) if file.is_file()]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from webhook.audit.reading import first_record, last_record
+from webhook.audit.reading import first_record, last_entry
 from webhook.audit.record import Dropped, DropReason, Oldest, Rotation
 
 _MOST_FILES = 1000
@@ -134,8 +134,8 @@ def _dropped(files: Iterable[tuple[_File, DropReason]]) -> tuple[Dropped, ...]:
 
 
 def _description(reason: DropReason, files: Sequence[_File]) -> Dropped:
-    ends = [(first_record(file.path), last_record(file.path)) for file in files]
-    known = [(first, last) for first, last in ends if first and last]
+    ends = [(first_record(file.path), last_entry(file.path)) for file in files]
+    known = [(first, last.record) for first, last in ends if first and last]
     return Dropped(
         reason,
         files=len(files),
