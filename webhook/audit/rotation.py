@@ -4,7 +4,7 @@ import glob
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -125,16 +125,16 @@ class RotatedFiles:
             total_bytes -= file.status.st_size
 
 
-def _dropped(files: Iterable[tuple[_File, DropReason]]) -> tuple[Dropped, ...]:
+def _dropped(files: Sequence[tuple[_File, DropReason]]) -> tuple[Dropped, ...]:
     """Return a description of `files`, which come oldest first, for each reason to drop them."""
-    by_reason: dict[DropReason, list[_File]] = {}
-    for file, reason in files:
-        by_reason.setdefault(reason, []).append(file)
-    return tuple(_description(reason, each) for reason, each in by_reason.items())
+    return tuple(
+        _description(reason, [file for file, each in files if each == reason])
+        for reason in dict.fromkeys(reason for _, reason in files)
+    )
 
 
 def _description(reason: DropReason, files: Sequence[_File]) -> Dropped:
-    ends = [(first_record(file.path), last_entry(file.path)) for file in files]
+    ends = ((first_record(file.path), last_entry(file.path)) for file in files)
     known = [(first, last.record) for first, last in ends if first and last]
     return Dropped(
         reason,
