@@ -47,18 +47,20 @@ class RecordTemplate(NamedTuple):
         if record.policy is not None:
             name = truncator.text("policy.name", record.policy.name)
             policy = dump({"name": name, "revision": record.policy.revision})
-        decided = (workload_type, policy, _decision_json(record, "", truncator))
-        # `truncated` lists the places in the order of these lines.
+        decision = _decision_json(record, "", truncator)
+        placement = placement_json(record.placement, truncator)
+        error = _text_json(truncator, "error", record.error)
+        shadow = b"" if record.shadow is None else _shadow_json(record.shadow, truncator)
         return cls(
-            decided=b'"workloadType":%b,"policy":%b,%b' % decided,
-            placement=placement_json(record.placement, truncator),
-            error=_text_json(truncator, "error", record.error),
-            shadow=b"" if record.shadow is None else _shadow_json(record.shadow, truncator),
-            owner=owner_json(record.owner, truncator),
-            before=before_json(record.before, truncator),
-            kind=b"" if record.kind == POD else _text_json(truncator, "kind", record.kind),
-            qos_class=qos_class_json(record.qos_class),
-            truncated=tuple(truncator.truncated),
+            owner_json(record.owner, truncator),
+            b'"workloadType":%b,"policy":%b,%b' % (workload_type, policy, decision),
+            placement,
+            error,
+            before_json(record.before, truncator),
+            b"" if record.kind == POD else _text_json(truncator, "kind", record.kind),
+            qos_class_json(record.qos_class),
+            tuple(truncator.truncated),
+            shadow,
         )
 
 
@@ -156,7 +158,9 @@ def _text_json(truncator: Truncator, place: str, text: str | None) -> bytes:
 def _decision_json(entry: AuditRecord | ShadowEntry, outer: str, truncator: Truncator) -> bytes:
     """Return the JSON from `outcome` to `warnings`, without braces, of the object at `outer`."""
     rules = [
-        {"name": each.name, **({"edits": each.edits} if each.skipped is None else {"skipped": each.skipped})}
+        {"name": each.name, "edits": each.edits}
+        if each.skipped is None
+        else {"name": each.name, "skipped": each.skipped}
         for each in entry.rules
     ]
     return b'"outcome":%b,"rules":%b,"patch":%b,"warnings":%b' % (
