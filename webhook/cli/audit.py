@@ -91,11 +91,8 @@ def list_(source: Source, limit: int | None, output: str, **filters: Any) -> Non
     selection = _selection(**filters)
     with source.opened(selection.since) as sources:
         broken = _BrokenLines()
-        entries: Iterable[Entry] = (
-            entry for entry in sources.entries(broken.report) if selection.matches(entry.record)
-        )
-        if limit:
-            entries = deque(entries, maxlen=limit)
+        entries: Iterable[Entry] = (each for each in sources.entries(broken.report) if selection.matches(each.record))
+        entries = deque(entries, maxlen=limit) if limit else entries
         if output == "json":
             echo_json_lines(entry.line for entry in entries)
         else:
@@ -138,9 +135,8 @@ def _find(decision: str, sources: Sources) -> Entry:
         raise InvalidInput([invalid("DECISION", decision, "no record has it; `audit list` lists the decisions")])
     if len(found) > 1:
         some = ", ".join([*found][:5]) + (", …" if len(found) > 5 else "")
-        raise InvalidInput(
-            [invalid("DECISION", decision, f"{len(found)} records begin with it; add characters: {some}")]
-        )
+        detail = f"{len(found)} records begin with it; add characters: {some}"
+        raise InvalidInput([invalid("DECISION", decision, detail)])
     return next(iter(found.values()))
 
 
