@@ -132,6 +132,14 @@ class TestRestart:
         log.write(2)
         assert len(log.verify().chains) == 1
 
+    def test_continues_the_rotated_file_without_a_head(self, log: Log) -> None:
+        log.write(1, 2)
+        log.path.rename(f"{log.path}.1")
+        head_path(log.path).unlink()
+        log.write(3)
+        verification = log.verify()
+        assert (verification.faults, len(verification.chains), verification.records) == ([], 1, 3)
+
     def test_continues_the_rotated_file_where_the_current_one_is_empty(self, log: Log) -> None:
         log.write(1, 2)
         log.path.rename(f"{log.path}.1")
