@@ -68,6 +68,14 @@ def test_rotated_files_that_end_before_are_left_out(log: Path) -> None:
     assert [*unpacked(packed(log, since=START + timedelta(hours=9)), log.parent)] == ["audit.jsonl"]
 
 
+@pytest.mark.parametrize(("seconds", "is_kept"), [(60, True), (61, False)])
+def test_a_file_that_ends_within_the_longest_admission_before_is_kept(log: Path, seconds: int, is_kept: bool) -> None:
+    """A later answer can belong to an earlier request."""
+    files = unpacked(packed(log, since=START + timedelta(hours=1, seconds=seconds)), log.parent)
+
+    assert ("audit.jsonl.1" in files) == is_kept
+
+
 def test_an_archive_that_ends_early_lacks_the_oldest_records(log: Path) -> None:
     content = packed(log)
     whole = unpacked(content, log.parent)
