@@ -68,6 +68,14 @@ def test_rotated_files_that_end_before_are_left_out(log: Path) -> None:
     assert [*unpacked(packed(log, since=START + timedelta(hours=9)), log.parent)] == ["audit.jsonl"]
 
 
+@pytest.mark.parametrize(("seconds", "is_kept"), [(60, True), (61, False)])
+def test_a_file_that_ends_within_the_longest_admission_before_is_kept(log: Path, seconds: int, is_kept: bool) -> None:
+    """A later answer can belong to an earlier request."""
+    files = unpacked(packed(log, since=START + timedelta(hours=1, seconds=seconds)), log.parent)
+
+    assert ("audit.jsonl.1" in files) == is_kept
+
+
 def test_an_archive_that_ends_early_lacks_the_oldest_records(log: Path) -> None:
     content = packed(log)
     whole = unpacked(content, log.parent)
@@ -103,6 +111,24 @@ def test_files_that_are_renamed_while_they_are_opened_are_opened_again(
     files = unpacked(content, log.parent)
     assert [*files] == ["audit.jsonl.3", "audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"]
     assert {*files.values()} == {*contents, b""}
+
+
+def test_the_head_is_not_newer_than_the_files(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the newest record, written after the files were opened, would seem to be cut off."""
+    head, opened = log.with_name("audit.jsonl.head"), Path.open
+
+    def write_a_record(path: Path, mode: str) -> Any:
+        if path == log:
+            head.write_bytes(b"%020d %b\n" % (4, b"b" * 64))
+        return opened(path, mode)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", write_a_record)
+        content = packed(log)
+
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        assert (member := archive.extractfile("audit.jsonl.head")) is not None
+        assert member.read() == HEAD
 
 
 def test_a_file_that_shrinks_ends_in_empty_lines(log: Path) -> None:

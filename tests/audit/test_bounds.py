@@ -16,8 +16,18 @@ from tests.support.audit_records import PATCH, encode, make_record
 from tests.support.builders import PodBuilder, make_pod, match_expressions
 from tests.support.server import World, review_bytes
 from webhook.audit.bounds import Truncator
-from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry, ShadowEntry
-from webhook.audit.record import FIRST, LARGEST_BYTES, AuditRecord, digest, parse_line, stated_hash
+from webhook.audit.lines import digest, stated_hash
+from webhook.audit.record import (
+    FIRST,
+    LARGEST_BYTES,
+    AuditRecord,
+    Owner,
+    PlacementEntry,
+    PolicyName,
+    RuleEntry,
+    ShadowEntry,
+    parse_line,
+)
 
 LONG = "x" * 3_000_000
 

@@ -9,8 +9,9 @@ from tests.support.audit_records import as_file, chain_lines, encode, make_recor
 from tests.support.effort import examples
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import ChainHead
-from webhook.audit.query import read
-from webhook.audit.record import digest, parse_line
+from webhook.audit.lines import digest
+from webhook.audit.reading import read
+from webhook.audit.record import parse_line
 
 TEN = chain_lines(make_record(number) for number in range(1, 11))
 

@@ -14,8 +14,8 @@ from rich.console import Console
 from tests.support.audit_records import INFEASIBLE, PATCH, at, chain_lines, make_record, write_lines
 from tests.support.command import Outcome, Run, run_here
 from tests.support.work import calls_of
-from webhook.audit.entries import ReservedEntry, RuleEntry, ShadowEntry
-from webhook.audit.record import digest, parse_line
+from webhook.audit.lines import digest
+from webhook.audit.record import ReservedEntry, RuleEntry, ShadowEntry, parse_line
 from webhook.cli.audit_text import LIST_COLUMNS
 from webhook.cli.table import Column, Row, print_table
 
@@ -423,6 +423,19 @@ class TestVerify:
             assert ran.errors.startswith("Error: audit.jsonl.head: Invalid value: ")
 
     @pytest.mark.usefixtures("lines")
+    @pytest.mark.parametrize("files", [[], ["audit.jsonl.1"], ["audit.jsonl.1", "audit.jsonl.head"]])
+    def test_of_a_deleted_file_exits_2_by_the_head_file(
+        self, run: Run, tmp_path: Path, lines: list[bytes], files: list[str]
+    ) -> None:
+        write_lines(tmp_path / "audit.jsonl.head", [b"%020d %b" % (4, digest(lines[3]).encode())])
+        write_lines(tmp_path / "audit.jsonl.1", lines[:2])
+        (tmp_path / "audit.jsonl").unlink()
+        ran = run("verify", *files)
+        assert ran.code == 2
+        assert ran.errors.startswith(
+            "Error: audit.jsonl: Required value: is gone or empty, but audit.jsonl.head counts 4 records, the last "
+        )
+
     def test_of_a_broken_head_file_says_what_to_do(self, run: Run, tmp_path: Path) -> None:
         write_lines(tmp_path / "audit.jsonl.head", [b"x"])
         ran = run("verify")

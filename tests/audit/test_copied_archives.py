@@ -8,7 +8,7 @@ import pytest
 from tests.support.audit_records import chain_lines, make_record, write_lines
 from tests.support.command import Run, run
 from webhook.audit.archive import write_archive
-from webhook.audit.record import digest
+from webhook.audit.lines import digest
 
 __all__ = ["run"]
 
@@ -64,6 +64,20 @@ def test_an_archive_that_was_cut_off_is_named(archives: list[Path], run: Run) ->
         f"warning: {archives[0]}: not all of its audit files was read: "
         "it ends within 'audit.jsonl.1'; read or copy it again\n"
     )
+
+
+def test_a_file_that_was_cut_off_is_listed_but_not_verified_if_newer_files_follow(
+    archives: list[Path], run: Run
+) -> None:
+    content = archives[0].read_bytes()
+    archives[0].write_bytes(content[: content.index(b'"decision":"d0002"')])
+
+    verified = run("audit", "verify", "-o", "json", archives[0])
+    listed = run("audit", "list", "-o", "json", archives[0])
+
+    assert (verified.code, listed.code) == (1, 1)
+    assert [chain["files"] for chain in orjson.loads(verified.output)["chains"]] == [[f"{archives[0]}/audit.jsonl"]]
+    assert [orjson.loads(line)["decision"] for line in listed.output.splitlines()] == ["d0000", "d0005"]
 
 
 def test_archives_and_audit_files_are_not_read_together(archives: list[Path], tmp_path: Path, run: Run) -> None:

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.audit_records import encode, make_record
-from webhook.audit.entries import GangEntry, PlacementEntry, ReservedEntry
-from webhook.audit.record import FIRST, LARGEST_BYTES, digest, parse_line, stated_hash
+from webhook.audit.lines import digest, stated_hash
+from webhook.audit.record import FIRST, LARGEST_BYTES, GangEntry, PlacementEntry, ReservedEntry, parse_line
 
 CONTRACT_KEYS = [
     "time", "decision", "uid", "dryRun", "operation", "namespace", "name", "owner", "user", "workloadType",

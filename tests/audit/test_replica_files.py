@@ -18,7 +18,7 @@ from tests.support.command import Run, run
 from tests.support.fake_kubelet import Kubelet
 from tests.support.replicas import audit, kubelet, log_of, start_replica
 from tests.support.service_account import limited_to
-from webhook.audit.record import digest
+from webhook.audit.lines import digest
 
 __all__ = ["kubelet", "run"]
 

@@ -16,9 +16,9 @@ from tests.support.server import World, review_bytes
 from webhook.audit import writer
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import head_path, read_head
-from webhook.audit.query import Sources, rotated_files
-from webhook.audit.record import FIRST, AuditRecord, parse_line
-from webhook.audit.statement import Dropped, Oldest, Rotation
+from webhook.audit.reading import rotated_files
+from webhook.audit.record import FIRST, AuditRecord, Dropped, Oldest, Rotation, parse_line
+from webhook.audit.sources import Sources
 from webhook.audit.writer import AuditWriter, Result
 
 HOUR_SECONDS = 3600.0
@@ -58,7 +58,7 @@ class Log:
 
     def verify(self, *, partial: bool = False) -> Verification:
         head = read_head(head_path(self.path))
-        with Sources(rotated_files(self.path)) as sources:
+        with Sources.of_files(rotated_files(self.path)) as sources:
             return verify(sources.lines(), kept_heads={"head": head} if head else {}, partial=partial)
 
 
@@ -96,6 +96,20 @@ class TestByAge:
         (entry,) = logs
         assert (entry["log_level"], entry["event"]) == ("info", "old audit files were dropped")
         assert (entry["files"], entry["records"], entry["first"], entry["last"]) == (2, 4, at(0), at(3))
+
+    @pytest.mark.parametrize("unreadable", ["audit.jsonl.5", "audit.jsonl.4"])
+    def test_records_are_not_counted_if_one_of_the_dropped_files_has_none(self, log: Log, unreadable: str) -> None:
+        options: dict[str, Any] = {"max_bytes": TWO_BYTES, "backups": 2, "keep_seconds": HOUR_SECONDS}
+        log.write(*range(12), **options)
+        log.path.with_name(unreadable).write_bytes(b"no record\n")
+        log.age(2, "audit.jsonl.5", "audit.jsonl.4")
+        with capture_logs():
+            log.write(12, 13, **options)
+
+        (dropped,) = log.dropped
+        assert (dropped.files, dropped.records) == (2, None)
+        left = [2, 3] if unreadable == "audit.jsonl.5" else [0, 1]
+        assert (dropped.first, dropped.last) == (at(left[0]), at(left[1]))
 
     def test_young_file_behind_an_old_one_is_kept(self, log: Log) -> None:
         options: dict[str, Any] = {"max_bytes": TWO_BYTES, "backups": 0, "keep_seconds": HOUR_SECONDS}

@@ -3,8 +3,7 @@ from typing import Any
 import pytest
 
 from tests.support.audit_records import INFEASIBLE, at, make_record
-from webhook.audit.entries import RuleEntry
-from webhook.audit.record import AuditRecord
+from webhook.audit.record import AuditRecord, RuleEntry
 from webhook.audit.summary import summarise
 
 

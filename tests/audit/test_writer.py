@@ -18,9 +18,10 @@ from structlog.testing import capture_logs
 from tests.support.audit_records import encode, make_record
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import ChainHead, head_path, read_head
-from webhook.audit.query import Entry, Sources, read, rotated_files
-from webhook.audit.record import digest
+from webhook.audit.lines import digest
+from webhook.audit.reading import Entry, read, rotated_files
 from webhook.audit.rotation import RotatedFiles
+from webhook.audit.sources import Sources
 from webhook.audit.stream import AuditStream
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, MAX_TOTAL_BYTES, AuditWriter
 from webhook.kube.field import InvalidInput
@@ -55,7 +56,7 @@ class Log:
 
     def verify(self) -> Verification:
         head = read_head(head_path(self.path))
-        with Sources(rotated_files(self.path)) as sources:
+        with Sources.of_files(rotated_files(self.path)) as sources:
             return verify(sources.lines(), kept_heads={"head": head} if head else {})
 
 
@@ -130,6 +131,14 @@ class TestRestart:
             file.write(b'{"time": "' + b"x" * 300_000)
         log.write(2)
         assert len(log.verify().chains) == 1
+
+    def test_continues_the_rotated_file_without_a_head(self, log: Log) -> None:
+        log.write(1, 2)
+        log.path.rename(f"{log.path}.1")
+        head_path(log.path).unlink()
+        log.write(3)
+        verification = log.verify()
+        assert (verification.faults, len(verification.chains), verification.records) == ([], 1, 3)
 
     def test_continues_the_rotated_file_where_the_current_one_is_empty(self, log: Log) -> None:
         log.write(1, 2)

@@ -21,8 +21,7 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.certificates import NOW
 from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.threads import served_in_thread
-from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
-from webhook.audit.record import AuditRecord
+from webhook.audit.record import AuditRecord, Owner, PlacementEntry, PolicyName, RuleEntry
 
 HOSTILE = "x\x1b]0;title\x07\x1b[31m[red]\x9b2J\u202e\u2066\u200b\x7f\u2028\r\nFORGED: all is well\t"
 SURROGATE = "\ud800"

@@ -17,7 +17,7 @@ from tests.support.random_json import json_values, replace_somewhere
 from tests.support.random_pods import pods
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import Clock, World, review, review_bytes
-from webhook.audit.record import Draft
+from webhook.audit.lines import Draft
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.documents import Document
 from webhook.mutation.registry import RULES

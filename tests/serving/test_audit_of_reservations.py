@@ -6,7 +6,7 @@ from tests.golden.case import cluster_of
 from tests.support.admission import TYPE, USAGE
 from tests.support.builders import make_node_object, make_pod
 from tests.support.server import World, review_bytes
-from webhook.audit.entries import PlacementEntry, ReservedEntry
+from webhook.audit.record import PlacementEntry, ReservedEntry
 from webhook.pipeline import ClusterView
 from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.scheduler import Scheduler

@@ -16,7 +16,7 @@ from tests.support.admission import TYPE, USAGE, policy_with
 from tests.support.builders import make_node_object, make_pod
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import Clock, World, review_bytes
-from webhook.audit.entries import ReservedEntry
+from webhook.audit.record import ReservedEntry
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.support.audit_records import make_record
-from webhook.audit.record import Draft, RecordTemplate
+from webhook.audit.lines import Draft, RecordTemplate
 from webhook.serving.group_commit import GroupCommit
 
 

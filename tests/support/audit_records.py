@@ -6,10 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from webhook.audit.entries import Owner, PlacementEntry, PolicyName, RuleEntry
-from webhook.audit.query import Entry, InvalidLine, read
-from webhook.audit.record import AuditRecord, Draft, digest, seal
-from webhook.audit.statement import Rotation
+from webhook.audit.lines import Draft, digest, seal
+from webhook.audit.reading import Entry, InvalidLine, read
+from webhook.audit.record import AuditRecord, Owner, PlacementEntry, PolicyName, Rotation, RuleEntry
 
 START = datetime(2026, 5, 1, 8, tzinfo=UTC)
 

@@ -15,7 +15,8 @@ from certs.pki import KeyPair, issue_ca, issue_server
 from tests.support.admission import policy_with
 from tests.support.audit_records import encode
 from tests.support.threads import event_loop_in_thread
-from webhook.audit.record import FIRST, AuditRecord, Draft, parse_line
+from webhook.audit.lines import Draft
+from webhook.audit.record import FIRST, AuditRecord, parse_line
 from webhook.events.recorder import EventRecorder
 from webhook.metrics import Metrics
 from webhook.pipeline import ClusterView

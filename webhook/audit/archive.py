@@ -7,7 +7,7 @@ import io
 import os
 import tarfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,8 +15,7 @@ from typing import BinaryIO
 
 from webhook.audit.file import FILE_MODE
 from webhook.audit.head import SUFFIX, head_path
-from webhook.audit.lines import last_record
-from webhook.audit.query import rotated_files
+from webhook.audit.reading import last_entry, rotated_files
 from webhook.audit.record import LARGEST_BYTES, moment
 from webhook.kube.field import InvalidInput, invalid
 
@@ -42,10 +41,6 @@ class Member:
     is_whole: bool = True
 
 
-class _EndsEarlyError(ValueError):
-    """An archive was not read to its end."""
-
-
 def write_archive(path: Path, output: BinaryIO, since: datetime | None = None) -> None:
     """Write the audit file at `path` as an archive; with `since`, without rotated files that end before.
 
@@ -57,9 +52,11 @@ def write_archive(path: Path, output: BinaryIO, since: datetime | None = None) -
     """
     if len(os.fsencode(path.name)) > _MOST_NAME_BYTES:
         raise InvalidInput([invalid("FILE", path.name, f"must have at most {_MOST_NAME_BYTES} bytes")])
-    # Before the records: a running server writes the record first, then the head.
-    head = _head(path)
+    head = b""
     with ExitStack() as stack:
+        # Before the records: a running server writes the record first, then the head.
+        with suppress(FileNotFoundError):
+            head = head_path(path).read_bytes()
         files = _opened(path, since, stack)
         if not files:
             raise InvalidInput([invalid("FILE", str(path), "there is no such file; give the FILE of `serve --audit`")])
@@ -70,13 +67,6 @@ def write_archive(path: Path, output: BinaryIO, since: datetime | None = None) -
     output.write(bytes(2 * _BLOCK_BYTES))
 
 
-def _head(path: Path) -> bytes:
-    try:
-        return head_path(path).read_bytes()
-    except FileNotFoundError:
-        return b""
-
-
 def _opened(path: Path, since: datetime | None, stack: ExitStack) -> list[tuple[str, BinaryIO]]:
     """Open the files, the newest first: each once, and all of one moment, though a rotation renames them.
 
@@ -85,31 +75,18 @@ def _opened(path: Path, since: datetime | None, stack: ExitStack) -> list[tuple[
     """
     for _ in range(_MOST_TRIES):
         files: list[tuple[str, BinaryIO]] = []
-        with ExitStack() as attempt:
+        with ExitStack() as attempt, suppress(FileNotFoundError):
             names = rotated_files(path)
-            try:
-                for file in map(Path, reversed(names)):
-                    if since and file != path and _ends_before(file, since):
-                        break
-                    files.append((file.name, attempt.enter_context(file.open("rb"))))
-            except FileNotFoundError:
-                continue
-            if names == rotated_files(path) and all(_is_at(path.with_name(name), file) for name, file in files):
+            for file in map(Path, reversed(names)):
+                last = last_entry(file) if since and file != path else None
+                if since and last and moment(last.record.time) < since - _LONGEST_ADMISSION:
+                    break
+                files.append((file.name, attempt.enter_context(file.open("rb"))))
+            places = ((path.with_name(name).stat(), os.fstat(file.fileno())) for name, file in files)
+            if names == rotated_files(path) and all(os.path.samestat(*each) for each in places):
                 stack.push(attempt.pop_all())
                 return files
     raise OSError(f"{path} is rotated faster than its files can be opened")
-
-
-def _is_at(path: Path, file: BinaryIO) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
-    except FileNotFoundError:
-        return False
-
-
-def _ends_before(path: Path, since: datetime) -> bool:
-    last = last_record(path)
-    return last is not None and moment(last.time) < since - _LONGEST_ADMISSION
 
 
 def _write(output: BinaryIO, name: str, size_bytes: int, file: BinaryIO) -> None:
@@ -155,12 +132,9 @@ class Archive:
                     self.heads[member.name] = os.pread(file.fileno(), size_bytes, member.offset)
                 else:
                     self.members.append(member)
-        except _EndsEarlyError as error:
-            self.problem = f"{error}; {_AGAIN}"
+            self.problem = "" if self.members else _no_archive("it holds none")
         except ValueError as error:
-            self.problem = f"{error}; {_COMPARE}"
-        else:
-            self.problem = "" if self.members else f"no archive of audit files: it holds none; {_COMPARE}"
+            self.problem = str(error)
         if self.problem and not any(member.is_whole and member.size_bytes for member in self.members):
             # The newest record is in none of them, as far as they were read.
             self.heads.clear()
@@ -194,24 +168,23 @@ def _members(file: BinaryIO) -> Iterator[Member]:
     """Yield the members until the end of the file. Headers without extensions alone are read, which bounds memory.
 
     Raises:
-        ValueError: a header is not one of `write_archive`.
-        _EndsEarlyError: the file ends before the end of the archive, perhaps within the last member.
+        ValueError: a header is not one of `write_archive`, or the file ends early, perhaps within the last member.
     """
     end = os.fstat(file.fileno()).st_size
     position = count = 0
     while any(block := os.pread(file.fileno(), _BLOCK_BYTES, position)) and len(block) == _BLOCK_BYTES:
         header = _header(block)
         if count == _MOST_FILES:
-            raise ValueError(f"no archive of audit files: it holds more than {_MOST_FILES}")
+            raise ValueError(_no_archive(f"it holds more than {_MOST_FILES}"))
         count += 1
         position += _BLOCK_BYTES
         if header.size > end - position:
             yield Member(header.name, position, _whole_lines(file, position, end), is_whole=False)
-            raise _EndsEarlyError(f"it ends within {header.name!r}")
+            raise ValueError(f"it ends within {header.name!r}; {_AGAIN}")
         yield Member(header.name, position, header.size)
         position += header.size + -header.size % _BLOCK_BYTES
     if len(block) < _BLOCK_BYTES:
-        raise _EndsEarlyError("it ends early")
+        raise ValueError(f"it ends early; {_AGAIN}")
 
 
 def _whole_lines(file: BinaryIO, start: int, end: int) -> int:
@@ -229,7 +202,11 @@ def _header(block: bytes) -> tarfile.TarInfo:
     try:
         header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
     except tarfile.TarError as error:
-        raise ValueError(f"no archive of audit files: {error}") from error
+        raise ValueError(_no_archive(str(error))) from error
     if not header.isreg() or "/" in header.name or header.size < 0:
-        raise ValueError(f"no archive of audit files: it holds {header.name!r}")
+        raise ValueError(_no_archive(f"it holds {header.name!r}"))
     return header
+
+
+def _no_archive(reason: str) -> str:
+    return f"no archive of audit files: {reason}; {_COMPARE}"

@@ -4,12 +4,14 @@ A truncated text ends in `… (N more characters)`, and the record's `truncated`
 """
 
 import bisect
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from webhook.audit.encoding import dump
-from webhook.kube.text import cut, printable
+import orjson
+
+from webhook.kube.text import cut, printable, safe_json
 
 TEXT_BYTES = 1024
 """The maximum size of one text in JSON, without its quotes and the truncation mark."""
@@ -137,3 +139,15 @@ def _texts_of(value: Sequence[Any] | Mapping[str, Any]) -> list[str]:
 
 def _more(count: int, noun: str) -> str:
     return f"{count} more {noun}" if count == 1 else f"{count} more {noun}s"
+
+
+def dump(value: object) -> bytes:
+    r"""Return `value` as JSON, with terminal control characters as `\u` escapes."""
+    try:
+        data = orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        # Half of a surrogate pair (from an exception's text) or an integer over 64 bits. An inexact value is better
+        # than none.
+        text = json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
+        data = text.encode("utf-8", "replace")
+    return data if data.isascii() and b"\x7f" not in data else safe_json(data)

@@ -4,70 +4,57 @@ Each record holds its own hash and the hash of the record before it. A record th
 the chain. A chain alone does not show that records were cut off at its end. Chain heads show that: one that was noted
 elsewhere (`expected_heads`) or the one that the writer keeps beside the file (`kept_heads`). A chain that was rewritten
 as a whole cannot be detected without such a head.
+
+Each file is read once and split into runs of records that follow one another. Then the runs are joined to chains.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from pathlib import PurePath
 
 from webhook.audit.head import SUFFIX, ChainHead
-from webhook.audit.query import Entry, InvalidLine
+from webhook.audit.lines import digest, stated_hash
+from webhook.audit.reading import Entry, InvalidLine, oldest_files
 from webhook.audit.record import FIRST, moment
-from webhook.audit.segments import REMEDY, Findings, Segment, SegmentReader, count_text
-from webhook.audit.statement import Oldest
 from webhook.kube.documents import JsonObject
 from webhook.kube.field import FieldError, invalid, required
 
-_CUT_OFF = "records at the end were cut off or altered, or a file is absent; " + REMEDY
+_REMEDY = "compare with a copy, or find the decision in the API server's own audit log"
+_NO_RECORD = f"no record has this hash: records at the end were cut off or altered, or a file is absent; {_REMEDY}"
 
 
 @dataclass(slots=True, eq=False)
+class _Run:
+    """Records of one file that follow one another without a break.
+
+    `above` is the record before `start` in the file. `follows_unreadable`: lines between the two are not records, which
+    explains a break. `rotated` is the last record that lists the files after a rotation.
+    """
+
+    file: str
+    start: Entry
+    end: Entry
+    head: str
+    replicas: set[str]
+    opens_file: bool
+    above: Entry | None
+    follows_unreadable: bool
+    records: int = 1
+    rotated: Entry | None = None
+
+
 class Chain:
     """Records that follow one another, across files."""
 
-    segments: list[Segment]
-
-    @property
-    def files(self) -> list[str]:
-        """Return the files, in the order of the chain."""
-        return list(dict.fromkeys(segment.file for segment in self.segments))
-
-    @property
-    def replicas(self) -> list[str]:
-        """Return the replicas that wrote the records."""
-        return sorted({replica for segment in self.segments for replica in segment.replicas})
-
-    @property
-    def records(self) -> int:
-        """Return the number of records."""
-        return sum(segment.records for segment in self.segments)
-
-    @property
-    def start(self) -> Entry:
-        """Return the first record."""
-        return self.segments[0].start
-
-    @property
-    def end(self) -> Entry:
-        """Return the last record."""
-        return self.segments[-1].end
-
-    @property
-    def head(self) -> str:
-        """Return the hash of the last record."""
-        return self.segments[-1].head
-
-    @property
-    def began(self) -> tuple[datetime, int]:
-        """Return the key that orders the chains of one replica."""
-        return moment(self.start.record.time), self.start.record.sequence
-
-    @property
-    def rotated(self) -> Entry | None:
-        """Return the last record that lists the files after a rotation."""
-        return next((segment.rotated for segment in reversed(self.segments) if segment.rotated), None)
+    def __init__(self, runs: Sequence[_Run]) -> None:
+        self.runs = runs
+        self.start, self.end, self.head = runs[0].start, runs[-1].end, runs[-1].head
+        self.began = moment(self.start.record.time), self.start.record.sequence
+        self.files = list(dict.fromkeys(run.file for run in runs))
+        self.replicas = sorted({replica for run in runs for replica in run.replicas})
+        self.records = sum(run.records for run in runs)
+        self.rotated = next((run.rotated for run in reversed(runs) if run.rotated), None)
 
     def to_json(self) -> JsonObject:
         """Return the chain as `audit verify -o json` prints it; `complete`: it begins with the first record ever."""
@@ -84,7 +71,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of a verification. The log is intact if there are no faults."""
+    """The result of a verification. The log is intact if there are no faults; a note is unusual but no fault."""
 
     chains: Sequence[Chain]
     notes: Sequence[str]
@@ -122,164 +109,192 @@ def verify(
     `may_begin_later`. `place` names the source of the files, for the error if there is none. The memory grows with the
     number of unbroken runs of records, not with the number of records.
     """
-    findings = Findings()
     kept = kept_heads or {}
-    unseen = dict.fromkeys([*expected_heads, *(head.hash for head in kept.values())])
+    verifier = _Verifier([*expected_heads, *(head.hash for head in kept.values())])
     names: list[str] = []
-    segments: list[Segment] = []
     for name, lines in files:
         names.append(name)
-        segments += SegmentReader(name, findings, unseen).read(lines)
-    chains = _connect(segments, findings, None if partial else _oldest(names) | {*may_begin_later})
-    no_record = f"no record has this hash: {_CUT_OFF}"
-    findings.faults += [invalid("--head", head, no_record) for head in expected_heads if head in unseen]
-    findings.faults += [_unseen_head(name, head, names, segments) for name, head in kept.items() if head.hash in unseen]
-    if not segments and not findings.faults:
-        detail = f"{'holds no records' if names else 'nothing could be read'}, so nothing can be verified; {REMEDY}"
-        findings.faults.append(required(", ".join(names) or place, detail))
-    elif not (expected_heads or kept or findings.faults):
-        findings.notes.append("without a head, records cut off at the end cannot be detected: give one with --head")
-    return Verification(chains, findings.notes, findings.faults)
+        verifier.read(name, lines)
+    chains = verifier.connect(None if partial else oldest_files(names) | {*may_begin_later})
+    notes, faults, unseen = verifier.notes, verifier.faults, verifier.unseen
+    faults += [invalid("--head", head, _NO_RECORD) for head in expected_heads if head in unseen]
+    emptied = {*map(PurePath, names)} - {PurePath(run.file) for run in verifier.runs}
+    faults += [_unseen_head(name, head, emptied) for name, head in kept.items() if head.hash in unseen]
+    if not verifier.runs and not faults:
+        what = "holds no records" if names else "nothing could be read"
+        faults.append(required(", ".join(names) or place, f"{what}, so nothing can be verified; {_REMEDY}"))
+    elif not (expected_heads or kept or faults):
+        notes.append("without a head, records cut off at the end cannot be detected: give one with --head")
+    return Verification(chains, notes, faults)
 
 
-def _unseen_head(name: str, head: ChainHead, names: Sequence[str], segments: Sequence[Segment]) -> FieldError:
-    """Return the fault of a file set that lacks the last record that the head file `name` refers to."""
-    log = PurePath(name.removesuffix(SUFFIX))
-    if log in map(PurePath, names) and not any(PurePath(segment.file) == log for segment in segments):
-        counts = f"is gone or empty, but {name} counts {count_text(head.sequence)}, the last {head.hash}"
-        return required(str(log), f"{counts}: put the file back, or {REMEDY}; for a new log, delete {name}")
-    detail = f"no record has this hash: {_CUT_OFF}"
-    return invalid(name, head.hash, f"the last record written, number {head.sequence}, is not there: {detail}")
+class _Verifier:
+    """Collects the runs, notes and faults of all files."""
+
+    def __init__(self, heads: Iterable[str]) -> None:
+        self.notes: list[str] = []
+        self.faults: list[FieldError] = []
+        self.runs: list[_Run] = []
+        self.unseen = set(heads)
+        # Places of the records reported as altered. They explain the breaks beside them.
+        self._altered: set[str] = set()
+        # Places of the records about a rotation, by the hash of the record after which the log begins since then.
+        self._dropped_before: dict[str, str] = {}
+
+    def read(self, file: str, lines: Iterable[Entry | InvalidLine]) -> None:
+        """Split the file into runs, and check each record and the breaks that its file alone explains."""
+        # By the hash of the last record. Several grow at once if lines are out of order or replicas share a file.
+        growing: dict[str, _Run] = {}
+        beginnings: set[str] = set()
+        unreadable: list[InvalidLine] = []
+        above: Entry | None = None
+        for line in lines:
+            if isinstance(line, InvalidLine):
+                unreadable.append(line)
+                continue
+            record, head = line.record, self._check(line)
+            run = growing.pop(record.previous, None)
+            # If the chain continues after unreadable lines, they were never part of it.
+            self._report_unreadable(unreadable, are_torn=run is not None or record.previous == FIRST)
+            if run:
+                self._note_missed(run.end, line)
+                run.end, run.head, run.records = line, head, run.records + 1
+                run.replicas.add(record.replica)
+            else:
+                opens_file = above is None and not unreadable
+                run = _Run(file, line, line, head, {record.replica}, opens_file, above, bool(unreadable))
+                self.runs.append(run)
+                if head in beginnings:
+                    self._fault(line, "duplicate record; delete this line")
+                elif record.previous == FIRST and above:
+                    self.notes.append(f"{line.place}: a new chain starts here: the process did not find the old one")
+                beginnings.add(head)
+            if record.rotation and record.rotation.oldest:
+                run.rotated = line
+                self._dropped_before[record.rotation.oldest.previous] = line.place
+            growing[head], above, unreadable = run, line, []
+        self._report_unreadable(unreadable, are_torn=False)
+
+    def connect(self, may_begin_later: set[str] | None) -> list[Chain]:
+        """Return the chains over all files, checked. In these files (None: all) one may begin with a later record."""
+        by_head = {run.head: run for run in self.runs}
+        successors: dict[_Run, _Run] = {}
+        roots: list[list[_Run]] = []
+        for run in self.runs:
+            previous = run.start.record.previous
+            before = by_head.get(previous)
+            if before and run.opens_file and before.file != run.file and before not in successors:
+                successors[before] = run
+                self._note_missed(before.end, run.start)
+                continue
+            roots.append([run])
+            # A run that opens a file and follows no record is checked with its chain.
+            is_in_place = previous == FIRST or run.follows_unreadable or (run.opens_file and not before)
+            if not is_in_place and not self._is_explained(run.above, run.start):
+                self._report_break(run, before)
+        for runs in roots:
+            while following := successors.get(runs[-1]):
+                runs.append(following)
+        chains = [Chain(runs) for runs in roots]
+        for chain in chains:
+            previous = chain.start.record.previous
+            if chain.runs[0].opens_file and previous != FIRST and previous not in by_head:
+                self._check_beginning(chain, chains, may_begin_later)
+            files: set[str] = set()
+            for before, run in pairwise(chain.runs):
+                files.add(before.file)
+                if run.file in files:
+                    self._report_order(run.start, f"it follows {before.end.place}")
+        return chains
+
+    def _check(self, entry: Entry) -> str:
+        """Return the hash of a record, and report it if the line states another one."""
+        head = digest(entry.line)
+        self.unseen.discard(head)
+        if (stated := stated_hash(entry.line)) != head:
+            what = "its hash is not that of its content" if stated else "it does not end in its hash"
+            self._altered.add(entry.place)
+            self._fault(entry, f"altered: {what}; {_REMEDY}")
+        return head
+
+    def _check_beginning(self, chain: Chain, chains: Sequence[Chain], may_begin_later: set[str] | None) -> None:
+        """Report that the record before the first one of a chain is missing.
+
+        Rotation deletes whole files, the oldest first, and states it in a record. It leaves no gap between others.
+        """
+        start, sequence, rotated = chain.start, chain.start.record.sequence, chain.rotated
+        older = [each for each in chains if {*chain.replicas} & {*each.replicas} and each.began < chain.began]
+        last = max(older, key=lambda each: each.began).end if older else None
+        oldest = rotated.record.rotation.oldest if rotated and rotated.record.rotation else None
+        absent, remedy = f"{_count(sequence - 1)} before", "rotation deleted the others"
+        goes_on = f"{start.place}: the chain continues here:"
+        was_kept = bool(oldest and oldest.sequence < sequence)
+        if last:
+            if not self._is_explained(last, start):
+                self._report_gap(last, start)
+        elif recorded_by := self._dropped_before.get(start.record.previous):
+            self.notes.append(f"{goes_on} rotation dropped {absent} it, as {recorded_by} says")
+        elif may_begin_later is None or (chain.runs[0].file in may_begin_later and not was_kept):
+            self.notes.append(f"{goes_on} {absent} it, not in these files")
+        elif not self._is_explained(None, start):
+            if oldest and rotated and was_kept:
+                absent = f"{_count(sequence - oldest.sequence)} that rotation had left ({rotated.place}) before"
+                remedy = "you deleted the others"
+            self._fault(start, f"cut out: {absent} this one; give all files, or --partial where {remedy}")
+
+    def _is_explained(self, before: Entry | None, start: Entry) -> bool:
+        """Return whether an altered neighbour explains the break: no record is missing between the two."""
+        is_next = bool(before and before.place in self._altered and start.record.sequence <= before.record.sequence + 1)
+        return is_next or start.place in self._altered
+
+    def _report_break(self, run: _Run, before: _Run | None) -> None:
+        """Report a run that does not follow the expected record; `before` ends in the record that it states."""
+        start, above = run.start, run.above
+        if before and before.file != run.file and run.opens_file:
+            follows = f"follows {before.end.place}, as another file's first record does already"
+            self._fault(start, f"{follows}; give each file once")
+        elif before:
+            self._report_order(start, f"it follows {before.end.place}")
+        elif above and start.record.sequence > above.record.sequence:
+            self._report_gap(above, start)
+        else:
+            self._report_order(start, "it does not follow the line above")
+
+    def _report_gap(self, last: Entry, start: Entry) -> None:
+        """Report two records of which the second does not hold the hash of the first."""
+        if missing := start.record.sequence - last.record.sequence - 1:
+            self._fault(start, f"cut out: {_count(missing)} between {last.place} and this one; {_REMEDY}")
+        else:
+            self._fault(last, f"altered: its hash is not the one that {start.place} holds; {_REMEDY}")
+
+    def _report_order(self, start: Entry, follows: str) -> None:
+        self._fault(start, f"out of order: {follows}; put the lines in the order of their sequence, or {_REMEDY}")
+
+    def _report_unreadable(self, lines: Iterable[InvalidLine], *, are_torn: bool) -> None:
+        for line in lines:
+            detail = f"altered: this line is no longer a record; {_REMEDY}"
+            if are_torn or line.cut_off:
+                detail = "torn: the process ended, or the disk or pipe was full, while this line was written"
+            self.faults.append(invalid(line.place, line.line[:40].decode("utf-8", "replace"), detail))
+
+    def _note_missed(self, before: Entry, entry: Entry) -> None:
+        """Note the records between two neighbours of a chain that could not be written."""
+        if (missed := entry.record.sequence - before.record.sequence - 1) > 0:
+            detail = "before it could not be written here; standard error has what it took"
+            self.notes.append(f"{entry.place}: {_count(missed)} {detail}")
+
+    def _fault(self, entry: Entry, detail: str) -> None:
+        self.faults.append(invalid(entry.place, entry.record.decision, detail))
 
 
-def _oldest(names: Iterable[str]) -> set[str]:
-    """Return the file with the highest number of each set of rotated files (`PATH.1`, `PATH.2`, …)."""
-    numbers: dict[str, int] = {}
-    for name in names:
-        base, _, number = name.rpartition(".")
-        if number.isdecimal() and PurePath(base).name:
-            numbers[base] = max(numbers.get(base, 0), int(number))
-    return {f"{base}.{number}" for base, number in numbers.items()}
+def _unseen_head(name: str, head: ChainHead, emptied: set[PurePath]) -> FieldError:
+    """Return the fault of files that lack the last record that the head file `name` refers to."""
+    if (log := PurePath(name.removesuffix(SUFFIX))) in emptied:
+        counts = f"is gone or empty, but {name} counts {_count(head.sequence)}, the last {head.hash}"
+        return required(str(log), f"{counts}: put the file back, or {_REMEDY}; for a new log, delete {name}")
+    return invalid(name, head.hash, f"the last record written, number {head.sequence}, is not there: {_NO_RECORD}")
 
 
-def _connect(segments: Sequence[Segment], findings: Findings, may_begin_later: set[str] | None) -> list[Chain]:
-    """Return the chains over all files and report every break.
-
-    In the files of `may_begin_later` (None: in all files) a chain may begin with a later record.
-    """
-    by_head = {segment.head: segment for segment in segments}
-    successors: dict[Segment, Segment] = {}
-    roots: list[Segment] = []
-    torn_off: list[Segment] = []
-    for segment in segments:
-        previous = segment.start.record.previous
-        before = by_head.get(previous)
-        if before and segment.opens_file and before.file != segment.file and before not in successors:
-            successors[before] = segment
-            findings.report_missed(before.end, segment.start)
-            continue
-        roots.append(segment)
-        if previous == FIRST:
-            continue
-        if segment.opens_file and not before:
-            torn_off.append(segment)
-        elif not segment.follows_unreadable and not _is_explained(segment.after, segment.start, findings):
-            findings.faults.append(_break(segment, before))
-    chains = [Chain(list(_from(root, successors))) for root in roots]
-    for chain in chains:
-        if chain.segments[0] in torn_off:
-            _report_absent(chain, chains, findings, may_begin_later=may_begin_later)
-        findings.faults += _revisits(chain)
-    return chains
-
-
-def _is_explained(before: Entry | None, start: Entry, findings: Findings) -> bool:
-    """Return whether an altered neighbour explains the break: no record is missing between the two."""
-    if start.place in findings.altered:
-        return True
-    return bool(before and before.place in findings.altered and start.record.sequence <= before.record.sequence + 1)
-
-
-def _from(root: Segment, successors: dict[Segment, Segment]) -> Iterator[Segment]:
-    segment: Segment | None = root
-    while segment:
-        yield segment
-        segment = successors.get(segment)
-
-
-def _break(segment: Segment, before: Segment | None) -> FieldError:
-    """Return the fault before a segment that does not follow the expected record."""
-    start = segment.start
-    if before and before.file != segment.file and segment.opens_file:
-        detail = f"follows {before.end.place}, as another file's first record does already; give each file once"
-        return invalid(start.place, start.record.decision, detail)
-    if not before and segment.after and start.record.sequence > segment.after.record.sequence:
-        return _gap(segment.after, start)
-    return _out_of_order(start, f"it follows {before.end.place}" if before else "it does not follow the line above")
-
-
-def _revisits(chain: Chain) -> Iterator[FieldError]:
-    """Yield a fault for each return of a chain to an earlier file: a record was moved to the start of another file."""
-    files: set[str] = set()
-    for before, segment in pairwise(chain.segments):
-        files.add(before.file)
-        if segment.file in files:
-            yield _out_of_order(segment.start, f"it follows {before.end.place}")
-
-
-def _out_of_order(start: Entry, follows: str) -> FieldError:
-    detail = f"out of order: {follows}; put the lines in the order of their sequence, or {REMEDY}"
-    return invalid(start.place, start.record.decision, detail)
-
-
-def _gap(last: Entry, start: Entry) -> FieldError:
-    """Return the fault between two records where the second does not hold the hash of the first."""
-    missing = start.record.sequence - last.record.sequence - 1
-    if missing == 0:
-        detail = f"altered: its hash is not the one that {start.place} holds; {REMEDY}"
-        return invalid(last.place, last.record.decision, detail)
-    detail = f"cut out: {count_text(missing)} between {last.place} and this one; {REMEDY}"
-    return invalid(start.place, start.record.decision, detail)
-
-
-def _report_absent(
-    chain: Chain, chains: Sequence[Chain], findings: Findings, *, may_begin_later: set[str] | None
-) -> None:
-    """Report that the record before the first one of a chain is missing.
-
-    Rotation deletes whole files, the oldest first, and writes a record about it. It never leaves a gap between the
-    remaining records. In the files of `may_begin_later` (None: in all files) a chain may begin with a later record.
-    """
-    start = chain.start
-    replicas = set(chain.replicas)
-    older = [other for other in chains if replicas & set(other.replicas) and other.began < chain.began]
-    absent = f"{count_text(start.record.sequence - 1)} before"
-    goes_on = f"{start.place}: the chain continues here:"
-    if older:
-        last = max(older, key=lambda other: other.began).end
-        if not _is_explained(last, start, findings):
-            findings.faults.append(_gap(last, start))
-    elif recorded_by := findings.dropped_before.get(start.record.previous):
-        findings.notes.append(f"{goes_on} rotation dropped {absent} it, as {recorded_by} says")
-    elif may_begin_later is None or (chain.segments[0].file in may_begin_later and not _was_kept(chain)):
-        findings.notes.append(f"{goes_on} {absent} it, not in these files")
-    elif not _is_explained(None, start, findings):
-        findings.faults.append(_cut_out(chain, absent))
-
-
-def _was_kept(chain: Chain) -> Oldest | None:
-    """Return where the log began after its last rotation, if records after that point are missing now."""
-    rotation = chain.rotated.record.rotation if chain.rotated else None
-    oldest = rotation.oldest if rotation else None
-    return oldest if oldest and oldest.sequence < chain.start.record.sequence else None
-
-
-def _cut_out(chain: Chain, absent: str) -> FieldError:
-    start = chain.start
-    remedy = "give all files, or --partial where rotation deleted the others"
-    if chain.rotated and (kept := _was_kept(chain)):
-        absent = (
-            f"{count_text(start.record.sequence - kept.sequence)} that rotation had left ({chain.rotated.place}) before"
-        )
-        remedy = "give all files, or --partial where you deleted the others"
-    return invalid(start.place, start.record.decision, f"cut out: {absent} this one; {remedy}")
+def _count(records: int) -> str:
+    """Return `1 record` or `2 records`; `records` if the number is unknown."""
+    return "1 record" if records == 1 else f"{records} records" if records > 0 else "records"

@@ -1,26 +1,51 @@
-"""The fields that the patch of a record changes, before and after: what the record holds of the object, and the patch.
+"""The fields that the patch of a record changes, and their values before and after.
 
 A record does not hold the object. The part that the patch concerns is made of the values that it replaces; the items of
 a list to which it appends are not known.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from webhook.audit.pointer import parts_of, value_at
 from webhook.kube.documents import JsonObject
 from webhook.kube.independent_patch import PatchError, independently_patched
+
+UNKNOWN = "…"
+"""A value that is replaced and that the record does not hold."""
 
 _APPENDED = "-"
 # An object that etcd stores has no longer list.
 _MOST_DIGITS = 6
 # Their keys are names, which can be numbers.
 _MAPS = ("labels", "annotations")
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-UNKNOWN = "…"
-"""A value that is replaced and that the record does not hold."""
+def values_before(pod: Mapping[str, Any], patch: Iterable[Mapping[str, Any]]) -> JsonObject:
+    """Return the values of `pod` that `patch` replaces or removes, by JSON pointer.
+
+    An added value has no previous one. Containers are left out: their environment does not belong in an audit record.
+    """
+    before: JsonObject = {}
+    for operation in patch:
+        path = _parts_of(operation["path"])
+        if not path or _is_container(path):
+            continue
+        parent = _value_at(pod, path[:-1])
+        if isinstance(parent, list) and operation["op"] == "add":
+            continue
+        value = _value_at(parent, path[-1:])
+        if value is not None:
+            before.setdefault(operation["path"], value)
+    return before
+
+
+def _is_container(path: list[str]) -> bool:
+    # In a pod template, the spec is further in.
+    return any(outer == "spec" and inner in _CONTAINERS for outer, inner in pairwise(path))
 
 
 class FieldChange(NamedTuple):
@@ -42,9 +67,9 @@ def field_changes(patch: Sequence[JsonObject], before: JsonObject) -> list[Field
     after = independently_patched(known, patch)
     changes = []
     for pointer, is_appended in _fields(patch).items():
-        parts = parts_of(pointer)
-        old = None if is_appended else value_at(known, parts)
-        changes.append(FieldChange(pointer, old, value_at(after, parts), is_appended))
+        parts = _parts_of(pointer)
+        old = None if is_appended else _value_at(known, parts)
+        changes.append(FieldChange(pointer, old, _value_at(after, parts), is_appended))
     return changes
 
 
@@ -65,7 +90,8 @@ def _known_part(patch: Sequence[JsonObject], before: JsonObject) -> JsonObject:
     known: JsonObject = {}
     added: list[str] = []
     for operation in patch:
-        pointer, parts = str(operation.get("path", "")), parts_of(str(operation.get("path", "")))
+        pointer = str(operation.get("path", ""))
+        parts = _parts_of(pointer)
         if not parts or any(pointer.startswith(f"{each}/") for each in added):
             continue
         holder = _holder(known, parts)
@@ -90,3 +116,36 @@ def _holder(known: JsonObject, parts: list[str]) -> Any:
         else:
             raise PatchError(f"the patch cannot be applied: {step} is no place in the object")
     return here
+
+
+def field_path(pointer: str) -> str:
+    """Return the pointer as a field path: `spec.tolerations[+]`, `metadata.labels[a.io/b]`.
+
+    `[+]` is the position after the last item of a list.
+    """
+    text = ""
+    for part in _parts_of(pointer):
+        if part == _APPENDED:
+            text += "[+]"
+        elif _PLAIN_KEY.fullmatch(part):
+            text += f".{part}" if text else part
+        else:
+            text += f"[{part}]"
+    return text
+
+
+def _parts_of(pointer: str) -> list[str]:
+    """Return the keys and indices of a JSON pointer."""
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+
+
+def _value_at(value: Any, path: Iterable[str]) -> Any:
+    """Return the value in `value` at the keys and indices of `path`; None if there is none."""
+    for part in path:
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value

@@ -4,13 +4,14 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from webhook.audit.head import ChainHead, HeadFile, head_path, read_head
-from webhook.audit.lines import is_audit_log, last_line
+from webhook.audit.head import ChainHead, HeadFile, head_path
+from webhook.audit.lines import digest
+from webhook.audit.reading import is_audit_log, last_entry
+from webhook.audit.record import FIRST
 from webhook.audit.rotation import Retention, RotatedFiles
-from webhook.audit.statement import Dropped, Rotation
 from webhook.kube.field import InvalidInput, invalid
 
 FILE_MODE = 0o640  # a log shipper of the same group may read
@@ -36,10 +37,9 @@ class AuditFile:
     """A file that only one process appends to.
 
     It is rotated at `max_bytes` (`webhook.audit.rotation`); 0 leaves rotation to others. If the file was moved or
-    deleted, the next line creates it again, so logrotate needs no signal.
+    deleted, the next line creates it again, so logrotate needs no signal. `head` is its head file, `rotated` are its
+    rotated files.
     """
-
-    is_batch_atomic = True
 
     def __init__(self, path: Path, *, max_bytes: int, retention: Retention) -> None:
         """Open the file and lock it against other writers.
@@ -53,12 +53,12 @@ class AuditFile:
         self.path = path
         self._name = os.fspath(path)
         self._max_bytes = max_bytes
-        self._rotated = RotatedFiles(path, max_bytes, retention)
+        self.rotated = RotatedFiles(path, max_bytes, retention)
         self._descriptor = -1
         self._identity: tuple[int, int] | None = None
         self._size_bytes = 0
         self._torn = False
-        self._head_file = HeadFile(head_path(path), FILE_MODE)
+        self.head = HeadFile(head_path(path), FILE_MODE)
         try:
             self._reject_another_file()
             self._open()
@@ -67,35 +67,18 @@ class AuditFile:
                 raise InvalidInput([invalid("--audit", str(path), _REMEDIES[error.errno])]) from error
 
     def _reject_another_file(self) -> None:
-        for path in (self.path, self._rotated.numbered(1)):
+        for path in (self.path, self.rotated.numbered(1)):
             if path.is_file() and not is_audit_log(path):
                 detail = "holds something else than audit records; give another file, or move it away"
                 raise InvalidInput([invalid("--audit", str(path), detail)])
 
-    def last_line(self) -> bytes | None:
-        """Return the last line that holds a record, from this file or the newest rotated one."""
-        for path in (self.path, self._rotated.numbered(1)):
-            try:
-                if line := last_line(path):
-                    return line
-            except OSError:
-                continue
-        return None
-
-    def last_head(self) -> ChainHead | None:
-        """Return the chain head of the last record; None if there is none or it cannot be read."""
-        try:
-            return read_head(head_path(self.path))
-        except (OSError, ValueError):
-            return None
-
-    def keep_head(self, head: ChainHead) -> None:
-        """Save the chain head.
-
-        Raises:
-            OSError: it could not be saved.
-        """
-        self._head_file.write(head)
+    def last_record_head(self) -> ChainHead:
+        """Return the chain head of the last record, in this file or the newest rotated one; 0 if there is none."""
+        for path in (self.path, self.rotated.numbered(1)):
+            with suppress(OSError):
+                if last := last_entry(path):
+                    return ChainHead(last.record.sequence, digest(last.line))
+        return ChainHead(0, FIRST)
 
     def append(self, line: bytes) -> None:
         """Append the line and a newline.
@@ -128,7 +111,7 @@ class AuditFile:
         descriptor = os.open(fresh, _OPEN_FLAGS | os.O_TRUNC, FILE_MODE)
         try:
             _lock(descriptor)
-            self._rotated.shift()
+            self.rotated.shift()
             fresh.replace(self.path)
         except OSError:
             os.close(descriptor)
@@ -136,29 +119,13 @@ class AuditFile:
             raise
         self._use(descriptor)
 
-    def rotation(self) -> Rotation | None:
-        """Return the rotation entry of the next record, if the rotated files have changed.
-
-        Raises:
-            OSError: the files cannot be read.
-        """
-        return self._rotated.statement()
-
-    def drop(self, *, recorded: bool) -> Sequence[Dropped]:
-        """Delete the rotated files that the last `rotation` lists as dropped; `recorded`: a record with it was written.
-
-        Raises:
-            OSError: a file could not be deleted.
-        """
-        return self._rotated.drop(recorded=recorded)
-
     def close(self) -> None:
         """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = -1
         self._identity = None
-        self._head_file.close()
+        self.head.close()
 
     def _open(self) -> None:
         descriptor = os.open(self.path, _OPEN_FLAGS, FILE_MODE)

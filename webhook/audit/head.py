@@ -30,6 +30,13 @@ class HeadFile:
         self._mode = mode
         self._descriptor = -1
 
+    def read(self) -> ChainHead | None:
+        """Return the saved head; None if there is none or it cannot be read."""
+        try:
+            return read_head(self._path)
+        except (OSError, ValueError):
+            return None
+
     def write(self, head: ChainHead) -> None:
         """Replace the saved head by `head`.
 
@@ -71,10 +78,9 @@ def parse_head(content: bytes) -> ChainHead | None:
     Raises:
         ValueError: it is something else.
     """
-    text = content.decode("utf-8", "replace")
-    if not text:
+    if not content:
         return None
-    line = _LINE.fullmatch(text)
+    line = _LINE.fullmatch(content.decode("utf-8", "replace"))
     if not line:
         raise ValueError("holds no sequence and hash")
     return ChainHead(int(line[1]), line[2])

@@ -1,73 +1,218 @@
-"""Find the first and the last record of an audit file without reading the others."""
+"""The line of a record: one JSON object that is chained to the line before it.
 
-import os
-from collections.abc import Iterator
-from pathlib import Path
+The last key of a line is its `hash`. It covers everything before it, including the hash of the previous record.
+"""
 
-from webhook.audit.record import BEGINNING, LARGEST_BYTES, AuditRecord, parse_line
+import hashlib
+from dataclasses import dataclass
+from typing import NamedTuple
 
-_BLOCK_BYTES = 64 * 1024
-_TAIL_BYTES = 16 * 1024 * 1024  # search range for the last record; a file that is no audit file has none
+from webhook.audit.bounds import SHORT, Truncator, dump
+from webhook.audit.record import POD, AuditRecord, Owner, PlacementEntry, Rotation, ShadowEntry
+from webhook.kube.documents import JsonObject
+
+_RULES_BYTES = 6 * 1024
+_PATCH_BYTES = 16 * 1024
+_WARNINGS_BYTES = 6 * 1024
+_BEFORE_BYTES = 4 * 1024
+_UNMODELLED_BYTES = 1024
+
+_HASH_KEY = b',"hash":"'
+_HASH_ENDING_BYTES = len(_HASH_KEY) + 64 + len(b'"}')
 
 
-def first_record(path: Path) -> AuditRecord | None:
-    """Return the record in the first line, or None.
+class RecordTemplate(NamedTuple):
+    """JSON of the keys that the records of equal pods share, so that it is serialized once."""
 
-    Raises:
-        OSError: the file cannot be read.
+    owner: bytes
+    decided: bytes
+    """From `workloadType` to `warnings`, without braces."""
+    placement: bytes
+    error: bytes
+    before: bytes
+    kind: bytes = b""
+    """Empty for a pod."""
+    qos_class: bytes = b""
+    """Empty if there is none."""
+    truncated: tuple[str, ...] = ()
+    """The places truncated in these keys."""
+    shadow: bytes = b""
+    """Empty if the decision was the answer."""
+
+    @classmethod
+    def of(cls, record: AuditRecord) -> "RecordTemplate":
+        """Return the part of `record` that the records of equal pods share."""
+        truncator = Truncator(record.truncated)
+        workload_type, policy = _text_json(truncator, "workloadType", record.workload_type), b"null"
+        if record.policy is not None:
+            name = truncator.text("policy.name", record.policy.name)
+            policy = dump({"name": name, "revision": record.policy.revision})
+        decision = _decision_json(record, "", truncator)
+        placement = placement_json(record.placement, truncator)
+        error = _text_json(truncator, "error", record.error)
+        shadow = b"" if record.shadow is None else _shadow_json(record.shadow, truncator)
+        return cls(
+            owner_json(record.owner, truncator),
+            b'"workloadType":%b,"policy":%b,%b' % (workload_type, policy, decision),
+            placement,
+            error,
+            before_json(record.before, truncator),
+            b"" if record.kind == POD else _text_json(truncator, "kind", record.kind),
+            qos_class_json(record.qos_class),
+            tuple(truncator.truncated),
+            shadow,
+        )
+
+
+@dataclass(slots=True)  # not frozen: each admission creates one, and a frozen one costs three times as much
+class Draft:
+    """A record before it is written: the values of one admission, and the `common` part of equal pods."""
+
+    time: str
+    decision: str
+    uid: str
+    dry_run: bool
+    operation: str
+    namespace: str
+    name: str
+    user: str
+    duration_ms: float
+    replica: str
+    common: RecordTemplate
+    client: str = ""
+
+
+def _has_long_text(record: AuditRecord | Draft) -> bool:
+    # Written out, since it runs for every record.
+    return (
+        len(record.user) > SHORT
+        or len(record.name) > SHORT
+        or len(record.namespace) > SHORT
+        or len(record.uid) > SHORT
+        or len(record.operation) > SHORT
+    )
+
+
+def seal(
+    record: AuditRecord | Draft, sequence: int, previous: str, rotation: Rotation | None = None
+) -> tuple[bytes, str]:
+    """Return the record as one line of JSON, without a newline, and the hash of the line."""
+    common = record.common if isinstance(record, Draft) else RecordTemplate.of(record)
+    asked = {
+        "time": record.time,
+        "decision": record.decision,
+        "uid": record.uid,
+        "dryRun": record.dry_run,
+        "operation": record.operation,
+        "namespace": record.namespace,
+        "name": record.name,
+    }
+    user, truncated = record.user, common.truncated
+    if _has_long_text(record):
+        truncator = Truncator(truncated)
+        asked |= {key: truncator.text(key, str(asked[key])) for key in ("uid", "operation", "namespace", "name")}
+        user, truncated = truncator.text("user", user), tuple(truncator.truncated)
+    milliseconds = round(record.duration_ms, 3)
+    written = {"durationMs": milliseconds, "replica": record.replica, "previous": previous, "sequence": sequence}
+    content = b'%b,"owner":%b,"user":%b,%b,"placement":%b,"error":%b,%b,"before":%b%b%b%b%b%b%b' % (
+        dump(asked)[:-1],
+        common.owner,
+        dump(user),
+        common.decided,
+        common.placement,
+        common.error,
+        dump(written)[1:-1],
+        common.before,
+        b',"kind":%b' % common.kind if common.kind else b"",
+        b',"qosClass":%b' % common.qos_class if common.qos_class else b"",
+        b',"client":%b' % dump(record.client) if record.client else b"",
+        b',"shadow":%b' % common.shadow if common.shadow else b"",
+        b',"truncated":%b' % dump(truncated) if truncated else b"",
+        b',"rotation":%b' % dump(rotation) if rotation else b"",
+    )
+    own_hash = hashlib.sha256(content + b"}").hexdigest()
+    return b'%b%b%b"}' % (content, _HASH_KEY, own_hash.encode()), own_hash
+
+
+def stated_hash(line: bytes) -> str:
+    """Return the hash that a line holds for itself; empty if it has none."""
+    ending = line[-_HASH_ENDING_BYTES:]
+    if len(ending) < _HASH_ENDING_BYTES or not (ending.startswith(_HASH_KEY) and ending.endswith(b'"}')):
+        return ""
+    return ending[len(_HASH_KEY) : -2].decode("utf-8", "replace")
+
+
+def digest(line: bytes) -> str:
+    """Return the hash of a record, SHA-256 in hexadecimal, as its line and the `previous` of the next record hold it.
+
+    It is computed over the line (without newline) before `hash` is appended: over the JSON object without that key.
     """
-    with path.open("rb") as file:
-        return _record(file.readline(LARGEST_BYTES + 1).removesuffix(b"\n"))
+    return hashlib.sha256(line[:-_HASH_ENDING_BYTES] + b"}" if stated_hash(line) else line).hexdigest()
 
 
-def last_record(path: Path) -> AuditRecord | None:
-    """Return the last record that the file holds, or None.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    line = last_line(path)
-    return _record(line) if line else None
+def _text_json(truncator: Truncator, place: str, text: str | None) -> bytes:
+    """Return the JSON of `text`, the value of the field `place`."""
+    return b"null" if text is None else dump(truncator.text(place, text))
 
 
-def last_line(path: Path) -> bytes | None:
-    """Return the last line that holds a record, or None.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    return next((line for line in _lines_backwards(path) if _record(line)), None)
-
-
-def is_audit_log(path: Path) -> bool:
-    """Return whether the file is empty, or its first line or one near its end is a record, perhaps cut off by a crash.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    with path.open("rb") as file:
-        first = file.readline(LARGEST_BYTES + 1)
-    is_cut_off = not first.endswith(b"\n") and BEGINNING.startswith(first[: len(BEGINNING)])
-    return is_cut_off or first_record(path) is not None or last_record(path) is not None
+def _decision_json(entry: AuditRecord | ShadowEntry, outer: str, truncator: Truncator) -> bytes:
+    """Return the JSON from `outcome` to `warnings`, without braces, of the object at `outer`."""
+    rules = [
+        {"name": each.name, "edits": each.edits}
+        if each.skipped is None
+        else {"name": each.name, "skipped": each.skipped}
+        for each in entry.rules
+    ]
+    return b'"outcome":%b,"rules":%b,"patch":%b,"warnings":%b' % (
+        dump(entry.outcome),
+        truncator.items_json(f"{outer}rules", rules, _RULES_BYTES),
+        truncator.items_json(f"{outer}patch", entry.patch, _PATCH_BYTES),
+        truncator.items_json(f"{outer}warnings", entry.warnings, _WARNINGS_BYTES),
+    )
 
 
-def _record(line: bytes) -> AuditRecord | None:
-    try:
-        return parse_line(line)
-    except ValueError:
-        return None
+def _shadow_json(entry: ShadowEntry, truncator: Truncator) -> bytes:
+    """Return the JSON of the answer that was not given; the same fields of the record are empty then."""
+    return b'{%b,"placement":%b,"message":%b}' % (
+        _decision_json(entry, "shadow.", truncator),
+        placement_json(entry.placement, truncator),
+        _text_json(truncator, "shadow.message", entry.message),
+    )
 
 
-def _lines_backwards(path: Path) -> Iterator[bytes]:
-    """Yield the lines of the last `_TAIL_BYTES` of a file, the last line first; that one may lack its newline."""
-    with path.open("rb") as file:
-        start = file.seek(0, os.SEEK_END)
-        first = max(0, start - _TAIL_BYTES)
-        rest = b""
-        while start > first:
-            length = min(_BLOCK_BYTES, start - first)
-            start -= length
-            file.seek(start)
-            rest, *lines = (file.read(length) + rest).split(b"\n")
-            yield from reversed(lines)
-        yield rest
+def owner_json(owner: Owner | None, truncator: Truncator) -> bytes:
+    """Return the JSON of the owner."""
+    if owner is None:
+        return b"null"
+    return dump({"kind": truncator.text("owner.kind", owner.kind), "name": truncator.text("owner.name", owner.name)})
+
+
+def placement_json(entry: PlacementEntry | None, truncator: Truncator) -> bytes:
+    """Return the JSON of the placement."""
+    if entry is None:
+        return b"null"
+    fields = {
+        "verdict": entry.verdict,
+        "node": None if entry.node is None else truncator.text("placement.node", entry.node),
+        "total": entry.total,
+        "feasible": entry.feasible,
+        "message": truncator.text("placement.message", entry.message),
+    }
+    unmodelled = truncator.items_json("placement.unmodelled", entry.unmodelled, _UNMODELLED_BYTES)
+    reserved = b',"reserved":{"pods":%d}' % entry.reserved.pods if entry.reserved else b""
+    gang = b""
+    if entry.gang is not None:
+        name = truncator.text("placement.gang.name", entry.gang.name)
+        counts = {"size": entry.gang.size, "fit": entry.gang.fit, "isComplete": entry.gang.is_complete}
+        gang = b',"gang":%b' % dump({"name": name, **counts})
+    return b'%b,"unmodelled":%b%b%b}' % (dump(fields)[:-1], unmodelled, reserved, gang)
+
+
+def before_json(before: JsonObject, truncator: Truncator) -> bytes:
+    """Return the JSON of the values that a patch replaces."""
+    return truncator.items_json("before", before, _BEFORE_BYTES)
+
+
+def qos_class_json(qos_class: str | None) -> bytes:
+    """Return the JSON of a QoS class; empty if there is none."""
+    return b"" if qos_class is None else dump(qos_class)

@@ -4,13 +4,13 @@ import glob
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from webhook.audit.lines import first_record, last_record
-from webhook.audit.statement import Dropped, DropReason, Oldest, Rotation
+from webhook.audit.reading import first_record, last_entry
+from webhook.audit.record import Dropped, DropReason, Oldest, Rotation
 
 _MOST_FILES = 1000
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
@@ -85,7 +85,7 @@ class RotatedFiles:
             self._is_due = False
         return self._statement
 
-    def drop(self, *, recorded: bool) -> tuple[Dropped, ...]:
+    def drop(self, recorded: bool) -> tuple[Dropped, ...]:
         """Delete the files that the last statement lists, and return what was deleted, by reason.
 
         `recorded`: a record with the statement was written. Otherwise the next record gets a new one.
@@ -125,17 +125,17 @@ class RotatedFiles:
             total_bytes -= file.status.st_size
 
 
-def _dropped(files: Iterable[tuple[_File, DropReason]]) -> tuple[Dropped, ...]:
+def _dropped(files: Sequence[tuple[_File, DropReason]]) -> tuple[Dropped, ...]:
     """Return a description of `files`, which come oldest first, for each reason to drop them."""
-    by_reason: dict[DropReason, list[_File]] = {}
-    for file, reason in files:
-        by_reason.setdefault(reason, []).append(file)
-    return tuple(_description(reason, each) for reason, each in by_reason.items())
+    return tuple(
+        _description(reason, [file for file, each in files if each == reason])
+        for reason in dict.fromkeys(reason for _, reason in files)
+    )
 
 
 def _description(reason: DropReason, files: Sequence[_File]) -> Dropped:
-    ends = [(first_record(file.path), last_record(file.path)) for file in files]
-    known = [(first, last) for first, last in ends if first and last]
+    ends = ((first_record(file.path), last_entry(file.path)) for file in files)
+    known = [(first, last.record) for first, last in ends if first and last]
     return Dropped(
         reason,
         files=len(files),

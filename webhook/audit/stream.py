@@ -1,21 +1,18 @@
-"""Standard output and standard error as sinks for records. A reader that stalls never blocks the writer."""
+"""Print records to standard output or standard error. A reader that stalls never blocks the writer."""
 
 import errno
 import os
 import select
 import socket
 import stat
-from collections.abc import Callable, Sequence
-
-from webhook.audit.head import ChainHead
-from webhook.audit.statement import Dropped, Rotation
+from collections.abc import Callable
 
 _OPEN_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
 _PIPE_BYTES = select.PIPE_BUF  # a pipe with room accepts this many bytes without blocking
 
 
 class AuditStream:
-    """A stream of the process as a sink. There is no chain to continue, no rotation and no undo.
+    """A stream of the process that lines are printed to.
 
     O_NONBLOCK is a property of the open file, which the process shares with its parent. Setting it on the terminal of
     a shell would break the shell's reads. A pipe or terminal is therefore opened a second time, through /proc, and only
@@ -24,36 +21,11 @@ class AuditStream:
     regular file never blocks and is written directly.
     """
 
-    is_batch_atomic = False
-    """Lines that were printed cannot be taken back."""
-
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._own_descriptor = -1
         self._torn = False
         self._write = self._choose_write(descriptor)
-
-    def last_line(self) -> bytes | None:
-        """Return None: printed lines cannot be read back."""
-        return None
-
-    def last_head(self) -> ChainHead | None:
-        """Return None: each process begins a new chain."""
-        return None
-
-    def keep_head(self, head: ChainHead) -> None:
-        """Do nothing."""
-
-    def make_room(self, line_bytes: int) -> None:
-        """Do nothing."""
-
-    def rotation(self) -> Rotation | None:
-        """Return None: a stream has no files."""
-        return None
-
-    def drop(self, *, recorded: bool) -> Sequence[Dropped]:  # noqa: ARG002 - the sink's signature
-        """Return nothing: a stream has no files."""
-        return ()
 
     def append(self, line: bytes) -> None:
         """Print the line; if the previous line was printed in part, end that one first.

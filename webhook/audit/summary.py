@@ -6,7 +6,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from webhook.audit.record import AuditRecord
 from webhook.kube.documents import JsonObject
@@ -57,42 +57,34 @@ class Summary:
             "workloadTypes": dict(self.workload_types.most_common()),
             "outcomes": dict(self.outcomes.most_common()),
             "shadowed": dict(self.shadowed.most_common()),
-            "rules": {
-                name: {"edited": rule.edited, "edits": rule.edits, "skipped": rule.skipped}
-                for name, rule in self.rules.items()
-            },
+            "rules": {name: asdict(rule) for name, rule in self.rules.items()},
             "refusals": dict(self.refusals.most_common()),
             "bypasses": dict(self.bypasses.most_common()),
             "errors": dict(self.errors.most_common()),
             "verdicts": dict(self.verdicts.most_common()),
             "durationMs": self.duration_ms,
-            "slowest": [
-                {
-                    "decision": record.decision,
-                    "pod": f"{record.namespace}/{record.name}",
-                    "outcome": record.outcome,
-                    "durationMs": record.duration_ms,
-                }
-                for record in self.slowest
-            ],
+            "slowest": [_slow_json(record) for record in self.slowest],
         }
+
+
+def _slow_json(record: AuditRecord) -> JsonObject:
+    pod = f"{record.namespace}/{record.name}"
+    return {"decision": record.decision, "pod": pod, "outcome": record.outcome, "durationMs": record.duration_ms}
 
 
 def summarise(records: Iterable[AuditRecord], slowest: int) -> Summary:
     """Return the summary of `records`, which come in the order of their time, with the `slowest` ones."""
     summary = Summary()
     durations = array("d")
-    heap: list[tuple[float, int, AuditRecord]] = []
-    for number, record in enumerate(records):
-        _count(summary, record)
-        durations.append(record.duration_ms)
-        # Among equally slow records the earliest is kept.
-        item = (record.duration_ms, -number, record)
-        if len(heap) < slowest:
-            heapq.heappush(heap, item)
-        elif slowest:
-            heapq.heappushpop(heap, item)
-    summary.slowest = [record for _, _, record in sorted(heap, reverse=True, key=lambda item: item[:2])]
+
+    def counted() -> Iterator[AuditRecord]:
+        for record in records:
+            _count(summary, record)
+            durations.append(record.duration_ms)
+            yield record
+
+    # Of equally slow records the earlier is kept. For 0 records `nlargest` would read none.
+    summary.slowest = heapq.nlargest(max(1, slowest), counted(), key=lambda each: each.duration_ms)[:slowest]
     summary.duration_ms = _percentiles(durations)
     return summary
 

@@ -2,19 +2,22 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, Protocol, Self
+from typing import Literal, Self, TypeVar
 
 import structlog
 
 from webhook.audit.file import AuditFile
 from webhook.audit.head import ChainHead
-from webhook.audit.record import FIRST, AuditRecord, Draft, digest, parse_line, seal
+from webhook.audit.lines import Draft, seal
+from webhook.audit.record import FIRST, AuditRecord, Dropped, Rotation
 from webhook.audit.rotation import Retention
-from webhook.audit.statement import Dropped, Rotation
 from webhook.audit.stream import AuditStream
 
+Argument = TypeVar("Argument")
+Done = TypeVar("Done")
 Result = Literal["written", "failed"]
 
 STANDARD_OUTPUT = "-"
@@ -24,42 +27,10 @@ KEEP_SECONDS = 24 * 3600.0
 MAX_TOTAL_BYTES = 4 * 1024 * 1024 * 1024
 
 
-class Sink(Protocol):
-    """A destination of lines. `is_batch_atomic`: a batch of lines is written completely or not at all."""
-
-    is_batch_atomic: bool
-
-    def last_line(self) -> bytes | None:
-        """Return the last line that holds a record."""
-        ...
-
-    def last_head(self) -> ChainHead | None:
-        """Return the head that `keep_head` saved last, perhaps in another process."""
-        ...
-
-    def keep_head(self, head: ChainHead) -> None:
-        """Save the chain head; raises OSError if that fails."""
-        ...
-
-    def make_room(self, line_bytes: int) -> None:
-        """Rotate if a line of this size requires it; raises OSError if that fails."""
-        ...
-
-    def rotation(self) -> Rotation | None:
-        """Return the rotation entry of the next record, if any; raises OSError if the files cannot be read."""
-        ...
-
-    def drop(self, *, recorded: bool) -> Sequence[Dropped]:
-        """Delete the files that `rotation` listed; `recorded`: a record lists them. Raises OSError if that fails."""
-        ...
-
-    def append(self, line: bytes) -> None:
-        """Write one line, or several separated by newlines, and a newline; raises OSError if that is incomplete."""
-        ...
-
-    def close(self) -> None:
-        """Close the sink."""
-        ...
+_WRITE_FAILS = "audit records cannot be written and go to standard error"
+_HEAD_FAILS = "audit head cannot be kept"
+_ROTATION_FAILS = "audit file cannot be rotated and keeps growing"
+_DROPPING_FAILS = "rotated audit files cannot be dropped"
 
 
 class AuditWriter:
@@ -98,22 +69,20 @@ class AuditWriter:
             InvalidInput: the file cannot be used, or another process writes to it.
         """
         self.path = os.fspath(path)
-        self._sink: Sink
-        if self.path == STANDARD_OUTPUT:
-            self._sink = AuditStream(output_descriptor)
-        else:
+        # Printed lines cannot be taken back or continued, so everything but `append` and `close` is of a file.
+        self._file: AuditFile | None = None
+        if self.path != STANDARD_OUTPUT:
             total_bytes = max_total_bytes or max(MAX_TOTAL_BYTES, (backups + 1) * max_bytes)
             retention = Retention(backups, keep_seconds, total_bytes)
-            self._sink = AuditFile(Path(self.path), max_bytes=max_bytes, retention=retention)
+            self._file = AuditFile(Path(self.path), max_bytes=max_bytes, retention=retention)
+        self._output = self._file or AuditStream(output_descriptor)
         self._on_result = on_result
         self._on_dropped = on_dropped
         self._fallback = AuditStream(error_descriptor)
         self._log = structlog.get_logger()
         self._lost_records = 0
-        self._failure_is_logged = False
-        self._rotation_is_failing = False
-        self._dropping_is_failing = False
-        self._head_is_failing = False
+        # What has failed and was logged, until it succeeds.
+        self._failing: set[str] = set()
         self._sequence, self._head = self._chain_end()
         self._staged: list[bytes] = []
         self._staged_head = self._head
@@ -138,13 +107,13 @@ class AuditWriter:
     def stage(self, record: AuditRecord | Draft) -> None:
         """Stage the record for the next `flush`, which writes all staged records for little more than the cost of one.
 
-        If the sink is not batch-atomic, the record is written at once.
+        A record that is printed is written at once: of several, some could be lost and the others not.
         """
         self._sequence += 1
-        rotation = None if self._staged else self._rotation()
+        rotation = self._rotation(self._file) if self._file is not None and not self._staged else None
         line, self._staged_head = seal(record, self._sequence, self._staged_head, rotation)
         self._staged.append(line)
-        if not self._sink.is_batch_atomic:
+        if self._file is None:
             self.flush()
 
     def flush(self) -> None:
@@ -153,9 +122,10 @@ class AuditWriter:
             return
         lines, self._staged = self._staged, []
         data = lines[0] if len(lines) == 1 else b"\n".join(lines)
-        self._make_room(len(data))
+        if self._file is not None:
+            self._attempt(_ROTATION_FAILS, self._file.make_room, len(data))
         try:
-            self._sink.append(data)
+            self._output.append(data)
         except OSError as error:
             self._staged_head = self._head
             for line in lines:
@@ -164,105 +134,83 @@ class AuditWriter:
             self._drop(recorded=False)
             return
         self._head = self._staged_head
-        self._keep_head()
-        if self._records_rotation:
-            self._drop(recorded=True)
+        if self._file is not None:
+            self._attempt(_HEAD_FAILS, self._file.head.write, ChainHead(self._sequence, self._head))
+            if self._records_rotation:
+                self._drop(recorded=True)
         if self._lost_records and self._fallback.has_room():
             self._log.warning("audit records are written again", path=self.path, missed=self._lost_records)
             self._lost_records = 0
-            self._failure_is_logged = False
+            self._failing.discard(_WRITE_FAILS)
         for _ in lines:
             self._on_result("written")
 
     def close(self) -> None:
         """Write the staged records and close the file, so that another process may write to it."""
         self.flush()
-        self._sink.close()
+        self._output.close()
         self._fallback.close()
 
-    def _chain_end(self) -> tuple[int, str]:
+    def _chain_end(self) -> ChainHead:
         """Return sequence and hash of the record before the next one.
 
         If the file lacks records that were written, this is the last one written, not the last one left. The gap thus
         remains detectable.
         """
-        line = self._sink.last_line()
-        sequence, head = (parse_line(line).sequence, digest(line)) if line else (0, FIRST)
-        kept = self._sink.last_head()
-        if kept is None or kept.sequence < sequence or kept == ChainHead(sequence, head):
-            return sequence, head
+        if self._file is None:
+            return ChainHead(0, FIRST)
+        found, kept = self._file.last_record_head(), self._file.head.read()
+        if kept is None or kept.sequence < found.sequence or kept == found:
+            return found
         self._log.error(
-            "audit file lacks records that were written", path=self.path, last=sequence, last_written=kept.sequence
+            "audit file lacks records that were written",
+            path=self.path,
+            last=found.sequence,
+            last_written=kept.sequence,
         )
-        return kept.sequence, kept.hash
+        return kept
 
-    def _keep_head(self) -> None:
+    def _rotation(self, file: AuditFile) -> Rotation | None:
         try:
-            self._sink.keep_head(ChainHead(self._sequence, self._head))
+            rotation = file.rotated.statement()
         except OSError as error:
-            if not self._head_is_failing and self._fallback.has_room():
-                self._log.error("audit head cannot be kept", path=self.path, error=str(error))
-                self._head_is_failing = True
-        else:
-            self._head_is_failing = False
-
-    def _make_room(self, line_bytes: int) -> None:
-        try:
-            self._sink.make_room(line_bytes)
-        except OSError as error:
-            self._log_rotation_failure(error)
-        else:
-            self._rotation_is_failing = False
-
-    def _rotation(self) -> Rotation | None:
-        try:
-            rotation = self._sink.rotation()
-        except OSError as error:
-            self._log_dropping_failure(error)
+            # Only a deletion ends this outage.
+            self._log_failure(_DROPPING_FAILS, error)
             rotation = None
         self._records_rotation = rotation is not None
         return rotation
 
     def _drop(self, *, recorded: bool) -> None:
+        if self._file is None:
+            return
+        for dropped in self._attempt(_DROPPING_FAILS, self._file.rotated.drop, recorded) or ():
+            self._on_dropped(dropped)
+            if self._fallback.has_room():
+                is_due = dropped.reason == "age"
+                log = self._log.info if is_due else self._log.warning
+                early = "audit files were dropped early because of the total size"
+                what = {key: value for key, value in asdict(dropped).items() if key != "reason"}
+                log("old audit files were dropped" if is_due else early, path=self.path, **what)
+
+    def _attempt(self, failure: str, action: Callable[[Argument], Done], argument: Argument) -> Done | None:
+        """Return the result of an action on the file; None if it fails, which is logged once until it succeeds."""
         try:
-            dropped = self._sink.drop(recorded=recorded)
+            done = action(argument)
         except OSError as error:
-            self._log_dropping_failure(error)
-            return
-        self._dropping_is_failing = False
-        for each in dropped:
-            self._on_dropped(each)
-            self._log_dropped(each)
+            self._log_failure(failure, error)
+            return None
+        self._failing.discard(failure)
+        return done
 
-    def _log_dropped(self, dropped: Dropped) -> None:
-        if not self._fallback.has_room():
-            return
-        counts = {"files": dropped.files, "bytes": dropped.bytes, "records": dropped.records}
-        times = {"first": dropped.first, "last": dropped.last}
-        if dropped.reason == "age":
-            self._log.info("old audit files were dropped", path=self.path, **counts, **times)
-        else:
-            event = "audit files were dropped early because of the total size"
-            self._log.warning(event, path=self.path, **counts, **times)
-
-    def _log_rotation_failure(self, error: OSError) -> None:
-        if not self._rotation_is_failing and self._fallback.has_room():
-            self._log.error("audit file cannot be rotated and keeps growing", path=self.path, error=str(error))
-            self._rotation_is_failing = True
-
-    def _log_dropping_failure(self, error: OSError) -> None:
-        if not self._dropping_is_failing and self._fallback.has_room():
-            self._log.error("rotated audit files cannot be dropped", path=self.path, error=str(error))
-            self._dropping_is_failing = True
+    def _log_failure(self, failure: str, error: OSError) -> None:
+        # Logs go to standard error and would block there, unlike a record.
+        if failure not in self._failing and self._fallback.has_room():
+            self._failing.add(failure)
+            self._log.error(failure, path=self.path, error=str(error))
 
     def _write_to_standard_error(self, line: bytes, error: OSError) -> None:
         self._lost_records += 1
-        # Logs go to standard error and would block there, unlike a record.
-        if not self._failure_is_logged and self._fallback.has_room():
-            self._failure_is_logged = True
-            self._log.error(
-                "audit records cannot be written and go to standard error", path=self.path, error=str(error)
-            )
+        self._log_failure(_WRITE_FAILS, error)
         # If standard error is full or broken too, the record is lost.
         with contextlib.suppress(OSError):
             self._fallback.append(line)

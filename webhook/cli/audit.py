@@ -3,7 +3,6 @@
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,19 +12,13 @@ import click
 
 from webhook.audit.archive import write_archive
 from webhook.audit.chain import verify as verify_files
-from webhook.audit.query import (
-    Entry,
-    InvalidLine,
-    Selection,
-    Sources,
-    parse_moment,
-)
+from webhook.audit.reading import Entry, InvalidLine
 from webhook.audit.record import Outcome
-from webhook.audit.replicas import ReplicaLogs
+from webhook.audit.selection import Selection, parse_moment
+from webhook.audit.sources import Sources
 from webhook.audit.summary import summarise
 from webhook.cli import audit_text as text
-from webhook.cli.audit_files import DEFAULT_FILE, named, verify_audit_files
-from webhook.cli.audit_source import Source, source_options
+from webhook.cli.audit_source import DEFAULT_FILE, Source, source_options
 from webhook.cli.screen import SafeConsole
 from webhook.cli.table import print_table
 from webhook.cli.terminal import echo, echo_json, echo_json_lines
@@ -96,13 +89,10 @@ def list_(source: Source, limit: int | None, output: str, **filters: Any) -> Non
     placement-webhook audit list --outcome Denied -o json > denied.jsonl
     """
     selection = _selection(**filters)
-    with _opened(source, selection.since) as sources:
+    with source.opened(selection.since) as sources:
         broken = _BrokenLines()
-        entries: Iterable[Entry] = (
-            entry for entry in sources.entries(broken.report) if selection.matches(entry.record)
-        )
-        if limit:
-            entries = deque(entries, maxlen=limit)
+        entries: Iterable[Entry] = (each for each in sources.entries(broken.report) if selection.matches(each.record))
+        entries = deque(entries, maxlen=limit) if limit else entries
         if output == "json":
             echo_json_lines(entry.line for entry in entries)
         else:
@@ -124,7 +114,7 @@ def show(decision: str, source: Source, output: str) -> None:
     placement-webhook audit show 01J9Z6
     placement-webhook audit show 01J9Z6 -o json audit.jsonl audit.jsonl.1
     """
-    with _opened(source) as sources:
+    with source.opened() as sources:
         entry = _find(decision, sources)
     if output == "json":
         echo_json_lines([entry.line])
@@ -132,7 +122,7 @@ def show(decision: str, source: Source, output: str) -> None:
         text.print_record(SafeConsole(markup=False), entry)
 
 
-def _find(decision: str, sources: Sources | ReplicaLogs) -> Entry:
+def _find(decision: str, sources: Sources) -> Entry:
     found: dict[str, Entry] = {}
     broken = _BrokenLines()
     for entry in sources.entries(broken.report):
@@ -145,9 +135,8 @@ def _find(decision: str, sources: Sources | ReplicaLogs) -> Entry:
         raise InvalidInput([invalid("DECISION", decision, "no record has it; `audit list` lists the decisions")])
     if len(found) > 1:
         some = ", ".join([*found][:5]) + (", …" if len(found) > 5 else "")
-        raise InvalidInput(
-            [invalid("DECISION", decision, f"{len(found)} records begin with it; add characters: {some}")]
-        )
+        detail = f"{len(found)} records begin with it; add characters: {some}"
+        raise InvalidInput([invalid("DECISION", decision, detail)])
     return next(iter(found.values()))
 
 
@@ -169,7 +158,7 @@ def summary(source: Source, slowest: int, output: str, **filters: Any) -> None:
     """
     selection = _selection(**filters)
     broken = _BrokenLines()
-    with _opened(source, selection.since) as sources:
+    with source.opened(selection.since) as sources:
         entries = sources.entries(broken.report)
         counts = summarise((entry.record for entry in entries if selection.matches(entry.record)), slowest)
     broken.report_rest()
@@ -199,20 +188,17 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
     placement-webhook audit verify audit.jsonl*
     placement-webhook audit verify --head "$(cat head.txt)" audit.jsonl*
     """
-    if not source.is_of_replicas:
-        verification = verify_audit_files(source.files, heads, partial=partial)
-    else:
-        with source.logs() as logs:
-            # The kubelet rotates a log: its oldest records are no longer there.
-            verification = verify_files(
-                logs.lines(),
-                heads,
-                kept_heads=logs.heads,
-                partial=partial or source.is_partial,
-                may_begin_later=logs.printed,
-                place=source.place,
-            )
-            verification = replace(verification, faults=[*logs.head_faults, *verification.faults])
+    with source.opened(with_heads=True) as sources:
+        # The kubelet rotates a log: its oldest records are no longer there.
+        verification = verify_files(
+            sources.lines(),
+            heads,
+            kept_heads=sources.heads,
+            partial=partial or source.is_partial,
+            may_begin_later=sources.printed,
+            place=source.place,
+        )
+    verification = replace(verification, faults=[*sources.head_faults, *verification.faults])
     if output == "json":
         echo_json(verification.to_json())
     else:
@@ -237,11 +223,6 @@ def export(file: Path, since: str | None) -> None:
     if sys.stdout.isatty():
         raise click.UsageError("the archive is binary: pipe it, or write it to a file.")
     write_archive(file, sys.stdout.buffer, parse_moment(since, datetime.now(UTC), "--since") if since else None)
-
-
-def _opened(source: Source, since: datetime | None = None) -> AbstractContextManager[Sources | ReplicaLogs]:
-    """Return the records of `source`; of replicas those written at or after `since`."""
-    return source.logs(since) if source.is_of_replicas else Sources(named(source.files))
 
 
 class _BrokenLines:

@@ -1,32 +1,35 @@
-"""Where the `audit` commands read records: files, or the running replicas."""
+"""Where the `audit` commands read records: files with their head files, or the running replicas."""
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from webhook.audit.archive import is_archive
-from webhook.audit.query import parse_moment
-from webhook.audit.replicas import Download, ReplicaLogs
+from webhook.audit.head import SUFFIX, ChainHead, head_path, read_head
+from webhook.audit.reading import rotated_files
+from webhook.audit.selection import parse_moment
+from webhook.audit.sources import STANDARD_INPUT, Download, Sources
 from webhook.cli.clusters import complete_context
 from webhook.cli.files import FILE
 from webhook.cli.terminal import echo
+from webhook.kube.field import InvalidInput, invalid, required
 
 if TYPE_CHECKING:
     from webhook.cli.replica_logs import ReplicaSelection
 
 Command = Callable[..., Any]
 
+DEFAULT_FILE = "audit.jsonl"
 _INCOMPLETE = 1
 _ODD = "holds no audit record; see what the replica writes there, and compare its image with that of the others"
-_NO_RECORDS = "no replica has an audit record"
 
 
 @dataclass(slots=True)
@@ -42,11 +45,6 @@ class Source:
     unread: int = 0
 
     @property
-    def is_of_replicas(self) -> bool:
-        """Return whether `logs` opens the records: of running replicas, or of archives that were copied from them."""
-        return self.has_archives or self.replicas is not None
-
-    @property
     def place(self) -> str:
         """Return what names the source on the command line."""
         return ", ".join(self.files) if self.replicas is None else f"--selector {self.replicas.selector}"
@@ -57,25 +55,30 @@ class Source:
         return bool(self.unread) or (self.replicas is not None and self.replicas.since is not None)
 
     @contextmanager
-    def logs(self, since: datetime | None = None) -> Iterator[ReplicaLogs]:
-        """Open the records of replicas until the block ends: of running ones those written at or after `since`.
+    def opened(self, since: datetime | None = None, *, with_heads: bool = False) -> Iterator[Sources]:
+        """Open the records until the block ends: of running replicas those written at or after `since`.
 
-        What was not read to its end is reported on standard error.
+        `with_heads`: also read the heads beside audit files. What was not read to its end is reported on standard
+        error.
 
         Raises:
-            InvalidInput: the kubeconfig is wrong, or no pod is selected.
+            InvalidInput: a file cannot be read or holds something else, the kubeconfig is wrong, or no pod is selected.
             click.ClickException: the pods cannot be listed, or the temporary folder cannot take the records.
         """
-        with self._downloads(since) as downloads, ReplicaLogs(downloads) as logs:
-            self.unread = len(logs.unread)
-            for each in logs.unread:
+        if self.replicas is None and not self.has_archives:
+            with _open_files(self.files, with_heads=with_heads) as sources:
+                yield sources
+            return
+        with self._downloads(since) as downloads, Sources.of_replicas(downloads) as sources:
+            self.unread = len(sources.unread)
+            for each in sources.unread:
                 echo(f"warning: {each}", fg="yellow", err=True)
-            yield logs
-            self.unread += len(logs.without_records)
-            for name in logs.without_records:
+            yield sources
+            self.unread += len(sources.without_records)
+            for name in sources.without_records:
                 echo(f"warning: {name}: {_ODD}", fg="yellow", err=True)
-            if not logs.has_records:
-                echo(_NO_RECORDS, err=True)
+            if not sources.has_records:
+                echo("no replica has an audit record", err=True)
                 # A quiet hour is no fault, but replicas without any record show nothing of what was decided.
                 self.unread += since is None
 
@@ -96,6 +99,51 @@ class Source:
         with temporary as folder:
             selection = self.replicas if since is None else replace(self.replicas, since=since)
             yield download(selection, Path(folder))
+
+
+def _open_files(files: Sequence[str], *, with_heads: bool) -> Sources:
+    """Open the audit files that `files` names, by default that of this folder with its rotated files.
+
+    Raises:
+        InvalidInput: there is no audit file, and no head counts its records; or one cannot be read.
+    """
+    # Read before the records: a running server writes the record first, then the head.
+    heads = _kept_heads(files or [DEFAULT_FILE, *rotated_files(Path(DEFAULT_FILE))]) if with_heads else {}
+    missing = [log for log in (name.removesuffix(SUFFIX) for name in heads) if not Path(log).exists()]
+    # `audit.jsonl*` also matches the head file.
+    names = [name for name in files or rotated_files(Path(DEFAULT_FILE)) if not name.endswith(SUFFIX)]
+    if not names and not missing:
+        if files:
+            raise InvalidInput([invalid("FILE", ", ".join(files), "holds no records; name the audit file as well")])
+        detail = f"there is no {DEFAULT_FILE} in this folder; name audit files, or - for standard input"
+        raise InvalidInput([required("FILE", detail)])
+    return Sources.of_files([name for name in names if name not in missing], heads, missing)
+
+
+def _kept_heads(names: Iterable[str]) -> dict[str, ChainHead]:
+    """Return the contents of the head files that `names` holds, and of those beside the audit files in `names`.
+
+    The head of a log also counts as beside its rotated files if the log itself does not exist.
+    """
+    paths = {path for name in names if name != STANDARD_INPUT for path in _head_paths(name)}
+    kept: dict[str, ChainHead] = {}
+    for path in sorted(paths):
+        try:
+            head = read_head(path)
+        except (OSError, ValueError) as error:
+            detail = "must be as the server wrote it; delete it to verify without it"
+            raise InvalidInput([invalid(str(path), str(error), detail)]) from error
+        if head:
+            kept[str(path)] = head
+    return kept
+
+
+def _head_paths(name: str) -> list[Path]:
+    if name.endswith(SUFFIX):
+        return [Path(name)]
+    base, _, number = name.rpartition(".")
+    is_left_over = PurePath(base).name and number.isdecimal() and not Path(base).exists()
+    return [head_path(Path(name)), *([head_path(Path(base))] if is_left_over else [])]
 
 
 def source_options(*, since: bool) -> Callable[[Command], Command]:

@@ -1,7 +1,7 @@
 """Text output of the `audit` commands: plain columns, coloured on a terminal."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import yaml
@@ -9,11 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.audit.chain import Verification
-from webhook.audit.entries import PlacementEntry, RuleEntry, ShadowEntry
-from webhook.audit.field_changes import field_changes
-from webhook.audit.pointer import field_path
-from webhook.audit.query import Entry
-from webhook.audit.record import POD, AuditRecord, digest
+from webhook.audit.field_changes import field_changes, field_path
+from webhook.audit.lines import digest
+from webhook.audit.reading import Entry
+from webhook.audit.record import POD, AuditRecord, PlacementEntry, RuleEntry
 from webhook.audit.summary import Summary
 from webhook.cli.table import Column, Row, print_line, print_table
 from webhook.kube.documents import JsonObject
@@ -21,6 +20,7 @@ from webhook.kube.independent_patch import PatchError, TooDeepError
 from webhook.kube.text import printable
 
 NONE = "-"
+_NO_PREVIOUS = "none: the first of its chain"
 _STYLES = {
     "Patched": "green",
     "Unchanged": "dim",
@@ -88,30 +88,20 @@ def print_record(console: Console, entry: Entry) -> None:
         console.print(
             Text(f"{title:<10} ", "bold"), Text(printable(value), _STYLES.get(value, "")), sep="", soft_wrap=True
         )
-    _section(console, "Rules", [line for rule in record.rules for line in _rule_lines(rule, _name_width(record.rules))])
+    _section(console, "Rules", _rule_lines(record.rules))
     _section(console, "Patch (- before, + after)", _field_lines(record.patch, record.before))
-    _section(console, "Placement", _placement_lines(record.placement) if record.placement else [])
-    _section(console, "Warnings", [f"! {printable(warning)}" for warning in record.warnings])
-    if record.shadow:
-        _print_shadow(console, record, record.shadow)
-    _section(console, "Left out of this record, as too large", [f"! {printable(each)}" for each in record.truncated])
-    previous = record.previous or "none: the first of its chain"
-    _section(console, f"Record {record.sequence} of its chain, {printable(entry.place)}", [
-        f"hash      {digest(entry.line)}",
-        f"previous  {printable(previous)}",
-    ])  # fmt: skip
-
-
-def _print_shadow(console: Console, record: AuditRecord, shadow: ShadowEntry) -> None:
-    """Print the answer that was not given."""
-    lines = [shadow.outcome, *printable(shadow.message or "").splitlines()]
-    _section(console, "In shadow mode: this would be the answer", lines)
-    _section(
-        console, "Its rules", [line for rule in shadow.rules for line in _rule_lines(rule, _name_width(shadow.rules))]
-    )
-    _section(console, "Its patch (- before, + after)", _field_lines(shadow.patch, record.before))
-    _section(console, "Its placement", _placement_lines(shadow.placement) if shadow.placement else [])
-    _section(console, "Its warnings", [f"! {printable(warning)}" for warning in shadow.warnings])
+    _section(console, "Placement", _placement_lines(record.placement))
+    _section(console, "Warnings", _marked(record.warnings))
+    if shadow := record.shadow:
+        lines = [shadow.outcome, *printable(shadow.message or "").splitlines()]
+        _section(console, "In shadow mode: this would be the answer", lines)
+        _section(console, "Its rules", _rule_lines(shadow.rules))
+        _section(console, "Its patch (- before, + after)", _field_lines(shadow.patch, record.before))
+        _section(console, "Its placement", _placement_lines(shadow.placement))
+        _section(console, "Its warnings", _marked(shadow.warnings))
+    _section(console, "Left out of this record, as too large", _marked(record.truncated))
+    hashes = [f"hash      {digest(entry.line)}", f"previous  {printable(record.previous or _NO_PREVIOUS)}"]
+    _section(console, f"Record {record.sequence} of its chain, {printable(entry.place)}", hashes)
 
 
 def _facts(record: AuditRecord) -> Iterator[tuple[str, str]]:
@@ -140,14 +130,18 @@ def _section(console: Console, title: str, lines: Sequence[str]) -> None:
         console.print(Text("  " + line, _LINE_STYLES.get(line.lstrip()[:1], "")), soft_wrap=True)
 
 
-def _name_width(rules: Sequence[RuleEntry]) -> int:
-    return max(len(rule.name) for rule in rules)
+def _marked(texts: Sequence[str]) -> list[str]:
+    return [f"! {printable(text)}" for text in texts]
 
 
-def _rule_lines(rule: RuleEntry, width: int) -> Iterator[str]:
-    lines = [f"skipped: {rule.skipped}"] if rule.skipped is not None else rule.edits or ["nothing to do"]
-    for name, text in itertools.zip_longest([rule.name], lines, fillvalue=""):
-        yield printable(f"{name:<{width}}   {text}")
+def _rule_lines(rules: Sequence[RuleEntry]) -> list[str]:
+    width = max((len(rule.name) for rule in rules), default=0)
+    lines: list[str] = []
+    for rule in rules:
+        texts = [f"skipped: {rule.skipped}"] if rule.skipped is not None else rule.edits or ["nothing to do"]
+        names = itertools.chain([rule.name], itertools.repeat(""))
+        lines += [printable(f"{name:<{width}}   {text}") for name, text in zip(names, texts, strict=False)]
+    return lines
 
 
 def _field_lines(patch: Sequence[JsonObject], before: JsonObject) -> list[str]:
@@ -166,24 +160,24 @@ def _field_lines(patch: Sequence[JsonObject], before: JsonObject) -> list[str]:
 
 
 def _value_lines(value: Any) -> list[str]:
-    return [] if value is None else _yaml_lines(value)
-
-
-def _yaml_lines(value: Any) -> list[str]:
+    if value is None:
+        return []
     if isinstance(value, str):
         return [printable(value)]
     text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1000)
     return [printable(line) for line in text.removesuffix("...\n").splitlines()]
 
 
-def _placement_lines(placement: PlacementEntry) -> list[str]:
+def _placement_lines(placement: PlacementEntry | None) -> list[str]:
+    if placement is None:
+        return []
     node = f", best on node {placement.node}" if placement.node else ""
     lines = [f"{placement.verdict}: {placement.feasible} of {placement.total} nodes can take it{node}"]
     reserved = ""
     if placement.reserved:
         pods = placement.reserved.pods
-        reserved = f"{pods} pod that waits takes its" if pods == 1 else f"{pods} pods that wait take their"
-        reserved += " place first" if pods == 1 else " places first"
+        many = f"{pods} pods that wait take their places first"
+        reserved = "1 pod that waits takes its place first" if pods == 1 else many
     unmodelled = f"not looked at: {', '.join(placement.unmodelled)}" if placement.unmodelled else ""
     return [printable(line) for line in (*lines, placement.message, reserved, unmodelled) if line]
 
@@ -201,29 +195,28 @@ def print_summary(console: Console, summary: Summary) -> None:
     print_line(console, f"from {_seconds(summary.first)} to {_seconds(summary.last)}")
     durations = ", ".join(f"{name} {milliseconds:.3f}" for name, milliseconds in summary.duration_ms.items())
     print_line(console, f"milliseconds: {durations}")
-    _print_counts(console, "OUTCOME", summary.outcomes)
-    _print_counts(console, "IN SHADOW MODE, WOULD BE", summary.shadowed)
-    _print_counts(console, "TYPE", summary.workload_types)
-    _print_counts(console, "VERDICT", summary.verdicts)
-    _print_counts(console, "DENIED BECAUSE OF", summary.refusals)
-    _print_counts(console, "BYPASSED BECAUSE OF", summary.bypasses)
-    _print_counts(console, "FAILED BECAUSE OF", summary.errors)
+    for title, counts in (
+        ("OUTCOME", summary.outcomes),
+        ("IN SHADOW MODE, WOULD BE", summary.shadowed),
+        ("TYPE", summary.workload_types),
+        ("VERDICT", summary.verdicts),
+        ("DENIED BECAUSE OF", summary.refusals),
+        ("BYPASSED BECAUSE OF", summary.bypasses),
+        ("FAILED BECAUSE OF", summary.errors),
+    ):
+        if counts:
+            console.print()
+            rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+            columns = (Column(title, least=20, folds=True), Column("RECORDS"))
+            print_table(console, columns, [_styled((name, str(count))) for name, count in rows])
     if summary.rules:
         console.print()
-        rows = [(name, *map(str, (rule.edited, rule.edits, rule.skipped))) for name, rule in summary.rules.items()]
-        print_table(console, _RULE_COLUMNS, map(Row, rows))
+        rules = [(name, *map(str, (rule.edited, rule.edits, rule.skipped))) for name, rule in summary.rules.items()]
+        print_table(console, _RULE_COLUMNS, map(Row, rules))
     if summary.slowest:
         console.print()
         slowest = [(f"{r.duration_ms:.3f}", r.outcome, f"{r.namespace}/{r.name}", r.decision) for r in summary.slowest]
         print_table(console, _SLOWEST_COLUMNS, map(_styled, slowest))
-
-
-def _print_counts(console: Console, title: str, counts: Mapping[str, int]) -> None:
-    if counts:
-        console.print()
-        rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        columns = (Column(title, least=20, folds=True), Column("RECORDS"))
-        print_table(console, columns, [_styled((name, str(count))) for name, count in rows])
 
 
 def print_verification(console: Console, verification: Verification) -> None:
@@ -236,10 +229,8 @@ def print_verification(console: Console, verification: Verification) -> None:
         console.print()
         print_line(console, f"files     {printable(', '.join(chain.files))}")
         print_line(console, f"replica   {printable(', '.join(chain.replicas))}")
-        print_line(
-            console,
-            f"records   {chain.records}, {_seconds(chain.start.record.time)} to {_seconds(chain.end.record.time)}",
-        )
+        first, last = _seconds(chain.start.record.time), _seconds(chain.end.record.time)
+        print_line(console, f"records   {chain.records}, {first} to {last}")
         print_line(console, f"head      {chain.head}")
     for note in verification.notes:
         print_line(console, f"note: {printable(note)}", "yellow")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import structlog
 
 from webhook.admission_counts import Tally
-from webhook.audit.record import Draft, RecordTemplate
+from webhook.audit.lines import Draft, RecordTemplate
 from webhook.byte_cache import value_count
 from webhook.events.report import Report
 from webhook.kube.admission import AdmissionRequest, parse_beginning, parse_review

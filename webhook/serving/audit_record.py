@@ -3,9 +3,18 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from webhook.audit.entries import GangEntry, Owner, PlacementEntry, PolicyName, ReservedEntry, RuleEntry, ShadowEntry
-from webhook.audit.pointer import values_before
-from webhook.audit.record import POD, AuditRecord
+from webhook.audit.field_changes import values_before
+from webhook.audit.record import (
+    POD,
+    AuditRecord,
+    GangEntry,
+    Owner,
+    PlacementEntry,
+    PolicyName,
+    ReservedEntry,
+    RuleEntry,
+    ShadowEntry,
+)
 from webhook.kube.admission import AdmissionRequest, JsonObject
 from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from webhook.audit.record import Draft
+from webhook.audit.lines import Draft
 
 
 class StagedLog(Protocol):

@@ -7,8 +7,8 @@ import orjson
 
 from webhook.admission_counts import Tally
 from webhook.audit.bounds import Truncator
-from webhook.audit.entries import ShadowEntry, owner_json, placement_json
-from webhook.audit.record import Outcome, RecordTemplate, before_json, qos_class_json
+from webhook.audit.lines import RecordTemplate, before_json, owner_json, placement_json, qos_class_json
+from webhook.audit.record import Outcome, ShadowEntry
 from webhook.byte_cache import ByteCache
 from webhook.events.report import Report, report_of
 from webhook.kube.admission import AdmissionRequest

@@ -5,24 +5,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.audit_records import START, chain_lines, encode, make_record, write_lines
-from webhook.audit.query import (
-    Entry,
-    InvalidLine,
-    Selection,
-    Sources,
-    parse_moment,
-    read,
-    rotated_files,
-)
+from webhook.audit.reading import Entry, InvalidLine, read, rotated_files
 from webhook.audit.record import BEGINNING, FIRST
-from webhook.audit.replicas import Download, ReplicaLogs
+from webhook.audit.selection import Selection, parse_moment
+from webhook.audit.sources import Download, Sources
 from webhook.kube.field import InvalidInput
 
 
 def decisions(*names: str) -> tuple[list[str], list[str]]:
     """Return the decisions in these files in reading order, and the places of invalid lines."""
     broken: list[InvalidLine] = []
-    with Sources(names) as sources:
+    with Sources.of_files(names) as sources:
         return [entry.record.decision for entry in sources.entries(broken.append)], [line.place for line in broken]
 
 
@@ -50,7 +43,7 @@ class TestReading:
     def test_all_unreadable_files_are_reported(self, tmp_path: Path) -> None:
         (tmp_path / "folder").mkdir()
         with pytest.raises(InvalidInput) as raised:
-            Sources([str(tmp_path / "absent"), str(tmp_path / "folder")])
+            Sources.of_files([str(tmp_path / "absent"), str(tmp_path / "folder")])
         assert [(error.path, error.value) for error in raised.value.errors] == [
             (str(tmp_path / "absent"), "No such file or directory"),
             (str(tmp_path / "folder"), "Is a directory"),
@@ -77,6 +70,13 @@ def test_rotated_files_come_oldest_first(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     files = rotated_files(tmp_path / "audit.jsonl")
     assert [Path(file).name for file in files] == ["audit.jsonl.10", "audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"]
+
+
+def test_a_name_with_brackets_is_no_pattern(tmp_path: Path) -> None:
+    for name in ("audit[1].jsonl", "audit[1].jsonl.1", "audit1.jsonl.2"):
+        (tmp_path / name).touch()
+    files = rotated_files(tmp_path / "audit[1].jsonl")
+    assert [Path(file).name for file in files] == ["audit[1].jsonl.1", "audit[1].jsonl"]
 
 
 def test_rotated_files_of_none_are_none(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_line_of_a_log_is_read_in_pieces_and_the_records_behind_it_are_found(t
     path = tmp_path / "log"
     path.write_bytes(BEGINNING + b"x" * 1_000_000 + b"\n" + record + b"\n" + b"y" * 1_000_000)
 
-    with ReplicaLogs([Download("webhook-a", path, is_archive=False)]) as logs:
+    with Sources.of_replicas([Download("webhook-a", path, is_archive=False)]) as logs:
         cut: list[InvalidLine] = []
         (entry,) = logs.entries(cut.append)
 

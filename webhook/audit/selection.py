@@ -1,0 +1,69 @@
+"""Select audit records by the options of a command."""
+
+import fnmatch
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from webhook.audit.record import AuditRecord, moment
+from webhook.kube.field import InvalidInput, invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A filter on records. An empty field selects all."""
+
+    namespaces: tuple[str, ...] = ()
+    workload_types: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    pod: str = ""
+    """`NAMESPACE/NAME` or `NAME`, with `*` and `?`."""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def matches(self, record: AuditRecord) -> bool:
+        """Return whether the record is selected. `since` is inclusive, `until` is exclusive."""
+        return (
+            (not self.namespaces or record.namespace in self.namespaces)
+            and (not self.workload_types or record.workload_type in self.workload_types)
+            and (not self.outcomes or record.outcome in self.outcomes)
+            and (not self.pod or _is_pod(record, self.pod))
+            and (self.since is None or moment(record.time) >= self.since)
+            and (self.until is None or moment(record.time) < self.until)
+        )
+
+
+# The suffix that the API server appends to a generateName.
+# Source: k8s.io/apiserver/pkg/storage/names/generate.go, k8s.io/apimachinery/pkg/util/rand/rand.go
+_GENERATED = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
+
+
+def _is_pod(record: AuditRecord, wanted: str) -> bool:
+    namespace, slash, name = wanted.rpartition("/")
+    if slash and not fnmatch.fnmatchcase(record.namespace, namespace):
+        return False
+    if fnmatch.fnmatchcase(record.name, name):
+        return True
+    # At admission the name was not generated yet. A pod with a matching generated name may be the one.
+    prefix = record.name
+    return prefix.endswith("-") and name.startswith(prefix) and bool(_GENERATED.fullmatch(name[len(prefix) :]))
+
+
+_DURATION = re.compile(r"(?=.)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+def parse_moment(text: str, now: datetime, place: str) -> datetime:
+    """Return the time in `text`: RFC 3339 (UTC if it has no zone), or a duration before `now`, such as `1d12h`.
+
+    Raises:
+        InvalidInput: `text` is neither. `place` names the option in the message.
+    """
+    try:
+        if duration := _DURATION.fullmatch(text):
+            days, hours, minutes, seconds = (int(part or 0) for part in duration.groups())
+            return now - timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        point = datetime.fromisoformat(text)
+    except (ValueError, OverflowError) as error:
+        remedy = "must be a time such as 2026-05-01T08:00:00Z, or how long ago, such as 45m, 12h or 1d12h"
+        raise InvalidInput([invalid(place, text, remedy)]) from error
+    return point if point.tzinfo else point.replace(tzinfo=UTC)

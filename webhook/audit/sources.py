@@ -1,0 +1,208 @@
+"""Open the records of audit files or of replicas, and read them together.
+
+A replica is read from a download: the log that it printed, or an archive of its audit files. An archive that was copied
+from a replica is such a download, too.
+"""
+
+import heapq
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, Self
+
+from webhook.audit.archive import Archive
+from webhook.audit.head import ChainHead, parse_head
+from webhook.audit.reading import Entry, InvalidLine, is_audit_log, read
+from webhook.audit.record import BEGINNING, LARGEST_BYTES, moment
+from webhook.kube.field import FieldError, InvalidInput, invalid
+
+STANDARD_INPUT = "-"
+
+_MOST_LINE_BYTES = 2 * LARGEST_BYTES
+_MOST_SHOWN_BYTES = 40
+
+Lines = Iterator[Entry | InvalidLine]
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """What was downloaded of one replica into the file at `path`: its printed log, or an archive of its audit files.
+
+    `problem` states why it was not read to its end; empty if it was.
+    """
+
+    name: str
+    path: Path
+    is_archive: bool
+    problem: str = ""
+
+
+class _File(NamedTuple):
+    """The lines of one file.
+
+    `is_printed`: the server's log is in the same stream. `is_part`: records are missing behind it. `must_hold_records`:
+    the user named it.
+    """
+
+    name: str
+    lines: Iterable[bytes]
+    is_printed: bool = False
+    is_part: bool = False
+    must_hold_records: bool = False
+
+
+class Sources:
+    """Files of records that are open for reading; a context manager that closes them.
+
+    `heads` has the chain heads that were kept beside the files, by the name of the head file; `head_faults` names the
+    head files of archives that hold something else. `unread` states what is not complete, and why. While the records
+    are read, `without_records` collects the first line of each file that has something else than records.
+    """
+
+    def __init__(self, heads: Mapping[str, ChainHead] | None = None) -> None:
+        self.heads = dict(heads or {})
+        self.head_faults: list[FieldError] = []
+        self.unread: list[str] = []
+        self.without_records: dict[str, InvalidLine] = {}
+        self.has_records = False
+        self._files: list[_File] = []
+        self._stack = ExitStack()
+
+    @classmethod
+    def of_files(
+        cls, names: Sequence[str], heads: Mapping[str, ChainHead] | None = None, missing: Sequence[str] = ()
+    ) -> Self:
+        """Open audit files; `-` is standard input. `missing` names files that do not exist and are read as empty.
+
+        Raises:
+            InvalidInput: files cannot be read or are no audit logs; lists all of them.
+        """
+        sources = cls(heads)
+        errors: list[FieldError] = []
+        for name in dict.fromkeys(names):
+            try:
+                sources._add_file(name, errors)
+            except OSError as error:
+                problem = error.strerror or type(error).__name__
+                errors.append(invalid(name, problem, "give an audit file that can be read, or - for standard input"))
+        if errors:
+            sources._stack.close()
+            raise InvalidInput(errors)
+        sources._files += [_File(name, ()) for name in missing]
+        return sources
+
+    @classmethod
+    def of_replicas(cls, downloads: Iterable[Download]) -> Self:
+        """Open what was downloaded of replicas."""
+        sources = cls()
+        for download in downloads:
+            stream = sources._stack.enter_context(download.path.open("rb"))
+            problem = download.problem
+            if download.is_archive:
+                archive = Archive(stream)
+                sources._add_archive(download.name, archive)
+                problem = problem or archive.problem
+            else:
+                sources._files.append(_File(download.name, _cut_lines(stream), is_printed=True))
+            if problem:
+                what = "audit files" if download.is_archive else "log"
+                sources.unread.append(f"{download.name}: not all of its {what} was read: {problem}")
+        sources._files.sort(key=lambda file: (file.is_part, not file.is_printed))
+        return sources
+
+    def _add_file(self, name: str, errors: list[FieldError]) -> None:
+        if name == STANDARD_INPUT:
+            self._files.append(_File("<stdin>", sys.stdin.buffer, must_hold_records=True))
+            return
+        path = Path(name)
+        stream = self._stack.enter_context(path.open("rb"))
+        self._files.append(_File(name, stream, must_hold_records=True))
+        if path.is_file() and not is_audit_log(path):
+            errors.append(_no_audit_log(name))
+
+    def _add_archive(self, replica: str, archive: Archive) -> None:
+        for member in archive.members:
+            stream = self._stack.enter_context(archive.open(member))
+            is_part = not member.is_whole and member is not archive.members[-1]
+            self._files.append(_File(f"{replica}/{member.name}", _cut_lines(stream), is_part=is_part))
+        for file, content in archive.heads.items():
+            name = f"{replica}/{file}"
+            try:
+                if head := parse_head(content):
+                    self.heads[name] = head
+            except ValueError as error:
+                shown = content[:_MOST_SHOWN_BYTES].decode("utf-8", "replace")
+                detail = f"{error}, so records cut off at the end cannot be detected: compare with a copy"
+                self.head_faults.append(invalid(name, shown, detail))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def printed(self) -> Sequence[str]:
+        """Return the names of the printed logs."""
+        return [file.name for file in self._files if file.is_printed]
+
+    def lines(self) -> Iterator[tuple[str, Lines]]:
+        """Yield the name of each file with its lines, which form chains. Can be read once.
+
+        A file that was cut off is left out if files of the same replica follow: records are missing between them.
+        """
+        return ((file.name, self._lines_of(file)) for file in self._files if not file.is_part)
+
+    def entries(self, on_invalid: Callable[[InvalidLine], None]) -> Iterator[Entry]:
+        """Return the records of all files in the order of their time; lines that are not records go to `on_invalid`.
+
+        Rotated files may be given in any order, together with the files of other replicas: each file is in order.
+
+        Raises:
+            InvalidInput: a file that the user named holds something else than records.
+        """
+
+        def records(file: _File) -> Iterator[Entry]:
+            for line in self._lines_of(file):
+                if isinstance(line, Entry):
+                    yield line
+                else:
+                    on_invalid(line)
+            if file.must_hold_records and (wrong := self.without_records.get(file.name)):
+                detail = "holds no audit record; give the output of `serve --audit`"
+                raise InvalidInput([invalid(file.name, wrong.problem, detail)])
+
+        return heapq.merge(*map(records, self._files), key=lambda entry: moment(entry.record.time))
+
+    def _lines_of(self, file: _File) -> Lines:
+        has_records, wrong = False, None
+        for line in read(file.name, file.lines):
+            if file.is_printed and not line.line.startswith(BEGINNING):
+                continue
+            if isinstance(line, Entry):
+                self.has_records = has_records = True
+            else:
+                wrong = wrong or line
+            yield line
+        if wrong and not has_records and not wrong.cut_off:
+            self.without_records[file.name] = wrong
+
+
+def _cut_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of an untrusted stream, each cut at twice the size of the largest record."""
+    while line := stream.readline(_MOST_LINE_BYTES):
+        yield line
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(_MOST_LINE_BYTES)
+
+
+def _no_audit_log(name: str) -> FieldError:
+    with Path(name).open("rb") as file:
+        start = file.read(60)
+    if start.startswith(b"\x1f\x8b"):
+        detail = "is compressed; pipe it: `zcat FILE | placement-webhook audit list -`"
+        return FieldError(name, "Unsupported value", "gzip", detail)
+    text = start.split(b"\n", 1)[0].decode("utf-8", "replace")
+    return invalid(name, text, "holds no audit record; give the file of `serve --audit`")
