@@ -121,10 +121,10 @@ bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes
 	$(BIN)/python -m bench.feed_real $(BENCH_ARGS)
 
 docs: $(STAMP) ## regenerate docs/policy.md, docs/placement.svg, deploy/crd and the tables of docs/annotations.md and docs/workloads.md
-	$(BIN)/python -m webhook.policy.reference > docs/policy.md
+	$(BIN)/python -m tests.docs.reference > docs/policy.md
 	$(BIN)/python -m webhook.policy.custom_resource > deploy/crd/placementpolicies.yaml
-	$(BIN)/python -m webhook.policy.annotation_reference docs/annotations.md
-	$(BIN)/python -m webhook.policy.workload_reference docs/workloads.md
+	$(BIN)/python -m tests.docs.annotation_reference docs/annotations.md
+	$(BIN)/python -m tests.docs.workload_reference docs/workloads.md
 	$(BIN)/python -m tests.docs.picture
 
 site: export NO_MKDOCS_2_WARNING = 1

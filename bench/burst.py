@@ -34,8 +34,8 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.support.builders import make_node_object, make_pod
-from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.loader import built_in_policy
+from webhook.policy.spec.document import API_VERSION, KIND
 
 Object = dict[str, Any]
 

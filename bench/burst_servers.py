@@ -19,12 +19,12 @@ import orjson
 import uvloop
 
 from webhook import cli
+from webhook.admission.pipeline import ClusterView
 from webhook.cluster.node_info import NodeInfo
-from webhook.kube.admission import AdmissionRequest
-from webhook.pipeline import ClusterView
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.placement.framework.result import Placement
 from webhook.policy.policy import Policy
-from webhook.serving.prediction_recorder import PredictionRecorder
+from webhook.serving.observed.prediction_recorder import PredictionRecorder
 
 _CHUNK_BYTES = 64 * 1024
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 
 DOMAIN = "maip.mxsf.io"
 USAGES = ("training", "inference", "hybrid")

@@ -14,7 +14,7 @@ from tests.support.admission import USAGE
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.placement.capacity.free_cards import FreeCardsByProduct
 from webhook.placement.packing.typical_pods import ExpectedMixes
-from webhook.placement.policy_profiles import card_mixes
+from webhook.placement.profiles.policy_profiles import card_mixes
 from webhook.policy.loader import built_in_policy
 
 

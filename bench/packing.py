@@ -13,16 +13,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from webhook.admission.pipeline import admit
+from webhook.admission.verdict import Patched
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
-from webhook.kube.admission import pod_request
-from webhook.pipeline import admit
+from webhook.kube.api.admission import pod_request
 from webhook.placement.plugins.node_affinity import NodeAffinity
-from webhook.placement.profile import BINPACK, DEFAULT, Enabled, Profile
+from webhook.placement.profiles.profile import BINPACK, DEFAULT, Enabled, Profile
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.loader import built_in_policy
-from webhook.verdict import Patched
 
 Object = dict[str, Any]
 

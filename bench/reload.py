@@ -25,8 +25,8 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import TYPE, admit_pod
 from tests.support.builders import make_pod
+from webhook.admission.verdict import Patched
 from webhook.policy.loader import parse_policy
-from webhook.verdict import Patched
 
 _POLL_SECONDS = 0.1
 _POLICY = """\

@@ -31,7 +31,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import make_node_object, make_pod
-from webhook.policy.document import API_VERSION, KIND
+from webhook.policy.spec.document import API_VERSION, KIND
 
 _CHANGE_SECONDS = 10.0
 _SAMPLE_SECONDS = 2.0

@@ -32,10 +32,10 @@ from bench.load import drive
 from bench.serving import TREE, await_port, certificate, free_port
 from tests.controlplane.polling import wait_for
 from tests.support.kubeconfigs import write_kubeconfig
-from webhook.kube.admission import parse_review
-from webhook.pipeline import admit
+from webhook.admission.pipeline import admit
+from webhook.admission.verdict import Patched
+from webhook.kube.api.admission import parse_review
 from webhook.policy.loader import built_in_policy
-from webhook.verdict import Patched
 
 
 def waiting_pods(number: int, templates: int) -> Iterator[dict[str, Any]]:

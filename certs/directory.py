@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from certs.inspection import CA_CERTIFICATE, CA_KEY, CERTIFICATE, FILES, KEY, Artifacts
-from webhook.kube.field import FieldError, InvalidInput, invalid
+from webhook.documents.field import FieldError, InvalidInput, invalid
 
 # A key is in place before its certificate.
 _WRITTEN = (CA_KEY, CA_CERTIFICATE, KEY, CERTIFICATE)

@@ -13,7 +13,7 @@ from certs import pem
 from certs.chain import distrust, issued_by, unfit_for_server, unfit_to_issue
 from certs.names import ServerNames, names_of
 from certs.pki import BACKDATE, IssuerKey
-from webhook.kube.field import FieldError, InvalidInput, invalid, required
+from webhook.documents.field import FieldError, InvalidInput, invalid, required
 
 Certificates = tuple[x509.Certificate, ...]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cryptography import x509
 
-from webhook.kube.field import FieldError, InvalidInput, invalid, required
+from webhook.documents.field import FieldError, InvalidInput, invalid, required
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 

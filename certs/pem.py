@@ -5,7 +5,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from webhook.kube.field import FieldError, InvalidInput, invalid, required
+from webhook.documents.field import FieldError, InvalidInput, invalid, required
 
 _BEGIN = b"-----BEGIN CERTIFICATE-----"
 _END = b"-----END CERTIFICATE-----"

@@ -12,7 +12,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from certs import pem
 from certs.names import server_names
-from webhook.kube.field import InvalidInput, invalid
+from webhook.documents.field import InvalidInput, invalid
 
 IssuerKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 

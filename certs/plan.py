@@ -61,7 +61,7 @@ from certs.inspection import (
 )
 from certs.names import ServerNames
 from certs.pki import CA_VALIDITY, SERVER_VALIDITY, KeyPair, issue_ca, issue_server
-from webhook.kube.field import FieldError, InvalidInput, forbidden
+from webhook.documents.field import FieldError, InvalidInput, forbidden
 
 MOST_CAS = 16
 """The most CAs in the Secret and in a caBundle: etcd bounds both objects, and each rotation adds one."""

@@ -13,8 +13,8 @@ from cryptography import x509
 from certs import pem
 from certs.names import ServerNames, server_names, service_names
 from certs.webhook_rules import PODS, Coverage
-from webhook.kube.documents import JsonObject, field, parse
-from webhook.kube.field import InvalidInput, forbidden, invalid
+from webhook.documents.documents import JsonObject, field, parse
+from webhook.documents.field import InvalidInput, forbidden, invalid
 
 FIELD_MANAGER = "placement-webhook-certs"
 """The field manager of what `certs register` writes."""

@@ -18,8 +18,8 @@ from certs.inspection import FILES, Artifacts
 from certs.pki import CA_NAME_PREFIX
 from certs.plan import Request
 from certs.registration import FIELD_MANAGER, Target
-from webhook.kube.documents import JsonObject, field
-from webhook.kube.field import InvalidInput, forbidden
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.field import InvalidInput, forbidden
 
 OWNER_LABEL = "app.kubernetes.io/managed-by"
 OWNER = "placement-webhook-certs-controller"

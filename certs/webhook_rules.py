@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.kube.object_path import segments
-from webhook.kube.pod_template_path import PodTemplatePath, WorkloadKind
-from webhook.kube.wellknown import MANUAL_JOB, MANUAL_JOB_ANNOTATION
+from webhook.documents.object_path import segments
+from webhook.kube.names import MANUAL_JOB, MANUAL_JOB_ANNOTATION
+from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
 from webhook.policy.policy import Policy
 
 JsonObject = dict[str, Any]

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from webhook.admission_counts import AdmissionCounts, Tally
+from webhook.runtime.admission_counts import AdmissionCounts, Tally
 
 
 def shown(counts: AdmissionCounts, name: str, **labels: str) -> float | None:

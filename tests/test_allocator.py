@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from webhook import allocator
+from webhook.runtime import allocator
 
 
 def test_kept_memory_is_bounded_by_three_settings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,11 @@ import pytest
 from tests.support.admission import PRODUCT, TYPE, USAGE, admit_pod, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.plugins import node
+from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.verdict import Denied, Patched
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.pipeline import ClusterView, scheduler_for
 from webhook.policy.policy import Policy
-from webhook.verdict import Denied, Patched
 
 DOMAIN = "maip.mxsf.io"
 CARD = "nvidia.com/gpu"

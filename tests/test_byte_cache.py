@@ -9,13 +9,13 @@ import pytest
 from tests.support.admission import PRODUCT, TYPE, make_request, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.server import make_work_budget
-from webhook.byte_cache import ByteCache, parsed_bytes, value_count
+from webhook.admission.pipeline import ClusterView
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
-from webhook.pipeline import ClusterView
-from webhook.placement.assumed_pods import AssumedPods
+from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
-from webhook.serving.decision_cache import DecisionCache
+from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.runtime.byte_cache import ByteCache, parsed_bytes, value_count
+from webhook.serving.decisions.decision_cache import DecisionCache
 
 POLICY = policy_with()
 SNAPSHOT = snapshot_from_documents([Document("node", make_node_object("node-1"))])

@@ -8,14 +8,14 @@ from tests.support.admission import DOMAIN, TYPE, admit_pod, make_request, polic
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from tests.support.server import make_work_budget
+from webhook.admission.pipeline import ClusterView
+from webhook.admission.verdict import Denied, Verdict
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.pipeline import ClusterView
-from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.scheduler import Scheduler
+from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.policy.policy import Policy
-from webhook.serving.decision_cache import DecisionCache
-from webhook.verdict import Denied, Verdict
+from webhook.serving.decisions.decision_cache import DecisionCache
 
 USAGE = {f"{DOMAIN}/node.usage": "training"}
 WORKER = make_pod("train-0").annotate(TYPE, "training").annotate(f"{DOMAIN}/gang", "train").gpu(1)

@@ -1,7 +1,7 @@
 """Metrics that are computed at each scrape."""
 
-from webhook.byte_cache import ByteCache
-from webhook.metrics import Metrics
+from webhook.runtime.byte_cache import ByteCache
+from webhook.runtime.metrics import Metrics
 
 
 def test_caches_of_one_name_are_summed_at_each_scrape() -> None:

@@ -8,11 +8,11 @@ from certs.registration import Target, manifest
 from certs.webhook_rules import PODS
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, policy_with
 from tests.support.builders import PodBuilder, make_pod
-from webhook.kube.field import InvalidInput
-from webhook.missed import NO_SCOPE, MissedPod, Scope, missed_pod
+from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
+from webhook.admission.registered_selection import Selection, registered_selection, selection_of_configuration
+from webhook.admission.verdict import Patched
+from webhook.documents.field import InvalidInput
 from webhook.policy.policy import Policy
-from webhook.registered_selection import Selection, registered_selection, selection_of_configuration
-from webhook.verdict import Patched
 
 TRAINER = make_pod("trainer").namespace("team-a").gpu(1).annotate(TYPE, "training").creation("2026-03-01T08:00:00Z")
 SHIPPED = Selection.shipped("placement-webhook")

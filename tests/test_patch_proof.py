@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.admission import TYPE, admit_pod, make_request, policy_with
 from tests.support.builders import make_pod
-from webhook.patch_proof import UnprovenPatchError, prove_pod_patch
-from webhook.pod_content import PodContent
-from webhook.verdict import Patched
+from webhook.admission.patch_proof import UnprovenPatchError, prove_pod_patch
+from webhook.admission.pod_content import PodContent
+from webhook.admission.verdict import Patched
 
 POLICY = policy_with()
 POD = make_pod("trainer").annotate(TYPE, "training").label("app", "web").toleration("mine").obj()

@@ -7,9 +7,9 @@ import yaml
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
 from tests.support.work import calls_of
-from webhook.kube.field import InvalidInput
+from webhook.admission.policy_cases import ABSENT, Difference, parse_tested_policy, run_cases
+from webhook.documents.field import InvalidInput
 from webhook.policy.loader import parse_policy
-from webhook.policy_cases import ABSENT, Difference, parse_tested_policy, run_cases
 
 TRAINING = {"annotations": {TYPE: "training", PRODUCT: "NVIDIA-H20"}, "requests": {"nvidia.com/gpu": 8}}
 PATCHED = {"outcome": "Patched"}

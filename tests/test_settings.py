@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.settings import Address, Settings, parse_address, parse_go_duration
+from webhook.runtime.settings import Address, Settings, parse_address, parse_go_duration
 
 
 @pytest.mark.parametrize(

@@ -7,44 +7,42 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple, get_args
 
+from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
 from webhook.cluster.snapshot import Snapshot
 from webhook.events.recorder import EventRecorder
-from webhook.kube.admission import AdmissionRequest
-from webhook.metrics import Metrics
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.mutation.registry import RULES
-from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.capacity.free_cards import FreeCardsByProduct
-from webhook.placement.cluster_warnings import is_absent
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.packing.typical_pods import ExpectedMixes
-from webhook.placement.policy_profiles import card_mixes, profiles_for
-from webhook.placement.profile import Profile
+from webhook.placement.profiles.policy_profiles import card_mixes, profiles_for
+from webhook.placement.profiles.profile import Profile
+from webhook.placement.reasons.cluster_warnings import is_absent
 from webhook.policy.policy import Policy
-from webhook.serving.admissions import Admissions, Dependencies
-from webhook.serving.bearer_token import BearerToken
-from webhook.serving.certificate import Certificate
+from webhook.runtime.metrics import Metrics
+from webhook.runtime.settings import Settings
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.decision_ids import DecisionIds
-from webhook.serving.dispatcher import Dispatcher
-from webhook.serving.extender import Extender
-from webhook.serving.free_card_gauges import FreeCardGauges
-from webhook.serving.group_commit import GroupCommit
-from webhook.serving.health import Health
-from webhook.serving.http import REFUSALS, MutateEndpoint
-from webhook.serving.lanes import LargeLane, SmallLane
-from webhook.serving.patch_proofs import PatchProofs
-from webhook.serving.policies import Policies
-from webhook.serving.policy_scorer import PolicyScorer, ScorerAlone
-from webhook.serving.prediction_recorder import PredictionRecorder
-from webhook.serving.predictions import Predictions
-from webhook.serving.reserved_view import ReservedView
+from webhook.serving.decisions.admissions import Admissions, DecisionIds, Dependencies
+from webhook.serving.decisions.group_commit import GroupCommit
+from webhook.serving.decisions.lanes import LargeLane, SmallLane
+from webhook.serving.decisions.patch_proofs import PatchProofs
+from webhook.serving.extender.extender_endpoint import Extender
+from webhook.serving.http.bearer_token import BearerToken
+from webhook.serving.http.certificate import Certificate
+from webhook.serving.http.endpoint import REFUSALS, MutateEndpoint
+from webhook.serving.http.health import Health
+from webhook.serving.observed.free_card_gauges import FreeCardGauges
+from webhook.serving.observed.prediction_recorder import PredictionRecorder
+from webhook.serving.observed.predictions import Predictions
+from webhook.serving.policies.in_force import Policies
+from webhook.serving.policies.policy_scorer import PolicyScorer, ScorerAlone
+from webhook.serving.scheduling.dispatcher import Dispatcher
 from webhook.serving.server import PolicySource, Server
-from webhook.serving.snapshot_throttle import SnapshotThrottle
-from webhook.serving.view import StartOfView, View, stale_reason
-from webhook.serving.waiting_pods import WaitingPods
-from webhook.settings import Settings
+from webhook.serving.view.snapshot_throttle import SnapshotThrottle
+from webhook.serving.view.start_of_view import StartOfView, View, stale_reason
+from webhook.serving.waiting.waiting_pods import ReservedView, WaitingPods
 
 # The worker thread caches rendered decisions, so its scheduler rarely sees a signature twice.
 _LARGE_BYTES = 1024 * 1024

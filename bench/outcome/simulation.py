@@ -14,11 +14,11 @@ from bench.packing import admitted
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.cluster.update import updated
-from webhook.kube.resource_names import CPU, MEMORY
+from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.packing.typical_pods import TypicalPod
-from webhook.placement.pod_signature import PodSignature
-from webhook.placement.profile import Profile
+from webhook.placement.profiles.profile import Profile
 from webhook.placement.scheduler import Scheduler
+from webhook.placement.scorer import PodSignature
 
 _GPU = "nvidia.com/gpu"
 _MIB = 2**20

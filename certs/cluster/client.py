@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from certs.registration import FIELD_MANAGER, Target
-from webhook.kube.documents import JsonObject
+from webhook.documents.documents import JsonObject
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import NOT_FOUND, ApiServer, ClientConfig
 

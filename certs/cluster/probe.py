@@ -11,8 +11,8 @@ from cryptography import x509
 
 from certs.names import names_of
 from certs.registration import Endpoint, ca_bundles, parse_endpoint, webhook_endpoint
-from webhook.kube.documents import JsonObject
-from webhook.kube.field import InvalidInput
+from webhook.documents.documents import JsonObject
+from webhook.documents.field import InvalidInput
 
 _ATTEMPT_SECONDS = 3.0
 

@@ -28,8 +28,8 @@ from certs.plan import Action, Rules, Step, carried_out, plan_at_once
 from certs.registration import Endpoint, Target
 from certs.secret import artifacts_in, is_owned, new_secret
 from certs.webhook_rules import Coverage
-from webhook.kube.documents import JsonObject
-from webhook.kube.field import InvalidInput, forbidden, invalid, required
+from webhook.documents.documents import JsonObject
+from webhook.documents.field import InvalidInput, forbidden, invalid, required
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import NOT_FOUND
 

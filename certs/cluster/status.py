@@ -25,9 +25,9 @@ from certs.inspection import (
 from certs.names import ServerNames, names_of
 from certs.plan import Action, Observed, Rules, plan, plan_at_once
 from certs.secret import artifacts_in, is_owned, requested_rotation
-from webhook.kube.documents import JsonObject, field
-from webhook.kube.field import FieldError, invalid, required
-from webhook.kube.text import printable
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.field import FieldError, invalid, required
+from webhook.documents.text import printable
 
 _STATES = {
     Action.KEEP: "one CA is trusted",

@@ -15,9 +15,9 @@ from prometheus_client import (
 )
 
 from certs.plan import STEPS_OF_A_ROTATION
-from webhook.kube.field import InvalidInput, invalid
-from webhook.metrics import CONTENT_TYPE
-from webhook.settings import Address
+from webhook.documents.field import InvalidInput, invalid
+from webhook.runtime.metrics import CONTENT_TYPE
+from webhook.runtime.settings import Address
 
 MEND = "mend_ca_bundle"
 CREATE = "create_configuration"

@@ -18,9 +18,9 @@ import structlog
 from certs.cluster.client import ObjectName
 from certs.controller.admin import ControllerMetrics, admin_port
 from certs.controller.reconciler import Options, Reconciler
-from webhook.kube.documents import field
-from webhook.kube.field import InvalidInput
-from webhook.settings import Address
+from webhook.documents.documents import field
+from webhook.documents.field import InvalidInput
+from webhook.runtime.settings import Address
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig, Connect, Query
 

@@ -22,7 +22,7 @@ from certs.plan import Action, Observed, Rules, Step, carried_out, fulfils, plan
 from certs.registration import Target
 from certs.secret import OWNER, artifacts_in, check_owned, new_secret, requested_rotation, secret_patch, version_of
 from certs.webhook_rules import Coverage
-from webhook.kube.documents import JsonObject
+from webhook.documents.documents import JsonObject
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer
 

@@ -18,7 +18,7 @@ from tests.support.builders import PodBuilder
 from tests.support.manifests import read
 from tests.support.server import World, running_in_thread
 from webhook.events.recorder import EventRecorder
-from webhook.metrics import Metrics
+from webhook.runtime.metrics import Metrics
 from webhook.watch.api_server import ClientConfig
 
 RBAC = "rbac.authorization.k8s.io/v1"

@@ -18,12 +18,12 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.examples.expectations import CLUSTER, MANIFESTS, expected_path
 from tests.support.admission import DOMAIN
-from webhook.kube.documents import parse
-from webhook.kube.pod_set import PodSet
-from webhook.kube.pod_sets import pod_sets
-from webhook.kube.workload_kinds import kinds_by_name
+from webhook.documents.documents import parse
+from webhook.kube.workloads.pod_set import PodSet
+from webhook.kube.workloads.pod_sets import pod_sets
+from webhook.kube.workloads.workload_kinds import kinds_by_name
 from webhook.placement.scheduler import Scheduler
-from webhook.policy.scheduler_settings import BUILT_IN_SCHEDULERS
+from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS
 
 VIEW = "nodes,pods,namespaces,pvc,pv,storageclasses,csinodes,csidrivers,volumeattachments"
 

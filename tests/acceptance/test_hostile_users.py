@@ -13,8 +13,8 @@ from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import make_pod
+from webhook.admission.pipeline import ClusterView as View
 from webhook.cluster.file import snapshot_from_documents
-from webhook.pipeline import ClusterView as View
 from webhook.placement.scheduler import Scheduler
 
 _ATTACKERS = 4

@@ -10,11 +10,11 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
-from webhook.kube.pod_set import PodSet
-from webhook.kube.pod_sets import pod_sets
-from webhook.kube.workload_kinds import kinds_by_name
-from webhook.placement.replicas import place_replicas
+from webhook.documents.documents import Document
+from webhook.kube.workloads.pod_set import PodSet
+from webhook.kube.workloads.pod_sets import pod_sets
+from webhook.kube.workloads.workload_kinds import kinds_by_name
+from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]

@@ -26,7 +26,7 @@ from tests.support.policy_objects import CRD, policy, served_policies
 from tests.support.server import write_certificate
 from tests.support.service_account import limited_to
 from webhook.policy.custom_resource import page
-from webhook.policy.document import API_VERSION, KIND
+from webhook.policy.spec.document import API_VERSION, KIND
 
 
 def test_the_definition_is_that_of_the_models() -> None:

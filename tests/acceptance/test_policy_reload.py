@@ -11,7 +11,7 @@ from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN, TYPE, policy_with
 from tests.support.builders import PodBuilder, make_pod
-from webhook.policy.canary import owner_bucket
+from webhook.policy.exempt import owner_bucket
 
 MARK = f"{DOMAIN}/placement-policy"
 TRAINER = make_pod("trainer").annotate(TYPE, "training").gpu(1)

@@ -12,10 +12,10 @@ from tests.controlplane.control_plane import ControlPlane
 from tests.support.policy_objects import Object, policy, served_policies
 from tests.support.server import Clock
 from tests.support.service_account import limited_to
-from webhook.policy.document import API_VERSION, KIND
-from webhook.serving.cluster_policies import POLICY_OBJECTS
-from webhook.serving.policy_status import GoodGeneration
-from webhook.serving.policy_status_writer import JudgedObject, StatusWriter
+from webhook.policy.spec.document import API_VERSION, KIND
+from webhook.serving.policies.cluster_policies import POLICY_OBJECTS
+from webhook.serving.policies.policy_status import GoodGeneration
+from webhook.serving.policies.policy_status_writer import JudgedObject, StatusWriter
 from webhook.watch.api_server import ClientConfig
 
 NOW = "2026-01-01T00:00:00Z"

@@ -11,7 +11,7 @@ from tests.controlplane.cluster import Cluster
 from tests.support.admission import policy_with
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.qos_pods import PODS
-from webhook.kube.qos import qos_class
+from webhook.kube.pod.qos import qos_class
 from webhook.policy.policy import Policy
 
 _BOTH = {"cpu": "2", "memory": "1Gi"}

@@ -7,10 +7,10 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN
 from tests.support.builders import PodBuilder
+from webhook.admission.pipeline import ClusterView
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import parse
-from webhook.kube.text import cut
-from webhook.pipeline import ClusterView
+from webhook.documents.documents import parse
+from webhook.documents.text import cut
 from webhook.placement.scheduler import Scheduler
 
 _EVERYWHERE = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname", "namespaceSelector": {}}

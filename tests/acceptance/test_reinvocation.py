@@ -13,8 +13,8 @@ from tests.controlplane.cluster import Cluster
 from tests.support.admission import policy_with
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import World, running_in_thread
+from webhook.admission.pipeline import ClusterView as View
 from webhook.cluster.file import snapshot_from_documents
-from webhook.pipeline import ClusterView as View
 
 
 def test_a_second_round_changes_nothing(cluster: Cluster, webhook: Webhook, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
 from tests.support.builders import make_pod
 from tests.support.workloads import APP, SAMPLES, Object, Sample
-from webhook.kube.pod_sets import pod_sets
-from webhook.kube.workload_kinds import kinds_by_name
+from webhook.kube.workloads.pod_sets import pod_sets
+from webhook.kube.workloads.workload_kinds import kinds_by_name
 
 DEPLOYMENT, JOB, VOLCANO_JOB = (
     next(each for each in SAMPLES if (each.group, each.kind) == key)

@@ -10,7 +10,7 @@ from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 from tests.support.otlp_receiver import attributes_of, receiving
 from tests.support.registered import registered_as_shipped
-from webhook.serving.tracing import exporting
+from webhook.serving.tracing.opentelemetry_spans import exporting
 
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.audit_records import START, chain_lines, make_record, write_lines
 from webhook.audit.archive import Archive, write_archive
 from webhook.audit.record import LARGEST_BYTES
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 
 HEAD = b"%020d %b\n" % (3, b"a" * 64)
 

@@ -16,8 +16,8 @@ from tests.support.command import Outcome, Run, run_here
 from tests.support.work import calls_of
 from webhook.audit.lines import digest
 from webhook.audit.record import ReservedEntry, RuleEntry, ShadowEntry, parse_line
-from webhook.cli.audit_text import LIST_COLUMNS
-from webhook.cli.table import Column, Row, print_table
+from webhook.cli.output.table import Column, Row, print_table
+from webhook.cli.records.audit_text import LIST_COLUMNS
 
 RECORDS = [
     make_record(0, duration_ms=0.41),

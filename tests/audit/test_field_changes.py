@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from webhook.audit.field_changes import UNKNOWN, FieldChange, field_changes, field_path, values_before
-from webhook.kube.independent_patch import PatchError
+from webhook.kube.api.independent_patch import PatchError
 
 Operations = list[dict[str, Any]]
 

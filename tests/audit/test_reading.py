@@ -9,7 +9,7 @@ from webhook.audit.reading import Entry, InvalidLine, read, rotated_files
 from webhook.audit.record import BEGINNING, FIRST
 from webhook.audit.selection import Selection, parse_moment
 from webhook.audit.sources import Download, Sources
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 
 
 def decisions(*names: str) -> tuple[list[str], list[str]]:

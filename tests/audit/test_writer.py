@@ -24,7 +24,7 @@ from webhook.audit.rotation import RotatedFiles
 from webhook.audit.sources import Sources
 from webhook.audit.stream import AuditStream
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, MAX_TOTAL_BYTES, AuditWriter
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 
 LINE_BYTES = len(encode(make_record(), 1, "0" * 64)) + 1
 

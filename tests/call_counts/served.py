@@ -12,12 +12,12 @@ from tests.support.certificates import make_artifacts
 from tests.support.server import policies_of
 from webhook.app import build_server, scoring
 from webhook.audit.writer import AuditWriter
-from webhook.metrics import Metrics
 from webhook.policy.loader import built_in_policy
-from webhook.serving.dispatcher import Timeouts
-from webhook.serving.live_view import live_view
-from webhook.serving.predictions import Predictions
-from webhook.settings import Settings
+from webhook.runtime.metrics import Metrics
+from webhook.runtime.settings import Settings
+from webhook.serving.observed.predictions import Predictions
+from webhook.serving.scheduling.dispatcher import Timeouts
+from webhook.serving.view.live_view import live_view
 from webhook.watch.api_server import ClientConfig
 
 Object = dict[str, Any]

@@ -3,7 +3,7 @@
 import pytest
 
 from certs.names import server_names, service_names
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from cryptography.x509.verification import PolicyBuilder, Store
 
 from certs.pki import BACKDATE, CA_VALIDITY, SERVER_VALIDITY, KeyPair, issue_ca, issue_server
 from tests.support.loopback import tls_server
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)

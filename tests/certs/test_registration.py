@@ -11,7 +11,7 @@ from certs import registration
 from certs.pem import certificates
 from certs.registration import Endpoint, Target
 from tests.support.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 
 NEW, OLD, GONE = (ca_of(each).certificate for each in (FRESH, OTHER, ALL_EXPIRED))
 

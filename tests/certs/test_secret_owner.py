@@ -7,7 +7,7 @@ import pytest
 from certs.registration import FIELD_MANAGER, Target
 from certs.secret import OWNER, OWNER_LABEL, check_owned, new_secret
 from tests.support.certificates import FRESH
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 
 
 def secret(*managed: tuple[str, str], **metadata: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.support.builders import make_node_object, make_pod
-from webhook.cli.anonymize import with_other_names
+from webhook.cli.inputs.anonymize import with_other_names
 
 HOSTNAME = "kubernetes.io/hostname"
 NAMESPACE = {

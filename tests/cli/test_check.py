@@ -20,7 +20,7 @@ from tests.support.cluster_files import (
     write_cluster,
 )
 from tests.support.command import Run
-from webhook.cli.yaml_text import to_yaml
+from webhook.cli.output.yaml_text import to_yaml
 
 KEYS = ["pod", "verdict", "node", "nodes", "message", "scores", "suggestions", "unmodelled", "qosClass"]
 

@@ -8,9 +8,9 @@ import pytest
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.cluster_files import as_list, documents, lines
 from tests.support.command import Run
-from webhook.cli.pending import Reserved, place_pending_pods
+from webhook.cli.inputs.pending import Reserved, place_pending_pods
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
 
 NODES = [make_node_object(name, capacity={"nvidia.com/gpu": 4}) for name in ("a", "b")]

@@ -11,11 +11,11 @@ from rich.console import Console
 
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.command import Outcome, run_here
-from webhook.cli.check import print_answer
-from webhook.cli.replica_check import Answer
-from webhook.cli.screen import text_console
-from webhook.cli.workloads import Workload
-from webhook.kube.documents import Document
+from webhook.cli.commands.check import print_answer
+from webhook.cli.inputs.workloads import Workload
+from webhook.cli.output.screen import text_console
+from webhook.cli.predictions.replica_check import Answer
+from webhook.documents.documents import Document
 from webhook.placement.framework.result import Placement
 from webhook.policy.loader import built_in_policy
 

@@ -14,7 +14,7 @@ from tests.support.cluster_files import as_list, lines
 from tests.support.command import Run
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
 from tests.support.moves import budget, running
-from webhook.cli import snapshot
+from webhook.cli.commands import snapshot
 from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, RESOURCES
 
 REQUIRED = {"Namespace": "/api/v1/namespaces", "Node": "/api/v1/nodes", "Pod": "/api/v1/pods"}

@@ -18,8 +18,8 @@ from tests.support.cluster_files import FEASIBLE, write_cluster
 from tests.support.programs import write_program
 from tests.support.server import write_certificate
 from webhook.audit.lines import digest
+from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.root import root
-from webhook.cli.yaml_text import to_yaml
 from webhook.policy.loader import built_in_policy
 
 PROGRAM = "placement-webhook"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import make_node_object, make_pod
-from webhook.cli import clusters
-from webhook.kube.field import InvalidInput
+from webhook.cli.inputs import clusters
+from webhook.documents.field import InvalidInput
 
 _NODE = make_node_object("a")
 _POD = make_pod("p").namespace("x").node_name("a").requests(cpu="1").obj()

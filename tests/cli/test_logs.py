@@ -7,7 +7,7 @@ import pytest
 
 SCRIPT = """
 import structlog
-from webhook.cli.logs import configure_logs
+from webhook.cli.output.logs import configure_logs
 configure_logs({log_format!r}, "info")
 log = structlog.get_logger()
 log.debug("too quiet")

@@ -12,7 +12,7 @@ from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.command import Run
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
-from webhook.policy.document import API_VERSION, KIND
+from webhook.policy.spec.document import API_VERSION, KIND
 
 TRAINER = make_pod("trainer").namespace("team-a").gpu(1).annotate(TYPE, "training").creation("2026-03-01T08:00:00Z")
 WEB = TRAINER.owner("ReplicaSet", "web-7d4b9c8f5").label("pod-template-hash", "7d4b9c8f5")

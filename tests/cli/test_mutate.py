@@ -13,12 +13,12 @@ from tests.support.admission import PRODUCT, TYPE, admit_pod
 from tests.support.builders import make_pod
 from tests.support.cluster_files import MISTYPED, PLAIN, TRAINING, as_list, documents, lines, write_cluster
 from tests.support.command import Run
-from webhook.cli.yaml_text import to_yaml
-from webhook.kube.documents import parse
-from webhook.kube.pod_set import pod_name
-from webhook.mutation.editor import PodEditor
-from webhook.mutation.edits import CHANGED, Effect, SetScheduler
-from webhook.verdict import Patched
+from webhook.admission.verdict import Patched
+from webhook.cli.output.yaml_text import to_yaml
+from webhook.documents.documents import parse
+from webhook.kube.workloads.pod_set import pod_name
+from webhook.mutation.edits.editor import PodEditor
+from webhook.mutation.edits.edits import CHANGED, Effect, SetScheduler
 
 OTHER = make_pod("other").annotate(TYPE, "inference")
 

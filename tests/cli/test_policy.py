@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from tests.support.command import Run
-from webhook.policy.document import PolicyDocument
 from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.policy.spec.document import PolicyDocument
 
 HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
 SHIPPED = Path(__file__).parents[2] / "deploy" / "base" / "policy.yaml"

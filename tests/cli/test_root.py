@@ -12,7 +12,7 @@ import pytest
 from tests.support.cluster_files import TRAINING, as_list
 from tests.support.command import Run
 from webhook import __version__, cli
-from webhook.cli import session
+from webhook.cli.inputs import session
 from webhook.cli.root import COMMANDS, LazyGroup, root
 
 
@@ -23,11 +23,11 @@ def commands() -> list[str]:
 def test_a_command_is_a_module_and_a_row() -> None:
     own = {
         path.stem
-        for path in Path(cli.__path__[0]).glob("*.py")
-        if isinstance(getattr(import_module(f"webhook.cli.{path.stem}"), path.stem, None), click.Command)
+        for path in Path(cli.__path__[0], "commands").glob("*.py")
+        if isinstance(getattr(import_module(f"webhook.cli.commands.{path.stem}"), path.stem, None), click.Command)
     }
 
-    assert own - {"root"} == set(COMMANDS)
+    assert own == set(COMMANDS)
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])

@@ -25,9 +25,9 @@ from tests.support.command import Run, run_alone
 from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.server import review_bytes, write_certificate
 from webhook.audit.record import parse_line
-from webhook.cli import serve
+from webhook.cli.commands import serve
 from webhook.policy.loader import built_in_policy
-from webhook.settings import Address, Settings
+from webhook.runtime.settings import Address, Settings
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 LOOPBACK = "127.0.0.1:0"

@@ -25,8 +25,8 @@ from tests.support.cluster_files import FEASIBLE, INFEASIBLE, TRAINING, as_list,
 from tests.support.command import Outcome, run_here
 from tests.support.fake_configuration_api import fake_api
 from tests.support.server import write_certificate
+from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.root import root
-from webhook.cli.yaml_text import to_yaml
 from webhook.policy.loader import built_in_policy
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from webhook.cli.audit_text import LIST_COLUMNS
-from webhook.cli.table import Column, Row, print_table
+from webhook.cli.output.table import Column, Row, print_table
+from webhook.cli.records.audit_text import LIST_COLUMNS
 
 SCORES = (
     Column("node", least=20),

@@ -33,8 +33,8 @@ from tests.cli.hostile import (
 )
 from tests.support.audit_records import chain_lines, write_lines
 from tests.support.command import Run
-from webhook.cli.terminal import echo_json, echo_progress
-from webhook.kube.documents import parse
+from webhook.cli.output.terminal import echo_json, echo_progress
+from webhook.documents.documents import parse
 
 ROOT = Path(__file__).parents[2]
 _PRINTING = re.compile(r"print|click\.s?echo|click\.style|Console|sys\.std(out|err)\..*write.*|.*print_exc")
@@ -282,7 +282,7 @@ def test_answers_of_an_api_server_are_escaped(run: Run, folder: Path, arguments:
 
 LOGGING = """
 import json, sys, structlog
-from webhook.cli.logs import configure_logs
+from webhook.cli.output.logs import configure_logs
 hostile = json.loads(sys.argv[1])
 configure_logs(sys.argv[2], "info")
 log = structlog.get_logger()
@@ -316,7 +316,7 @@ def test_an_internal_error_is_printed_without_control_characters(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(HOSTILE)
 
-    monkeypatch.setattr("webhook.cli.session.read_pods", fail)
+    monkeypatch.setattr("webhook.cli.inputs.session.read_pods", fail)
     done = run("check", "-f", "pod.json", "--cluster", "cluster.json")
 
     assert done.code == 1

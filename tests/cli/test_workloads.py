@@ -22,8 +22,8 @@ from tests.support.workload_objects import (
     volcano,
     workload,
 )
-from webhook.cli.yaml_text import to_yaml
-from webhook.kube.documents import parse
+from webhook.cli.output.yaml_text import to_yaml
+from webhook.documents.documents import parse
 
 FOUR = make_pod().gpu(4).template()
 TRAINING = make_pod().annotate(TYPE, "training").gpu(4).template()

@@ -4,10 +4,10 @@ import pytest
 
 from tests.support.builders import make_pod
 from tests.support.moves import budget, running
-from webhook.cluster.bound_pods import BoundPod, Controller
 from webhook.cluster.disruptions import Disruptions
-from webhook.kube.documents import Document
-from webhook.kube.field import InvalidInput
+from webhook.cluster.pods.bound_pods import BoundPod, Controller
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput
 
 
 def test_only_the_owner_that_controls_the_pod_is_its_controller() -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.builders import PodBuilder
 from tests.support.moves import budget, running
-from webhook.cluster.bound_pods import BoundPod
 from webhook.cluster.disruption_budget import DisruptionBudget, by_namespace, eviction_refusal
-from webhook.kube.field import InvalidInput
+from webhook.cluster.pods.bound_pods import BoundPod
+from webhook.documents.field import InvalidInput
 
 POD = running("p", "a")
 UNREADY = POD.status(conditions=[{"type": "Ready", "status": "False"}])

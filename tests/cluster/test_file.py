@@ -7,8 +7,8 @@ import pytest
 from tests.support.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document, parse
-from webhook.kube.field import InvalidInput
+from webhook.documents.documents import Document, parse
+from webhook.documents.field import InvalidInput
 
 Object = dict[str, Any]
 

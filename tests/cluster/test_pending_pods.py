@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.pending_pods import PendingPod, PodKey, is_pending, scheduled_content
-from webhook.kube.documents import Document
-from webhook.kube.pod_identity import PodIdentity
+from webhook.cluster.pods.pending_pods import PendingPod, PodKey, is_pending, scheduled_content
+from webhook.documents.documents import Document
+from webhook.kube.pod.pod_identity import PodIdentity
 
 Object = dict[str, Any]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.cluster.priority_class import PriorityClass
-from webhook.kube.field import InvalidInput
+from webhook.cluster.objects.priority_class import PriorityClass
+from webhook.documents.field import InvalidInput
 
 
 def test_class_that_is_malformed_is_refused() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.support.builders import make_pod
 from tests.support.random_json import replace_somewhere
 from webhook.cluster.node_info import RunningPod
-from webhook.cluster.running_pod_reader import RunningPodReader
-from webhook.kube.field import InvalidInput
+from webhook.cluster.pods.running_pod_reader import RunningPodReader
+from webhook.documents.field import InvalidInput
 
 _TERM = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone", "matchLabelKeys": ["app"]}
 _AFFINITY = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]}}

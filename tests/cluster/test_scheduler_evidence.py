@@ -6,7 +6,7 @@ import pytest
 
 from webhook.backends.kai import Kai
 from webhook.backends.volcano import Volcano
-from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 
 Object = dict[str, Any]
 

@@ -13,15 +13,15 @@ from webhook.cluster.dra.devices import NO_DEVICES
 from webhook.cluster.index.images import normalized_image_name
 from webhook.cluster.index.labels import LabelColumns
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
-from webhook.cluster.nominated_pods import NominatedPod, NominatedPods
-from webhook.cluster.priority_class import PriorityClass
+from webhook.cluster.objects.priority_class import PriorityClass
+from webhook.cluster.objects.workloads import SelectingObjects
+from webhook.cluster.pods.nominated_pods import NominatedPod, NominatedPods
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Namespace, Snapshot
 from webhook.cluster.storage.csi import NO_CSI
 from webhook.cluster.storage.storage import NO_STORAGE
-from webhook.cluster.workloads import SelectingObjects
-from webhook.kube.ports import HostPort
+from webhook.kube.pod.ports import HostPort
+from webhook.kube.pod.taints import Taint
 from webhook.kube.selectors import requirement_matches
-from webhook.kube.taints import Taint
 
 _MI = 1024 * 1024
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.workloads import NO_WORKLOADS, Owner, SelectingObject, SelectingObjects
-from webhook.kube.documents import Document
-from webhook.kube.field import InvalidInput
-from webhook.kube.label_selector import LabelRequirement, LabelSelector
+from webhook.cluster.objects.workloads import NO_WORKLOADS, Owner, SelectingObject, SelectingObjects
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput
+from webhook.kube.selectors import LabelRequirement, LabelSelector
 
 _WEB = {"app": "web"}
 _APP = LabelRequirement("app", "In", ("web",))

@@ -7,7 +7,7 @@ from typing import Any
 from certs.registration import MANIFEST
 from certs.webhook_rules import namespace_match_conditions, workload_match_conditions, workload_rules
 from tests.support.manifests import DEPLOY, ROOT
-from webhook.kube.workload_kinds import BUILT_IN_KINDS
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS
 from webhook.policy.loader import built_in_policy
 
 _BEGIN, _END = "    # Begin of the generated part: `make rules`.\n", "    # End of the generated part.\n"

@@ -10,12 +10,12 @@ from certs.registration import MANIFEST, Target, manifest
 from certs.webhook_rules import namespace_match_conditions, workload_match_conditions, workload_rules
 from tests.deploy.generate_rules import generated
 from tests.support.manifests import DEPLOY, ROOT, Object, container_of, pod_template, read, read_one
-from webhook.cli.certs import certs
+from webhook.cli.commands.certs import certs
+from webhook.cli.commands.serve import serve
 from webhook.cli.root import root
-from webhook.cli.serve import serve
 from webhook.cluster.cache.resources import RESOURCES
-from webhook.kube import wellknown
-from webhook.kube.workload_kinds import BUILT_IN_KINDS
+from webhook.kube import names as wellknown
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_documents import load_policies
 

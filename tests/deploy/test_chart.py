@@ -15,8 +15,8 @@ from tests.deploy.helm import CHART, Helm, Object
 from tests.deploy.variants import CA_PEM, VARIANTS
 from tests.support.command import understand
 from tests.support.manifests import DEPLOY, container_of, pod_template, read_one
-from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.policy_documents import parse_policies, policy_set
+from webhook.policy.spec.document import API_VERSION, KIND
 
 Objects = dict[tuple[str, str], Object]
 Overlay = Callable[[str], Objects]

@@ -23,7 +23,7 @@ from tests.support.manifests import DEPLOY, container_of
 from tests.support.policy_objects import policy
 from tests.support.service_account import token_kubeconfig
 from webhook.policy.custom_resource import NAME as CRD
-from webhook.policy.document import API_VERSION, KIND
+from webhook.policy.spec.document import API_VERSION, KIND
 
 NAMESPACE = RELEASE = "placement-webhook"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"

@@ -7,7 +7,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.builders import make_node_object
 from tests.support.manifests import read_one
-from webhook.kube.wellknown import HOSTNAME_LABEL
+from webhook.kube.names import HOSTNAME_LABEL
 
 NAMESPACE = "placement-webhook"
 SERVERS = "app.kubernetes.io/component=server"

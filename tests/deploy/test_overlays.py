@@ -12,7 +12,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.builders import make_node_object
 from tests.support.manifests import DEPLOY
-from webhook.kube.wellknown import HOSTNAME_LABEL
+from webhook.kube.names import HOSTNAME_LABEL
 
 OVERLAYS = ("base", "overlays/cert-manager", "overlays/crd", "overlays/self-managed", "overlays/templates")
 NAMESPACE = "placement-webhook"

@@ -22,19 +22,19 @@ from tests.support.manifests import read
 from tests.support.policy_objects import policy, served_policies
 from tests.support.server import Clock, connections_gone, policies_of, review_bytes
 from tests.support.service_account import RBAC, token_kubeconfig
+from webhook.admission.policy_cases import parse_tested_policy
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
 from webhook.doctor.cluster import Right
 from webhook.doctor.rights import access_review, needed_rights
 from webhook.events.pacing import Clocks
 from webhook.events.recorder import EventRecorder
 from webhook.events.report import Report
-from webhook.kube.admission import parse_review
-from webhook.metrics import Metrics
-from webhook.policy.document import API_VERSION, KIND
+from webhook.kube.api.admission import parse_review
 from webhook.policy.loader import built_in_policy
-from webhook.policy_cases import parse_tested_policy
+from webhook.policy.spec.document import API_VERSION, KIND
+from webhook.runtime.metrics import Metrics
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.cluster_policies import ClusterPolicies
+from webhook.serving.policies.cluster_policies import ClusterPolicies
 from webhook.watch.api_server import ClientConfig
 from webhook.watch.live import LiveCluster
 

@@ -10,13 +10,13 @@ from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN, admit_pod
 from tests.support.builders import make_node_object, make_pod
 from tests.support.manifests import read_one
+from webhook.admission.verdict import Patched
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import parse
-from webhook.kube.wellknown import HOSTNAME_LABEL
+from webhook.documents.documents import parse
+from webhook.kube.names import HOSTNAME_LABEL
 from webhook.placement.config.loader import parse_profiles
-from webhook.placement.profile import BINPACK, DEFAULT, Profile
+from webhook.placement.profiles.profile import BINPACK, DEFAULT, Profile
 from webhook.placement.scheduler import Scheduler
-from webhook.verdict import Patched
 
 
 @pytest.fixture

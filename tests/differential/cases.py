@@ -11,7 +11,7 @@ from tests.differential.kube_scheduler import Answer
 from tests.differential.worlds import World
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document, parse
+from webhook.documents.documents import Document, parse
 
 FOLDER = Path(__file__).parent / "cases"
 _PARTS = ("namespaces", "workloads", "nodes", "pods", "nominated", "storage")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tests.differential.kube_scheduler import Answer
 from webhook.placement.framework.result import Placement
-from webhook.placement.profile import Profile
+from webhook.placement.profiles.profile import Profile
 
 
 class Disagreement(NamedTuple):

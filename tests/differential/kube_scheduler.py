@@ -15,7 +15,7 @@ from tests.differential.pods import OVERHEAD, RUNTIME_CLASS
 from tests.differential.worlds import World, counts
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 
 _RUNTIME_CLASS = {
     "apiVersion": "node.k8s.io/v1",

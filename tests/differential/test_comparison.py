@@ -16,7 +16,7 @@ from tests.differential.worlds import World
 from tests.support.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.framework.result import Placement
 
 _TOTALS = {"a": {"total": 300, "TaintToleration": 300}, "b": {"total": 150, "TaintToleration": 150}}

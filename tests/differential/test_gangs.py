@@ -14,15 +14,15 @@ from tests.differential.profiles import STANDARD
 from tests.differential.worlds import random_world
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
-from webhook.kube.gang_key import GangKey
-from webhook.placement.assumed_pods import AssumedPods
+from webhook.documents.documents import Document
+from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.capacity.counting import count_each
 from webhook.placement.capacity.further_pods import FurtherPods
 from webhook.placement.framework.result import Placement
-from webhook.placement.gang import Gang, gang_placement
+from webhook.placement.gang.gang import Gang, gang_placement
 from webhook.placement.scheduler import Scheduler, never
-from webhook.placement.waiting_pods import WaitingPod, answer_among
+from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.placement.waiting.waiting_pods import WaitingPod, answer_among
 
 GANGS = max(4, int(os.environ.get("DIFFERENTIAL_GANGS", "4")))
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))

@@ -6,9 +6,9 @@ import pytest
 
 from tests.differential.dice import Dice
 from tests.differential.worlds import pending_pods, random_world
-from webhook.cli.anonymize import with_other_names
+from webhook.cli.inputs.anonymize import with_other_names
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
 
 _SMALL = ((4, 8),)

@@ -15,7 +15,7 @@ from tests.differential.profiles import PROFILES
 from tests.differential.worlds import World
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.release import NEWEST
-from webhook.placement.profile import Profile
+from webhook.placement.profiles.profile import Profile
 from webhook.placement.scheduler import Scheduler
 
 _MOST_QUESTIONS = 600

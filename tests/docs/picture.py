@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 from webhook.audit.record import AuditRecord, parse_line
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import JsonObject, parse
+from webhook.documents.documents import JsonObject, parse
 
 ROOT = Path(__file__).parents[2]
 PICTURE = ROOT / "docs" / "placement.svg"

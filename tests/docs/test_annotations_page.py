@@ -1,9 +1,9 @@
 """docs/annotations.md has the rows of the table of annotations, and names the rule that acts on each."""
 
+from tests.docs.annotation_reference import HEAD, table
+from tests.docs.generated_table import with_table
 from tests.docs.markdown import ROOT, rows, span_of, spans_of
 from webhook.mutation.registry import RULES
-from webhook.policy.annotation_reference import HEAD, table
-from webhook.policy.generated_table import with_table
 from webhook.policy.keys import ANNOTATIONS, Keys
 from webhook.policy.loader import built_in_policy
 

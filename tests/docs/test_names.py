@@ -14,9 +14,9 @@ from certs.controller.admin import ControllerMetrics
 from tests.docs.markdown import DOCUMENTS, OPERATIONS, ROOT, blocks, name_of, rows, span_of, spans_of
 from tests.support.audit_records import encode
 from webhook.audit.record import AuditRecord, parse_line
-from webhook.cli.serve import serve
-from webhook.metrics import Metrics
+from webhook.cli.commands.serve import serve
 from webhook.policy.loader import built_in_policy
+from webhook.runtime.metrics import Metrics
 
 CERTIFICATES = ROOT / "docs" / "certificates.md"
 AUDIT, ANNOTATIONS = ROOT / "docs" / "audit.md", ROOT / "docs" / "annotations.md"

@@ -3,14 +3,14 @@
 import pytest
 
 from tests.docs.markdown import DOCUMENTS, ROOT, Block, blocks
-from webhook.kube.documents import parse
-from webhook.kube.pod_sets import pod_sets
+from tests.docs.reference import page
+from webhook.documents.documents import parse
 from webhook.kube.shape import check_pod
-from webhook.kube.workload_kinds import kinds_by_name
-from webhook.policy.document import KIND
+from webhook.kube.workloads.pod_sets import pod_sets
+from webhook.kube.workloads.workload_kinds import kinds_by_name
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy_documents import parse_policies, policy_set
-from webhook.policy.reference import page
+from webhook.policy.spec.document import KIND
 
 PAGE = ROOT / "docs" / "policy.md"
 EXAMPLES = [pytest.param(block, id=block.place) for document in DOCUMENTS for block in blocks(document, "yaml")]

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from webhook.kube.patched_templates import PATCHED_TEMPLATES
-from webhook.kube.workload_kinds import BUILT_IN_KINDS
-from webhook.policy.generated_table import with_table
-from webhook.policy.workload_reference import HEAD, table
+from tests.docs.generated_table import with_table
+from tests.docs.workload_reference import HEAD, table
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, PATCHED_TEMPLATES
 
 PAGE = Path(__file__).parents[2] / "docs" / "workloads.md"
 

@@ -18,7 +18,7 @@ from tests.support.admission import policy_with
 from tests.support.certificates import FRESH, NOW
 from tests.support.command import understand
 from tests.support.manifests import Object, read
-from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.check import Finding, diagnose
 from webhook.doctor.cluster import Cluster, Probe, ServerClock, Trial
 from webhook.doctor.registry import CHECKS

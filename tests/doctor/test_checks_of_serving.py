@@ -30,6 +30,7 @@ from tests.doctor.healthy import (
 )
 from tests.support.admission import policy_with
 from tests.support.certificates import AGED, EXPIRED, FROM_TOMORROW, NOW, OTHER, make_artifacts
+from webhook.admission.missed import MissedPod, Owner
 from webhook.doctor.check import Severity
 from webhook.doctor.cluster import Cluster, ServerClock, StoredPolicy, Trial
 from webhook.doctor.matching import labels_selected_by
@@ -37,7 +38,6 @@ from webhook.doctor.registry import CHECKS
 from webhook.doctor.sample_pods import User, named_in_the_canary, reason_not_enforced, sample_pod
 from webhook.doctor.source import Source
 from webhook.kube.release import Release
-from webhook.missed import MissedPod, Owner
 from webhook.policy.policy_set import PolicySet
 
 PODS = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]

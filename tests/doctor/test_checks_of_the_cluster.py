@@ -26,7 +26,7 @@ from tests.doctor.healthy import (
 )
 from tests.support.admission import policy_with
 from tests.support.manifests import Object
-from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.check import MOST_FINDINGS, Severity, diagnose
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.registry import CHECKS

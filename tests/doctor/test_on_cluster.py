@@ -16,7 +16,7 @@ from tests.support.builders import make_pod
 from tests.support.manifests import read
 from tests.support.service_account import limited_to
 from webhook.doctor.registry import CHECKS
-from webhook.kube.documents import parse
+from webhook.documents.documents import parse
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ from typing import Any
 from tests.doctor.healthy import POLICY, configuration
 from tests.support.admission import policy_with
 from tests.support.builders import PodBuilder, make_pod
+from webhook.admission.missed import Scope
+from webhook.admission.registered_selection import registered_selection
 from webhook.doctor.check import MOST_NAMED
 from webhook.doctor.pods_read import PodsRead
-from webhook.missed import Scope
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
-from webhook.registered_selection import registered_selection
 
 TYPE = "maip.mxsf.io/workload-type"
 

@@ -9,7 +9,7 @@ from tests.support.manifests import Object, container_of
 from webhook.doctor.check import Severity
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.source import Source
-from webhook.serving.policy_status import GoodGeneration, status_of
+from webhook.serving.policies.policy_status import GoodGeneration, status_of
 
 REJECTED = "rejected, so the generation before it stays in force, if there is one"
 ERROR, WARNING = Severity.ERROR, Severity.WARNING

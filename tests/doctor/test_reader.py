@@ -20,8 +20,8 @@ from webhook.doctor.kept import kept
 from webhook.doctor.reader import Wanted, read_cluster
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.source import Source
-from webhook.policy.document import API_VERSION
-from webhook.serving.policy_status import GoodGeneration, status_of
+from webhook.policy.spec.document import API_VERSION
+from webhook.serving.policies.policy_status import GoodGeneration, status_of
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
 

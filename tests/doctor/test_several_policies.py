@@ -27,8 +27,8 @@ from tests.support.manifests import Object
 from webhook.doctor.check import Severity
 from webhook.doctor.cluster import Cluster, Trial
 from webhook.doctor.source import Source
-from webhook.policy.document import PolicyDocument
 from webhook.policy.policy import Policy
+from webhook.policy.spec.document import PolicyDocument
 
 INFO, WARNING = Severity.INFO, Severity.WARNING
 STORAGE = {"nodeUsage": {"allow": ["storage"]}}

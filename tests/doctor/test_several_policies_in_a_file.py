@@ -7,9 +7,9 @@ import pytest
 from tests.doctor.healthy import admitted, found, make_installation, texts
 from tests.support.admission import policy_with
 from webhook.doctor.cluster import Cluster, StoredPolicy, Trial
-from webhook.policy.document import PolicyDocument
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.spec.document import PolicyDocument
 
 DEFAULT = policy_with()
 SELECTED = {"matchLabels": {"kubernetes.io/metadata.name": "team-a"}}

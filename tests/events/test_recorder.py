@@ -19,8 +19,8 @@ from webhook.events.backlog import MOST_ITEMS
 from webhook.events.pacing import Clocks
 from webhook.events.recorder import EventRecorder
 from webhook.events.report import Report
-from webhook.kube.admission import parse_review
-from webhook.metrics import EVENT_RESULTS, Metrics
+from webhook.kube.api.admission import parse_review
+from webhook.runtime.metrics import EVENT_RESULTS, Metrics
 from webhook.watch.api_server import ClientConfig
 
 DENIED = Report("PlacementDenied", "a pod is refused: no such type")

@@ -4,19 +4,19 @@ import pytest
 
 from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.builders import make_node_object, make_pod
+from webhook.admission.evaluation import evaluate
+from webhook.admission.mutated_pod import Mutated
+from webhook.admission.pod_content import PodContent
+from webhook.admission.verdict import Bypassed, Denied, Unchanged, Verdict
 from webhook.cluster.file import snapshot_from_documents
-from webhook.evaluation import evaluate
+from webhook.documents.documents import Document
 from webhook.events.report import NOTE_BYTES, Report, report_of
+from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import never
-from webhook.kube.documents import Document
-from webhook.kube.review_answer import Denial
-from webhook.mutated_pod import Mutated
 from webhook.placement.framework.result import Placement
-from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.waiting_pods import answer_among, place_pending
-from webhook.pod_content import PodContent
-from webhook.verdict import Bypassed, Denied, Unchanged, Verdict
+from webhook.placement.scorer import PodSignature
+from webhook.placement.waiting.waiting_pods import answer_among, place_pending
 
 TRAINING = evaluate(PodContent.of(make_request(make_pod().annotate(TYPE, "training").obj()), {}), policy_with())
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.builders import make_pod
 from tests.support.server import review_bytes
 from webhook.events.subject import ObjectReference, Subject, subject_of
-from webhook.kube.admission import parse_review
+from webhook.kube.api.admission import parse_review
 
 WEB = ObjectReference("apps/v1", "ReplicaSet", "team-a", "web", "uid-of-web")
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from webhook.cli.admission import admit_document
-from webhook.cli.replica_check import Answer, Checks
-from webhook.cli.session import Session
-from webhook.cli.yaml_text import to_yaml
-from webhook.pipeline import ClusterView
+from webhook.admission.pipeline import ClusterView
+from webhook.admission.verdict import Patched
+from webhook.cli.inputs.session import Session
+from webhook.cli.output.yaml_text import to_yaml
+from webhook.cli.predictions.admission import admit_document
+from webhook.cli.predictions.replica_check import Answer, Checks
 from webhook.policy.policy import Policy
-from webhook.verdict import Patched
 
 FOLDER = Path(__file__).parents[2] / "examples"
 CLUSTER = FOLDER / "cluster.yaml"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.examples.expectations import FOLDER, MANIFESTS, expectation, expected_path
-from webhook.kube.documents import parse
+from webhook.documents.documents import parse
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: path.stem)

@@ -18,15 +18,15 @@ import orjson
 import pytest
 
 from tests.support.admission import admit_pod, policy_with
-from webhook import evaluation
+from webhook.admission import evaluation
+from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import parse
+from webhook.documents.documents import parse
 from webhook.mutation.registry import RULES
-from webhook.pipeline import ClusterView, scheduler_for
-from webhook.policy.document import API_VERSION, KIND
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import parse_policies, policy_set
-from webhook.verdict import Bypassed, Denied, Patched, Verdict
+from webhook.policy.spec.document import API_VERSION, KIND
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
 KNOWN = {"why", "source", "policy", "policies", "namespace", "cluster", "pod", "want"}

@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from tests.golden.case import CASES, admitted, load, rules_of, seen, wanted
+from webhook.admission.verdict import Patched
 from webhook.mutation.registry import RULES
 from webhook.mutation.rule import Rule
-from webhook.verdict import Patched
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)

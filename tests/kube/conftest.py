@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 import yaml
 
-from webhook.kube import documents
+from webhook.documents import documents
 
 
 @pytest.fixture

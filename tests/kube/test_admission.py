@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.support.builders import make_pod
 from tests.support.requests import facts_of
 from tests.support.server import review
-from webhook.kube.admission import AdmissionRequest, parse_review
-from webhook.kube.field import InvalidInput
-from webhook.kube.review_answer import Denial, ReviewAnswer, fit_warnings
-from webhook.kube.text import printable
+from webhook.documents.field import InvalidInput
+from webhook.documents.text import printable
+from webhook.kube.api.admission import AdmissionRequest, parse_review
+from webhook.kube.api.review_answer import Denial, ReviewAnswer, fit_warnings
 
 POD = make_pod("a").namespace("team-b").obj()
 

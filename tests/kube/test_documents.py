@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.kube import documents
-from webhook.kube.documents import Document, field, parse
-from webhook.kube.field import InvalidInput
+from webhook.documents import documents
+from webhook.documents.documents import Document, field, parse
+from webhook.documents.field import InvalidInput
 
 
 def contents(text: str | bytes) -> list[dict[str, Any]]:
@@ -259,8 +259,8 @@ def test_text_without_aliases_has_no_bound_of_values() -> None:
 )
 def test_deep_nesting_is_rejected_without_a_crash(text: str) -> None:
     script = f"""
-from webhook.kube.documents import parse
-from webhook.kube.field import InvalidInput
+from webhook.documents.documents import parse
+from webhook.documents.field import InvalidInput
 try:
     parse({text}, "deep.yaml")
 except InvalidInput as error:

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from webhook.kube.extender import filter_result, host_priority_list, parse_args
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.extender import filter_result, host_priority_list, parse_args
 
 _POD = {"metadata": {"name": "p", "namespace": "team-a"}, "spec": {}}
 _NODES = [{"metadata": {"name": name, "labels": {"kept": "yes"}}} for name in "ab"]

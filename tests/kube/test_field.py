@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.kube.field import FieldError, InvalidInput, forbidden, invalid, required, shown, unsupported
+from webhook.documents.field import FieldError, InvalidInput, forbidden, invalid, required, shown, unsupported
 
 
 @pytest.mark.parametrize(

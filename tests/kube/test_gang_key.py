@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.kube.gang_key import GangKey, gang_annotations, gangs_of
+from webhook.kube.pod.gang_key import GangKey, gang_annotations, gangs_of
 
 OWNERS = [{"kind": "Job", "name": "resnet", "controller": True}]
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from webhook.kube.field import InvalidInput
-from webhook.kube.gang_size import gang_size
-from webhook.kube.workload_kinds import kinds_by_name
+from webhook.documents.field import InvalidInput
+from webhook.kube.workloads.pod_template_path import gang_size
+from webhook.kube.workloads.workload_kinds import kinds_by_name
 
 KINDS = kinds_by_name()
 

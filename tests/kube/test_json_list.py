@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.random_json import json_values
-from webhook.kube import json_list
-from webhook.kube.documents import Document, parse, parse_list
-from webhook.kube.field import InvalidInput
-from webhook.kube.json_list import NotAListError
+from webhook.documents import json_text as json_list
+from webhook.documents.documents import Document, parse, parse_list
+from webhook.documents.field import InvalidInput
+from webhook.documents.json_text import NotAListError
 
 _LAYOUTS: dict[str, dict[str, Any]] = {
     "kubectl": {"indent": 4, "separators": (",", ": ")},

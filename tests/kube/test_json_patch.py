@@ -7,7 +7,7 @@ import jsonpatch
 import pytest
 
 from tests.support.frozen import frozen
-from webhook.kube.json_patch import patched
+from webhook.kube.api.json_patch import patched
 
 DOCUMENT = {"a": {"b": [1, {"c": 2}]}, "x/y": {"~": 0}}
 

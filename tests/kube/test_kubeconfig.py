@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from tests.controlplane.control_plane import ControlPlane
-from webhook.kube.field import InvalidInput
-from webhook.kube.kubeconfig import read_kubeconfig
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.kubeconfig import read_kubeconfig
 
 
 def config(

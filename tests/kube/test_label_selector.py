@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from webhook.kube.label_selector import (
+from webhook.kube.reader import Reader
+from webhook.kube.selectors import (
     LabelRequirement,
     LabelSelector,
     exact_selector,
@@ -12,7 +13,6 @@ from webhook.kube.label_selector import (
     selector_matches,
     with_label_keys,
 )
-from webhook.kube.reader import Reader
 
 _INFERENCE = {"key": "use", "operator": "In", "values": ["inference"]}
 _LABELS = {"use": "training", "size": "5"}

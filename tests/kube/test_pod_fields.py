@@ -15,12 +15,12 @@ from tests.support.random_json import replace_somewhere
 from tests.support.random_pods import pods
 from tests.support.requests import facts_of
 from tests.support.server import make_work_budget, review
-from webhook.kube.admission import AdmissionRequest, parse_review
-from webhook.kube.field import InvalidInput
-from webhook.kube.pod_fields import PodFields
-from webhook.pod_content import fields_read
-from webhook.serving.decision_cache import DecisionCache
-from webhook.serving.rendering import Rendered
+from webhook.admission.pod_content import fields_read
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission import AdmissionRequest, parse_review
+from webhook.kube.pod.pod_fields import PodFields
+from webhook.serving.decisions.decision_cache import DecisionCache
+from webhook.serving.decisions.rendering import Rendered
 
 Object = dict[str, Any]
 

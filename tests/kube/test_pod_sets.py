@@ -22,11 +22,11 @@ from tests.support.workload_objects import (
     volcano,
     workload,
 )
-from webhook.kube.field import FieldError, InvalidInput
-from webhook.kube.pod_set import PodSet, pod_name
-from webhook.kube.pod_sets import pod_sets
-from webhook.kube.pod_template_path import Count, PodTemplatePath, WorkloadKind
-from webhook.kube.workload_kinds import BUILT_IN_KINDS, kinds_by_name
+from webhook.documents.field import FieldError, InvalidInput
+from webhook.kube.workloads.pod_set import PodSet, pod_name
+from webhook.kube.workloads.pod_sets import pod_sets
+from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath, WorkloadKind
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, kinds_by_name
 
 KINDS = kinds_by_name()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.kube.ports import HostPort, read_host_ports
+from webhook.kube.pod.ports import HostPort, read_host_ports
 from webhook.kube.reader import Reader
 
 _EVERYWHERE = HostPort("TCP", 80, "0.0.0.0")

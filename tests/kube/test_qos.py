@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.qos_pods import PODS
-from webhook.kube.qos import qos_class
+from webhook.kube.pod.qos import qos_class
 
 ROWS = [pytest.param(pod, wanted, id=name) for wanted, pods in PODS.items() for name, pod in pods.items()]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 from webhook.kube.release import NEWEST, OLDEST, Change, Release, is_server_version, read_server_version
 
 

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from tests.support.builders import PodBuilder, make_pod
-from webhook.kube.field import InvalidInput
-from webhook.kube.reader import Reader
-from webhook.kube.resource_names import is_extended_resource, is_scalar_resource, is_schedulable_resource
-from webhook.kube.resources import (
+from webhook.documents.field import InvalidInput
+from webhook.kube.pod.amounts import is_extended_resource, is_scalar_resource, is_schedulable_resource
+from webhook.kube.pod.resources import (
     PodResources,
     extended_resource_names,
     pod_requests,
     read_pod_resources,
 )
+from webhook.kube.reader import Reader
 
 _MI = 1024 * 1024
 _GI = 1024 * _MI

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import make_pod
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 from webhook.kube.shape import POD, Each, TextMap, check_pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

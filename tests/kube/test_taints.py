@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.kube.taints import (
+from webhook.kube.pod.taints import (
     Taint,
     Toleration,
     Tolerations,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.kube.text import cut, escaped_json, printable, printable_lines
+from webhook.documents.text import cut, escaped_json, printable, printable_lines
 
 UNSAFE = "\x00\x07\x08\t\r\x1b\x7f\x80\x85\x9b\xad\u061c\u200e\u2028\u202e\u2066\u2069\ufeff\ud800\U000e0041"
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from webhook.kube.pod.volumes import taken_over
 from webhook.kube.reader import Reader
-from webhook.kube.volumes import taken_over
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.kube.pod_template_path import PodTemplatePath, WorkloadKind, group_of
-from webhook.kube.workload_kinds import BUILT_IN_KINDS, kinds_by_name
+from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind, group_of
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, kinds_by_name
 
 PATHS = [
     pytest.param(kind, template, id=f"{kind.kind}.{kind.group} {template.template}")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from webhook.kube.documents import parse
-from webhook.kube.field import InvalidInput
+from webhook.documents.documents import parse
+from webhook.documents.field import InvalidInput
 
 SCALARS: dict[str, Any] = {
     # booleans

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.kube.yaml_lines import line_of, lines_in, lines_of_fields, objects
+from webhook.documents.yaml_text import line_of, lines_in, lines_of_fields, objects
 
 TEXT = """\
 # a comment

@@ -4,11 +4,11 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, admit_pod, make_request, policy_with
 from tests.support.builders import make_pod
+from webhook.admission.verdict import Bypassed, Denied, Patched
+from webhook.kube.api.review_answer import fit_warnings
 from webhook.kube.names import LABEL_VALUE_RULE
-from webhook.kube.review_answer import fit_warnings
-from webhook.mutation.workload import WorkloadReading, read_workload
-from webhook.policy.annotation_values import CardMemory, card_memory, name, positive, products, topology
-from webhook.verdict import Bypassed, Denied, Patched
+from webhook.mutation.workload.workload import WorkloadReading, read_workload
+from webhook.policy.keys import CardMemory, card_memory, name, positive, products, topology
 
 ALIASES = {"host": "kubernetes.io/hostname", "zone": "topology.kubernetes.io/zone"}
 

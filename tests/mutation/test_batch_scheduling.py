@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from tests.support.admission import USAGE, admit_pod, policy_with
 from tests.support.builders import PodBuilder, make_pod, match_expressions
+from webhook.admission.verdict import Patched, Unchanged
 from webhook.backends.backend import BatchRequest
 from webhook.backends.registry import BACKENDS
-from webhook.policy.annotation_values import fraction
-from webhook.policy.scheduler_settings import BackendName
-from webhook.verdict import Patched, Unchanged
+from webhook.policy.keys import fraction
+from webhook.policy.spec.schedulers import BackendName
 
 _TYPE = "maip.mxsf.io/workload-type"
 _requests = st.builds(

@@ -8,12 +8,12 @@ import pytest
 from tests.support.admission import TYPE, admit_pod, policy_with
 from tests.support.builders import make_pod
 from tests.support.scorers import ScorerOfNoNodes
+from webhook.admission.pipeline import ClusterView
+from webhook.admission.verdict import Denied, Patched, Verdict
 from webhook.cluster.file import snapshot_from_documents
-from webhook.pipeline import ClusterView
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.scheduler import Placement
-from webhook.policy.placement_check import CheckMode
-from webhook.verdict import Denied, Patched, Verdict
+from webhook.policy.spec.admission import CheckMode
 
 POD = make_pod().annotate(TYPE, "training").obj()
 VERDICTS = get_args(PlacementVerdict)

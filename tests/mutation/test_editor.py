@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.frozen import frozen
-from webhook.mutation.editor import Path, PodEditor
+from webhook.mutation.edits.editor import Path, PodEditor
 
 Call = tuple[str, Any, Path]
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.frozen import frozen
 from tests.support.work import calls_of
-from webhook.kube.review_answer import fit_warnings
-from webhook.mutation.editor import PodEditor
-from webhook.mutation.edits import (
+from webhook.kube.api.review_answer import fit_warnings
+from webhook.mutation.edits.editor import PodEditor
+from webhook.mutation.edits.edits import (
     LARGEST_GROWTH_BYTES,
     AddLabel,
     AddToleration,
@@ -21,8 +21,8 @@ from webhook.mutation.edits import (
     SetAnnotation,
     SetScheduler,
 )
-from webhook.mutation.node_edits import PreferNode, RequireNode
-from webhook.mutation.node_terms import NodeLabelRequirement
+from webhook.mutation.edits.node_edits import PreferNode, RequireNode
+from webhook.mutation.edits.node_terms import NodeLabelRequirement
 
 Pod = dict[str, Any]
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, policy_with
 from tests.support.builders import make_pod
-from webhook.mutation.node_edits import RequireNode
+from webhook.mutation.edits.node_edits import RequireNode
 from webhook.mutation.rules.gpu_product import GpuProduct
-from webhook.mutation.workload import read_workload
+from webhook.mutation.workload.workload import read_workload
 from webhook.policy.policy import Policy
 
 

@@ -2,7 +2,7 @@
 
 from tests.support.admission import policy_with
 from tests.support.builders import make_pod
-from webhook.mutation.guaranteed_qos import GuaranteedQos, read_guaranteed_qos
+from webhook.mutation.workload.guaranteed_qos import GuaranteedQos, read_guaranteed_qos
 
 GUARANTEED = policy_with(
     workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "qos": {"class": "Guaranteed"}}}

@@ -6,11 +6,11 @@ import pytest
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
 from tests.support.builders import PodBuilder, make_pod
-from webhook.mutation.edits import AddLabel, AddToleration
+from webhook.mutation.edits.edits import AddLabel, AddToleration
 from webhook.mutation.mutate import Mutation, RuleOutcome, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.rule import Skipped
-from webhook.mutation.workload import read_workload
+from webhook.mutation.workload.workload import read_workload
 
 POLICY = policy_with()
 TRAINING = make_pod().annotate(TYPE, "training")

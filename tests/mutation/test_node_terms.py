@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.work import calls_of
 from webhook.kube.selectors import requirement_matches
-from webhook.mutation.node_terms import NodeLabelRequirement
+from webhook.mutation.edits.node_terms import NodeLabelRequirement
 
 Expression = dict[str, Any]
 

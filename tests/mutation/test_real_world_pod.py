@@ -8,7 +8,7 @@ import orjson
 from tests.support.admission import PRODUCT, TYPE, admit_pod
 from tests.support.builders import make_pod, match_expressions
 from tests.support.frozen import frozen
-from webhook.verdict import Patched, Unchanged
+from webhook.admission.verdict import Patched, Unchanged
 
 
 def container(number: int) -> dict[str, Any]:

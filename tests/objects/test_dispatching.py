@@ -10,11 +10,11 @@ from tests.support.admission import TYPE, policy_with
 from tests.support.builders import make_node_object, make_pod
 from tests.support.server import World, review_bytes
 from tests.support.workloads import SAMPLES
+from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
-from webhook.pipeline import ClusterView, scheduler_for
+from webhook.documents.documents import Document
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.dispatcher import SMALL_BYTES, Timeouts
+from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Timeouts
 
 DEPLOYMENT = SAMPLES[0]
 NODE = make_node_object(

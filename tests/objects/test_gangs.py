@@ -8,12 +8,12 @@ import pytest
 from tests.support.admission import DOMAIN, TYPE, USAGE, make_request, policy_with
 from tests.support.builders import make_node_object, make_pod
 from tests.support.workloads import APP, SAMPLES, Object, Sample
+from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.verdict import Advised
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.objects.admission import admit_request
-from webhook.pipeline import ClusterView, scheduler_for
 from webhook.policy.policy import Policy
-from webhook.verdict import Advised
 
 TF_JOB, VOLCANO_JOB, DEPLOYMENT, JOB = (
     next(each for each in SAMPLES if (each.group, each.kind) == key)

@@ -14,16 +14,16 @@ from tests.support.random_json import replace_somewhere
 from tests.support.server import Clock
 from tests.support.work import calls_of
 from tests.support.workloads import SAMPLES, Object, Sample
+from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
 from webhook.cluster.file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import BudgetSpentError, Expired, never
-from webhook.kube.documents import Document
-from webhook.kube.field import InvalidInput
 from webhook.objects.admission import admit_request
 from webhook.objects.workload import MOST_TEMPLATES
-from webhook.pipeline import ClusterView, scheduler_for
-from webhook.placement.replicas import MOST_REPLICAS
+from webhook.placement.replicas.replicas import MOST_REPLICAS
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
-from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
 
 DEPLOYMENT, VOLCANO, WORKFLOW = (
     next(each for each in SAMPLES if (each.group, each.kind) == name)

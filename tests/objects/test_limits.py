@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
 from tests.support.builders import make_pod
+from webhook.admission.verdict import Advised, Denied
 from webhook.objects.admission import admit_request
-from webhook.verdict import Advised, Denied
 
 POLICY = policy_with(
     namespaceLimits=[{"namespaces": ["lab"], "queues": ["lab"], "schedulers": ["volcano"], "maxCardsPerPod": 1}]

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, make_request, policy_with
-from webhook.kube.field import InvalidInput
+from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
+from webhook.documents.field import InvalidInput
 from webhook.objects.admission import admit_request
 from webhook.policy.policy import Policy
-from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
 
 MISTYPED = f'metadata.annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "training", "inference"'
 

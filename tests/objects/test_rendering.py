@@ -9,9 +9,9 @@ from tests.support.admission import TYPE, USAGE, make_request, policy_with
 from tests.support.builders import make_node_object, make_pod
 from tests.support.server import World, review_bytes
 from tests.support.workloads import SAMPLES
-from webhook.kube.admission import AdmissionRequest
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.objects.admission import admit_request
-from webhook.serving.rendering import render
+from webhook.serving.decisions.rendering import render
 
 DEPLOYMENT = SAMPLES[0]
 CLUSTER = {"cluster": [make_node_object("n1", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 8})]}

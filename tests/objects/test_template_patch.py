@@ -8,15 +8,15 @@ import pytest
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
 from tests.support.builders import make_pod
 from tests.support.workloads import APP, SAMPLES, Object, Sample
-from webhook.kube.admission import AdmissionRequest
-from webhook.kube.patched_templates import PATCHED_TEMPLATES
-from webhook.kube.pod_sets import pod_sets
+from webhook.admission.patch_proof import UnprovenPatchError
+from webhook.admission.verdict import Advised, Unchanged
+from webhook.kube.api.admission import AdmissionRequest
+from webhook.kube.workloads.pod_sets import pod_sets
+from webhook.kube.workloads.workload_kinds import PATCHED_TEMPLATES
 from webhook.objects import template_patch
 from webhook.objects.admission import admit_request
 from webhook.objects.template_proof import prove_template_patch
-from webhook.patch_proof import UnprovenPatchError
 from webhook.policy.policy import Policy
-from webhook.verdict import Advised, Unchanged
 
 KINDS = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")
 POLICY = policy_with(workloadObjects={"mutateTemplates": True})

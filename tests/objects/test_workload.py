@@ -9,16 +9,16 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, 
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.storage import available, make_pv, make_storage_class
 from tests.support.workloads import APP, SAMPLES, Object, Sample
+from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
-from webhook.kube.wellknown import HOSTNAME_LABEL
+from webhook.documents.documents import Document
+from webhook.kube.names import HOSTNAME_LABEL
 from webhook.objects.admission import admit_request
-from webhook.pipeline import ClusterView, scheduler_for
-from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.framework.result import Placement
-from webhook.placement.waiting_pods import WaitingPod, assume
+from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.placement.waiting.waiting_pods import WaitingPod, assume
 from webhook.policy.policy import Policy
-from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
 
 KINDS = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")
 DEPLOYMENT, STATEFUL_SET, JOB_SET, RAY = (

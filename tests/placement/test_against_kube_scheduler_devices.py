@@ -29,8 +29,8 @@ from tests.support.devices import (
 from tests.support.effort import examples
 from tests.support.scheduler_configuration import configuration, started
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
-from webhook.placement.profile import DEFAULT, Profile
+from webhook.documents.documents import Document
+from webhook.placement.profiles.profile import DEFAULT, Profile
 from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]

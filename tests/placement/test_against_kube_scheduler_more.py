@@ -23,8 +23,8 @@ from tests.support.storage import (
     uses,
 )
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
-from webhook.placement.profile import DEFAULT, Profile
+from webhook.documents.documents import Document
+from webhook.placement.profiles.profile import DEFAULT, Profile
 from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]

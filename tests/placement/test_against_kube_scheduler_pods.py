@@ -8,7 +8,7 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]

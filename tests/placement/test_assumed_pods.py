@@ -12,9 +12,9 @@ from tests.support.views import said
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
-from webhook.placement.assumed_pods import AssumedPod, AssumedPods, chosen_node
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
+from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods, chosen_node
 
 
 def _base(*more: NodeInfo) -> Snapshot:

@@ -10,10 +10,10 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.batch_profiles.kai import KAI
 from webhook.placement.batch_profiles.volcano import VOLCANO
-from webhook.placement.pod_signature import PodSignature
-from webhook.placement.profile import DEFAULT
+from webhook.placement.profiles.profile import DEFAULT
 from webhook.placement.scheduler import Placement, Scheduler
-from webhook.policy.scheduler_settings import SchedulerSettings
+from webhook.placement.scorer import PodSignature
+from webhook.policy.spec.schedulers import SchedulerSettings
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"

@@ -21,10 +21,10 @@ from tests.support.views import made_anew
 from tests.support.work import calls_of
 from webhook.backends.backend import BatchNames
 from webhook.backends.registry import backend_of, batch_names_of
-from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.batch_warnings import queue_warnings
-from webhook.placement.pod_signature import PodSignature
+from webhook.placement.reasons.batch_warnings import queue_warnings
+from webhook.placement.scorer import PodSignature
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"

@@ -8,9 +8,9 @@ from tests.support.plugins import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import DeadlineNearError, never
-from webhook.placement.candidates import permanent_rejections, priorities
-from webhook.placement.pod_signature import PodSignature
-from webhook.placement.profile import BINPACK, DEFAULT, PACK_GPUS
+from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS
+from webhook.placement.ranking.candidates import permanent_rejections, priorities
+from webhook.placement.scorer import PodSignature
 
 _GPUS = {"nvidia.com/gpu": 8}
 

@@ -11,11 +11,11 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, policy_wit
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.views import made_anew
 from tests.support.work import calls_of
+from webhook.admission.pipeline import ClusterView
 from webhook.cluster.index.labels import LabelColumns
-from webhook.cluster.scheduler_evidence import SchedulerEvidence
-from webhook.kube.review_answer import fit_warnings
-from webhook.pipeline import ClusterView
-from webhook.placement.cluster_warnings import PodReferences, unknown_products
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
+from webhook.kube.api.review_answer import fit_warnings
+from webhook.placement.reasons.cluster_warnings import PodReferences, unknown_products
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 

@@ -10,8 +10,8 @@ from tests.support.devices import claiming, exactly, make_cards, make_device_cla
 from tests.support.plugins import node
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import Document
 from webhook.kube.deadline import DeadlineNearError, in_time, never
-from webhook.kube.documents import Document
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 
 _COUNT = 50

@@ -11,7 +11,7 @@ from tests.support.effort import examples
 from tests.support.plugins import node
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.framework.result import fit_error
 from webhook.placement.scheduler import PodSignature, Scheduler
 

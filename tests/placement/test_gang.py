@@ -17,16 +17,16 @@ from tests.support.storage import make_pv, make_pvc, uses
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import Document
 from webhook.kube.deadline import BudgetSpentError
-from webhook.kube.documents import Document
-from webhook.kube.gang_key import GangKey
-from webhook.placement.assumed_pods import AssumedPod, AssumedPods
+from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import Placement
-from webhook.placement.gang import MOST_STEPS, Gang, gang_placement
-from webhook.placement.replicas import place_replicas
+from webhook.placement.gang.gang import MOST_STEPS, Gang, gang_placement
+from webhook.placement.profiles.node_templates import TemplateNode
+from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler, never
-from webhook.placement.templates import TemplateNode
-from webhook.placement.waiting_pods import WaitingPod, answer_among, place_pending
+from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
+from webhook.placement.waiting.waiting_pods import WaitingPod, answer_among, place_pending
 
 Object = dict[str, Any]
 

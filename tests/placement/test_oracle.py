@@ -10,9 +10,9 @@ from tests.placement import oracle
 from tests.placement.strategies import clusters, pending_pods
 from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.framework.result import to_check_json
-from webhook.placement.profile import PROFILES
+from webhook.placement.profiles.profile import PROFILES
 from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]

@@ -9,7 +9,7 @@ from tests.placement.strategies_devices import NODES, device_worlds
 from tests.support.builders import make_node_object
 from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]

@@ -15,12 +15,13 @@ from webhook.cluster.index.labels import LabelColumns
 from webhook.cluster.index.node_selector import any_matches, read_node_selector
 from webhook.cluster.node_info import Node, NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube import quantity, resource_names, selectors
+from webhook.kube import quantity, selectors
 from webhook.kube.deadline import never
-from webhook.kube.label_selector import read_label_selector, selector_matches
+from webhook.kube.pod import amounts as resource_names
+from webhook.kube.pod.resources import PodResources, pod_requests, read_pod_resources
+from webhook.kube.pod.taints import Taint, Toleration, Tolerations, tolerates
 from webhook.kube.reader import Reader
-from webhook.kube.resources import PodResources, pod_requests, read_pod_resources
-from webhook.kube.taints import Taint, Toleration, Tolerations, tolerates
+from webhook.kube.selectors import read_label_selector, selector_matches
 from webhook.placement.framework.node_inclusion import required_affinity_matches
 from webhook.placement.pod.pod_info import PodInfo
 

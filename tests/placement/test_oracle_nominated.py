@@ -11,7 +11,7 @@ from tests.placement.plain_answer import as_plain
 from tests.placement.strategies_nominated import nominations, nominees
 from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.framework.result import fit_error
 from webhook.placement.scheduler import PodSignature, Scheduler
 

@@ -10,7 +10,7 @@ from tests.placement.plain_answer import as_plain
 from tests.placement.strategies_pods import clusters, pending_pods
 from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from webhook.placement.plugin_args import (
+from webhook.placement.profiles.plugin_args import (
     AddedAffinity,
     Args,
     InterPodAffinityArgs,

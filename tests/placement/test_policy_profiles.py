@@ -4,8 +4,8 @@ from tests.support.admission import policy_with
 from tests.support.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.policy_profiles import profiles_for
-from webhook.placement.profile import PROFILES
+from webhook.placement.profiles.policy_profiles import profiles_for
+from webhook.placement.profiles.profile import PROFILES
 from webhook.placement.scheduler import Scheduler
 
 _GIB = 2**30

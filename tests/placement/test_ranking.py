@@ -14,15 +14,15 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
+from webhook.documents.documents import Document
 from webhook.kube.deadline import Expired
-from webhook.kube.documents import Document
-from webhook.placement.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.batch_profiles.kai import KAI
 from webhook.placement.batch_profiles.volcano import VOLCANO
 from webhook.placement.framework.result import Placement
-from webhook.placement.pod_signature import PodSignature
-from webhook.placement.profile import BINPACK, DEFAULT, PACK_GPUS, Profile
+from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, Profile
 from webhook.placement.scheduler import Scheduler
+from webhook.placement.scorer import PodSignature
+from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 
 Object = dict[str, Any]
 Cluster = tuple[list[Object], list[Object], list[Object]]

@@ -5,8 +5,8 @@ import re
 
 from webhook.placement import plugins
 from webhook.placement.framework.interface import FilterPlugin, PreEnqueuePlugin, PreFilterPlugin, ScorePlugin
-from webhook.placement.profile import BINPACK, DEFAULT, PACK_GPUS, PROFILES
-from webhook.placement.registry import PLUGIN_BY_NAME, PLUGINS, PluginArgs, own_registrations, registrations
+from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, PROFILES
+from webhook.placement.profiles.registry import PLUGIN_BY_NAME, PLUGINS, PluginArgs, own_registrations, registrations
 
 _TABLE = registrations(PluginArgs())
 _OWN = own_registrations(PluginArgs())

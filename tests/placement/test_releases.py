@@ -10,12 +10,12 @@ from tests.support.devices import make_device_class, make_resource_claim
 from tests.support.storage import make_csi_node, make_pv, make_pvc, uses
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.kube.release import Release
-from webhook.placement.replicas import place_replicas
-from webhook.placement.replicas_among import place_replicas_among
+from webhook.placement.replicas.replicas import place_replicas
+from webhook.placement.replicas.replicas_among import place_replicas_among
 from webhook.placement.scheduler import Placement, Scheduler
-from webhook.placement.waiting_pods import place_pending
+from webhook.placement.waiting.waiting_pods import place_pending
 
 _MIB = 1024 * 1024
 

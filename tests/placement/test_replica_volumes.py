@@ -11,11 +11,11 @@ from tests.support.workload_objects import apps
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.planned_claims import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
-from webhook.kube.pod_set import PodSet
-from webhook.kube.pod_sets import pod_sets
-from webhook.kube.workload_kinds import kinds_by_name
-from webhook.placement.replicas import Replicas, place_replicas
+from webhook.documents.documents import Document
+from webhook.kube.workloads.pod_set import PodSet
+from webhook.kube.workloads.pod_sets import pod_sets
+from webhook.kube.workloads.workload_kinds import kinds_by_name
+from webhook.placement.replicas.replicas import Replicas, place_replicas
 from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]

@@ -16,8 +16,8 @@ from tests.support.views import said
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
-from webhook.placement.replicas import Replicas, place_replicas
+from webhook.documents.documents import Document
+from webhook.placement.replicas.replicas import Replicas, place_replicas
 from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]

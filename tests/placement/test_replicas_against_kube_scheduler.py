@@ -10,9 +10,9 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
-from webhook.placement.profile import PROFILES
-from webhook.placement.replicas import place_replicas
+from webhook.documents.documents import Document
+from webhook.placement.profiles.profile import PROFILES
+from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler
 
 _WEB = make_pod().label("app", "web")

@@ -3,10 +3,10 @@
 from tests.support.builders import make_node_object, make_pod
 from tests.support.storage import make_csi_node, make_pv, make_pvc, uses
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
-from webhook.placement.replicas_among import place_replicas_among
+from webhook.documents.documents import Document
+from webhook.placement.replicas.replicas_among import place_replicas_among
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.waiting_pods import place_pending
+from webhook.placement.waiting.waiting_pods import place_pending
 
 
 def test_pods_that_wait_are_not_the_reason_if_the_replicas_themselves_are() -> None:

@@ -11,7 +11,7 @@ from tests.support.storage import make_storage_class
 from tests.support.views import made_anew
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.profile import BINPACK, DEFAULT
+from webhook.placement.profiles.profile import BINPACK, DEFAULT
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 
 _SMALL = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "8", "pods": "3"}

@@ -13,10 +13,10 @@ from tests.support.storage import make_pvc
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.framework.result import Placement
+from webhook.placement.profiles.node_templates import TemplateNode, template_nodes
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.templates import TemplateNode, template_nodes
 
 _TAINT = {"key": "nvidia.com/gpu.product", "value": "NVIDIA-H20", "effect": "NoSchedule"}
 _H20 = {

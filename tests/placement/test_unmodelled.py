@@ -10,11 +10,11 @@ from tests.support.plugins import node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.objects.workloads import Owner, SelectingObject, SelectingObjects
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.workloads import Owner, SelectingObject, SelectingObjects
-from webhook.kube.documents import Document
-from webhook.kube.label_selector import LabelRequirement
-from webhook.placement.profile import BINPACK, DEFAULT, Profile
+from webhook.documents.documents import Document
+from webhook.kube.selectors import LabelRequirement
+from webhook.placement.profiles.profile import BINPACK, DEFAULT, Profile
 from webhook.placement.scheduler import Placement, Scheduler
 
 _VOLUMES = ("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone")

@@ -12,13 +12,19 @@ from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.kube.reader import Reader
-from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.framework.result import Placement
-from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.waiting_pods import WaitingPod, answer_among, place_and_assume, place_pending, running_pod
+from webhook.placement.scorer import PodSignature
+from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.placement.waiting.waiting_pods import (
+    WaitingPod,
+    answer_among,
+    place_and_assume,
+    place_pending,
+    running_pod,
+)
 
 Object = dict[str, Any]
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, make_request, policy_with
-from webhook.kube.admission import AdmissionRequest
-from webhook.kube.field import InvalidInput
-from webhook.policy.canary import owner_bucket, shadow_reason
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission import AdmissionRequest
+from webhook.policy.exempt import owner_bucket, shadow_reason
 from webhook.policy.loader import parse_policy
 
 UID = "0b7d2d6c-7a3b-4a51-9e0e-2b0f6d0f7f11"

@@ -7,13 +7,13 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
 from tests.support.builders import make_pod
+from webhook.admission.pipeline import ClusterView
+from webhook.admission.verdict import Patched
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import parse
-from webhook.pipeline import ClusterView
+from webhook.documents.documents import parse
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy import allows_namespace
 from webhook.policy.products import namespaces_of_product
-from webhook.verdict import Patched
 
 HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
 

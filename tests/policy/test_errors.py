@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.random_json import replace_somewhere
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 from webhook.policy.loader import built_in_policy, parse_policy
 
 HEAD = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}

@@ -6,12 +6,12 @@ import pytest
 
 from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.builders import make_pod
-from webhook.kube.admission import AdmissionRequest
-from webhook.kube.field import InvalidInput
+from webhook.admission.pipeline import admit
+from webhook.admission.verdict import Bypassed
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.objects.admission import admit_request
-from webhook.pipeline import admit
 from webhook.policy.loader import parse_policy
-from webhook.verdict import Bypassed
 
 POD = make_pod("worker").annotate(TYPE, "training").label("app", "a").obj()
 CI = "system:serviceaccount:ci:builder"

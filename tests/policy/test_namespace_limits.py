@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from tests.support.admission import policy_with
-from webhook.kube.field import InvalidInput
-from webhook.policy.limits import limits_of
+from webhook.documents.field import InvalidInput
 from webhook.policy.loader import parse_policy
-from webhook.policy.products import AnyProduct, any_product, may_use_product
+from webhook.policy.products import AnyProduct, any_product, limits_of, may_use_product
 
 SPEC = {"namespaceLimits": [{"namespaces": ["lab-*"], "maxCardsPerPod": 1}, {"namespaces": ["*"], "maxCardsPerPod": 8}]}
 

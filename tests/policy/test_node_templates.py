@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 

@@ -7,14 +7,14 @@ import pytest
 from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
 from tests.support.builders import make_pod
 from tests.support.server import World, review_bytes
+from webhook.admission.pipeline import ClusterView, policy_for
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
-from webhook.kube.field import InvalidInput
-from webhook.pipeline import ClusterView, policy_for
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
-from webhook.serving.decision_cache import DecisionCache
+from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.work_budget import WorkBudget
 
 SELECTOR = {"matchLabels": {"team": "a"}}

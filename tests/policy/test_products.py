@@ -6,10 +6,10 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
 from tests.support.builders import make_pod
+from webhook.admission.verdict import Patched
+from webhook.kube.pod.taints import tolerates
 from webhook.kube.selectors import requirement_matches
-from webhook.kube.taints import tolerates
 from webhook.policy.products import AnyProduct, accepted_products, any_product, may_use_product
-from webhook.verdict import Patched
 
 H20, H200, SHARED = "NVIDIA-H20", "NVIDIA-H200", "NVIDIA-H20-SHARED"
 PRODUCT_LABEL = "nvidia.com/gpu.product"

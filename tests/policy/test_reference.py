@@ -3,8 +3,8 @@
 import pytest
 from pydantic.fields import FieldInfo
 
-from webhook.policy.fields import StrictModel
-from webhook.policy.reference import _default
+from tests.docs.reference import _default
+from webhook.policy.spec.fields import StrictModel
 
 
 class Limits(StrictModel):

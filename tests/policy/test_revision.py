@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.admission import TYPE, admit_pod
 from tests.support.builders import make_pod
+from webhook.admission.verdict import Patched
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy import Policy
-from webhook.verdict import Patched
 
 HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
 

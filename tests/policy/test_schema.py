@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic.alias_generators import to_camel
 
-from webhook.kube.documents import parse
-from webhook.kube.field import InvalidInput
-from webhook.policy.document import PolicyDocument
+from webhook.documents.documents import parse
+from webhook.documents.field import InvalidInput
 from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.policy.spec.document import PolicyDocument
 
 SCHEMA = PolicyDocument.model_json_schema(by_alias=True)
 ROOT = Path(__file__).parents[2]

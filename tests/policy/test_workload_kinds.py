@@ -5,13 +5,13 @@ from typing import Any
 import orjson
 import pytest
 
-from webhook.kube.field import InvalidInput
-from webhook.kube.pod_set import pod_name
-from webhook.kube.pod_sets import pod_sets
-from webhook.kube.workload_kinds import kinds_by_name
-from webhook.policy.document import API_VERSION, KIND
+from webhook.documents.field import InvalidInput
+from webhook.kube.workloads.pod_set import pod_name
+from webhook.kube.workloads.pod_sets import pod_sets
+from webhook.kube.workloads.workload_kinds import kinds_by_name
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy import Policy
+from webhook.policy.spec.document import API_VERSION, KIND
 
 _FOO = {
     "group": "example.com",

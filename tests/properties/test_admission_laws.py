@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from tests.support.admission import DOMAIN, USAGE, admit_pod, make_request, policy_with
 from tests.support.random_pods import CARD, EFFECTS, PRODUCTS, USAGES, pods
+from webhook.admission.patch_proof import prove_pod_patch
+from webhook.admission.pod_content import PodContent
+from webhook.admission.verdict import Patched, Unchanged, Verdict
+from webhook.kube.pod.taints import covers, tolerates
 from webhook.kube.selectors import requirement_matches
-from webhook.kube.taints import covers, tolerates
 from webhook.mutation.laws import lost_values, overruled_values
-from webhook.patch_proof import prove_pod_patch
-from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
-from webhook.verdict import Patched, Unchanged, Verdict
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 

@@ -18,7 +18,7 @@ from tests.differential.worlds import World, pending_pods, random_world
 from tests.schedulers.jobs import refusal
 from tests.schedulers.running import KUBE_SCHEDULER_ALONE
 from webhook.placement.framework.result import Placement
-from webhook.placement.profile import Profile
+from webhook.placement.profiles.profile import Profile
 from webhook.placement.scheduler import Scheduler
 
 _SIZES = ((6, 12), (12, 30))

@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 
 from tests.support.server import World, running
-from webhook.kube.field import InvalidInput
-from webhook.serving.bearer_token import BearerToken
+from webhook.documents.field import InvalidInput
+from webhook.serving.http.bearer_token import BearerToken
 
 
 def statuses(folder: Path, *authorizations: str | None) -> list[int]:

@@ -17,13 +17,13 @@ from tests.support.random_json import json_values, replace_somewhere
 from tests.support.random_pods import pods
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import Clock, World, review, review_bytes
+from webhook.admission.pipeline import ClusterView
 from webhook.audit.lines import Draft
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.mutation.registry import RULES
-from webhook.pipeline import ClusterView
 from webhook.placement.scheduler import Scheduler
-from webhook.serving.admissions import Answer
+from webhook.serving.decisions.admissions import Answer
 
 TRAINING = make_pod("trainer").annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20")
 

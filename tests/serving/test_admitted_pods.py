@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.kube.pod_identity import PodIdentity
-from webhook.serving.admitted_pods import AdmittedPods
+from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.serving.waiting.admitted_pods import AdmittedPods
 
 
 def identity(name: str = "", generate_name: str = "j-", controller: str = "u", token: str = "") -> PodIdentity:

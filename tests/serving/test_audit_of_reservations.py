@@ -6,11 +6,11 @@ from tests.golden.case import cluster_of
 from tests.support.admission import TYPE, USAGE
 from tests.support.builders import make_node_object, make_pod
 from tests.support.server import World, review_bytes
+from webhook.admission.pipeline import ClusterView
 from webhook.audit.record import PlacementEntry, ReservedEntry
-from webhook.pipeline import ClusterView
-from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.waiting_pods import WaitingPod, place_and_assume
+from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.placement.waiting.waiting_pods import WaitingPod, place_and_assume
 
 
 def _recorded(gpus: int, *waiting: str) -> PlacementEntry:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from webhook.serving.body_budget import BodyBudget, BodyBudgetExceededError
+from webhook.serving.http.body_budget import BodyBudget, BodyBudgetExceededError
 
 
 def run(story: Callable[[BodyBudget], Awaitable[None]], most_bytes: int = 100) -> None:

@@ -19,10 +19,10 @@ from tests.support.builders import make_pod
 from tests.support.certificates import encrypted
 from tests.support.pairs import MadePair, pairs
 from tests.support.server import Running, World, issued, review_bytes, running, utc_now, write_certificate, write_pair
-from webhook.kube.field import InvalidInput
-from webhook.metrics import Metrics
-from webhook.serving.certificate import Certificate
-from webhook.settings import Address
+from webhook.documents.field import InvalidInput
+from webhook.runtime.metrics import Metrics
+from webhook.runtime.settings import Address
+from webhook.serving.http.certificate import Certificate
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}

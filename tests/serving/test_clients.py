@@ -17,10 +17,10 @@ from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 from tests.support.client_certificates import issue_client, presenting
 from tests.support.server import Running, World, review_bytes, running, utc_now
+from webhook.admission.pipeline import ClusterView
 from webhook.cluster.snapshot import Snapshot
-from webhook.pipeline import ClusterView
-from webhook.placement.profile import PACK_GPUS
-from webhook.serving.extender import Extender
+from webhook.placement.profiles.profile import PACK_GPUS
+from webhook.serving.extender.extender_endpoint import Extender
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 JSON = {"Content-Type": "application/json"}

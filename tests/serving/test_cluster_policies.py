@@ -9,17 +9,17 @@ import structlog
 
 from tests.support.live import until
 from tests.support.server import Clock, policies_of
-from webhook.kube.field import InvalidInput
-from webhook.metrics import Metrics
-from webhook.policy.document import API_VERSION, KIND
+from webhook.admission.policy_cases import parse_tested_policy
+from webhook.documents.field import InvalidInput
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_object import accepted_policies, policy_text
-from webhook.policy_cases import parse_tested_policy
-from webhook.serving import cluster_policies
-from webhook.serving.cluster_policies import ClusterPolicies
-from webhook.serving.policies import Policies
-from webhook.serving.policy_status import GoodGeneration, status_of
+from webhook.policy.spec.document import API_VERSION, KIND
+from webhook.runtime.metrics import Metrics
+from webhook.serving.policies import cluster_policies
+from webhook.serving.policies.cluster_policies import ClusterPolicies
+from webhook.serving.policies.in_force import Policies
+from webhook.serving.policies.policy_status import GoodGeneration, status_of
 from webhook.watch.api_errors import UnreachableError
 from webhook.watch.api_server import ApiServer
 

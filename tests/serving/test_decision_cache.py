@@ -14,21 +14,21 @@ from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.random_pods import pods
 from tests.support.server import make_work_budget, review_bytes
 from tests.support.work import calls_of
+from webhook.admission.evaluation import PolicyResult, apply_rules, evaluate
+from webhook.admission.mutated_pod import Injection, Mutated
+from webhook.admission.pipeline import ClusterView, admit
+from webhook.admission.pod_content import PodContent, fields_read
+from webhook.admission.verdict import Bypassed
 from webhook.cluster.file import snapshot_from_documents
-from webhook.evaluation import PolicyResult, apply_rules, evaluate
-from webhook.kube.admission import parse_review
-from webhook.kube.documents import Document
-from webhook.kube.field import InvalidInput
-from webhook.mutated_pod import Injection, Mutated
-from webhook.pipeline import ClusterView, admit
-from webhook.placement.assumed_pods import AssumedPods
-from webhook.placement.pod_signature import PodSignature
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission import parse_review
 from webhook.placement.scheduler import Scheduler
-from webhook.pod_content import PodContent, fields_read
+from webhook.placement.scorer import PodSignature
+from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.policy.policy import Policy
-from webhook.serving.decision_cache import DecisionCache
-from webhook.serving.rendering import Rendered, render
-from webhook.verdict import Bypassed
+from webhook.serving.decisions.decision_cache import DecisionCache
+from webhook.serving.decisions.rendering import Rendered, render
 
 Object = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 import uuid
 
-from webhook.serving.decision_ids import DecisionIds
+from webhook.serving.decisions.admissions import DecisionIds
 
 
 def test_a_decision_is_a_random_uuid() -> None:

@@ -11,19 +11,19 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.effort import examples
 from tests.support.random_pods import pods
 from tests.support.server import make_work_budget, review_bytes
+from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated
-from webhook.kube.admission import parse_review
-from webhook.kube.documents import Document
-from webhook.kube.pod_identity import PodIdentity
-from webhook.pipeline import ClusterView, scheduler_for
-from webhook.placement.assumed_pods import AssumedPods
-from webhook.placement.waiting_pods import assume
+from webhook.documents.documents import Document
+from webhook.kube.api.admission import parse_review
+from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.placement.waiting.waiting_pods import assume
 from webhook.policy.policy import Policy
-from webhook.serving.decision_cache import DecisionCache
-from webhook.serving.rendering import Candidate, Rendered
+from webhook.serving.decisions.decision_cache import DecisionCache
+from webhook.serving.decisions.rendering import Candidate, Rendered
 
 Object = dict[str, Any]
 

@@ -16,17 +16,17 @@ from tests.support.admission import TYPE, USAGE, policy_with
 from tests.support.builders import make_node_object, make_pod
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import Clock, World, review_bytes
+from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.audit.record import ReservedEntry
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
-from webhook.pipeline import ClusterView, scheduler_for
-from webhook.placement.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.scorer import Scorer
-from webhook.serving.admissions import Answer
-from webhook.serving.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, Timeouts
-from webhook.serving.lanes import LargeLane, SmallLane
+from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
+from webhook.serving.decisions.admissions import Answer
+from webhook.serving.decisions.lanes import LargeLane, SmallLane
+from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, Timeouts
 from webhook.serving.work_budget import TimeSliceEndedError
 
 POLICY = policy_with()

@@ -16,11 +16,11 @@ from tests.support.admission import policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
 from tests.support.server import World, running
+from webhook.admission.pipeline import ClusterView
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.pipeline import ClusterView
-from webhook.placement.profile import PACK_GPUS, Profile
-from webhook.serving.extender import Extender
+from webhook.placement.profiles.profile import PACK_GPUS, Profile
+from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.work_budget import TimeSliceEndedError
 
 _GPUS = {"nvidia.com/gpu": 8}

@@ -5,7 +5,7 @@ from tests.support.plugins import node
 from tests.support.server import Clock
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
-from webhook.serving.extender_pods import ExtenderPods, PodName
+from webhook.serving.extender.extender_pods import ExtenderPods, PodName
 
 _NOBODY = PodName("", "")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import make_pod
 from tests.support.server import Clock, review_bytes
-from webhook.serving.fair_queue import FairQueue, UsageTracker, flows
+from webhook.serving.scheduling.fair_queue import FairQueue, UsageTracker, flows
 
 
 def queue() -> tuple[FairQueue[str], UsageTracker]:

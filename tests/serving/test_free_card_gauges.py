@@ -7,9 +7,9 @@ import weakref
 
 from tests.support.server import Clock
 from webhook.cluster.snapshot import Snapshot
-from webhook.metrics import Metrics
 from webhook.placement.capacity.free_cards import FreeCards
-from webhook.serving.free_card_gauges import FreeCardGauges
+from webhook.runtime.metrics import Metrics
+from webhook.serving.observed.free_card_gauges import FreeCardGauges
 
 
 class Counter:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.audit_records import make_record
 from webhook.audit.lines import Draft, RecordTemplate
-from webhook.serving.group_commit import GroupCommit
+from webhook.serving.decisions.group_commit import GroupCommit
 
 
 @dataclass

@@ -12,9 +12,9 @@ import pytest
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 from tests.support.server import Running, World, review_bytes, running
-from webhook.kube.field import InvalidInput
-from webhook.serving.http import _time_limits
-from webhook.settings import Address
+from webhook.documents.field import InvalidInput
+from webhook.runtime.settings import Address
+from webhook.serving.http.endpoint import _time_limits
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 JSON = {"Content-Type": "application/json"}

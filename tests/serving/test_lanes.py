@@ -11,10 +11,10 @@ from bench.clusters import cluster_documents
 from tests.support.admission import TYPE, policy_with
 from tests.support.builders import make_pod
 from tests.support.server import Clock, make_work_budget, review_bytes
+from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.admission import AdmissionRequest, parse_review
-from webhook.pipeline import ClusterView, scheduler_for
-from webhook.serving.lanes import LargeLane
+from webhook.kube.api.admission import AdmissionRequest, parse_review
+from webhook.serving.decisions.lanes import LargeLane
 
 POLICY = policy_with(placementCheck={"mode": "deny"})
 SNAPSHOT = snapshot_from_documents(cluster_documents(30, 2))

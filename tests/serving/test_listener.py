@@ -19,9 +19,9 @@ from tests.support.builders import make_pod
 from tests.support.certificates import FRESH, server_of
 from tests.support.loopback import closed_port, server_context
 from tests.support.server import LOOPBACK, Running, World, review_bytes, running
-from webhook.kube.field import InvalidInput
-from webhook.serving.listener import Limits, Listener
-from webhook.settings import Address
+from webhook.documents.field import InvalidInput
+from webhook.runtime.settings import Address
+from webhook.serving.http.listener import Limits, Listener
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 HEAD = (

@@ -3,9 +3,9 @@
 import pytest
 
 from certs.registration import Target, manifest
-from webhook.kube.field import InvalidInput
-from webhook.registered_selection import Selection
-from webhook.serving.live_view import _selection
+from webhook.admission.registered_selection import Selection
+from webhook.documents.field import InvalidInput
+from webhook.serving.view.live_view import _selection
 
 
 def test_the_registered_selectors_count() -> None:

@@ -9,13 +9,13 @@ import pytest
 from tests.support.admission import DOMAIN, TYPE, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.server import Clock
+from webhook.admission.registered_selection import Selection
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
-from webhook.registered_selection import Selection
-from webhook.serving import missed_pods
-from webhook.serving.missed_pods import MissedPods
+from webhook.serving.observed import missed_pods
+from webhook.serving.observed.missed_pods import MissedPods
 
 TRAINER = make_pod("trainer").namespace("team-a").gpu(1).annotate(TYPE, "training")
 MARK = f"{DOMAIN}/placement-policy"

@@ -11,12 +11,12 @@ from tests.support.admission import DOMAIN, TYPE, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.effort import examples
 from tests.support.server import Clock
+from webhook.admission.missed import NO_SCOPE, Scope, missed_pod
+from webhook.admission.registered_selection import Selection
 from webhook.cluster.cache.object_key import PENDING_PODS, Key
-from webhook.missed import NO_SCOPE, Scope, missed_pod
 from webhook.policy.policy_set import PolicySet
-from webhook.registered_selection import Selection
-from webhook.serving import missed_pods
-from webhook.serving.missed_pods import MissedPods
+from webhook.serving.observed import missed_pods
+from webhook.serving.observed.missed_pods import MissedPods
 
 OTHER_DOMAIN = "placement.example.org"
 OTHER_TYPE = f"{OTHER_DOMAIN}/workload-type"

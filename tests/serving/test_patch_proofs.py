@@ -13,12 +13,12 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.server import Clock, World, review_bytes
 from tests.support.workloads import SAMPLES, Object
-from webhook.mutation.editor import PodEditor
-from webhook.mutation.edits import CHANGED, AddLabel, Edit, Effect
+from webhook.mutation.edits.editor import PodEditor
+from webhook.mutation.edits.edits import CHANGED, AddLabel, Edit, Effect
 from webhook.mutation.registry import RULES
 from webhook.mutation.rule import Rule
-from webhook.serving.admissions import Answer
-from webhook.serving.patch_proofs import MAX_BYTES
+from webhook.serving.decisions.admissions import Answer
+from webhook.serving.decisions.patch_proofs import MAX_BYTES
 
 TRAINING = make_pod("trainer").annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20").label("app", "web")
 DEPLOYMENT = next(each for each in SAMPLES if (each.group, each.kind) == ("apps", "Deployment"))
@@ -67,7 +67,7 @@ def proofs(world: World) -> tuple[float, float]:
 def test_a_rule_that_takes_a_value_of_the_user_is_an_internal_error(
     edit: Edit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("webhook.evaluation.RULES", (*RULES, rule_with(edit)))
+    monkeypatch.setattr("webhook.admission.evaluation.RULES", (*RULES, rule_with(edit)))
     world = World()
 
     with structlog.testing.capture_logs() as logs:
@@ -90,7 +90,7 @@ def test_cached_decisions_are_proven_with_the_pod_of_their_own_request(monkeypat
     world = World()
     admissions = world.admissions()
     first = admissions.answer(review_bytes(TRAINING.obj()), 1000.0, None)
-    monkeypatch.setattr("webhook.evaluation.RULES", (*RULES, rule_with(AddLabel("team", "ours", ""))))
+    monkeypatch.setattr("webhook.admission.evaluation.RULES", (*RULES, rule_with(AddLabel("team", "ours", ""))))
 
     second = admissions.answer(review_bytes(TRAINING.obj()), 1000.0, None)
 
@@ -197,7 +197,7 @@ def test_the_patch_of_a_template_is_proven(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_template_that_loses_a_value_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.evaluation.RULES", (*RULES, rule_with(ReplaceApp())))
+    monkeypatch.setattr("webhook.admission.evaluation.RULES", (*RULES, rule_with(ReplaceApp())))
     world = World(policy=policy_with(workloadObjects={"mutateTemplates": True}))
 
     answer = world.admissions().answer(deployment(), 1000.0, None)

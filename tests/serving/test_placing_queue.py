@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.serving.placing_queue import PlacingQueue, QueueOrder
+from webhook.serving.waiting.placing_queue import PlacingQueue, QueueOrder
 
 _ORDERS = st.builds(
     lambda number, priority, created: QueueOrder(-priority, created, number),

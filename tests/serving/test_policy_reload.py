@@ -11,10 +11,10 @@ import pytest
 import structlog
 
 from tests.support.server import policies_of
-from webhook.metrics import Metrics
 from webhook.policy.loader import parse_policy
-from webhook.serving.policies import Policies
-from webhook.serving.policy_file import MAX_POLICY_BYTES, PolicyFile
+from webhook.runtime.metrics import Metrics
+from webhook.serving.policies.in_force import Policies
+from webhook.serving.policies.policy_file import MAX_POLICY_BYTES, PolicyFile
 
 
 def text(name: str, spec: str = "{}") -> bytes:

@@ -4,14 +4,14 @@ from bench.clusters import cluster_documents
 from tests.support.admission import TYPE, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.server import review_bytes
+from webhook.admission.pipeline import ClusterView, admit, scheduler_for
+from webhook.admission.verdict import Patched
 from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.pending_pods import PendingPod
-from webhook.kube.admission import parse_review
-from webhook.metrics import Metrics
-from webhook.pipeline import ClusterView, admit, scheduler_for
-from webhook.serving.prediction_recorder import PredictionRecorder
-from webhook.serving.predictions import Predictions
-from webhook.verdict import Patched
+from webhook.cluster.pods.pending_pods import PendingPod
+from webhook.kube.api.admission import parse_review
+from webhook.runtime.metrics import Metrics
+from webhook.serving.observed.prediction_recorder import PredictionRecorder
+from webhook.serving.observed.predictions import Predictions
 
 POLICY = policy_with()
 CLUSTER = ClusterView(snapshot_from_documents(cluster_documents(4, 1)), scheduler_for(POLICY))

@@ -11,13 +11,13 @@ import pytest
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.work import calls_of
 from webhook.cluster.node_info import Node, NodeInfo
-from webhook.cluster.pending_pods import PendingPod, PodKey
+from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.pod_identity import PodIdentity
-from webhook.metrics import PREDICTION_RESULTS
+from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
-from webhook.serving.predictions import PredictionResult, Predictions
+from webhook.runtime.metrics import PREDICTION_RESULTS
+from webhook.serving.observed.predictions import PredictionResult, Predictions
 
 NOW_SECONDS = 1_800_000_000.0
 SNAPSHOT = Snapshot.of(

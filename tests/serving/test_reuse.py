@@ -8,19 +8,19 @@ import pytest
 from tests.support.admission import PRODUCT, TYPE, USAGE, make_request, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.server import Clock, make_work_budget
+from webhook.admission.pipeline import ClusterView
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.documents.documents import Document
 from webhook.kube.deadline import Expired
-from webhook.kube.documents import Document
-from webhook.pipeline import ClusterView
-from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.framework.result import Placement
-from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.waiting_pods import WaitingPod, place_and_assume
-from webhook.serving.decision_cache import DecisionCache
-from webhook.serving.lanes import SmallLane, TimedScorer
-from webhook.serving.rendering import Rendered
+from webhook.placement.scorer import PodSignature
+from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.placement.waiting.waiting_pods import WaitingPod, place_and_assume
+from webhook.serving.decisions.decision_cache import DecisionCache
+from webhook.serving.decisions.lanes import SmallLane, TimedScorer
+from webhook.serving.decisions.rendering import Rendered
 from webhook.serving.work_budget import WorkBudget
 
 POLICY = policy_with()

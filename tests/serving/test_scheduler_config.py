@@ -6,12 +6,12 @@ import pytest
 
 from tests.support.admission import TYPE, USAGE, admit_pod, make_request, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
+from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.verdict import Advised, Patched
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.objects.admission import admit_request
-from webhook.pipeline import ClusterView, scheduler_for
 from webhook.placement.config.loader import parse_profiles
-from webhook.verdict import Advised, Patched
 
 _CONFIGURATION = Path(__file__).parents[2] / "deploy/scheduler/kube-scheduler-configuration.yaml"
 _ON_NO_NODE = """\

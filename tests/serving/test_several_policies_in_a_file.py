@@ -12,13 +12,13 @@ import structlog
 
 from tests.support.command import run_alone, run_here
 from tests.support.server import write_certificate
-from webhook.cli.serve import followed_policy, with_objects
-from webhook.kube.field import InvalidInput
-from webhook.metrics import Metrics
+from webhook.cli.commands.serve import followed_policy, with_objects
+from webhook.documents.field import InvalidInput
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
-from webhook.serving.policies import Policies
-from webhook.serving.policy_file import PolicyFile
+from webhook.runtime.metrics import Metrics
+from webhook.serving.policies.in_force import Policies
+from webhook.serving.policies.policy_file import PolicyFile
 from webhook.watch.api_server import ClientConfig
 
 HEAD = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}

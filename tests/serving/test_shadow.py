@@ -14,9 +14,9 @@ from tests.support.admission import PRODUCT, TYPE, policy_with
 from tests.support.builders import make_node_object, make_pod
 from tests.support.random_pods import pods
 from tests.support.server import Answering, World, review_bytes
+from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.audit.record import AuditRecord
-from webhook.pipeline import ClusterView, scheduler_for
-from webhook.serving.lanes import Lane, LargeLane, SmallLane
+from webhook.serving.decisions.lanes import Lane, LargeLane, SmallLane
 
 TRAINING = make_pod("trainer").annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20").gpu(1).obj()
 MISSPELT = make_pod("trainer").annotate(TYPE, "trainig").obj()

@@ -3,10 +3,10 @@
 from itertools import count
 
 from tests.support.server import Clock
+from webhook.admission.pipeline import ClusterView
 from webhook.cluster.snapshot import Snapshot
-from webhook.pipeline import ClusterView
 from webhook.placement.scheduler import Scheduler
-from webhook.serving.snapshot_throttle import SnapshotThrottle
+from webhook.serving.view.snapshot_throttle import SnapshotThrottle
 
 
 def test_a_look_at_the_cluster_holds_for_a_moment_only() -> None:

@@ -15,11 +15,11 @@ from tests.support.server import policies_of, write_certificate
 from webhook.app import build_server
 from webhook.audit.writer import AuditWriter
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.field import InvalidInput
-from webhook.metrics import Metrics
+from webhook.documents.field import InvalidInput
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy_object import policy_text
-from webhook.settings import Settings
+from webhook.runtime.metrics import Metrics
+from webhook.runtime.settings import Settings
 
 
 def logs_and_metrics_of_the_start(folder: Path) -> tuple[list[Any], Metrics]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.serving.http import _time_limits
+from webhook.serving.http.endpoint import _time_limits
 
 
 @pytest.mark.parametrize(

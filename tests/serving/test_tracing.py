@@ -23,9 +23,9 @@ from tests.support.loopback import closed_port
 from tests.support.manifests import ROOT
 from tests.support.otlp_receiver import Receiver, attributes_of, receiving
 from tests.support.server import World, review_bytes, running, write_certificate
-from webhook.admission_counts import Tally
-from webhook.serving import spans
-from webhook.serving.tracing import exporting
+from webhook.runtime.admission_counts import Tally
+from webhook.serving.tracing import spans
+from webhook.serving.tracing.opentelemetry_spans import exporting
 
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SMALL = make_pod("small").annotate(TYPE, "training").obj()
@@ -147,9 +147,8 @@ def test_admissions_go_on_without_a_collector(tmp_path: Path) -> None:
 
 
 def test_without_the_flag_nothing_of_opentelemetry_is_loaded() -> None:
-    script = (
-        "import sys; import webhook.cli.serve; sys.exit('opentelemetry' in {m.partition('.')[0] for m in sys.modules})"
-    )
+    loaded = "{m.partition('.')[0] for m in sys.modules}"
+    script = f"import sys, webhook.cli.commands.serve; sys.exit('opentelemetry' in {loaded})"
 
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 

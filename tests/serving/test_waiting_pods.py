@@ -12,19 +12,19 @@ from tests.support.server import policies_of
 from webhook.app import scoring
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS
-from webhook.cluster.pending_pods import scheduled_content
-from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
+from webhook.cluster.pods.pending_pods import scheduled_content
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired
-from webhook.kube.pod_identity import PodIdentity
+from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.framework.result import Placement
-from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.waiting_pods import WaitingPod, answer_among
-from webhook.serving.admitted_pods import MOST_OF_A_NAMESPACE
-from webhook.serving.rendering import Candidate
-from webhook.serving.waiting_entries import MOST_WAITING
-from webhook.serving.waiting_pods import WaitingPods
+from webhook.placement.scorer import PodSignature
+from webhook.placement.waiting.waiting_pods import WaitingPod, answer_among
+from webhook.serving.decisions.rendering import Candidate
+from webhook.serving.waiting.admitted_pods import MOST_OF_A_NAMESPACE
+from webhook.serving.waiting.waiting_entries import MOST_WAITING
+from webhook.serving.waiting.waiting_pods import WaitingPods
 
 Object = dict[str, Any]
 

@@ -7,8 +7,8 @@ import pytest
 from bench.clusters import cluster_documents
 from bench.mutations import harm, mutated
 from tests.support.server import World
+from webhook.admission.pipeline import ClusterView
 from webhook.cluster.file import snapshot_from_documents
-from webhook.pipeline import ClusterView
 from webhook.placement.scheduler import Scheduler
 
 

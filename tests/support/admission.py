@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from webhook.kube.admission import AdmissionRequest
-from webhook.pipeline import ClusterView, admit
-from webhook.policy.document import API_VERSION, KIND, PolicyDocument
+from webhook.admission.pipeline import ClusterView, admit
+from webhook.admission.verdict import Verdict
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.policy.policy import Policy
-from webhook.verdict import Verdict
+from webhook.policy.spec.document import API_VERSION, KIND, PolicyDocument
 
 DOMAIN = "maip.mxsf.io"
 TYPE = f"{DOMAIN}/workload-type"

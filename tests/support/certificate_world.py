@@ -16,7 +16,7 @@ from certs.inspection import Artifacts, Certificates, read_ring
 from certs.names import server_names
 from certs.plan import Action, Observed, Request, Rules, Step, carried_out, fulfils, plan
 from tests.support.certificates import NOW
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 
 RULES = Rules(server_names(["placement-webhook.placement-webhook.svc"]))
 Bundles = tuple[Certificates, ...]

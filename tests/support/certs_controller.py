@@ -28,7 +28,7 @@ from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
 from tests.support.server import connections_gone, utc_now
 from tests.support.threads import event_loop_in_thread
-from webhook.settings import Address
+from webhook.runtime.settings import Address
 from webhook.watch.api_server import ClientConfig
 
 Object = dict[str, Any]

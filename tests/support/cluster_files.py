@@ -7,7 +7,7 @@ import orjson
 
 from tests.support.admission import TYPE, USAGE
 from tests.support.builders import PodBuilder, make_node_object, make_pod
-from webhook.kube.documents import parse
+from webhook.documents.documents import parse
 
 TRAINING = make_pod("trainer").namespace("team-a").annotate(TYPE, "training")
 PLAIN = make_pod("web")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from webhook.kube.documents import parse
+from webhook.documents.documents import parse
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from tests.support.builders import PodBuilder, make_node_object, make_pod
-from webhook.cli.profiles import Schedulers
+from webhook.cli.inputs.profiles import Schedulers
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.capacity.drain import Drain, drain
 from webhook.placement.capacity.make_room import Room, make_room
-from webhook.placement.profile import PROFILES
+from webhook.placement.profiles.profile import PROFILES
 
 Object = dict[str, Any]
 

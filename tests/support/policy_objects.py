@@ -10,7 +10,7 @@ from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.support.manifests import DEPLOY
 from webhook.policy.custom_resource import NAME
-from webhook.policy.document import API_VERSION, KIND
+from webhook.policy.spec.document import API_VERSION, KIND
 
 CRD = DEPLOY / "crd" / "placementpolicies.yaml"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from certs.registration import Target, manifest, with_ca_bundle
 from tests.controlplane.cluster import Cluster
 from tests.support.server import Running, World, running_in_thread
+from webhook.admission.pipeline import ClusterView as View
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import parse
-from webhook.pipeline import ClusterView as View
+from webhook.documents.documents import parse
 from webhook.placement.scheduler import Scheduler
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from webhook.kube.admission import AdmissionRequest
+from webhook.kube.api.admission import AdmissionRequest
 
 _FACTS = (
     *("uid", "operation", "kind", "resource", "subresource", "namespace", "name", "user", "dry_run", "object", "group"),

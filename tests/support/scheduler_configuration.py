@@ -6,7 +6,7 @@ import yaml
 
 from tests.controlplane.cluster import Cluster
 from webhook.placement.config.loader import parse_profiles
-from webhook.placement.profile import Profile
+from webhook.placement.profiles.profile import Profile
 
 Object = dict[str, Any]
 

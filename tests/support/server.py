@@ -15,27 +15,27 @@ from certs.pki import KeyPair, issue_ca, issue_server
 from tests.support.admission import policy_with
 from tests.support.audit_records import encode
 from tests.support.threads import event_loop_in_thread
+from webhook.admission.pipeline import ClusterView
 from webhook.audit.lines import Draft
 from webhook.audit.record import FIRST, AuditRecord, parse_line
 from webhook.events.recorder import EventRecorder
-from webhook.metrics import Metrics
-from webhook.pipeline import ClusterView
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicyOrSet, PolicySet
-from webhook.serving.admissions import Admissions, Answer, Dependencies
-from webhook.serving.bearer_token import BearerToken
-from webhook.serving.certificate import Certificate
+from webhook.runtime.metrics import Metrics
+from webhook.runtime.settings import Address, Settings
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.dispatcher import Dispatcher
-from webhook.serving.extender import Extender
-from webhook.serving.health import Health
-from webhook.serving.http import MutateEndpoint
-from webhook.serving.lanes import Lane, LargeLane, SmallLane
-from webhook.serving.patch_proofs import PatchProofs
-from webhook.serving.policies import Policies
+from webhook.serving.decisions.admissions import Admissions, Answer, Dependencies
+from webhook.serving.decisions.lanes import Lane, LargeLane, SmallLane
+from webhook.serving.decisions.patch_proofs import PatchProofs
+from webhook.serving.extender.extender_endpoint import Extender
+from webhook.serving.http.bearer_token import BearerToken
+from webhook.serving.http.certificate import Certificate
+from webhook.serving.http.endpoint import MutateEndpoint
+from webhook.serving.http.health import Health
+from webhook.serving.policies.in_force import Policies
+from webhook.serving.scheduling.dispatcher import Dispatcher
 from webhook.serving.server import Server
 from webhook.serving.work_budget import WorkBudget
-from webhook.settings import Address, Settings
 
 LOOPBACK = Address("127.0.0.1", 0)
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
-from webhook.kube.label_selector import exact_selector
+from webhook.documents.documents import Document
+from webhook.kube.selectors import exact_selector
 
 Object = dict[str, Any]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.controlplane.control_plane import ControlPlane
-from webhook.kube.pod_template_path import WorkloadKind
-from webhook.kube.workload_kinds import BUILT_IN_KINDS
+from webhook.kube.workloads.pod_template_path import WorkloadKind
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS
 
 Object = dict[str, Any]
 

@@ -10,14 +10,14 @@ from tests.upstream.cases import Case, Object
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import parse
+from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import never
-from webhook.kube.documents import parse
-from webhook.kube.field import InvalidInput
+from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.kube.shape import check_pod
-from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.profile import Profile
+from webhook.placement.profiles.profile import Profile
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.unmodelled import UnsupportedFeatures
 

@@ -8,10 +8,9 @@ from aiohttp import web
 
 from tests.support.fake_api import Answer, fake_api
 from tests.support.fake_events_api import fake_events_api
-from webhook.kube.field import InvalidInput
-from webhook.watch.api_errors import ApiServerError
+from webhook.documents.field import InvalidInput
+from webhook.watch.api_errors import ApiServerError, message_of
 from webhook.watch.api_server import ClientConfig
-from webhook.watch.responses import message_of
 
 PATH = "/api/v1/nodes"
 

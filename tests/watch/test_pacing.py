@@ -13,9 +13,8 @@ from tests.support.live import versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES
 from webhook.watch.api_errors import ApiServerError, UnreachableError
-from webhook.watch.progress import CatchUpTarget
 from webhook.watch.reflector import Reflector
-from webhook.watch.timing import Timing
+from webhook.watch.timing import CatchUpTarget, Timing
 
 (NODE,) = [resource for resource in REQUIRED_RESOURCES if resource.kind == "Node"]
 

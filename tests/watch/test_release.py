@@ -11,7 +11,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.fake_api import Answer, fake_api, json
 from tests.support.live import following_in_thread, until
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 from webhook.kube.release import Release
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, ClientConfig

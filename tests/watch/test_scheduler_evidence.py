@@ -17,7 +17,7 @@ from tests.support.manifests import read
 from tests.support.service_account import RBAC, limited_to
 from webhook.backends.kai import Kai
 from webhook.backends.volcano import Volcano
-from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, ClientConfig
 from webhook.watch.scheduler_evidence import poll_scheduler_evidence, read_scheduler_evidence

@@ -12,7 +12,7 @@ from certs.registration import Target, manifest
 from tests.support.fake_api import Answer, fake_api, json, refusal
 from tests.support.live import until
 from tests.support.server import connections_gone
-from webhook.kube.field import InvalidInput, required
+from webhook.documents.field import InvalidInput, required
 from webhook.watch.api_server import ApiServer, ClientConfig
 from webhook.watch.webhook_configuration import poll_webhook_configuration
 

@@ -17,7 +17,7 @@ from webhook.audit.file import FILE_MODE
 from webhook.audit.head import SUFFIX, head_path
 from webhook.audit.reading import last_entry, rotated_files
 from webhook.audit.record import LARGEST_BYTES, moment
-from webhook.kube.field import InvalidInput, invalid
+from webhook.documents.field import InvalidInput, invalid
 
 _BLOCK_BYTES = tarfile.BLOCKSIZE
 _COPY_BYTES = 64 * 1024

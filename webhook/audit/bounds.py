@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from webhook.kube.text import cut, printable, safe_json
+from webhook.documents.text import cut, printable, safe_json
 
 TEXT_BYTES = 1024
 """The maximum size of one text in JSON, without its quotes and the truncation mark."""

@@ -17,8 +17,8 @@ from webhook.audit.head import SUFFIX, ChainHead
 from webhook.audit.lines import digest, stated_hash
 from webhook.audit.reading import Entry, InvalidLine, oldest_files
 from webhook.audit.record import FIRST, moment
-from webhook.kube.documents import JsonObject
-from webhook.kube.field import FieldError, invalid, required
+from webhook.documents.documents import JsonObject
+from webhook.documents.field import FieldError, invalid, required
 
 _REMEDY = "compare with a copy, or find the decision in the API server's own audit log"
 _NO_RECORD = f"no record has this hash: records at the end were cut off or altered, or a file is absent; {_REMEDY}"

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from webhook.kube.documents import JsonObject
-from webhook.kube.independent_patch import PatchError, independently_patched
+from webhook.documents.documents import JsonObject
+from webhook.kube.api.independent_patch import PatchError, independently_patched
 
 UNKNOWN = "…"
 """A value that is replaced and that the record does not hold."""

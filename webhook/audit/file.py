@@ -12,7 +12,7 @@ from webhook.audit.lines import digest
 from webhook.audit.reading import is_audit_log, last_entry
 from webhook.audit.record import FIRST
 from webhook.audit.rotation import Retention, RotatedFiles
-from webhook.kube.field import InvalidInput, invalid
+from webhook.documents.field import InvalidInput, invalid
 
 FILE_MODE = 0o640  # a log shipper of the same group may read
 _OPEN_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not block the start

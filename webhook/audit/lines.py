@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from webhook.audit.bounds import SHORT, Truncator, dump
 from webhook.audit.record import POD, AuditRecord, Owner, PlacementEntry, Rotation, ShadowEntry
-from webhook.kube.documents import JsonObject
+from webhook.documents.documents import JsonObject
 
 _RULES_BYTES = 6 * 1024
 _PATCH_BYTES = 16 * 1024

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from pydantic.alias_generators import to_camel
 
-from webhook.kube.documents import JsonObject
+from webhook.documents.documents import JsonObject
 
 Outcome = Literal["Patched", "Unchanged", "Denied", "Bypassed", "Error"]
 DropReason = Literal["age", "size"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from webhook.audit.record import AuditRecord, moment
-from webhook.kube.field import InvalidInput, invalid
+from webhook.documents.field import InvalidInput, invalid
 
 
 @dataclass(frozen=True, slots=True)

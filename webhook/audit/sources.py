@@ -16,7 +16,7 @@ from webhook.audit.archive import Archive
 from webhook.audit.head import ChainHead, parse_head
 from webhook.audit.reading import Entry, InvalidLine, is_audit_log, read
 from webhook.audit.record import BEGINNING, LARGEST_BYTES, moment
-from webhook.kube.field import FieldError, InvalidInput, invalid
+from webhook.documents.field import FieldError, InvalidInput, invalid
 
 STANDARD_INPUT = "-"
 

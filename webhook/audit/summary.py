@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 
 from webhook.audit.record import AuditRecord
-from webhook.kube.documents import JsonObject
+from webhook.documents.documents import JsonObject
 
 UNTYPED = "(none)"
 """The workload type under which pods without one are counted."""

@@ -16,7 +16,7 @@ from webhook.backends.backend import (
     annotation,
     label,
 )
-from webhook.kube.wellknown import KAI_SHARES
+from webhook.kube.names import KAI_SHARES
 
 QUEUE = "kai.scheduler/queue"
 PROJECT = "project"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from webhook.backends.backend import BatchRequest, Expressed, FieldPath, annotation, label
-from webhook.kube.wellknown import KUEUE_QUEUE
+from webhook.kube.names import KUEUE_QUEUE
 
 QUEUE = KUEUE_QUEUE
 GROUP = "kueue.x-k8s.io/pod-group-name"

@@ -10,9 +10,9 @@ from webhook.backends.kai import Kai
 from webhook.backends.kueue import Kueue
 from webhook.backends.native import Native
 from webhook.backends.volcano import Volcano
-from webhook.kube.documents import field
-from webhook.policy.document import PolicySpec
-from webhook.policy.scheduler_settings import SchedulerSettings, settings_of
+from webhook.documents.documents import field
+from webhook.policy.spec.document import PolicySpec
+from webhook.policy.spec.schedulers import SchedulerSettings, settings_of
 
 BACKENDS: Mapping[str, type[Backend]] = {
     each.name: each for each in (Default, Volcano, Kai, Coscheduling, Native, Kueue)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from webhook.backends.backend import BatchRequest, Expressed, FieldPath, annotation
-from webhook.kube.wellknown import VOLCANO_GROUP
+from webhook.kube.names import VOLCANO_GROUP
 
 QUEUE = "scheduling.volcano.sh/queue-name"
 GROUP = VOLCANO_GROUP

@@ -16,10 +16,10 @@ import click
 from click.shell_completion import CompletionItem, ShellComplete
 
 from webhook import __version__
-from webhook.cli.program import COMPLETION_VARIABLE, NAME, PLUGIN, name, with_program_name
-from webhook.cli.streams import OutputError, discard_output, prepare_streams
-from webhook.cli.terminal import echo, echo_fields, echo_lines
-from webhook.kube.field import InvalidInput
+from webhook.cli.output.program import COMPLETION_VARIABLE, NAME, PLUGIN, name, with_program_name
+from webhook.cli.output.streams import OutputError, discard_output, prepare_streams
+from webhook.cli.output.terminal import echo, echo_fields, echo_lines
+from webhook.documents.field import InvalidInput
 
 # The text of each command in --help and shell completion. The command NAME is the function NAME of the module
 # webhook.cli.NAME. The module is imported when the command runs, so that offline commands do not import the server.
@@ -66,7 +66,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         with _without_collections():
-            command: click.Command = getattr(import_module(f"webhook.cli.{cmd_name}"), cmd_name)
+            command: click.Command = getattr(import_module(f"webhook.cli.commands.{cmd_name}"), cmd_name)
         command.short_help = COMMANDS[cmd_name]
         return with_program_name(command)
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.cluster.bound_pods import BoundPod
-from webhook.kube.label_selector import LabelSelector, read_label_selector, selector_matches
+from webhook.cluster.pods.bound_pods import BoundPod
+from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.reader import Reader
-from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.kube.selectors import LabelSelector, read_label_selector, selector_matches
 
 DISRUPTION_BUDGET_API_VERSION, DISRUPTION_BUDGET_KIND = "policy/v1", "PodDisruptionBudget"
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from webhook.cluster.bound_pods import BoundPod, BoundPods
 from webhook.cluster.disruption_budget import (
     DISRUPTION_BUDGET_API_VERSION,
     DISRUPTION_BUDGET_KIND,
@@ -12,8 +11,9 @@ from webhook.cluster.disruption_budget import (
     by_namespace,
 )
 from webhook.cluster.file import occupies_node, read_document
-from webhook.kube.documents import Document
-from webhook.kube.field import FieldError, InvalidInput
+from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
+from webhook.documents.documents import Document
+from webhook.documents.field import FieldError, InvalidInput
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from webhook.cluster.interning import Interner
-from webhook.cluster.node_info import Node, NodeInfo, RunningPod
-from webhook.cluster.nominated_pods import NominatedPods
+from webhook.cluster.node_info import Interner, Node, NodeInfo, RunningPod
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, Facts, FactsByKind, optional_kind_named, snapshot_fields
-from webhook.cluster.pending_pods import PendingPod, PodKey, is_pending
-from webhook.cluster.running_pod_reader import RunningPodReader
+from webhook.cluster.pods.nominated_pods import NominatedPods
+from webhook.cluster.pods.pending_pods import PendingPod, PodKey, is_pending
+from webhook.cluster.pods.running_pod_reader import RunningPodReader
 from webhook.cluster.snapshot import Namespace, Snapshot
-from webhook.kube.documents import Document, field
-from webhook.kube.field import FieldError, InvalidInput
+from webhook.documents.documents import Document, field
+from webhook.documents.field import FieldError, InvalidInput
+from webhook.kube.names import ENDED_PHASES
 from webhook.kube.release import ASSUMED, Release, is_server_version, read_server_version
-from webhook.kube.wellknown import ENDED_PHASES
 
 T = TypeVar("T")
 

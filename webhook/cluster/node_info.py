@@ -1,21 +1,40 @@
 """A node with its running pods."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from sys import intern
-from typing import Any
+from typing import Any, TypeVar
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
-from webhook.cluster.interning import Interner
-from webhook.kube.amounts import Amounts, read_amounts
-from webhook.kube.gang_key import GangKey, gangs_of
-from webhook.kube.ports import HostPort, read_host_ports
+from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
+from webhook.kube.pod.amounts import CPU, MEMORY, PODS, Amounts, is_schedulable_resource, read_amounts
+from webhook.kube.pod.gang_key import GangKey, gangs_of
+from webhook.kube.pod.ports import HostPort, read_host_ports
+from webhook.kube.pod.resources import read_pod_resources
+from webhook.kube.pod.taints import Taint
+from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
-from webhook.kube.resource_names import CPU, MEMORY, PODS, is_schedulable_resource
-from webhook.kube.resources import read_pod_resources
-from webhook.kube.taints import Taint
-from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
-from webhook.kube.wellknown import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
+
+V = TypeVar("V")
+
+# The cache is cleared when it has this many values; existing objects keep theirs.
+_MOST = 20_000
+
+
+class Interner:
+    """Returns one shared value for all equal values, which must be immutable. An instance is for one thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Any] = {}
+
+    def known_or(self, value: V, key: Hashable) -> V:
+        """Return the value of earlier calls with `key`, or `value`; values with one key must be equal."""
+        known: V | None = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            known = self._known[key] = value
+        return known
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ from webhook.cluster.dra.device_class import DeviceClass
 from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
-from webhook.cluster.priority_class import PriorityClass
-from webhook.cluster.resource_quota import ResourceQuota
+from webhook.cluster.objects.priority_class import PriorityClass
+from webhook.cluster.objects.resource_quota import ResourceQuota
+from webhook.cluster.objects.workloads import SelectingObject, SelectingObjects
 from webhook.cluster.storage.csi import Csi, CsiDriver, CsiStorageCapacity, VolumeAttachment
 from webhook.cluster.storage.pv import PersistentVolume
 from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage, StorageClass, VolumeLimits
-from webhook.cluster.workloads import SelectingObject, SelectingObjects
 
 Facts = (
     SelectingObject

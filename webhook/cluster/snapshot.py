@@ -17,18 +17,18 @@ from webhook.cluster.index.labels import LabelColumns, Mask
 from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.index.taint_classes import TaintClasses
 from webhook.cluster.node_info import NodeInfo, RunningPod
-from webhook.cluster.nominated_pods import NO_NOMINATED_PODS, NominatedPods
-from webhook.cluster.pending_pods import PendingPod, PodKey
-from webhook.cluster.priority_class import PriorityClass, priority_class_named
+from webhook.cluster.objects.priority_class import PriorityClass, priority_class_named
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
+from webhook.cluster.objects.workloads import NO_WORKLOADS, SelectingObjects
+from webhook.cluster.pods.nominated_pods import NO_NOMINATED_PODS, NominatedPods
+from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.row_log import RowLog
-from webhook.cluster.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.storage.csi import NO_CSI, Csi
 from webhook.cluster.storage.storage import NO_STORAGE, Storage
-from webhook.cluster.workloads import NO_WORKLOADS, SelectingObjects
-from webhook.kube.ports import HostPort
+from webhook.kube.pod.amounts import CPU, MEMORY
+from webhook.kube.pod.ports import HostPort
 from webhook.kube.reader import Reader
 from webhook.kube.release import ASSUMED, Release
-from webhook.kube.resource_names import CPU, MEMORY
 
 Column = NDArray[np.int64]
 Rows = NDArray[np.intp]

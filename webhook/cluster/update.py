@@ -15,9 +15,8 @@ from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.index.taint_classes import TaintClasses
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Rows, Snapshot
-from webhook.kube.amounts import Amounts
-from webhook.kube.ports import HostPort
-from webhook.kube.resource_names import CPU, MEMORY
+from webhook.kube.pod.amounts import CPU, MEMORY, Amounts
+from webhook.kube.pod.ports import HostPort
 
 HostPorts = Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
 

@@ -11,7 +11,7 @@ from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.row_log import ClassifiedPod, RowChange
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Snapshot
 from webhook.cluster.update import NodeUpdate, updated_host_ports
-from webhook.kube.resource_names import CPU, MEMORY
+from webhook.kube.pod.amounts import CPU, MEMORY
 
 # The fields on which filters and scores depend, beside the pods of the nodes.
 _FACTS = (

@@ -7,7 +7,7 @@ from certs.secret import OWNER
 from webhook.doctor.cluster import Cluster, JsonObject, listed, texts
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import args_of, containers_of, mounted, option
-from webhook.kube.documents import field
+from webhook.documents.documents import field
 
 _LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "certs"}
 

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 from certs.cluster.probe import Called
 from certs.registration import Target
 from certs.webhook_rules import PODS
-from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.admission.missed import MissedPod
+from webhook.admission.policy_cases import parse_tested_policies
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.source import Source
-from webhook.kube import documents
-from webhook.kube.field import InvalidInput
+from webhook.documents import documents
+from webhook.documents.field import InvalidInput
+from webhook.kube.names import NAMESPACE_NAME_LABEL
 from webhook.kube.release import Release
-from webhook.kube.wellknown import NAMESPACE_NAME_LABEL
-from webhook.missed import MissedPod
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import policy_set
 from webhook.policy.policy_set import PolicyOrSet, PolicySet
-from webhook.policy_cases import parse_tested_policies
 
 JsonObject = dict[str, Any]
 

@@ -15,7 +15,7 @@ from webhook.doctor.check import MOST_NAMED
 from webhook.doctor.cluster import Cluster, Role, texts
 from webhook.doctor.nodes import Node
 from webhook.doctor.workloads import follows_objects
-from webhook.kube.documents import field
+from webhook.documents.documents import field
 
 CONTROLLER = "placement-webhook-certs"
 _RELEASE = "meta.helm.sh/release-name"

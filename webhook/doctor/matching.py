@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook.doctor.cluster import JsonObject, listed, texts
+from webhook.documents.field import InvalidInput
 from webhook.kube.cel.expression import compiled
-from webhook.kube.field import InvalidInput
-from webhook.kube.label_selector import LabelSelector, read_label_selector, selector_matches
 from webhook.kube.reader import Reader
+from webhook.kube.selectors import LabelSelector, read_label_selector, selector_matches
 
 DEFAULT_TIMEOUT_SECONDS = 10
 

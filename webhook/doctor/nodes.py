@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from webhook.doctor.check import named
 from webhook.doctor.cluster import Cluster, listed, name_of, texts
 from webhook.doctor.source import Source
-from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE, Taint
+from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from webhook.policy.policy import Policy
 
 _AWAY = (NO_SCHEDULE, NO_EXECUTE)

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
+from webhook.admission.registered_selection import Selection, registered_selection
 from webhook.doctor.check import MOST_NAMED
 from webhook.doctor.cluster import Cluster, JsonObject, name_of, texts
 from webhook.doctor.sample_pods import reason_not_enforced
 from webhook.doctor.source import Source
-from webhook.kube import documents
-from webhook.kube.wellknown import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
-from webhook.missed import NO_SCOPE, MissedPod, Scope, missed_pod
+from webhook.documents import documents
+from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.policy.policy_set import PolicySet
-from webhook.registered_selection import Selection, registered_selection
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from webhook.doctor.nodes import nodes_of, offered_cards
 from webhook.doctor.rights import access_review
 from webhook.doctor.sample_pods import NO_USER, User, types_of
 from webhook.doctor.source import Source
-from webhook.kube.documents import field
+from webhook.documents.documents import field
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import ApiServer
 

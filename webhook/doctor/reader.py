@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from certs.registration import Target
 from webhook.cluster.cache.resources import BATCH_RESOURCES
-from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.certificate_owner import controller_of
 from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of, texts
 from webhook.doctor.kept import kept
@@ -18,12 +18,12 @@ from webhook.doctor.rights import rights_of
 from webhook.doctor.sample_pods import NO_USER, User
 from webhook.doctor.source import BEFORE, LISTS, Source
 from webhook.doctor.workloads import follows_objects, policy_place
-from webhook.kube.documents import field
-from webhook.kube.field import InvalidInput
-from webhook.policy.document import API_VERSION
+from webhook.documents.documents import field
+from webhook.documents.field import InvalidInput
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_object import accepted_policies
 from webhook.policy.policy_set import PolicyOrSet, set_of
+from webhook.policy.spec.document import API_VERSION
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import NOT_FOUND, ApiServer, list_pages
 from webhook.watch.release import read_release

@@ -7,8 +7,8 @@ from webhook.cluster.cache.resources import RESOURCES
 from webhook.doctor.certificate_owner import controller_of, secret_of
 from webhook.doctor.cluster import Cluster, JsonObject, Right, Role
 from webhook.doctor.workloads import containers_of, follows_objects, has_flag, option, options
-from webhook.kube.documents import field
-from webhook.policy.document import API_VERSION
+from webhook.documents.documents import field
+from webhook.policy.spec.document import API_VERSION
 
 _READ = ("list", "watch")
 _ADMISSION, _CONFIGURATIONS = "admissionregistration.k8s.io", "mutatingwebhookconfigurations"

@@ -5,17 +5,16 @@ from typing import NamedTuple
 
 import orjson
 
+from webhook.admission.evaluation import evaluate
+from webhook.admission.pod_content import PodContent
+from webhook.admission.verdict import Bypassed, Denied
 from webhook.doctor.cluster import JsonObject
-from webhook.evaluation import evaluate
-from webhook.kube.admission import pod_request
-from webhook.kube.field import InvalidInput
-from webhook.kube.json_patch import patched
-from webhook.placement.pod_signature import PodSignature
-from webhook.pod_content import PodContent
-from webhook.policy.canary import shadow_reason
-from webhook.policy.exempt import pod_exemption, request_exemption
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission import pod_request
+from webhook.kube.api.json_patch import patched
+from webhook.placement.scorer import PodSignature
+from webhook.policy.exempt import pod_exemption, request_exemption, shadow_reason
 from webhook.policy.policy import Policy, allows_namespace
-from webhook.verdict import Bypassed, Denied
 
 # LimitRanges of users seldom require more.
 _AMOUNTS = {"cpu": "100m", "memory": "64Mi"}

@@ -4,7 +4,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 
 from webhook.doctor.cluster import JsonObject, listed
-from webhook.kube.documents import field
+from webhook.documents.documents import field
 
 VARIABLE_PREFIX = "PLACEMENT_WEBHOOK_"
 # Source: click/types.py, BoolParamType

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from webhook.byte_cache import ByteCache
+from webhook.documents.documents import field
 from webhook.events.subject import ObjectReference, Subject, controller_of
-from webhook.kube.documents import field
+from webhook.runtime.byte_cache import ByteCache
 from webhook.watch.api_errors import ApiServerError, TooLargeError
 from webhook.watch.api_server import NOT_READABLE, ApiServer, JsonObject
 

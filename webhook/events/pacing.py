@@ -5,8 +5,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from webhook.byte_cache import ByteCache
 from webhook.events.token_bucket import SourceBuckets, TokenBucket
+from webhook.runtime.byte_cache import ByteCache
 
 _REQUEST_BURST = 25
 _SECONDS_PER_REQUEST = 0.1

@@ -10,6 +10,7 @@ from http import HTTPStatus
 
 import structlog
 
+from webhook.documents.documents import field
 from webhook.events.backlog import Backlog
 from webhook.events.event import PendingEvent, Sighting
 from webhook.events.lookup import Lookup
@@ -18,11 +19,10 @@ from webhook.events.report import Report
 from webhook.events.resolver import Resolver
 from webhook.events.subject import Subject, subject_of
 from webhook.events.writer import EventWriter
-from webhook.kube.admission import AdmissionRequest
-from webhook.kube.documents import field
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.names import is_dns_subdomain
-from webhook.metrics import Metrics
 from webhook.policy.policy import Policy
+from webhook.runtime.metrics import Metrics
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, Connect
 

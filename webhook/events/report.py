@@ -3,10 +3,10 @@
 import re
 from typing import NamedTuple
 
-from webhook.kube.text import cut, printable
+from webhook.admission.verdict import Bypassed, Denied, Verdict
+from webhook.documents.text import cut, printable
 from webhook.placement.framework.result import Placement
-from webhook.placement.waiting_pods import MANY_WAIT, ONE_WAITS
-from webhook.verdict import Bypassed, Denied, Verdict
+from webhook.placement.waiting.waiting_pods import MANY_WAIT, ONE_WAITS
 
 DENIED = "PlacementDenied"
 INFEASIBLE = "PlacementInfeasible"

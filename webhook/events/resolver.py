@@ -6,11 +6,11 @@ a thousand replicas give a handful of Events.
 
 from typing import NamedTuple
 
-from webhook.byte_cache import ByteCache
 from webhook.events.event import PendingEvent, Sighting
 from webhook.events.lookup import Lookup
 from webhook.events.subject import ObjectReference
 from webhook.events.token_bucket import TokenBucket
+from webhook.runtime.byte_cache import ByteCache
 from webhook.watch.api_server import ApiServer
 
 PODS_OF_OWNER = 5

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from webhook.kube.admission import AdmissionRequest
-from webhook.kube.documents import field
+from webhook.documents.documents import field
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.names import is_dns_subdomain, is_label_value, is_qualified_name
 
 _API_VERSION = re.compile(r"(?:[a-z0-9.-]{1,253}/)?[a-z0-9]{1,63}")

@@ -3,7 +3,7 @@
 Source: k8s.io/client-go/tools/events and tools/record/events_cache.go, EventSourceObjectSpamFilter
 """
 
-from webhook.byte_cache import ByteCache
+from webhook.runtime.byte_cache import ByteCache
 
 _SOURCE_BURST = 25
 _SOURCE_REFILL_SECONDS = 300.0

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import NamedTuple
 
-from webhook.byte_cache import ByteCache
+from webhook.documents.documents import field
 from webhook.events.event import COMPONENT, PendingEvent
-from webhook.kube.documents import field
+from webhook.runtime.byte_cache import ByteCache
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, JsonObject
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, invalid
+from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid
 from webhook.kube.quantity import MAX_INT64
 
 _EMPTY: Mapping[str, Any] = {}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from webhook.kube.documents import field
-from webhook.kube.field import FieldError, InvalidInput, invalid
+from webhook.documents.documents import field
+from webhook.documents.field import FieldError, InvalidInput, invalid
 
 # The oldest and the newest release 1.N that are modelled.
 OLDEST, NEWEST = 33, 36

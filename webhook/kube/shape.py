@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, invalid, required
+from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid, required
 
 TEXT, TEXTS = "text", "a list of texts"
 

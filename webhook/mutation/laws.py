@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.kube.wellknown import DEFAULT_SCHEDULER
-from webhook.mutation.priority_edit import PREEMPT_LOWER_PRIORITY
+from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.mutation.edits.scheduling_edits import PREEMPT_LOWER_PRIORITY
 from webhook.policy.policy import Policy
 
 Steps = tuple[str, ...]

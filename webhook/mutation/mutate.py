@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.mutation.editor import PodEditor
-from webhook.mutation.edits import Edit, Effect, SetAnnotation
+from webhook.mutation.edits.editor import PodEditor
+from webhook.mutation.edits.edits import Edit, Effect, SetAnnotation
 from webhook.mutation.rule import Rule, Skipped
-from webhook.mutation.workload import Workload
+from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
 JsonObject = dict[str, Any]

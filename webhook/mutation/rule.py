@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from webhook.mutation.edits import Edit
-from webhook.mutation.workload import Workload
+from webhook.mutation.edits.edits import Edit
+from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
 

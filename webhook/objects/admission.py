@@ -1,14 +1,14 @@
 """Decide on a request by the kind of its object: a pod, a workload object or a Namespace."""
 
-from webhook.kube.admission import AdmissionRequest
+from webhook.admission.pipeline import ClusterView, admit
+from webhook.admission.verdict import Bypassed, ObjectVerdict, Verdict
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.deadline import Expired, never
-from webhook.kube.pod_template_path import WorkloadKind
+from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.objects.namespace import admit_namespace, is_namespace
 from webhook.objects.workload import admit_workload
-from webhook.pipeline import ClusterView, admit
 from webhook.policy.exempt import request_exemption
 from webhook.policy.policy import Policy
-from webhook.verdict import Bypassed, ObjectVerdict, Verdict
 
 _WRITES = ("CREATE", "UPDATE")
 

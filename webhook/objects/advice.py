@@ -4,29 +4,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from webhook.annotation_suggestions import in_annotations
+from webhook.admission.annotation_suggestions import in_annotations
+from webhook.admission.mutated_pod import as_created
+from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.cluster.planned_claims import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.admission import AdmissionRequest, JsonObject
+from webhook.documents.field import InvalidInput
+from webhook.documents.text import cut
+from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
-from webhook.kube.field import InvalidInput
-from webhook.kube.json_patch import patched
-from webhook.kube.pod_set import PodSet
-from webhook.kube.pod_template_path import WorkloadKind
-from webhook.kube.text import cut
-from webhook.kube.wellknown import DEFAULT_NAMESPACE
-from webhook.mutated_pod import as_created
-from webhook.objects.gangs import with_gang
+from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.workloads.pod_set import PodSet
+from webhook.kube.workloads.pod_template_path import WorkloadKind
+from webhook.objects.gangs import Placed, Role, with_gang
 from webhook.objects.own_pods import WithoutOwnPods, without_own_pods, without_own_waiting
-from webhook.objects.roles import Placed, Role
 from webhook.objects.rolling_update import keeps_all_pods
-from webhook.pipeline import ClusterView, scheduler_for
-from webhook.placement.assumed_pods import AssumedPods
 from webhook.placement.backend_schedulers import BackendSchedulers
-from webhook.placement.replicas import MOST_REPLICAS
-from webhook.placement.replicas_among import place_replicas_among
+from webhook.placement.replicas.replicas import MOST_REPLICAS
+from webhook.placement.replicas.replicas_among import place_replicas_among
 from webhook.placement.scheduler import Placement, PodSignature
-from webhook.placement.waiting_pods import answer_among
+from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.placement.waiting.waiting_pods import answer_among
 from webhook.policy.policy import Policy
 
 _Waiting: TypeAlias = AssumedPods[Any]

@@ -1,27 +1,47 @@
 """The gang of a pod as it is written, and that of an object: as many of its pods as must run together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from webhook.admission.mutated_pod import Mutated
+from webhook.admission.pod_content import PodContent
 from webhook.backends.kueue import QUEUE, QUEUED_WHOLE
 from webhook.backends.registry import backend_of, starts_whole
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.admission import AdmissionRequest
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.deadline import DeadlineNearError, Expired
-from webhook.kube.documents import JsonObject, field
-from webhook.kube.field import InvalidInput
-from webhook.kube.gang_size import gang_size
-from webhook.kube.pod_template_path import WorkloadKind
-from webhook.kube.wellknown import DEFAULT_SCHEDULER
-from webhook.objects.roles import Placed
+from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.kube.workloads.pod_set import PodSet
+from webhook.kube.workloads.pod_template_path import WorkloadKind, gang_size
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.gang import GangRequest, most_possible
-from webhook.placement.pod_signature import PodSignature
-from webhook.placement.replicas import Replicas
-from webhook.policy.annotation_values import positive
+from webhook.placement.gang.gang import GangRequest, most_possible
+from webhook.placement.replicas.replicas import Replicas
+from webhook.placement.scorer import PodSignature
+from webhook.policy.keys import positive
 from webhook.policy.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A set of pods with the result of the policy for its pods."""
+
+    pods: PodSet
+    result: Mutated
+    content: PodContent
+    """The first pod as it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A role, and how many of its replicas fit."""
+
+    role: Role
+    found: Replicas
+
 
 _PREFIX = "placement check: "
 

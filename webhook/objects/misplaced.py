@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from webhook.kube.admission import JsonObject
-from webhook.kube.documents import field
-from webhook.kube.pod_set import PodSet
+from webhook.documents.documents import field
+from webhook.kube.api.admission import JsonObject
+from webhook.kube.workloads.pod_set import PodSet
 from webhook.policy.policy import Policy
 
 

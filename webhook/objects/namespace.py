@@ -3,18 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from webhook.kube.admission import AdmissionRequest, JsonObject
-from webhook.kube.field import FieldError
+from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict
+from webhook.documents.field import FieldError
+from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.kube.api.review_answer import Denial
+from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.kube.reader import Reader
-from webhook.kube.review_answer import Denial
-from webhook.kube.wellknown import DEFAULT_SCHEDULER
-from webhook.mutation.annotations import Annotations
-from webhook.mutation.permissions import limit_denials, read_products
-from webhook.mutation.unused_keys import misspelt_keys
-from webhook.mutation.workload import WorkloadReading, read_workload
+from webhook.mutation.workload.annotations import Annotations, misspelt_keys
+from webhook.mutation.workload.permissions import limit_denials, read_products
+from webhook.mutation.workload.workload import WorkloadReading, read_workload
 from webhook.policy.keys import ANNOTATIONS
 from webhook.policy.policy import Policy
-from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict
 
 
 def is_namespace(request: AdmissionRequest) -> bool:

@@ -7,13 +7,13 @@ import numpy as np
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
-from webhook.kube.admission import JsonObject
+from webhook.documents.documents import field
+from webhook.kube.api.admission import JsonObject
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.documents import field
-from webhook.kube.label_selector import LabelSelector, exact_selector, read_label_selector, selector_matches
-from webhook.kube.pod_template_path import WorkloadKind
 from webhook.kube.reader import Reader
-from webhook.placement.assumed_pods import AssumedPods, K
+from webhook.kube.selectors import LabelSelector, exact_selector, read_label_selector, selector_matches
+from webhook.kube.workloads.pod_template_path import WorkloadKind
+from webhook.placement.waiting.assumed_pods import AssumedPods, K
 
 _NAME = "{name}"
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from webhook.kube.admission import JsonObject
-from webhook.kube.documents import field
-from webhook.kube.pod_template_path import WorkloadKind
+from webhook.documents.documents import field
+from webhook.kube.api.admission import JsonObject
+from webhook.kube.workloads.pod_template_path import WorkloadKind
 
 _DEFAULT_UNAVAILABLE = "25%"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import orjson
 
-from webhook.kube.documents import JsonObject
-from webhook.kube.json_patch import escaped, patched
-from webhook.kube.object_path import segments
-from webhook.objects.roles import Role
+from webhook.documents.documents import JsonObject
+from webhook.documents.object_path import segments
+from webhook.kube.api.json_patch import escaped, patched
+from webhook.objects.gangs import Role
 
 # An object that etcd stores has 1.5 MiB at most.
 MOST_PATCH_BYTES = 256 * 1024

@@ -4,19 +4,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from webhook.evaluation import inject
-from webhook.kube.admission import AdmissionRequest, JsonObject
-from webhook.kube.field import InvalidInput
-from webhook.kube.json_patch import patched
-from webhook.kube.object_path import segments
-from webhook.kube.pod_set import PodSet
-from webhook.kube.pod_sets import each_pod_set
-from webhook.mutated_pod import Injection
+from webhook.admission.evaluation import inject
+from webhook.admission.mutated_pod import Injection
+from webhook.admission.patch_proof import UnprovenPatchError, apply, check_equal, check_kept
+from webhook.admission.pipeline import ClusterView
+from webhook.admission.pod_content import PodContent
+from webhook.documents.field import InvalidInput
+from webhook.documents.object_path import segments
+from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.kube.api.json_patch import patched
+from webhook.kube.workloads.pod_set import PodSet
+from webhook.kube.workloads.pod_sets import each_pod_set
 from webhook.mutation.laws import Steps, lost_values, may_replace
 from webhook.objects.workload import MOST_TEMPLATES, in_namespace, namespace_defaults
-from webhook.patch_proof import UnprovenPatchError, apply, check_equal, check_kept
-from webhook.pipeline import ClusterView
-from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
 
 

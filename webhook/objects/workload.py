@@ -8,27 +8,27 @@ placement, because the pods are checked again when they are created, and the clu
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from webhook.evaluation import evaluate
-from webhook.kube.admission import AdmissionRequest, JsonObject
+from webhook.admission.evaluation import evaluate
+from webhook.admission.mutated_pod import Mutated
+from webhook.admission.pipeline import ClusterView, cluster_warnings
+from webhook.admission.pod_content import PodContent
+from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict
+from webhook.documents.documents import field as value_of
+from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput
+from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired
-from webhook.kube.documents import field as value_of
-from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput
-from webhook.kube.patched_templates import PATCHED_TEMPLATES
-from webhook.kube.pod_set import PodSet
-from webhook.kube.pod_sets import each_pod_set
-from webhook.kube.pod_template_path import WorkloadKind
-from webhook.kube.review_answer import Denial
-from webhook.kube.wellknown import MANUAL_JOB, MANUAL_JOB_ANNOTATION
-from webhook.mutated_pod import Mutated
+from webhook.kube.names import MANUAL_JOB, MANUAL_JOB_ANNOTATION
+from webhook.kube.workloads.pod_set import PodSet
+from webhook.kube.workloads.pod_sets import each_pod_set
+from webhook.kube.workloads.pod_template_path import WorkloadKind
+from webhook.kube.workloads.workload_kinds import PATCHED_TEMPLATES
 from webhook.mutation.mutate import RuleOutcome
 from webhook.objects.advice import advise
+from webhook.objects.gangs import Role
 from webhook.objects.misplaced import keys_of, misplaced
-from webhook.objects.roles import Role
 from webhook.objects.template_patch import template_patch
-from webhook.pipeline import ClusterView, cluster_warnings
-from webhook.pod_content import PodContent
 from webhook.policy.policy import Policy
-from webhook.verdict import Advised, Bypassed, Denied, ObjectVerdict
 
 MOST_TEMPLATES = 64
 """The number of pod templates that are evaluated. An object can have a hundred thousand."""

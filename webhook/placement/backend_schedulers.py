@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.backends.registry import BACKENDS
-from webhook.byte_cache import ByteCache
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.placement.batch_profiles.kai import KAI
 from webhook.placement.batch_profiles.volcano import VOLCANO
 from webhook.placement.framework.result import Placement
-from webhook.placement.pod_signature import PodSignature
-from webhook.placement.profile import Profile
+from webhook.placement.profiles.profile import Profile
 from webhook.placement.scheduler import Scheduler
-from webhook.policy.scheduler_settings import BUILT_IN_SCHEDULERS, SchedulerSettings
+from webhook.placement.scorer import PodSignature
+from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, SchedulerSettings
+from webhook.runtime.byte_cache import ByteCache
 
 BATCH_PROFILES: Mapping[str, Profile] = {each.name: each for each in (VOLCANO, KAI)}
 _NO_PROFILES: Mapping[str, Profile] = {}

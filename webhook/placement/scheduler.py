@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from webhook.byte_cache import ByteCache
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
-from webhook.placement.deny_exemption import deny_exemption
-from webhook.placement.diagnosis import NodeToStatus, explain, rejecting_plugins
 from webhook.placement.framework.filtering import named_nodes, pre_filter_rejection, run_filters, run_pre_filters
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import (
@@ -28,13 +25,16 @@ from webhook.placement.framework.result import (
 )
 from webhook.placement.framework.scoring import run_scores
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.pod_signature import ANSWER_CACHE_BYTES, PodSignature
-from webhook.placement.profile import DEFAULT, Profile
-from webhook.placement.ranking_cache import KeptAnswer, RankingCache
+from webhook.placement.profiles.node_templates import TemplateNode
+from webhook.placement.profiles.profile import DEFAULT, Profile
+from webhook.placement.ranking.ranking_cache import KeptAnswer, RankingCache
+from webhook.placement.reasons.deny_exemption import deny_exemption
+from webhook.placement.reasons.diagnosis import NodeToStatus, explain, rejecting_plugins
+from webhook.placement.scorer import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.suggest.changes import Scenario
 from webhook.placement.suggest.suggestions import Suggestion, suggest
-from webhook.placement.templates import TemplateNode
 from webhook.placement.unmodelled import UnsupportedFeatures
+from webhook.runtime.byte_cache import ByteCache
 
 __all__ = ["Placement", "PodSignature", "Scheduler", "never"]
 

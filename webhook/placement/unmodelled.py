@@ -11,10 +11,10 @@ from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, never
 from webhook.kube.names import is_dns_subdomain
+from webhook.kube.pod.amounts import is_extended_resource
+from webhook.kube.pod.volumes import MIGRATIONS, PodVolumes
 from webhook.kube.reader import Reader
 from webhook.kube.release import Change
-from webhook.kube.resource_names import is_extended_resource
-from webhook.kube.volumes import MIGRATIONS, PodVolumes
 from webhook.placement.dra.feasibility import device_feasibility, resource_claim
 from webhook.placement.framework.volume_claims import attached_volumes
 from webhook.placement.plugins.dynamic_resources import DynamicResources
@@ -26,7 +26,7 @@ from webhook.placement.plugins.volume_restrictions import VolumeRestrictions
 from webhook.placement.plugins.volume_zone import VolumeZone
 from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.registry import DEFAULT_PREEMPTION, NODE_DECLARED_FEATURES
+from webhook.placement.profiles.registry import DEFAULT_PREEMPTION, NODE_DECLARED_FEATURES
 
 _Effect = Literal["filters", "scores"]
 _CLAIM_PLUGINS = (VolumeRestrictions.name, NodeVolumeLimits.name, VolumeBinding.name, VolumeZone.name)

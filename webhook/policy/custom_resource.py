@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from webhook.kube.documents import JsonObject
+from webhook.documents.documents import JsonObject
 from webhook.policy.custom_resource_rules import RULES
-from webhook.policy.document import API_VERSION, KIND, PolicySpec
+from webhook.policy.spec.document import API_VERSION, KIND, PolicySpec
 
 PLURAL = "placementpolicies"
 GROUP, _, VERSION = API_VERSION.partition("/")

@@ -1,4 +1,4 @@
-"""Rules of the PlacementPolicy in CEL, by model: those of the models and of `webhook.policy.cross_field` that fit.
+"""Rules of the PlacementPolicy in CEL, by model: those of the models and of `webhook.policy.spec.cross_field` that fit.
 
 Rules that compare all entries of long lists with each other, or match patterns, exceed the cost that the API server
 allows; the server checks them alone.
@@ -7,8 +7,8 @@ allows; the server checks them alone.
 import json
 from collections.abc import Mapping, Sequence
 
-from webhook.policy.document import PolicySpec
-from webhook.policy.spread import Spread
+from webhook.policy.spec.document import PolicySpec
+from webhook.policy.spec.schedulers import Spread
 
 _SPEC = PolicySpec()
 _ALLOWED_SCHEDULERS = json.dumps(list(_SPEC.allowed_schedulers))

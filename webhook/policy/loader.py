@@ -7,12 +7,12 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from webhook.kube.documents import JsonObject, parse
-from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, forbidden, invalid, required
-from webhook.kube.yaml_lines import line_of, lines_of_fields
-from webhook.policy.cross_field import cross_field_errors
-from webhook.policy.document import API_VERSION, KIND, PolicyDocument
+from webhook.documents.documents import JsonObject, parse
+from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, forbidden, invalid, required
+from webhook.documents.yaml_text import line_of, lines_of_fields
 from webhook.policy.policy import Policy
+from webhook.policy.spec.cross_field import cross_field_errors
+from webhook.policy.spec.document import API_VERSION, KIND, PolicyDocument
 
 _TYPES = {
     "string_type": "must be text",

@@ -8,12 +8,11 @@ from typing import Literal
 
 import orjson
 
-from webhook.kube.workload_kinds import Kinds, kinds_by_name
-from webhook.policy.accelerator import Accelerator
-from webhook.policy.document import PolicyDocument, PolicySpec
+from webhook.kube.workloads.workload_kinds import Kinds, kinds_by_name
 from webhook.policy.keys import Keys
-from webhook.policy.patterns import matches_any
-from webhook.policy.workload_type import WorkloadType
+from webhook.policy.spec.document import PolicyDocument, PolicySpec
+from webhook.policy.spec.fields import matches_any
+from webhook.policy.spec.workloads import Accelerator, WorkloadType
 
 REVISION_LENGTH = 12
 _WITHOUT_EFFECT = {"tests", "namespace_selector", "priority"}

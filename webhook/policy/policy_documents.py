@@ -11,13 +11,13 @@ from pathlib import Path
 
 import yaml
 
-from webhook.kube.documents import Document, field, parse
-from webhook.kube.field import MOST_ERRORS, FieldError, InvalidInput, forbidden, invalid, required
-from webhook.kube.yaml_lines import lines_in, objects
-from webhook.policy.document import KIND
+from webhook.documents.documents import Document, field, parse
+from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, forbidden, invalid, required
+from webhook.documents.yaml_text import lines_in, objects
 from webhook.policy.loader import by_line, read_policy_document
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import DEFAULT_NAME, PolicySet
+from webhook.policy.spec.document import KIND
 
 MOST_POLICIES = 256
 """The most documents, which is also the most objects of a cluster that a server follows."""

@@ -5,12 +5,12 @@ from typing import Any
 
 import orjson
 
-from webhook.kube.documents import JsonObject, field
-from webhook.kube.field import InvalidInput, invalid
-from webhook.policy.document import API_VERSION, KIND
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.field import InvalidInput, invalid
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
+from webhook.policy.spec.document import API_VERSION, KIND
 
 
 def policy_text(content: JsonObject) -> bytes:

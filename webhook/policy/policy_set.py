@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from webhook.kube.label_selector import selector_matches
-from webhook.kube.wellknown import NAMESPACE_NAME_LABEL
-from webhook.policy.document import PolicySpec
+from webhook.kube.names import NAMESPACE_NAME_LABEL
+from webhook.kube.selectors import selector_matches
 from webhook.policy.policy import Policy
+from webhook.policy.spec.document import PolicySpec
 
 DEFAULT_NAME = "default"
 """The name of the policy for all other namespaces among the objects of a cluster."""

@@ -1,13 +1,18 @@
-"""The products that pods of a namespace may use, and the variants that are accepted with a product."""
+"""The GPU products and numbers of cards that a namespace may use."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from webhook.kube.names import is_label_value
-from webhook.policy.document import PolicySpec
-from webhook.policy.limits import limits_of
-from webhook.policy.patterns import matches_any
+from webhook.policy.spec.admission import NamespaceLimits
+from webhook.policy.spec.document import PolicySpec
+from webhook.policy.spec.fields import matches_any
+
+
+def limits_of(spec: PolicySpec, namespace: str) -> NamespaceLimits | None:
+    """Return the first entry of `namespaceLimits` for `namespace`; None if there is none."""
+    return next((each for each in spec.namespace_limits if matches_any(namespace, each.namespaces)), None)
 
 
 @dataclass(frozen=True, slots=True)

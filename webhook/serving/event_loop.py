@@ -7,8 +7,8 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from webhook.allocator import bound_kept_memory
 from webhook.events.recorder import EventRecorder
+from webhook.runtime.allocator import bound_kept_memory
 from webhook.serving.server import Server
 from webhook.watch.live import LiveCluster
 

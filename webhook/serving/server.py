@@ -13,12 +13,12 @@ from typing import Protocol
 
 import structlog
 
-from webhook.metrics import Metrics
-from webhook.serving.certificate import Certificate
-from webhook.serving.health import Health
-from webhook.serving.http import MutateEndpoint
-from webhook.serving.listener import Counts, Limits, Listener
-from webhook.settings import Address, Settings
+from webhook.runtime.metrics import Metrics
+from webhook.runtime.settings import Address, Settings
+from webhook.serving.http.certificate import Certificate
+from webhook.serving.http.endpoint import MutateEndpoint
+from webhook.serving.http.health import Health
+from webhook.serving.http.listener import Counts, Limits, Listener
 
 # Longer than the 90 s after which Go's client drops an idle connection, so that it never sends into a closing one.
 _KEEPALIVE_SECONDS = 120.0

@@ -19,11 +19,18 @@ from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException
 from yaml import YAMLError
 
-from webhook.kube.documents import field
-from webhook.kube.field import InvalidInput, invalid
-from webhook.kube.kubeconfig import read_kubeconfig
-from webhook.watch.api_errors import ApiServerError, UnreachableError
-from webhook.watch.responses import causes_of, message_of, read_body, read_failure, read_status
+from webhook.documents.documents import field
+from webhook.documents.field import InvalidInput, invalid
+from webhook.kube.api.kubeconfig import read_kubeconfig
+from webhook.watch.api_errors import (
+    ApiServerError,
+    UnreachableError,
+    causes_of,
+    message_of,
+    raise_refused,
+    read_body,
+    read_status,
+)
 
 JsonObject = dict[str, Any]
 Query = Mapping[str, str | int]
@@ -34,7 +41,6 @@ _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _JSON = "application/json"
 _MERGE_PATCH = "application/merge-patch+json"
-_SWITCHING_PROTOCOLS = 101
 GONE = 410
 NOT_FOUND = 404
 NOT_READABLE = (403, NOT_FOUND)
@@ -212,7 +218,7 @@ class ApiServer:
                 connector=rest.pool_manager.connector,
                 connector_owner=False,
                 trust_env=True,
-                raise_for_status=_raise_refused,
+                raise_for_status=raise_refused,
             )
             async with refusing, asyncio.timeout(_ANSWER_SECONDS):
                 socket: WebSocket = await refusing.ws_connect(
@@ -257,13 +263,6 @@ class ApiServer:
             message = field(status, "message") or response.reason
             raise ApiServerError(f"{method} {path}: {response.status} {message}", response.status, causes_of(status))
         return response
-
-
-async def _raise_refused(response: aiohttp.ClientResponse) -> None:
-    """Raise the failure of a request to switch protocols, if it is one."""
-    if response.status != _SWITCHING_PROTOCOLS:
-        path, message = response.url.path, await read_failure(response)
-        raise ApiServerError(f"GET {path}: {response.status} {message}", response.status)
 
 
 OnPage = Callable[[list[JsonObject], bool], Awaitable[None]]

@@ -6,10 +6,9 @@ from typing import Any
 import aiohttp
 import orjson
 
-from webhook.kube.documents import field
-from webhook.watch.api_errors import ApiServerError
+from webhook.documents.documents import field
+from webhook.watch.api_errors import ApiServerError, message_of
 from webhook.watch.api_server import ApiServer, WebSocket
-from webhook.watch.responses import message_of
 
 FORBIDDEN = 403
 

@@ -31,13 +31,12 @@ import structlog
 
 from webhook.cluster.cache.cluster_cache import InvalidObject
 from webhook.cluster.cache.resources import Resource
-from webhook.kube.documents import field
-from webhook.kube.field import InvalidInput
+from webhook.documents.documents import field
+from webhook.documents.field import InvalidInput
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import GONE, NOT_FOUND, NOT_READABLE, ApiServer, Connect, JsonObject, list_pages
-from webhook.watch.progress import CatchUpTarget
 from webhook.watch.store import Store
-from webhook.watch.timing import Timing
+from webhook.watch.timing import CatchUpTarget, Timing
 
 _FAILURES_OF_A_START = 2
 # Tolerance for the difference between the clocks of two machines.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import structlog
 
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 from webhook.kube.release import ASSUMED, Release
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, Connect

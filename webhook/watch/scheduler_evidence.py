@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import structlog
 
-from webhook.cluster.scheduler_evidence import SchedulerEvidence
-from webhook.kube.field import InvalidInput
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
+from webhook.documents.field import InvalidInput
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, Connect
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import structlog
 
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import NOT_READABLE, ApiServer, Connect, JsonObject
 

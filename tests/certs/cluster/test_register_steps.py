@@ -21,7 +21,7 @@ from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.loopback import LoopbackServer, closed_port
 from tests.support.registering import put_secret, register_in
 from tests.support.threads import served_in_thread
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 from webhook.watch.api_errors import ApiServerError
 
 SECRET = "/api/v1/namespaces/placement-webhook/secrets/placement-webhook-tls"

@@ -20,8 +20,8 @@ from tests.support.certificates import NOW
 from tests.support.command import Run
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
 from tests.support.registering import register_in
-from webhook.kube.pod_template_path import PodTemplatePath, WorkloadKind
-from webhook.kube.workload_kinds import BUILT_IN_KINDS
+from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS
 
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/00-placement-webhook"
 UNPROBED = Registration(Target(), probing=Probing(skip=True))

@@ -7,15 +7,15 @@ import pytest
 
 from tests.support.builders import make_node_object, make_pod
 from tests.support.work import calls_of
-from webhook.cli.anonymize import with_other_names, without_secrets
+from webhook.cli.inputs.anonymize import with_other_names, without_secrets
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS, Key
 from webhook.cluster.cache.pending_tracker import PendingTracker
 from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.pending_pods import PendingPod
+from webhook.cluster.pods.pending_pods import PendingPod
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
-from webhook.kube.field import InvalidInput
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput
 
 Object = dict[str, Any]
 

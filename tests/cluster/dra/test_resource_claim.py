@@ -7,7 +7,7 @@ import pytest
 from tests.support.devices import allocated, exactly, make_resource_claim
 from webhook.cluster.dra.device import DeviceId
 from webhook.cluster.dra.resource_claim import Allocation, AttributeConstraint, DeviceRequest, ResourceClaim, Share
-from webhook.kube.taints import Toleration
+from webhook.kube.pod.taints import Toleration
 
 Object = dict[str, Any]
 

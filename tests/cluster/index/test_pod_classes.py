@@ -8,7 +8,7 @@ import pytest
 from tests.support.builders import PodBuilder, make_pod
 from webhook.cluster.index.pod_classes import PodClasses
 from webhook.cluster.node_info import RunningPod
-from webhook.kube.label_selector import LabelRequirement
+from webhook.kube.selectors import LabelRequirement
 
 _WEB, _DB, _BARE = make_pod().label("app", "web"), make_pod().label("app", "db"), make_pod()
 

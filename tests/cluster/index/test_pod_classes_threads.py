@@ -14,7 +14,7 @@ from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
-from webhook.kube.label_selector import LabelRequirement
+from webhook.kube.selectors import LabelRequirement
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 _DB = {"matchLabels": {"app": "db"}}

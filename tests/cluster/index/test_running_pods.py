@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
-from webhook.kube.label_selector import LabelRequirement, selector_matches
+from webhook.kube.selectors import LabelRequirement, selector_matches
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

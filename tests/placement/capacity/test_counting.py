@@ -18,13 +18,13 @@ from tests.support.storage import make_pv, make_pvc, make_storage_class, uses
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.capacity.counting import Count, Range, count_each, count_together
 from webhook.placement.capacity.further_pods import FurtherPods
 from webhook.placement.capacity.independent_nodes import MOST_ON_A_NODE, are_nodes_independent
-from webhook.placement.pod_signature import PodSignature
-from webhook.placement.replicas import place_replicas
+from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler
+from webhook.placement.scorer import PodSignature
 
 Object = dict[str, Any]
 

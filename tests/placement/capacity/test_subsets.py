@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.moves import running
-from webhook.cluster.bound_pods import BoundPod
+from webhook.cluster.pods.bound_pods import BoundPod
 from webhook.placement.capacity.subsets import Candidate, fewest, sets_of
 
 _POD = BoundPod.of(running("p", "a").obj())

@@ -9,11 +9,11 @@ import yaml
 from tests.support.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.plugins.node_resources_fit import RequestedToCapacityRatioScore, ScoringStrategy
-from webhook.placement.profile import BINPACK, DEFAULT, Profile
-from webhook.placement.registry import PluginArgs
+from webhook.placement.profiles.profile import BINPACK, DEFAULT, Profile
+from webhook.placement.profiles.registry import PluginArgs
 from webhook.placement.scheduler import Scheduler
 
 _DEPLOYED = Path(__file__).parents[3] / "deploy/scheduler/kube-scheduler-configuration.yaml"

@@ -8,8 +8,8 @@ from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.devices import make_device_class
 from tests.support.plugins import pod_info
 from webhook.cluster.file import snapshot_from_documents
+from webhook.documents.documents import Document
 from webhook.kube.deadline import never
-from webhook.kube.documents import Document
 from webhook.placement.dra.extended_resource_claim import extended_resource_claims
 
 Object = dict[str, Any]

@@ -20,8 +20,8 @@ from tests.support.plugins import node, pod_info
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
+from webhook.documents.documents import Document
 from webhook.kube.deadline import DeadlineNearError, never
-from webhook.kube.documents import Document
 from webhook.placement.dra.extended_resource_totals import _MOST_ANSWERS, amounts, are_totals_known, counts_devices
 
 Object = dict[str, Any]

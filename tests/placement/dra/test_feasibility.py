@@ -22,14 +22,14 @@ from tests.support.devices import (
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.update import updated
-from webhook.kube.documents import Document
-from webhook.kube.field import InvalidInput
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy
-from webhook.placement.profile import DEFAULT, Enabled, Profile
-from webhook.placement.registry import PluginArgs
+from webhook.placement.profiles.node_templates import template_nodes
+from webhook.placement.profiles.profile import DEFAULT, Enabled, Profile
+from webhook.placement.profiles.registry import PluginArgs
 from webhook.placement.scheduler import Placement, Scheduler
-from webhook.placement.templates import template_nodes
-from webhook.policy.node_template import NodeTemplate
+from webhook.policy.spec.schedulers import NodeTemplate
 
 Object = dict[str, Any]
 

@@ -19,7 +19,7 @@ from tests.support.devices import (
     make_slice,
 )
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]

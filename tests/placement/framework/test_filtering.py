@@ -9,7 +9,7 @@ from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.profile import DEFAULT
+from webhook.placement.profiles.profile import DEFAULT
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 _NODES = Snapshot.of([node(name) for name in "abcd"])

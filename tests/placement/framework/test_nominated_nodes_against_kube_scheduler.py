@@ -11,7 +11,7 @@ from tests.controlplane.configuration import scheduler_configuration
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.scheduler import Placement, Scheduler
 

@@ -14,7 +14,7 @@ from tests.support.storage import (
     uses,
 )
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]

@@ -12,7 +12,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.placement.packing.typical_pods import CardMixes, Mix, TypicalPod
 from webhook.placement.plugins.pack_gpus import PackGpus
-from webhook.placement.profile import DEFAULT, PACK_GPUS
+from webhook.placement.profiles.profile import DEFAULT, PACK_GPUS
 from webhook.placement.scheduler import Scheduler
 
 _GPU = "nvidia.com/gpu"

@@ -7,9 +7,9 @@ import pytest
 
 from tests.support.builders import PodBuilder, make_pod, match_expressions
 from tests.support.plugins import node, pod_info, rejections, scores
+from webhook.cluster.objects.workloads import Owner, SelectingObject, SelectingObjects
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.workloads import Owner, SelectingObject, SelectingObjects
-from webhook.kube.label_selector import exact_selector
+from webhook.kube.selectors import exact_selector
 from webhook.placement.plugins.pod_topology_spread import (
     ERR_REASON_CONSTRAINTS_NOT_MATCH,
     ERR_REASON_NODE_LABEL_NOT_MATCH,

@@ -7,14 +7,14 @@ import pytest
 
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.plugins import node
+from webhook.cluster.objects.workloads import Owner, SelectingObject, SelectingObjects
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.workloads import Owner, SelectingObject, SelectingObjects
-from webhook.kube.field import InvalidInput
-from webhook.kube.label_selector import exact_selector
-from webhook.kube.wellknown import HOSTNAME_LABEL
+from webhook.documents.field import InvalidInput
+from webhook.kube.names import HOSTNAME_LABEL
+from webhook.kube.selectors import exact_selector
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SpreadConstraint
-from webhook.placement.profile import DEFAULT
+from webhook.placement.profiles.profile import DEFAULT
 from webhook.placement.scheduler import Scheduler
 
 _TERM = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}

@@ -12,8 +12,8 @@ from tests.support.effort import examples
 from tests.support.plugins import node
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.documents import Document
-from webhook.kube.field import InvalidInput
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput
 from webhook.placement.scheduler import Scheduler
 
 _SNAPSHOT = Snapshot.of([node("node-0", images={"pause:latest": 1}), node("node-1", capacity={"nvidia.com/gpu": 8})])

@@ -4,8 +4,8 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.devices import make_device_class
 from tests.support.plugins import pod_info
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
-from webhook.kube.volumes import PodReference
+from webhook.documents.documents import Document
+from webhook.kube.pod.volumes import PodReference
 
 _CARD = "example.com/gpu"
 

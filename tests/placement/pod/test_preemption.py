@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.placement.suggest.amount_text import amount_text, rounded_down, rounded_up
+from webhook.placement.framework.amount_text import amount_text, rounded_down, rounded_up
 
 _GI = 2**30
 

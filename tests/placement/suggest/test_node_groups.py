@@ -9,8 +9,8 @@ from webhook.cluster.index.node_selector import Requirement
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never
-from webhook.kube.taints import Taint
-from webhook.placement.profile import DEFAULT
+from webhook.kube.pod.taints import Taint
+from webhook.placement.profiles.profile import DEFAULT
 from webhook.placement.suggest.changes import Scenario
 from webhook.placement.suggest.node_groups import (
     _TAINTS,

@@ -12,7 +12,7 @@ from tests.placement.strategies_nominated import nominations
 from tests.support.builders import make_node_object, make_pod
 from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 Object = dict[str, Any]

@@ -8,7 +8,7 @@ from tests.controlplane.cluster import Cluster
 from tests.placement.applying import World, applied
 from tests.support.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from webhook.cluster.file import snapshot_from_documents
-from webhook.kube.documents import Document
+from webhook.documents.documents import Document
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.suggest.pod_changes import ReduceRequest, TolerateTaint, WithoutRequirement
 

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from webhook.kube.amounts import Amounts
-from webhook.kube.documents import field
+from webhook.documents.documents import field
+from webhook.kube.pod.amounts import CPU, Amounts
 from webhook.kube.quantity import milli_value
-from webhook.kube.resource_names import CPU
 
 # No name of an API object is longer.
 _LONGEST_TEXT = 253

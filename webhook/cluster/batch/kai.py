@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
-from webhook.kube.amounts import Amounts
-from webhook.kube.resource_names import CPU, MEMORY, NVIDIA_GPU
+from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU, Amounts
 
 # The units of a queue: GPUs, thousandths of a core, megabytes.
 _UNITS = (("gpu", NVIDIA_GPU, 1.0), ("cpu", CPU, 1.0), ("memory", MEMORY, 1e6))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
-from webhook.kube.amounts import Amounts
+from webhook.kube.pod.amounts import Amounts
 
 DEFAULT_QUEUE = "default"
 

@@ -12,15 +12,14 @@ from webhook.cluster.cache.object_key import PENDING_PODS, Key, key_of
 from webhook.cluster.cache.optional_objects import OptionalObjects
 from webhook.cluster.cache.pending_tracker import PendingTracker
 from webhook.cluster.file import occupies_node
-from webhook.cluster.interning import Interner
-from webhook.cluster.node_info import Node, NodeInfo, RunningPod
+from webhook.cluster.node_info import Interner, Node, NodeInfo, RunningPod
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, read_optional, snapshot_fields
-from webhook.cluster.pending_pods import PendingPod, is_pending
-from webhook.cluster.running_pod_reader import RunningPodReader
-from webhook.cluster.scheduler_evidence import SchedulerEvidence
+from webhook.cluster.pods.pending_pods import PendingPod, is_pending
+from webhook.cluster.pods.running_pod_reader import RunningPodReader
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.cluster.update import updated, with_nodes
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
 from webhook.kube.release import ASSUMED, Release
 
 JsonObject = Mapping[str, Any]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from sys import intern
 from typing import Any, NamedTuple
 
-from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.kube.names import DEFAULT_NAMESPACE
 
 # The name in the cache of pods that are not bound.
 PENDING_PODS = "Pod, pending"

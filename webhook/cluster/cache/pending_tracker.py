@@ -4,8 +4,8 @@ from collections.abc import Collection, KeysView, Mapping
 from typing import cast
 
 from webhook.cluster.cache.object_key import Key
-from webhook.cluster.nominated_pods import NominatedPods
-from webhook.cluster.pending_pods import PendingPod, PodKey
+from webhook.cluster.pods.nominated_pods import NominatedPods
+from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 
 # The memory of the pods, about 20,000 real ones. Beyond it, the namespace with the most loses its latest pods.
 BUDGET_BYTES = 64 * 1024 * 1024

@@ -8,8 +8,8 @@ from webhook.cluster.dra.capacity import Capacity, read_amount, read_capacities
 from webhook.cluster.index.node_selector import Term, read_node_selector
 from webhook.kube.cel.semver import is_semver, parse_semver
 from webhook.kube.cel.values import Defaulting, Quantity
+from webhook.kube.pod.taints import Taint
 from webhook.kube.reader import Reader
-from webhook.kube.taints import Taint
 
 Object = Mapping[str, Any]
 CounterName = tuple[str, str]

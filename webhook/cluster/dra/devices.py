@@ -7,9 +7,8 @@ from typing import Any
 from webhook.cluster.dra.device_class import DeviceClass
 from webhook.cluster.dra.resource_claim import Allocation, ResourceClaim
 from webhook.cluster.dra.resource_slice import PoolName, ResourceSlice, Slices
-from webhook.kube.amounts import sum_of
-from webhook.kube.resource_names import DEVICE_CLASS_PREFIX, device_class_of
-from webhook.kube.volumes import PodReference
+from webhook.kube.pod.amounts import DEVICE_CLASS_PREFIX, device_class_of, sum_of
+from webhook.kube.pod.volumes import PodReference
 
 NamespacedName = tuple[str, str]
 Consumed = Mapping[str, int]

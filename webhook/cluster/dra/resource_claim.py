@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from webhook.cluster.dra.device import DeviceId
 from webhook.cluster.dra.device_class import Selectors, read_selectors
 from webhook.cluster.index.node_selector import Term, read_node_selector
-from webhook.kube.amounts import read_milli
+from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.pod.amounts import read_milli
+from webhook.kube.pod.taints import Toleration
+from webhook.kube.pod.volumes import PodReference
 from webhook.kube.reader import Reader
-from webhook.kube.taints import Toleration
-from webhook.kube.volumes import PodReference
-from webhook.kube.wellknown import DEFAULT_NAMESPACE
 
 Object = Mapping[str, Any]
 

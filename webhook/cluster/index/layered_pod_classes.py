@@ -7,7 +7,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.pod_classes import CarriedTerm, PodClasses
 from webhook.cluster.index.pod_term import Labels
 from webhook.kube.deadline import Expired, never
-from webhook.kube.label_selector import LabelSelector
+from webhook.kube.selectors import LabelSelector
 
 
 class LayeredPodClasses(PodClasses):

@@ -13,7 +13,7 @@ from webhook.cluster.index.class_codes import ClassCodes
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.pod_term import Labels, PodTerm, PodTerms
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.label_selector import LabelRequirement, LabelSelector, selector_matches
+from webhook.kube.selectors import LabelRequirement, LabelSelector, selector_matches
 
 # The kind of a running pod's term, by its effect on a pod that the term selects: `anti_required` excludes the pod from
 # the domain, `required` attracts it, `preferred` attracts or repels it with the weight of the term.

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from webhook.kube.label_selector import LabelSelector, read_label_selector, selector_matches, with_label_keys
 from webhook.kube.reader import Reader
+from webhook.kube.selectors import LabelSelector, read_label_selector, selector_matches, with_label_keys
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -13,7 +13,7 @@ from webhook.cluster.index.layered_pod_classes import LayeredPodClasses
 from webhook.cluster.index.pod_classes import CarriedTerm, PodClasses, PodIdentity
 from webhook.cluster.index.pod_term import Labels
 from webhook.kube.deadline import Expired, never
-from webhook.kube.label_selector import LabelSelector
+from webhook.kube.selectors import LabelSelector
 
 Codes = NDArray[np.int32]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.kube.taints import Taint
+from webhook.kube.pod.taints import Taint
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from webhook.kube.amounts import read_milli
-from webhook.kube.label_selector import LabelSelector, read_label_selector
+from webhook.kube.pod.amounts import read_milli
 from webhook.kube.reader import Reader
+from webhook.kube.selectors import LabelSelector, read_label_selector
 
 Object = Mapping[str, Any]
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from webhook.cluster.index.node_selector import Requirement, Term
-from webhook.kube.wellknown import REGION_LABEL, ZONE_LABEL
+from webhook.kube.names import REGION_LABEL, ZONE_LABEL
 
 OLD_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
 _OLD_REGION_LABEL = "failure-domain.beta.kubernetes.io/region"

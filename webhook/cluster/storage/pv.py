@@ -7,10 +7,10 @@ from typing import Any
 from webhook.cluster.index.node_selector import Term, read_node_selector
 from webhook.cluster.storage.migration import OLD_ZONE_LABEL, Terms, translated
 from webhook.cluster.storage.pvc import FILESYSTEM, storage_class_of
-from webhook.kube.amounts import read_milli
+from webhook.kube.names import ZONE_LABEL
+from webhook.kube.pod.amounts import read_milli
+from webhook.kube.pod.volumes import MIGRATIONS, AttachedVolume, taken_over
 from webhook.kube.reader import Reader
-from webhook.kube.volumes import MIGRATIONS, AttachedVolume, taken_over
-from webhook.kube.wellknown import ZONE_LABEL
 
 Object = Mapping[str, Any]
 NamespacedName = tuple[str, str]

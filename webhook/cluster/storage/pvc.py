@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.kube.amounts import read_milli
-from webhook.kube.label_selector import LabelSelector, read_label_selector
+from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.pod.amounts import read_milli
+from webhook.kube.pod.volumes import PodReference
 from webhook.kube.reader import Reader
-from webhook.kube.volumes import PodReference
-from webhook.kube.wellknown import DEFAULT_NAMESPACE
+from webhook.kube.selectors import LabelSelector, read_label_selector
 
 _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 _BIND_COMPLETED = "pv.kubernetes.io/bind-completed"

@@ -11,8 +11,8 @@ from webhook.doctor.check import Finding, check, error, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of
 from webhook.doctor.matching import is_called_for_pods, is_reinvoked, selects_namespace, timeout_seconds
 from webhook.doctor.source import Source
-from webhook.kube.documents import field
-from webhook.kube.label_selector import selector_matches
+from webhook.documents.documents import field
+from webhook.kube.selectors import selector_matches
 
 _SYSTEM = "kube-system"
 # Source: k8s.io/apiserver/pkg/server/config.go, RequestTimeout; the flag --request-timeout

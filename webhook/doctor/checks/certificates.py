@@ -14,7 +14,7 @@ from webhook.doctor.certificate_owner import Owner, controller_of, owner_of
 from webhook.doctor.check import Finding, Severity, check, error, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of, texts
 from webhook.doctor.source import Source
-from webhook.kube.documents import field
+from webhook.documents.documents import field
 
 # A controller that was restarted so often, the last time so recently, keeps failing, unless it has been steady since.
 _MOST_RESTARTS = 3

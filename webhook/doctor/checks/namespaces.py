@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 import orjson
 
-from webhook.cluster.resource_quota import CROSS_NAMESPACE_SCOPE
+from webhook.cluster.objects.resource_quota import CROSS_NAMESPACE_SCOPE
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, check, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of, texts
 from webhook.doctor.sample_pods import judge, named_resource, sample_pod, types_of
 from webhook.doctor.source import Source
+from webhook.documents.documents import field
 from webhook.kube import quantity
-from webhook.kube.documents import field
-from webhook.kube.taints import covers
+from webhook.kube.pod.taints import covers
 
 _WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
 _COUNTS = ("pods", "count/pods")

@@ -11,9 +11,9 @@ from webhook.doctor.nodes import Node, grouped, nodes_of, offered_cards, pools_b
 from webhook.doctor.sample_pods import judge, sample_pod, types_of
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant
-from webhook.kube.field import InvalidInput
+from webhook.documents.field import InvalidInput
+from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.templates import template_nodes
 from webhook.policy.policy import Policy
 
 

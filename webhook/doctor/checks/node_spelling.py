@@ -8,7 +8,7 @@ from webhook.doctor.commands import on_nodes
 from webhook.doctor.nodes import Node, grouped, nodes_of, pools_by_key, product_labels, shown
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant
-from webhook.kube.taints import Taint
+from webhook.kube.pod.taints import Taint
 from webhook.policy.policy import Policy
 
 # More distinct keys or values than a cluster of people has; a comparison takes some microseconds.

@@ -8,7 +8,7 @@ from webhook.doctor.check import Finding, check, error, info, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, Role, listed, name_of
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import follows_objects
-from webhook.kube.documents import field
+from webhook.documents.documents import field
 from webhook.policy.policy_set import PolicySet, set_of
 
 # The release in which matchConditions are stable. Source: k8s.io/apiserver, AdmissionWebhookMatchConditions

@@ -10,8 +10,8 @@ from webhook.doctor.cluster import Cluster, name_of
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant
 from webhook.doctor.workloads import args_of, containers_of
-from webhook.kube.documents import field
-from webhook.kube.wellknown import DEFAULT_SCHEDULER
+from webhook.documents.documents import field
+from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.policy.policy import Policy
 
 

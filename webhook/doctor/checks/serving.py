@@ -12,9 +12,9 @@ from webhook.doctor.cluster import Cluster, JsonObject, Trial, listed, name_of, 
 from webhook.doctor.matching import is_called_for_pods, timeout_seconds
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import containers_of, has_flag
-from webhook.kube.documents import field
-from webhook.kube.label_selector import read_label_selector, selector_matches
+from webhook.documents.documents import field
 from webhook.kube.reader import Reader
+from webhook.kube.selectors import read_label_selector, selector_matches
 
 _HTTPS = 443
 _FAILED = re.compile(r'failed calling webhook "(?P<name>[^"]+)": (?P<reason>.*)', re.DOTALL)

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from webhook.kube.text import cut
-from webhook.mutation.batch_edits import SetField
-from webhook.mutation.edits import Edit
-from webhook.mutation.node_terms import LONGEST_SHOWN
+from webhook.documents.text import cut
+from webhook.mutation.edits.edits import Edit
+from webhook.mutation.edits.node_terms import LONGEST_SHOWN
+from webhook.mutation.edits.scheduling_edits import SetField
 from webhook.mutation.rule import Skipped
-from webhook.mutation.workload import Workload
+from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
 

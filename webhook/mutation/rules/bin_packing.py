@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from webhook.mutation.edits import AddLabel, Edit
-from webhook.mutation.packing_hint import packing_hint
+from webhook.mutation.edits.edits import AddLabel, Edit, packing_hint
 from webhook.mutation.rule import Skipped
-from webhook.mutation.workload import Workload
+from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
 

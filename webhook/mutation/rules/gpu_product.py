@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from webhook.mutation.edits import AddToleration, Edit
-from webhook.mutation.node_edits import RequireNode
-from webhook.mutation.node_terms import NodeLabelRequirement
+from webhook.mutation.edits.edits import AddToleration, Edit
+from webhook.mutation.edits.node_edits import RequireNode
+from webhook.mutation.edits.node_terms import NodeLabelRequirement
 from webhook.mutation.rule import Skipped
-from webhook.mutation.workload import Workload
+from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
 

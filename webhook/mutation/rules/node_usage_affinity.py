@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from webhook.mutation.edits import AddToleration, Edit
-from webhook.mutation.node_edits import PreferNode, RequireNode
-from webhook.mutation.node_terms import NodeLabelRequirement
-from webhook.mutation.workload import Workload
+from webhook.mutation.edits.edits import AddToleration, Edit
+from webhook.mutation.edits.node_edits import PreferNode, RequireNode
+from webhook.mutation.edits.node_terms import NodeLabelRequirement
+from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
 

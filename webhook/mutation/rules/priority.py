@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from webhook.mutation.edits import Edit
-from webhook.mutation.priority_edit import SetPriorityClass
+from webhook.mutation.edits.edits import Edit
+from webhook.mutation.edits.scheduling_edits import SetPriorityClass
 from webhook.mutation.rule import Skipped
-from webhook.mutation.workload import Workload
+from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from webhook.mutation.edits import Edit, SetScheduler
+from webhook.mutation.edits.edits import Edit, SetScheduler
 from webhook.mutation.rule import Skipped
-from webhook.mutation.workload import Workload
+from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from webhook.mutation.edits import Edit
-from webhook.mutation.packing_hint import packing_hint
+from webhook.mutation.edits.edits import Edit, packing_hint
+from webhook.mutation.edits.spread_edits import SpreadByAntiAffinity, SpreadByConstraint, WhenUnsatisfiable
 from webhook.mutation.rule import Skipped
-from webhook.mutation.spread_edits import SpreadByAntiAffinity, SpreadByConstraint, WhenUnsatisfiable
-from webhook.mutation.workload import Workload
+from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.resource_names import CPU, MEMORY, NVIDIA_GPU
+from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU
 from webhook.placement.batch_profiles.parts import NOTE, OVERUSED, ReasonsOnly, batch_profile, of_containers
+from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.framework.interface import Failure, PreFilterResult, Scope, ScoreColumn
 from webhook.placement.framework.result import Wording
 from webhook.placement.plugins.dynamic_resources import DynamicResources
@@ -31,9 +32,8 @@ from webhook.placement.plugins.node_unschedulable import NodeUnschedulable
 from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.plugins.volume_binding import VolumeBinding
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.profile import UnmodelledStep
-from webhook.placement.registry import PluginArgs
-from webhook.placement.suggest.amount_text import amount_text
+from webhook.placement.profiles.profile import UnmodelledStep
+from webhook.placement.profiles.registry import PluginArgs
 
 _HIGHEST_DENSITY = 9.0
 _RESOURCE_TYPE = 10

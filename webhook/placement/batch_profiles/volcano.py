@@ -11,8 +11,8 @@ import numpy as np
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU
 from webhook.kube.release import Release
-from webhook.kube.resource_names import CPU, MEMORY, NVIDIA_GPU
 from webhook.placement.batch_profiles.parts import NOTE, OVERUSED, ReasonsOnly, batch_profile, of_containers
 from webhook.placement.framework.interface import (
     MAX_NODE_SCORE,
@@ -32,7 +32,7 @@ from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.plugins.volume_binding import VolumeBinding
 from webhook.placement.plugins.volume_zone import VolumeZone
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.registry import PluginArgs
+from webhook.placement.profiles.registry import PluginArgs
 
 ERR_REASON_PODS_NUMBER = "node(s) pod number exceeded"
 ERR_REASON_NOT_IDLE = "node(s) without enough idle resources"

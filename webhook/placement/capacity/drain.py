@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from webhook.cluster.bound_pods import BoundPod, BoundPods
 from webhook.cluster.disruption_budget import Budgets, eviction_refusal
+from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.capacity.moves import (
     Placer,
@@ -15,7 +15,7 @@ from webhook.placement.capacity.moves import (
     with_pod,
     without_pods,
 )
-from webhook.placement.replicas import needs_devices
+from webhook.placement.replicas.replicas import needs_devices
 
 Outcome = Literal["Fits", "Returns", "Waiting", "Unknown", "Lost"]
 Progress = Callable[[int, int], object]

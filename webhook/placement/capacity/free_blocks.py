@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from webhook.cluster.snapshot import Column, Snapshot
-from webhook.policy.accelerator import Accelerator
+from webhook.policy.spec.workloads import Accelerator
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from webhook.cluster.snapshot import Column, Snapshot
-from webhook.kube.resource_names import CPU, MEMORY
+from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.capacity.free_blocks import accelerator_of, free_amounts
 from webhook.placement.packing.fragmentation import Free, Numbers, fitting_shares
 from webhook.placement.packing.typical_pods import ExpectedMixes
-from webhook.policy.accelerator import Accelerator
+from webhook.policy.spec.workloads import Accelerator
 
 NONE = "none"
 """The pool or the product of nodes without the label."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from webhook.cluster.node_info import RunningPod
 from webhook.placement.pod.nomination import Nomination
-from webhook.placement.pod_signature import PodSignature
 from webhook.placement.scheduler import Scheduler
+from webhook.placement.scorer import PodSignature
 
 # The largest number of pods that are placed one after the other: more than a cluster of 5,000 nodes takes of most pods.
 MOST_PODS = 100_000

@@ -11,16 +11,16 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import RunningPod
-from webhook.cluster.nominated_pods import NO_NOMINATED_PODS
+from webhook.cluster.pods.nominated_pods import NO_NOMINATED_PODS
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, never
-from webhook.kube.resource_names import CPU, MEMORY
+from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.framework.nominated_nodes import NodesWithNominatedPods, nodes_with_nominated_pods
 from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE
-from webhook.placement.pod_signature import PodSignature
-from webhook.placement.replicas import needs_devices
+from webhook.placement.replicas.replicas import needs_devices
 from webhook.placement.scheduler import Scheduler
+from webhook.placement.scorer import PodSignature
 
 # The largest number of pods that are counted on one node: more than a kubelet can run.
 MOST_ON_A_NODE = 2**20

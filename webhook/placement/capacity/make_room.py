@@ -7,15 +7,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from webhook.cluster.bound_pods import BoundPod, BoundPods
 from webhook.cluster.disruption_budget import Budgets, budgets_of, eviction_refusal
 from webhook.cluster.index.labels import Mask
+from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.capacity.drain import stays
 from webhook.placement.capacity.moves import Placer, PodToPlace, replacement_of, silent, without_pods
 from webhook.placement.capacity.proof import Plan, prove
 from webhook.placement.capacity.subsets import Candidate, fewest, sets_of, shortage
-from webhook.placement.replicas import needs_devices
+from webhook.placement.replicas.replicas import needs_devices
 
 # A trial runs the filters a few times, which takes milliseconds on thousands of nodes; a step takes a microsecond.
 MOST_TRIALS = 2_000

@@ -7,18 +7,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from webhook.cluster.bound_pods import BoundPod
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.pods.bound_pods import BoundPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
+from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import DeadlineNearError
-from webhook.kube.field import InvalidInput
-from webhook.kube.taints import UNSCHEDULABLE, Taint
+from webhook.kube.pod.taints import UNSCHEDULABLE, Taint
 from webhook.placement.framework.result import Placement
-from webhook.placement.pod_signature import PodSignature
-from webhook.placement.replica_volumes import with_chosen_volumes
+from webhook.placement.replicas.replica_volumes import with_chosen_volumes
 from webhook.placement.scheduler import Scheduler
+from webhook.placement.scorer import PodSignature
 
 _CORDON = Taint(UNSCHEDULABLE, "", "NoSchedule")
 

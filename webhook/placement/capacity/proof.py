@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from webhook.cluster.bound_pods import BoundPod
+from webhook.cluster.pods.bound_pods import BoundPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.capacity.moves import (
     Placer,

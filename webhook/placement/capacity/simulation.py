@@ -9,7 +9,7 @@ from itertools import count
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.placement.capacity.further_pods import FurtherPods
 from webhook.placement.framework.result import Placement
-from webhook.placement.replicas import FillingCluster
+from webhook.placement.replicas.replicas import FillingCluster
 
 OnPlaced = Callable[[int], None]
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from webhook.cluster.bound_pods import BoundPod
 from webhook.cluster.node_info import NodeInfo
-from webhook.kube.resource_names import PODS
+from webhook.cluster.pods.bound_pods import BoundPod
+from webhook.kube.pod.amounts import PODS
 from webhook.placement.pod.pod_info import PodInfo
 
 Amounts = Mapping[str, int]

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from webhook.placement.plugin_args import Items, Percentage, QualifiedName, within
-from webhook.policy.fields import StrictModel
+from webhook.placement.profiles.plugin_args import Items, Percentage, QualifiedName, within
+from webhook.policy.spec.fields import StrictModel
 
 
 class PluginEntry(StrictModel):

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from webhook.kube.field import FieldError, invalid
+from webhook.documents.field import FieldError, invalid
 from webhook.placement.config.document import PluginEntry, Plugins, PluginSet
-from webhook.placement.registry import PLUGIN_BY_NAME, PLUGINS
+from webhook.placement.profiles.registry import PLUGIN_BY_NAME, PLUGINS
 
 EVERY = "*"
 

@@ -7,14 +7,21 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from webhook.cluster.index.node_selector import NodeAffinityTerms, read_node_affinity
-from webhook.kube.documents import parse
-from webhook.kube.field import FieldError, InvalidInput, invalid, required
+from webhook.documents.documents import parse
+from webhook.documents.field import FieldError, InvalidInput, invalid, required
+from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.reader import Reader
-from webhook.kube.resource_names import CPU, MEMORY
-from webhook.kube.wellknown import DEFAULT_SCHEDULER
 from webhook.placement.config.document import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
 from webhook.placement.config.extension_points import Expansion, expand, plugin_errors
-from webhook.placement.plugin_args import (
+from webhook.placement.plugins.node_resources_fit import (
+    RequestedToCapacityRatioScore,
+    ScoringStrategy,
+    least_requested_score,
+    most_requested_score,
+)
+from webhook.placement.pod.spread_constraint import SpreadConstraint
+from webhook.placement.profiles.plugin_args import (
     Args,
     DefaultConstraint,
     InterPodAffinityArgs,
@@ -24,17 +31,10 @@ from webhook.placement.plugin_args import (
     PodTopologySpreadArgs,
     ScoringStrategyArgs,
 )
-from webhook.placement.plugins.node_resources_fit import (
-    RequestedToCapacityRatioScore,
-    ScoringStrategy,
-    least_requested_score,
-    most_requested_score,
-)
-from webhook.placement.pod.spread_constraint import SpreadConstraint
-from webhook.placement.profile import Enabled, Profile, UnmodelledStep
-from webhook.placement.registry import GANG_SCHEDULING, PLUGIN_BY_NAME, PluginArgs
-from webhook.policy.fields import StrictModel
+from webhook.placement.profiles.profile import Enabled, Profile, UnmodelledStep
+from webhook.placement.profiles.registry import GANG_SCHEDULING, PLUGIN_BY_NAME, PluginArgs
 from webhook.policy.loader import field_error
+from webhook.policy.spec.fields import StrictModel
 
 _UNKNOWN_FIELD = "unknown field; kube-scheduler 1.36 refuses it"
 _MAX_NODE_SCORE_PER_POINT = 10

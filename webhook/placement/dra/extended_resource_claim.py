@@ -13,8 +13,8 @@ from webhook.cluster.dra.resource_claim import Alternatives, DeviceRequest, Reso
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.resource_names import may_name_device_class
-from webhook.kube.resources import ContainerRequests
+from webhook.kube.pod.amounts import may_name_device_class
+from webhook.kube.pod.resources import ContainerRequests
 from webhook.placement.pod.pod_info import PodInfo
 
 _NAME = "<extended-resources>"

@@ -13,7 +13,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.resource_names import may_name_device_class
+from webhook.kube.pod.amounts import may_name_device_class
 from webhook.placement.dra.allocator import (
     MOST_DEVICES_OF_A_POD,
     AvailableDevices,

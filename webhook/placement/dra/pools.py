@@ -12,7 +12,7 @@ from webhook.cluster.dra.resource_slice import ResourceSlice, Slices
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE
+from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE
 from webhook.placement.dra.allocator import ALLOCATED, FREE, NOT_SELECTED, TAINTED, Candidate, IndexedRequest
 from webhook.placement.dra.counters import PoolCounters, consumed_capacity
 from webhook.placement.dra.selection import Selection, accessible_nodes

@@ -8,7 +8,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.taints import NO_EXECUTE, NO_SCHEDULE, Taint
+from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from webhook.placement.pod.pod_info import PodInfo
 
 _HARD = (NO_SCHEDULE, NO_EXECUTE)

@@ -13,7 +13,7 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import RunningPod
-from webhook.cluster.nominated_pods import NominatedPod
+from webhook.cluster.pods.nominated_pods import NominatedPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, in_time, never

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage
-from webhook.kube.volumes import MIGRATIONS, AttachedVolume, PodVolumes
+from webhook.kube.pod.volumes import MIGRATIONS, AttachedVolume, PodVolumes
 
 _DRIVERS = {each.plugin: each.driver for each in MIGRATIONS.values()}
 _PLUGINS = {each.driver: each.plugin for each in MIGRATIONS.values()}

@@ -13,7 +13,7 @@ import numpy as np
 
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource
+from webhook.kube.pod.amounts import CPU, MEMORY, is_extended_resource
 
 # More kinds of pods would make a placement slower. Those that request the most cards in total are kept.
 MOST_KINDS = 64

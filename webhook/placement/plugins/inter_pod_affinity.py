@@ -11,8 +11,8 @@ from webhook.cluster.index.running_pods import Codes
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.label_selector import LabelSelector, selector_matches
 from webhook.kube.release import Change
+from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.domain_counts import DomainCounts
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure
 from webhook.placement.pod.pod_info import PodInfo

@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
+from webhook.kube.pod.amounts import CPU, MEMORY, is_scalar_resource
 from webhook.kube.release import Change, Release
-from webhook.kube.resource_names import CPU, MEMORY, is_scalar_resource
 from webhook.placement.dra.extended_resource_totals import amounts, are_totals_known, counts_devices
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty, Scope
 from webhook.placement.pod.pod_info import PodInfo

@@ -8,8 +8,8 @@ import numpy as np
 
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.pod.amounts import CPU, MEMORY, is_extended_resource, is_scalar_resource
 from webhook.kube.release import Change
-from webhook.kube.resource_names import CPU, MEMORY, is_extended_resource, is_scalar_resource
 from webhook.placement.dra.extended_resource_totals import amounts, are_totals_known
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Certainty, Failure, Scope
 from webhook.placement.pod.pod_info import PodInfo

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, never
-from webhook.kube.taints import NO_SCHEDULE, UNSCHEDULABLE, Taint
+from webhook.kube.pod.taints import NO_SCHEDULE, UNSCHEDULABLE, Taint
 from webhook.placement.framework.interface import Failure, Scope
 from webhook.placement.pod.pod_info import PodInfo
 

@@ -8,8 +8,8 @@ import numpy as np
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.pod.volumes import NO_VOLUMES, AttachedVolume, PodVolumes
 from webhook.kube.release import Change
-from webhook.kube.volumes import NO_VOLUMES, AttachedVolume, PodVolumes
 from webhook.placement.framework.interface import Failure
 from webhook.placement.framework.volume_claims import Migrated, attached_volumes, not_found, owner_error
 from webhook.placement.pod.pod_info import PodInfo, has_volumes

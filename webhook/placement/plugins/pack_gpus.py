@@ -7,7 +7,7 @@ import numpy as np
 from webhook.cluster.row_log import RowLog
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.resource_names import CPU, MEMORY
+from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.framework.interface import MAX_NODE_SCORE
 from webhook.placement.packing.fragmentation import Fragmentation, Free, Numbers
 from webhook.placement.packing.typical_pods import CardMixes, ExpectedMixes

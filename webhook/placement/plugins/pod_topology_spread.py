@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.label_selector import LabelSelector, selector_matches
-from webhook.kube.wellknown import HOSTNAME_LABEL
+from webhook.kube.names import HOSTNAME_LABEL
+from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure
 from webhook.placement.framework.node_inclusion import required_affinity_matches, untolerated
 from webhook.placement.pod.pod_info import PodInfo

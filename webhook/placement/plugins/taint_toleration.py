@@ -6,8 +6,8 @@ import numpy as np
 
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
+from webhook.kube.pod.taints import PREFER_NO_SCHEDULE
 from webhook.kube.release import Change
-from webhook.kube.taints import PREFER_NO_SCHEDULE
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure, Scope, default_normalize
 from webhook.placement.framework.node_inclusion import first_untolerated, untolerated
 from webhook.placement.pod.pod_info import PodInfo

@@ -12,8 +12,8 @@ from webhook.cluster.storage.pv import PersistentVolume
 from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.label_selector import LabelSelector, selector_matches
-from webhook.kube.volumes import MIGRATIONS
+from webhook.kube.pod.volumes import MIGRATIONS
+from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.interface import Failure, PreFilterResult
 from webhook.placement.framework.volume_claims import not_found, owner_error
 from webhook.placement.pod.pod_info import PodInfo, has_volumes

@@ -9,7 +9,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage.pv import PersistentVolume
 from webhook.cluster.storage.storage import NamespacedName, Storage
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.wellknown import REGION_LABEL, ZONE_LABEL
+from webhook.kube.names import REGION_LABEL, ZONE_LABEL
 from webhook.placement.framework.interface import Failure, PreFilterResult
 from webhook.placement.framework.volume_claims import not_found
 from webhook.placement.pod.pod_info import PodInfo, has_volumes

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
+from webhook.cluster.objects.workloads import Owner
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.workloads import Owner
+from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.reader import Reader
-from webhook.kube.wellknown import DEFAULT_NAMESPACE
 from webhook.placement.pod.spread_constraint import SpreadConstraint, read_spread_constraints
 
 

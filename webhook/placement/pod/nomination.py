@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from webhook.cluster.nominated_pods import NominatedPod
+from webhook.cluster.pods.nominated_pods import NominatedPod
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.reader import Reader
-from webhook.kube.wellknown import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 
 
 class Nomination(NamedTuple):

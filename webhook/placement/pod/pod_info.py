@@ -6,16 +6,15 @@ from typing import Any, NamedTuple
 from webhook.cluster.index.images import normalized_image_name
 from webhook.cluster.index.node_selector import Term, WeightedTerm, read_node_affinity
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.amounts import Amounts
-from webhook.kube.documents import field
-from webhook.kube.ports import HostPort, read_host_ports
+from webhook.documents.documents import field
+from webhook.kube.names import DEFAULT_NAMESPACE, KAI_SHARES, KUEUE_QUEUE, VOLCANO_GROUP
+from webhook.kube.pod.amounts import Amounts, is_schedulable_resource
+from webhook.kube.pod.ports import HostPort, read_host_ports
+from webhook.kube.pod.resources import ContainerRequests, read_pod_resources
+from webhook.kube.pod.taints import Toleration, Tolerations, with_default_tolerations
+from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
 from webhook.kube.release import Change
-from webhook.kube.resource_names import is_schedulable_resource
-from webhook.kube.resources import ContainerRequests, read_pod_resources
-from webhook.kube.taints import Toleration, Tolerations, with_default_tolerations
-from webhook.kube.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
-from webhook.kube.wellknown import DEFAULT_NAMESPACE, KAI_SHARES, KUEUE_QUEUE, VOLCANO_GROUP
 from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.placement.pod.nomination import Nomination
 from webhook.placement.pod.preemption import Preemption

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from webhook.cluster.priority_class import NEVER, priority_class_named
+from webhook.cluster.objects.priority_class import NEVER, priority_class_named
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.reader import Reader
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from webhook.kube.label_selector import LabelRequirement, LabelSelector, read_label_selector
+from webhook.kube.names import HOSTNAME_LABEL, ZONE_LABEL
 from webhook.kube.reader import Reader
-from webhook.kube.wellknown import HOSTNAME_LABEL, ZONE_LABEL
+from webhook.kube.selectors import LabelRequirement, LabelSelector, read_label_selector
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"

@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
-from webhook.kube.ports import HostPort
-from webhook.kube.taints import UNSCHEDULABLE
+from webhook.kube.pod.ports import HostPort
+from webhook.kube.pod.taints import UNSCHEDULABLE
 from webhook.placement.pod.pod_info import PodInfo
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.ports import HostPort
-from webhook.placement.suggest.amount_text import rounded_down, rounded_up
+from webhook.kube.pod.ports import HostPort
+from webhook.placement.framework.amount_text import rounded_down, rounded_up
 from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
 from webhook.placement.suggest.device_forms import other_forms
 from webhook.placement.suggest.node_groups import NodeGroup

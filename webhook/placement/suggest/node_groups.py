@@ -10,8 +10,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import Term, any_matches, matches
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
-from webhook.placement.diagnosis import Rejection, rejections
+from webhook.kube.pod.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
 from webhook.placement.plugins import inter_pod_affinity, pod_topology_spread
 from webhook.placement.plugins.node_affinity import NodeAffinity
 from webhook.placement.plugins.node_ports import NodePorts
@@ -23,7 +22,8 @@ from webhook.placement.plugins.node_resources_fit import (
 from webhook.placement.plugins.node_unschedulable import NodeUnschedulable
 from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.profile import Profile
+from webhook.placement.profiles.profile import Profile
+from webhook.placement.reasons.diagnosis import Rejection, rejections
 from webhook.placement.suggest.changes import Change, Scenario
 from webhook.placement.suggest.pod_changes import (
     TolerateTaint,

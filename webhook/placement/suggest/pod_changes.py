@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from webhook.cluster.index.node_selector import Requirement, Term
-from webhook.kube.ports import HostPort
-from webhook.kube.taints import Toleration, Tolerations
+from webhook.kube.pod.ports import HostPort
+from webhook.kube.pod.taints import Toleration, Tolerations
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE
 from webhook.placement.suggest.changes import Scenario

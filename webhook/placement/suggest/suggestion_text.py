@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from webhook.cluster.snapshot import Rows, Snapshot
-from webhook.kube.wellknown import HOSTNAME_LABEL
-from webhook.placement.suggest.amount_text import amount_text
+from webhook.kube.names import HOSTNAME_LABEL
+from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
 from webhook.placement.suggest.pod_changes import (
     WITHOUT,

@@ -14,7 +14,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import PlacementVerdict, Remedy
-from webhook.placement.profile import Profile
+from webhook.placement.profiles.profile import Profile
 from webhook.placement.suggest.changes import Change, Scenario
 from webhook.placement.suggest.free_capacity import capacity_changes
 from webhook.placement.suggest.node_groups import NodeGroup, node_groups

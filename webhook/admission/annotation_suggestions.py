@@ -1,0 +1,118 @@
+"""Suggestions in the user's terms: annotations with the effect of a change of tolerations or required labels."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from webhook.admission.evaluation import evaluate
+from webhook.admission.mutated_pod import Mutated
+from webhook.admission.pod_content import PodContent
+from webhook.cluster.node_info import Node
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.field import InvalidInput
+from webhook.kube.deadline import Expired
+from webhook.kube.pod.resources import extended_resource_names
+from webhook.placement.framework.result import Placement, Remedy
+from webhook.placement.scorer import PodSignature
+from webhook.policy.policy import Policy
+from webhook.policy.spec.workloads import Accelerator
+
+Place = Callable[[PodSignature], Placement]
+_MIB_IN_GIB = 1024
+
+
+def in_annotations(
+    content: PodContent, policy: Policy, placement: Placement, snapshot: Snapshot, place: Place, expired: Expired
+) -> Placement:
+    """Return `placement` with suggestions that name annotations, where those make the pod in `content` fit.
+
+    `content` is the pod as written. Each annotation is proven: the policy is evaluated for the annotated pod, and
+    `place` finds a node for the result. For a pod without a workload type, the original suggestion stays beside it.
+    """
+    if placement.verdict not in ("Waiting", "Infeasible") or not placement.remedies:
+        return placement
+    has_type = policy.keys.workload_type in _current(content)
+    suggestions: list[str] = []
+    remedies = {remedy.text: remedy for remedy in placement.remedies}
+    for text in placement.suggestions:
+        remedy = remedies.get(text)
+        found = None if remedy is None else _proven(remedy, content, policy, snapshot, place, expired)
+        suggestions += [*([found] if found else []), *([text] if not found or not has_type else [])]
+    return replace(placement, suggestions=tuple(dict.fromkeys(suggestions)))
+
+
+def _proven(
+    remedy: Remedy, content: PodContent, policy: Policy, snapshot: Snapshot, place: Place, expired: Expired
+) -> str | None:
+    """Return the suggestion of annotations that make the pod fit; None if there are none."""
+    wanted = _annotations(remedy, snapshot.nodes[snapshot.rows[remedy.node]].node, content, policy)
+    if not wanted:
+        return None
+    result = evaluate(content.with_annotations(wanted), policy, expired)
+    if not isinstance(result, Mutated) or isinstance(result.signature, str):
+        return None
+    placed = place(result.signature)
+    if placed.verdict != "Feasible":
+        return None
+    current = _current(content)
+    values = " and ".join(
+        f"{key}: {value}" + (f" instead of {current[key]}" if key in current else "") for key, value in wanted.items()
+    )
+    return f"set {values}: {placed.feasible} {'node' if placed.feasible == 1 else 'nodes'} would fit"
+
+
+def _current(content: PodContent) -> Mapping[str, str]:
+    """Return the annotations of the pod over those of its namespace."""
+    return {**content.defaults, **(content.pod["metadata"].get("annotations") or {})}
+
+
+def _annotations(remedy: Remedy, node: Node, content: PodContent, policy: Policy) -> dict[str, str] | None:
+    """Return the annotations that select `node`; None if the remedy is about something that no annotation states."""
+    current, keys = _current(content), policy.keys
+    values = dict(_values(node, _accelerator(content, policy), policy))
+    if not remedy.keys <= {policy.node_usage_key, *values}:
+        return None
+    wanted: dict[str, str] = {}
+    if policy.node_usage_key in remedy.keys or keys.workload_type not in current:
+        type_name = _type_for(node, policy, current.get(keys.workload_type))
+        if type_name is None:
+            return None
+        wanted[keys.workload_type] = type_name
+    wanted |= {annotation: value for label, (annotation, value) in values.items() if label in remedy.keys}
+    return wanted
+
+
+def _values(node: Node, accelerator: Accelerator, policy: Policy) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield each label of the node that an annotation selects, with the annotation and its value for the node."""
+    card, keys, labels = accelerator.card, policy.keys, node.labels
+    product = f"{card}.product"
+    if product in labels:
+        yield product, (keys.gpu_product, labels[product])
+    amounts = {
+        f"{card}.count": keys.gpu_count,
+        accelerator.driver_label or f"{card}.driver-version": keys.gpu_driver,
+        f"{card}.memory": keys.gpu_memory,
+    }
+    for label, annotation in amounts.items():
+        amount = labels.get(label, "")
+        if not (amount.isascii() and amount.isdecimal()):
+            continue
+        if annotation == keys.gpu_memory:
+            gibibytes = int(amount) // _MIB_IN_GIB
+            amount = f"{gibibytes}Gi" if gibibytes else f"{amount}Mi"
+        yield label, (annotation, amount)
+
+
+def _accelerator(content: PodContent, policy: Policy) -> Accelerator:
+    try:
+        resources = extended_resource_names(content.pod)
+    except InvalidInput:
+        resources = ()
+    return (policy.accelerators_of(resources) or policy.spec.accelerators)[0]
+
+
+def _type_for(node: Node, policy: Policy, current: str | None) -> str | None:
+    """Return the first other workload type whose pods may use the node."""
+    key = policy.node_usage_key
+    usages = {node.labels.get(key), *(taint.value for taint in node.taints if taint.key == key)}
+    types = policy.spec.workload_types.items()
+    return next((name for name, each in types if name != current and usages & {*each.node_usage.allow}), None)

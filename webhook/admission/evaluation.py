@@ -1,0 +1,156 @@
+"""Evaluates the policy for a pod, independently of the cluster. Pure: equal pods have equal results."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from webhook.admission.mutated_pod import Injection, Mutated
+from webhook.admission.pod_content import PodContent
+from webhook.admission.verdict import Bypassed, Denied
+from webhook.backends.registry import backend_of, batch_names_of, starts_whole
+from webhook.documents.field import FieldError
+from webhook.kube.api.review_answer import Denial
+from webhook.kube.deadline import Expired, never
+from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
+from webhook.kube.pod.resources import requested_extended_resources
+from webhook.kube.shape import check_pod
+from webhook.mutation.edits.edits import PodTooLargeError
+from webhook.mutation.mutate import mutate
+from webhook.mutation.registry import RULES
+from webhook.mutation.workload.batch_scheduling import BatchScheduling
+from webhook.mutation.workload.workload import WorkloadReading, opts_out, read_workload
+from webhook.placement.gang.gang import GangRequest
+from webhook.placement.reasons.cluster_warnings import PodReferences
+from webhook.policy.exempt import pod_exemption
+from webhook.policy.policy import Policy, opt_out_namespaces
+from webhook.policy.spec.fields import matches_any
+
+RulesResult = Bypassed | Denied | Injection
+PolicyResult = Bypassed | Denied | Mutated
+ApplyRules = Callable[[PodContent, tuple[str, ...], Policy], RulesResult]
+
+
+def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
+    """Return the result of applying the rules of `policy` to the pod in `content`.
+
+    It depends only on `content.policy_data`, the namespace and `extended_resources`, the names of the extended
+    resources that the pod requests.
+
+    Raises:
+        InvalidInput: the pod cannot be read as a Pod.
+    """
+    pod, defaults = content.pod, content.defaults
+    check_pod(pod)
+    namespace = content.namespace or DEFAULT_NAMESPACE
+    if reason := _bypass_reason(pod, namespace, defaults, policy):
+        return Bypassed(reason)
+    reading = read_workload(pod, namespace, defaults, policy, extended_resources)
+    if reading.type_name is None:
+        return Bypassed(reading.bypass_reason, reading.warnings)
+    warnings = reading.warnings
+    if reading.errors or reading.denials:
+        if policy.spec.invalid_annotations == "deny":
+            errors = (*reading.errors, *reading.denials)
+            return Denied(_denial(reading), reading.type_name, warnings=warnings, errors=errors)
+        warnings = (*map(str, (*reading.errors, *reading.denials)), *warnings)
+    if reading.workload is None:
+        return Bypassed(reading.bypass_reason, warnings, reading.type_name)
+    try:
+        mutation = mutate(pod, reading.workload, policy, RULES)
+    except PodTooLargeError as error:
+        return Denied(Denial(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
+    scheduler = mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
+    is_whole = starts_whole(mutation.pod, policy.spec, scheduler)
+    return Injection(
+        reading.workload.type_name,
+        reading.workload.check_mode,
+        mutation.operations,
+        orjson.dumps(mutation.operations),
+        mutation.rules,
+        (*warnings, *mutation.warnings),
+        PodReferences(
+            f"{reading.workload.accelerator.card}.product",
+            reading.workload.products,
+            scheduler,
+            reading.workload.any_product.listed if reading.workload.any_product is not None else None,
+            mutation.pod["spec"].get("priorityClassName") or "",
+            batch_names_of(mutation.pod, backend_of(policy.spec, scheduler)),
+        ),
+        _gang(reading.workload.batch, is_whole),
+        is_whole,
+    )
+
+
+def _gang(batch: BatchScheduling, is_whole: bool) -> GangRequest | None:
+    """Return the gang that is requested; None without a size."""
+    request = batch.request
+    if request.gang_size is None:
+        return None
+    return GangRequest(request.gang or "", request.gang_size, batch.scheduler, is_whole)
+
+
+def evaluate(
+    content: PodContent, policy: Policy, expired: Expired = never, rules: ApplyRules = apply_rules
+) -> PolicyResult:
+    """Return the result of evaluating `policy` for the pod in `content`.
+
+    Once `expired()` holds, reading the signature of the result stops; nothing else depends on it. `rules` is
+    `apply_rules` or a cached version of it.
+
+    Raises:
+        InvalidInput: the pod cannot be read as a Pod.
+    """
+    if _is_bypassed_by_metadata(content, policy):
+        # Most pods of a cluster: reading their resources would cost more than all the rest.
+        result = rules(content, (), policy)
+        if not isinstance(result, Injection):
+            return result
+    injection = rules(content, requested_extended_resources(content.pod), policy)
+    return Mutated(injection, content, expired) if isinstance(injection, Injection) else injection
+
+
+def inject(content: PodContent, policy: Policy) -> RulesResult:
+    """Return what the rules of `policy` make of the pod in `content`, without a cache.
+
+    Raises:
+        InvalidInput: the pod cannot be read as a Pod.
+    """
+    return apply_rules(content, requested_extended_resources(content.pod), policy)
+
+
+def _is_bypassed_by_metadata(content: PodContent, policy: Policy) -> bool:
+    """Return true if the rules reject or bypass the pod, whatever it requests; false if that is not certain."""
+    metadata, spec = content.pod.get("metadata"), content.pod.get("spec")
+    if not isinstance(metadata, dict) or not isinstance(spec, dict) or spec.get("nodeName"):
+        return True
+    annotations, owners = metadata.get("annotations") or {}, metadata.get("ownerReferences") or []
+    if not isinstance(annotations, dict) or not isinstance(owners, list):
+        return True
+    if policy.keys.workload_type not in annotations and policy.keys.workload_type not in content.defaults:
+        return True
+    return any(isinstance(owner, dict) and owner.get("kind") == "DaemonSet" for owner in owners)
+
+
+def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, str], policy: Policy) -> str | None:
+    metadata, spec = pod["metadata"], pod["spec"]
+    annotations = metadata.get("annotations") or {}
+    if MIRROR_POD_ANNOTATION in annotations:
+        return "mirror pod"
+    if spec.get("nodeName"):
+        return "spec.nodeName is set"
+    owners = metadata.get("ownerReferences") or ()
+    if any(owner.get("kind") == "DaemonSet" for owner in owners):
+        # The DaemonSet controller has chosen the node already and does not know the injection (kubernetes#61886).
+        return "pod of a DaemonSet"
+    if reason := pod_exemption(pod, namespace, policy.spec):
+        return reason
+    if opts_out(annotations, defaults, policy) and matches_any(namespace, opt_out_namespaces(policy.spec)):
+        return f"{policy.keys.inject}: disabled"
+    return None
+
+
+def _denial(reading: WorkloadReading) -> Denial:
+    errors: tuple[FieldError, ...] = (*reading.errors, *reading.denials)
+    message = "; ".join(map(str, errors))
+    return Denial(422, "Invalid", message) if reading.errors else Denial(403, "Forbidden", message)

@@ -1,0 +1,207 @@
+"""The injection for a pod, and what is read of the mutated pod, on first use."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from webhook.admission.pod_content import PodContent, fields_read
+from webhook.cluster.pods.pending_pods import scheduled_content
+from webhook.documents.field import InvalidInput, forbidden
+from webhook.kube.api.json_patch import patched
+from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
+from webhook.kube.pod.qos import QosClass, qos_class
+from webhook.mutation.mutate import RuleOutcome
+from webhook.placement.gang.gang import GangRequest
+from webhook.placement.reasons.cluster_warnings import PodReferences
+from webhook.placement.scorer import PodSignature, deadline_reader
+from webhook.placement.waiting.waiting_pods import WaitingPod, running_pod
+from webhook.policy.spec.admission import CheckMode
+from webhook.runtime.byte_cache import parsed_bytes
+
+JsonObject = dict[str, Any]
+
+# The scheduler skips a pod if it would have to read more of it.
+MAX_SCORED_BYTES = 256 * 1024
+_UNREADABLE = "the scorer cannot read the pod"
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """The changes that the policy injects into a pod. It references nothing of the pod."""
+
+    workload_type: str
+    check_mode: CheckMode
+    operations: list[JsonObject]
+    patch: bytes
+    """The operations as JSON."""
+    rules: tuple[RuleOutcome, ...]
+    warnings: tuple[str, ...]
+    references: PodReferences
+    """The names in the pod that are looked up in the view of the cluster."""
+    gang: GangRequest | None = None
+    starts_whole: bool = False
+    """Whether the pod starts with the others of its gang or not at all."""
+
+
+class Mutated:
+    """The injection for a pod that the policy applies to. The mutated pod is made, and read, on first use.
+
+    `expired` is that of the scheduler's reading. `release` drops the pod, so that the result can be kept; `bind` gives
+    it to an equal pod.
+    """
+
+    __slots__ = (
+        "_content",
+        "_expired",
+        "_pod",
+        "_qos_class",
+        "_signature",
+        "_waiting",
+        "injection",
+        "is_final",
+        "like",
+    )
+
+    def __init__(self, injection: Injection, content: PodContent, expired: Expired = never) -> None:
+        self.injection = injection
+        self.is_final = True
+        """Whether an equal pod has the same signature: the deadline did not stop the reading."""
+        self.like: PodSignature | None = None
+        """The signature of a pod with the same injection, which differs in containers and volumes alone."""
+        self._signature: PodSignature | str | None = None
+        self._waiting: tuple[bytes, WaitingPod] | None = None
+        self._qos_class: QosClass | None = None
+        self.bind(content, expired)
+
+    def bind(self, content: PodContent, expired: Expired) -> None:
+        """Take over the pod in `content`, which equals the one before."""
+        self._content: PodContent | None = content
+        self._pod: JsonObject | None = None
+        self._expired = expired
+
+    def release(self) -> None:
+        """Drop the pod, and a signature that is not final."""
+        self._content = self._pod = self.like = None
+        self._expired = never
+        if not self.is_final:
+            self._signature, self.is_final = None, True
+
+    @property
+    def content(self) -> PodContent:
+        """Return the pod before its mutation."""
+        assert self._content is not None  # noqa: S101 - bound
+        return self._content
+
+    @property
+    def pod(self) -> JsonObject:
+        """Return the mutated pod."""
+        if self._pod is None:
+            self._pod = patched(self.content.pod, self.injection.operations)
+        return self._pod
+
+    @property
+    def created(self) -> JsonObject:
+        """Return the mutated pod as it will be stored."""
+        return as_created(self.pod, self.content.namespace)
+
+    @property
+    def operations(self) -> list[JsonObject]:
+        """Return the RFC 6902 operations that make the mutated pod."""
+        return self.injection.operations
+
+    @property
+    def patch(self) -> bytes:
+        """Return the operations as JSON; empty without any."""
+        return self.injection.patch if self.injection.operations else b""
+
+    @property
+    def rules(self) -> tuple[RuleOutcome, ...]:
+        """Return the outcome of each rule."""
+        return self.injection.rules
+
+    @property
+    def qos_class(self) -> QosClass | None:
+        """Return the QoS class of the mutated pod; None if its resources are malformed."""
+        if self._qos_class is None:
+            self._qos_class = qos_class(self.pod)
+        return self._qos_class
+
+    @property
+    def signature(self) -> PodSignature | str:
+        """Return what the scheduler reads of the mutated pod, or the message of the verdict Unknown if it does not."""
+        if self._signature is None:
+            self._signature = self._read()
+        return self._signature
+
+    @property
+    def known_signature(self) -> PodSignature | None:
+        """Return the signature if it has been read."""
+        return self._signature if isinstance(self._signature, PodSignature) else None
+
+    @property
+    def waiting(self) -> tuple[bytes, WaitingPod] | None:
+        """Return the content by which a scheduler sees the mutated pod, and the facts that it has as a running pod.
+
+        None if it cannot be read.
+        """
+        if self._waiting is None and isinstance(signature := self.signature, PodSignature):
+            created = self.created
+            if content := scheduled_content(created):
+                running = running_pod(signature.info, created["metadata"])
+                self._waiting = content, WaitingPod(signature, running)
+        return self._waiting
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the maximum memory of what is kept of the pod."""
+        size_bytes = 0
+        if isinstance(self._signature, PodSignature):
+            size_bytes += self._signature.size_bytes
+        if self._waiting is not None:
+            size_bytes += len(self._waiting[0]) + 2 * self._waiting[1].signature.size_bytes
+        return size_bytes
+
+    def _read(self) -> PodSignature | str:
+        try:
+            reader = deadline_reader(self._expired)
+            size_bytes = _signature_bytes(self.content, self.injection, self.pod)
+            return PodSignature.read(reader, self.created, size_bytes, self.like)
+        except DeadlineNearError as error:
+            self.is_final = isinstance(error, BudgetSpentError)
+            return str(error)
+        except InvalidInput as error:
+            return f"{_UNREADABLE}: {error.errors[0]}"
+
+
+def _signature_bytes(content: PodContent, injection: Injection, pod: JsonObject) -> int:
+    """Return the maximum size of the signature of the mutated `pod` in memory.
+
+    Raises:
+        InvalidInput: the scheduler would have to read too much of the pod.
+    """
+    data = content.data
+    if data is not None and len(data) + len(injection.patch) <= MAX_SCORED_BYTES:
+        return parsed_bytes(data) + parsed_bytes(injection.patch)
+    # Near the limit, count exactly the fields that the scheduler reads.
+    read = fields_read(pod)
+    metadata = {key: read.policy["metadata"].get(key) for key in ("labels", "ownerReferences")}
+    try:
+        data = orjson.dumps({**read.policy["spec"], **read.containers, "metadata": metadata})
+    except orjson.JSONEncodeError as error:
+        raise InvalidInput([forbidden("spec", "nested deeper than any pod")]) from error
+    if len(data) > MAX_SCORED_BYTES:
+        detail = f"more than {MAX_SCORED_BYTES // 1024} KiB, beside environment, commands and mounts"
+        raise InvalidInput([forbidden("spec", detail)])
+    return parsed_bytes(data)
+
+
+def as_created(pod: JsonObject, namespace: str) -> JsonObject:
+    """Return `pod` as it will be stored: with the namespace of the request, and without status.
+
+    Source: k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, PrepareForCreate
+    """
+    metadata, pod = pod["metadata"], {**pod, "status": {}} if pod.get("status") else pod
+    if metadata.get("namespace") or not namespace:
+        return pod
+    return {**pod, "metadata": {**metadata, "namespace": namespace}}

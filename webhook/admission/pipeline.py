@@ -1,0 +1,254 @@
+"""The steps of one request: parse, evaluate, mutate, predict, conclude. Pure: equal requests have equal verdicts."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from webhook.admission.annotation_suggestions import in_annotations
+from webhook.admission.evaluation import PolicyResult, evaluate
+from webhook.admission.mutated_pod import Mutated
+from webhook.admission.pod_content import PodContent
+from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import field as field_of
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission import AdmissionRequest
+from webhook.kube.api.review_answer import Denial
+from webhook.kube.deadline import Expired, never
+from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers
+from webhook.placement.gang.gang import GangRequest, gang_of, gang_placement, partial_start
+from webhook.placement.profiles.node_templates import template_nodes
+from webhook.placement.profiles.policy_profiles import profiles_for
+from webhook.placement.profiles.profile import Profile
+from webhook.placement.reasons.batch_warnings import queue_warnings
+from webhook.placement.reasons.cluster_warnings import (
+    absent_scheduler,
+    full_quotas,
+    missing_priority_class,
+    missing_product,
+    unknown_products,
+)
+from webhook.placement.scheduler import Placement, PodSignature, Scheduler
+from webhook.placement.scorer import ANSWER_CACHE_BYTES, Scorer
+from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.placement.waiting.waiting_pods import answer_among
+from webhook.policy.exempt import request_exemption
+from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """The view of the cluster that admissions use, and the scorer that predicts on it.
+
+    Without a scorer it only provides the annotations of namespaces. `stale_reason` is the reason not to predict from
+    it, such as its age; empty: it is current. The annotations of namespaces are read from a stale view, too.
+    `assumed` are the pods that wait; None: there are none. `reserves` states whether room can be reserved for
+    another pod of a namespace; any thread may call it. `profiles` are those of a KubeSchedulerConfiguration by
+    schedulerName.
+    """
+
+    snapshot: Snapshot
+    scorer: Scorer | None
+    stale_reason: str = ""
+    assumed: AssumedPods[Any] | None = None
+    reserves: Callable[[str], bool] = lambda _: True
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+
+
+# The same objects each time, so that a decision on them is known to be the same.
+_CHECK_IS_OFF = Placement.unknown("the placement check is off")
+_NO_VIEW = Placement.unknown("no view of the cluster")
+
+Evaluate = Callable[[PodContent, Policy, Expired], PolicyResult]
+
+
+_NO_PROFILES: Mapping[str, Profile] = {}
+
+
+def scheduler_for(
+    policy: Policy,
+    cache_bytes: int = ANSWER_CACHE_BYTES,
+    suggestions: int = 1,
+    profiles: Mapping[str, Profile] = _NO_PROFILES,
+) -> BackendSchedulers:
+    """Return the schedulers that predict at admission as `policy` configures it.
+
+    `profiles`, by schedulerName, have precedence over the policy. The caches have `cache_bytes` together.
+    """
+    templates = template_nodes(policy.spec.node_templates)
+    own_bytes = cache_bytes // (MOST_SCHEDULERS + len(profiles))
+    make = partial(Scheduler, templates=templates, suggestions=suggestions, cache_bytes=own_bytes, keeps_scores=False)
+    default = make(profiles_for(policy.spec)[policy.spec.placement_check.profile])
+    return BackendSchedulers.of(default, make, policy.spec.schedulers, profiles)
+
+
+def admit(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, expired: Expired = never) -> Verdict:
+    """Return the verdict on `request` under `policy`.
+
+    The patch depends only on the pod, its namespace's defaults and the policy. `cluster` provides those defaults and
+    the placement check, which stops with the verdict Unknown once `expired()` holds.
+
+    Raises:
+        InvalidInput: the request's object cannot be read as a Pod.
+    """
+    if reason := not_a_pod_creation(request) or request_exemption(request, policy.spec):
+        return Bypassed(reason)
+    return admit_content(read_pod(request, cluster), policy, cluster, expired)
+
+
+def policy_for(request: AdmissionRequest, policies: PolicySet, cluster: ClusterView | None) -> Policy:
+    """Return the policy for the namespace of `request`, by its labels in `cluster`; a Namespace has its own labels."""
+    name = request.namespace or DEFAULT_NAMESPACE
+    if request.kind == "Namespace":
+        own = field_of(request.object or {}, "metadata", "labels")
+        return policies.of_namespace(request.name or name, own if isinstance(own, dict) else {})
+    known = cluster.snapshot.namespaces.get(name) if cluster else None
+    return policies.of_namespace(name, known.labels if known else None)
+
+
+def not_a_pod_creation(request: AdmissionRequest) -> str | None:
+    """Return the reason to bypass `request` without reading its object; None for the creation of a pod."""
+    if request.operation != "CREATE":
+        return f"operation {request.operation}"
+    if request.subresource:
+        return f"subresource {request.subresource}"
+    if request.kind not in ("", "Pod") or request.resource not in ("", "pods"):
+        return f"not a pod: {request.kind or request.resource}"
+    return None
+
+
+def read_pod(request: AdmissionRequest, cluster: ClusterView | None) -> PodContent:
+    """Return the content of the pod of `request`, with its namespace's annotations."""
+    namespace = request.namespace or DEFAULT_NAMESPACE
+    return PodContent.of(request, cluster.snapshot.namespace_annotations(namespace) if cluster else {})
+
+
+def admit_content(
+    content: PodContent,
+    policy: Policy,
+    cluster: ClusterView | None,
+    expired: Expired,
+    evaluation: Evaluate = evaluate,
+) -> Verdict:
+    """Return the verdict on the creation of the pod in `content`; see `admit`.
+
+    `evaluation` is `evaluate` or a cached version of it.
+    """
+    try:
+        result = evaluation(content, policy, expired)
+        if not isinstance(result, Mutated):
+            return result
+        return conclude(result, predict(result, policy, cluster, expired), cluster_warnings(result, policy, cluster))
+    except InvalidInput as error:
+        raise under_object(error) from error
+
+
+def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expired: Expired) -> Placement:
+    """Return the placement of the mutated pod in `result` on `cluster`."""
+    content = result.content
+    if result.injection.check_mode == "off":
+        return _CHECK_IS_OFF
+    if cluster is None or cluster.scorer is None:
+        return _NO_VIEW
+    if cluster.stale_reason:
+        return Placement.unknown(cluster.stale_reason)
+    if isinstance(result.signature, str):
+        return Placement.unknown(result.signature, is_final=result.is_final)
+    signature, scorer = result.signature, cluster.scorer
+    assumed: AssumedPods[Any] = AssumedPods(cluster.snapshot) if cluster.assumed is None else cluster.assumed
+    placement = answer_among(scorer, signature, assumed, _seed(content), expired)
+    if placement.verdict == "Infeasible" and placement.total == 0:
+        # Without nodes nothing can be predicted; a wrong cluster file must not deny every pod.
+        return Placement.unknown("the view of the cluster has no node", is_final=placement.is_final)
+    snapshot = assumed.before_pod(signature.info.preemption)
+    placement = in_annotations(
+        content, policy, placement, snapshot, lambda pod: scorer.answer(pod, snapshot, expired), expired
+    )
+    gang = result.injection.gang
+    if gang is None:
+        return placement
+    # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
+    schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
+    return _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
+
+
+def _in_gang(
+    gang: GangRequest,
+    policy: Policy,
+    result: Mutated,
+    placement: Placement,
+    assumed: AssumedPods[Any],
+    schedulers: BackendSchedulers,
+    expired: Expired,
+) -> Placement:
+    """Return the placement of the gang of a pod that has `placement` by itself; that if the pod cannot be read."""
+    if (waiting := result.waiting) is None:
+        return placement
+    pod = waiting[1]
+    return gang_placement(
+        schedulers.scheduler_of(pod.signature),
+        gang_of(gang, pod, policy.spec.key_domain),
+        pod,
+        placement,
+        assumed,
+        templates=template_nodes(policy.spec.node_templates),
+        expired=expired,
+    )
+
+
+def _seed(content: PodContent) -> str:
+    """Return a text that chooses between nodes with equal scores: another one for each pod of a template."""
+    identity = content.identity
+    name = identity.name or f"{identity.generate_name}/{identity.token_volume}"
+    return f"{identity.namespace}/{name}"
+
+
+def cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | None) -> tuple[str, ...]:
+    """Return the warnings about names in the pod that the cluster does not have; none without a current view."""
+    if result.injection.check_mode == "off" or cluster is None or cluster.stale_reason:
+        return ()
+    spec, snapshot, references = policy.spec, cluster.snapshot, result.injection.references
+    warnings = [*unknown_products(references, snapshot, spec.node_templates), *missing_product(references, snapshot)]
+    if references.scheduler in spec.allowed_schedulers:
+        warnings += absent_scheduler(references.scheduler, snapshot, spec.schedulers)
+    warnings += missing_priority_class(references.priority_class, snapshot)
+    if isinstance(result.signature, PodSignature):
+        info = result.signature.info
+        warnings += full_quotas(info.inter_pod, snapshot, spec.bin_packing, spec.key_domain)
+        warnings += queue_warnings(references.batch, info, snapshot)
+    return tuple(warnings)
+
+
+def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...]) -> Patched | Unchanged | Denied:
+    """Return the verdict on a pod with `placement`; `of_cluster` are the warnings about names in the pod."""
+    injection = result.injection
+    rules, warnings = injection.rules, (*injection.warnings, *of_cluster)
+    if placement.verdict == "Infeasible" and injection.check_mode == "deny" and not placement.deny_exemption:
+        suggestion = "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
+        reason = "no node of this cluster could ever take this pod"
+        if placement.gang is not None and placement.gang.most is not None:
+            reason = "this cluster could never run the pods of this gang together"
+        message = f"{reason}: {placement.message}{suggestion}"
+        return Denied(Denial(403, "Forbidden", message), injection.workload_type, rules, warnings, placement)
+    if placement.verdict in ("Infeasible", "Waiting"):
+        # Warnings are truncated to the length that clients receive, so the suggestion is a warning of its own.
+        suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]
+        is_exempt = placement.deny_exemption and injection.check_mode == "deny"
+        exemptions = [f"placement check: not refused: {placement.deny_exemption}"] if is_exempt else []
+        gang = placement.gang
+        message = gang.warning if gang is not None and gang.next_message else placement.message
+        in_part = partial_start(injection.gang, placement) if injection.gang else ()
+        warnings = (*warnings, f"placement check: {placement.verdict}: {message}", *in_part, *exemptions, *suggestions)
+    if injection.operations:
+        return Patched(injection.workload_type, result, warnings, placement)
+    return Unchanged(injection.workload_type, result, warnings, placement)
+
+
+def under_object(error: InvalidInput) -> InvalidInput:
+    """Return `error` with `request.object` before the paths of the invalid fields of the pod."""
+    return InvalidInput(
+        replace(each, path=f"request.object.{each.path}" if each.path else "request.object") for each in error.errors
+    )

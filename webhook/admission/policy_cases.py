@@ -1,0 +1,168 @@
+"""Run the test cases of a policy. Pure: a policy always has the same results."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.admission.pipeline import admit_content
+from webhook.admission.pod_content import PodContent
+from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
+from webhook.documents.field import FieldError, InvalidInput, invalid
+from webhook.kube.api.admission import pod_request
+from webhook.kube.deadline import never
+from webhook.policy.exempt import request_exemption
+from webhook.policy.loader import parse_policy, placed
+from webhook.policy.policy import Policy
+from webhook.policy.policy_documents import PlacedPolicy, parse_policies
+from webhook.policy.spec.cases import Expectation, PolicyTest
+
+ABSENT = "absent"
+_TOO_MANY = "too many values to compare"
+# Each expected item of a list is looked for among all items.
+_MOST_COMPARISONS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A result that is not the expected one, with its path in `expect`."""
+
+    path: str
+    expected: Any
+    got: Any
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """The result of the test case `name`, number `index` of `spec.tests`. It has passed without differences."""
+
+    index: int
+    name: str
+    differences: tuple[Difference, ...]
+
+
+def run_cases(policy: Policy) -> list[CaseResult]:
+    """Return the result of each test case of `policy`."""
+    return [CaseResult(index, each.name, _differences(each, policy)) for index, each in enumerate(policy.spec.tests)]
+
+
+def parse_tested_policy(text: str | bytes, place: str) -> Policy:
+    """Return the policy in `text`; `place` is the prefix of the errors' paths.
+
+    Raises:
+        InvalidInput: the text is not one valid PlacementPolicy, or a test case fails; lists all errors.
+    """
+    policy = parse_policy(text, place)
+    if errors := list(_errors_of_cases(policy)):
+        raise InvalidInput(placed(errors, text, place))
+    return policy
+
+
+def parse_tested_policies(text: str | bytes, place: str) -> list[PlacedPolicy]:
+    """Return the policies in `text`, which can have several documents; `place` is the prefix of the errors' paths.
+
+    Raises:
+        InvalidInput: a document is not a valid PlacementPolicy, or a test case fails; lists all errors.
+    """
+    return parse_policies(text, place, _errors_of_cases)
+
+
+def _errors_of_cases(policy: Policy) -> Iterator[FieldError]:
+    for result in run_cases(policy):
+        for each in result.differences:
+            path, got = f"spec.tests[{result.index}].expect.{each.path}", f'"{result.name}" gets {each.got}'
+            yield invalid(path, each.expected, got)
+
+
+def _differences(test: PolicyTest, policy: Policy) -> tuple[Difference, ...]:
+    try:
+        verdict = _verdict(test, policy)
+    except InvalidInput as error:
+        return (Difference("outcome", test.expect.outcome, f"an invalid pod: {error}"),)
+    return tuple(difference for compare in _COMPARISONS for difference in compare(test.expect, verdict))
+
+
+def _verdict(test: PolicyTest, policy: Policy) -> Verdict:
+    pod, namespace = test.manifest(), test.namespace
+    request = pod_request(pod, namespace, user=test.user, groups=test.groups)
+    if reason := request_exemption(request, policy.spec):
+        return Bypassed(reason)
+    return admit_content(PodContent.of(request, test.namespace_annotations), policy, None, never)
+
+
+def _outcome(expect: Expectation, verdict: Verdict) -> Iterator[Difference]:
+    if verdict.outcome != expect.outcome:
+        message = _message(verdict)
+        yield Difference("outcome", expect.outcome, f"{verdict.outcome}: {message}" if message else verdict.outcome)
+
+
+def _rules(expect: Expectation, verdict: Verdict) -> Iterator[Difference]:
+    rules = () if isinstance(verdict, Bypassed) else verdict.rules
+    edited = sorted(rule.name for rule in rules if rule.edits)
+    if expect.rules is not None and sorted(expect.rules) != edited:
+        yield Difference("rules", list(expect.rules), edited)
+
+
+def _contains(expect: Expectation, verdict: Verdict) -> Iterator[Difference]:
+    if expect.contains is None:
+        return
+    if isinstance(verdict, Patched | Unchanged):
+        yield from missing(expect.contains, verdict.pod, "contains", iter(range(_MOST_COMPARISONS)))
+    else:
+        yield Difference("contains", expect.contains, f"no pod: {verdict.outcome}")
+
+
+def _warnings(expect: Expectation, verdict: Verdict) -> Iterator[Difference]:
+    if expect.warnings is None:
+        return
+    lacking = [text for text in expect.warnings if not any(text in warning for warning in verdict.warnings)]
+    if lacking or (not expect.warnings and verdict.warnings):
+        yield Difference("warnings", lacking, list(verdict.warnings))
+
+
+def _said(expect: Expectation, verdict: Verdict) -> Iterator[Difference]:
+    if expect.message is not None and expect.message not in _message(verdict):
+        yield Difference("message", expect.message, _message(verdict) or ABSENT)
+
+
+def _message(verdict: Verdict) -> str:
+    if isinstance(verdict, Denied):
+        return verdict.denial.message
+    return verdict.reason if isinstance(verdict, Bypassed) else ""
+
+
+_COMPARISONS: tuple[Callable[[Expectation, Verdict], Iterator[Difference]], ...] = (
+    _outcome,
+    _rules,
+    _contains,
+    _warnings,
+    _said,
+)
+
+
+def missing(expected: Any, got: Any, path: str, steps: Iterator[int]) -> Iterator[Difference]:
+    """Yield the parts of `expected` that `got` lacks: keys of its maps, items of its lists, and scalars.
+
+    Each comparison takes one of `steps`; without them the rest counts as a difference.
+    """
+    if next(steps, None) is None:
+        yield Difference(path, expected, _TOO_MANY)
+    elif isinstance(expected, Mapping) and isinstance(got, Mapping):
+        for key, value in expected.items():
+            place = f"{path}.{key}" if "/" not in key else f"{path}[{key}]"
+            if key in got:
+                yield from missing(value, got[key], place, steps)
+            else:
+                yield Difference(place, value, ABSENT)
+    elif isinstance(expected, list) and isinstance(got, list):
+        yield from _missing_items(expected, got, path, steps)
+    elif expected != got or isinstance(expected, bool) != isinstance(got, bool):
+        yield Difference(path, expected, got)
+
+
+def _missing_items(expected: list[Any], got: list[Any], path: str, steps: Iterator[int]) -> Iterator[Difference]:
+    if len(expected) * len(got) > _MOST_COMPARISONS:
+        yield Difference(path, f"{len(expected)} items", f"{len(got)} items, {_TOO_MANY}")
+        return
+    for index, item in enumerate(expected):
+        if not any(next(missing(item, each, path, steps), None) is None for each in got):
+            yield Difference(f"{path}[{index}]", item, got)

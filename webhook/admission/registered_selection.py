@@ -1,0 +1,116 @@
+"""Which pods the API server sends to a webhook: the selectors and matchConditions of its registration. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from certs.registration import Target, manifest
+from certs.webhook_rules import PODS
+from webhook.documents.documents import field
+from webhook.documents.field import InvalidInput
+from webhook.kube.cel.expression import compiled
+from webhook.kube.names import NAMESPACE_NAME_LABEL
+from webhook.kube.reader import Reader
+from webhook.kube.selectors import LabelRequirement, LabelSelector, read_label_selector, selector_matches
+
+JsonObject = Mapping[str, Any]
+
+_SYSTEM_NAMESPACE = "kube-system"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The pods that the API server sends to a webhook: its selectors, and names and expressions of matchConditions."""
+
+    namespaces: LabelSelector
+    pods: LabelSelector = ()
+    conditions: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, webhook: JsonObject, known_conditions: Iterable[str] = ()) -> "Selection":
+        """Return the selection of `webhook`, one entry of a MutatingWebhookConfiguration.
+
+        `known_conditions` are expressions that the policy repeats, so that they need no evaluation.
+
+        Raises:
+            InvalidInput: a selector or a condition is malformed.
+        """
+        reader = Reader()
+        namespaces, pods = (
+            read_label_selector(reader, webhook.get(name) or {}, name) or ()
+            for name in ("namespaceSelector", "objectSelector")
+        )
+        known = set(known_conditions)
+        conditions = tuple(
+            (str(each.get("name")), str(each.get("expression")))
+            for _, each in reader.objects(webhook.get("matchConditions"), "matchConditions")
+            if each.get("expression") not in known
+        )
+        reader.finish()
+        return cls(namespaces, pods, conditions)
+
+    @classmethod
+    def shipped(cls, own_namespace: str) -> "Selection":
+        """Return the selection of `deploy/base`: all namespaces but kube-system and that of the webhook."""
+        values = (_SYSTEM_NAMESPACE, own_namespace)
+        return cls((LabelRequirement(NAMESPACE_NAME_LABEL, "NotIn", values),))
+
+    def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Return whether pods of a namespace with these labels are sent."""
+        return selector_matches(self.namespaces, {NAMESPACE_NAME_LABEL: namespace, **labels})
+
+    def selects(self, pod: JsonObject) -> bool:
+        """Return whether the objectSelector selects `pod`."""
+        labels = field(pod, "metadata", "labels") if self.pods else None
+        return selector_matches(self.pods, labels if isinstance(labels, dict) else {})
+
+    def meets_conditions(self, pod: JsonObject) -> bool:
+        """Return whether `pod` meets the matchConditions; one that cannot be evaluated counts as true.
+
+        Source: k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go
+        """
+        return all(holds is not False for _, holds in self._evaluated(pod))
+
+    def undecided(self, pod: JsonObject) -> tuple[str, ...]:
+        """Return the names of the conditions that cannot be evaluated for `pod`."""
+        return tuple(name for name, holds in self._evaluated(pod) if holds is None)
+
+    def _evaluated(self, pod: JsonObject) -> Iterator[tuple[str, bool | None]]:
+        variables = {"object": pod, "oldObject": None, "request": {"operation": "CREATE", "dryRun": False}}
+        return ((name, compiled(expression).holds(variables)) for name, expression in self.conditions)
+
+
+def registered_selection(webhook: JsonObject) -> Selection:
+    """Return the pods that were sent to `webhook`, the entry for pods of a MutatingWebhookConfiguration.
+
+    The conditions of the shipped manifest are those that the policy repeats. They hold no longer for a pod that is
+    bound, so they are not evaluated.
+
+    Raises:
+        InvalidInput: a selector or a condition is malformed.
+    """
+    return Selection.of(webhook, _shipped_conditions())
+
+
+def selection_of_configuration(configuration: JsonObject) -> Selection | None:
+    """Return the pods that are sent to the webhook for pods of a MutatingWebhookConfiguration; None if it has none.
+
+    Raises:
+        InvalidInput: a selector or a condition is malformed.
+    """
+    webhooks = configuration.get("webhooks")
+    for each in webhooks if isinstance(webhooks, list) else ():
+        if isinstance(each, dict) and each.get("name") == PODS:
+            try:
+                return registered_selection(each)
+            except InvalidInput as error:
+                place = f"MutatingWebhookConfiguration {field(configuration, 'metadata', 'name')}"
+                raise InvalidInput(problem.prefixed(place) for problem in error.errors) from error
+    return None
+
+
+@cache
+def _shipped_conditions() -> tuple[str, ...]:
+    webhook = next(each for each in manifest(Target())["webhooks"] if each["name"] == PODS)
+    return tuple(each["expression"] for each in webhook["matchConditions"])

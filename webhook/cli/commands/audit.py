@@ -1,0 +1,252 @@
+"""`placement-webhook audit`: list, print, count, verify and export audit records."""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from webhook.audit.archive import write_archive
+from webhook.audit.chain import verify as verify_files
+from webhook.audit.reading import Entry, InvalidLine
+from webhook.audit.record import Outcome
+from webhook.audit.selection import Selection, parse_moment
+from webhook.audit.sources import Sources
+from webhook.audit.summary import summarise
+from webhook.cli.output.screen import SafeConsole
+from webhook.cli.output.table import print_table
+from webhook.cli.output.terminal import echo, echo_json, echo_json_lines
+from webhook.cli.records import audit_text as text
+from webhook.cli.records.audit_source import DEFAULT_FILE, Source, source_options
+from webhook.documents.field import InvalidInput, invalid
+
+_MOST_WARNINGS = 10
+
+Command = Callable[..., Any]
+
+
+@click.group()
+def audit() -> None:
+    """Read the audit log: the admitted pods, the injected fields with reasons, and the predicted placement.
+
+    FILE is an audit file, an archive of `audit export`, or - for standard input. You can give rotated files and the
+    files of several replicas together; they are read in the order of time. The default is audit.jsonl in this folder
+    with its rotated files. --kubeconfig reads the records of the running replicas through the API server instead: their
+    logs, or their audit files.
+
+    \b
+    placement-webhook audit list --outcome Denied --since 1h audit.jsonl
+    placement-webhook audit show 01J9Z6 audit.jsonl
+    cat replica-*.jsonl | placement-webhook audit summary -
+    """
+
+
+_output = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="text for people, json for programs.",
+)
+
+
+def _filters(command: Command) -> Command:
+    options: list[Callable[[Command], Command]] = [
+        click.option("-n", "--namespace", "namespaces", multiple=True, help="Of this namespace; may be repeated."),
+        click.option("--type", "workload_types", multiple=True, help="Of this workload type; may be repeated."),
+        click.option(
+            "--outcome",
+            "outcomes",
+            multiple=True,
+            type=click.Choice(get_args(Outcome), case_sensitive=False),
+            help="With this outcome; may be repeated.",
+        ),
+        click.option("--pod", default="", help="Of this pod: NAME or NAMESPACE/NAME, with * and ? for many."),
+        click.option("--since", help="At or after this time: 2026-05-01T08:00:00Z, or an age: 45m, 12h, 1d12h."),
+        click.option("--until", help="Before this time, in the same form."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@audit.command("list")
+@source_options(since=False)
+@_filters
+@click.option("--limit", type=click.IntRange(min=1), help="Print only this number of newest records.")
+@_output
+def list_(source: Source, limit: int | None, output: str, **filters: Any) -> None:
+    """Print one line for each admission, the oldest first. -o json prints the records as they are in the file.
+
+    \b
+    placement-webhook audit list -n team-a --type training
+    placement-webhook audit list --pod 'team-a/worker-*' --since 2026-05-01T08:00:00Z
+    placement-webhook audit list --outcome Denied -o json > denied.jsonl
+    """
+    selection = _selection(**filters)
+    with source.opened(selection.since) as sources:
+        broken = _BrokenLines()
+        entries: Iterable[Entry] = (each for each in sources.entries(broken.report) if selection.matches(each.record))
+        entries = deque(entries, maxlen=limit) if limit else entries
+        if output == "json":
+            echo_json_lines(entry.line for entry in entries)
+        else:
+            rows = (text.list_row(entry.record) for entry in entries)
+            print_table(SafeConsole(markup=False), text.LIST_COLUMNS, rows)
+    broken.report_rest()
+
+
+@audit.command()
+@click.argument("decision")
+@source_options(since=True)
+@_output
+def show(decision: str, source: Source, output: str) -> None:
+    """Print the record of one admission.
+
+    DECISION can be any unique beginning of a decision ID.
+
+    \b
+    placement-webhook audit show 01J9Z6
+    placement-webhook audit show 01J9Z6 -o json audit.jsonl audit.jsonl.1
+    """
+    with source.opened() as sources:
+        entry = _find(decision, sources)
+    if output == "json":
+        echo_json_lines([entry.line])
+    else:
+        text.print_record(SafeConsole(markup=False), entry)
+
+
+def _find(decision: str, sources: Sources) -> Entry:
+    found: dict[str, Entry] = {}
+    broken = _BrokenLines()
+    for entry in sources.entries(broken.report):
+        if entry.record.decision == decision:
+            return entry
+        if decision and entry.record.decision.startswith(decision):
+            found[entry.record.decision] = entry
+    broken.report_rest()
+    if not found:
+        raise InvalidInput([invalid("DECISION", decision, "no record has it; `audit list` lists the decisions")])
+    if len(found) > 1:
+        some = ", ".join([*found][:5]) + (", …" if len(found) > 5 else "")
+        detail = f"{len(found)} records begin with it; add characters: {some}"
+        raise InvalidInput([invalid("DECISION", decision, detail)])
+    return next(iter(found.values()))
+
+
+@audit.command()
+@source_options(since=False)
+@_filters
+@click.option(
+    "--slowest", type=click.IntRange(min=0), default=5, show_default=True, help="Number of slowest admissions to print."
+)
+@_output
+def summary(source: Source, slowest: int, output: str, **filters: Any) -> None:
+    """Print counts, reasons and durations of admissions.
+
+    Counts by outcome, workload type, verdict and rule, and by the reason why pods were denied, bypassed, or failed.
+
+    \b
+    placement-webhook audit summary --since 1d
+    placement-webhook audit summary -n team-a -o json
+    """
+    selection = _selection(**filters)
+    broken = _BrokenLines()
+    with source.opened(selection.since) as sources:
+        entries = sources.entries(broken.report)
+        counts = summarise((entry.record for entry in entries if selection.matches(entry.record)), slowest)
+    broken.report_rest()
+    if output == "json":
+        echo_json(counts.to_json())
+    else:
+        text.print_summary(SafeConsole(markup=False), counts)
+
+
+@audit.command()
+@source_options(since=True)
+@click.option(
+    "--head", "heads", multiple=True, help="Hash of a record that must exist, saved earlier; may be repeated."
+)
+@click.option("--partial", is_flag=True, help="Allow missing oldest records: deleted, or in files not given.")
+@_output
+def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -> None:
+    """Verify that no record was altered, removed or moved.
+
+    Each record holds its own hash and the hash of the previous record. Give all files of a replica, in any order. You
+    can add the files of other replicas. A head shows that no record was cut off at the end: the one in FILE.head,
+    which the server keeps beside the file, or one that you saved earlier. This command prints the head; --head
+    compares with it. With --kubeconfig, the chain of each replica is verified by itself: of one that prints its
+    records as far as its log reaches, of one that writes a file with all of its rotated files and its head.
+
+    \b
+    placement-webhook audit verify audit.jsonl*
+    placement-webhook audit verify --head "$(cat head.txt)" audit.jsonl*
+    """
+    with source.opened(with_heads=True) as sources:
+        # The kubelet rotates a log: its oldest records are no longer there.
+        verification = verify_files(
+            sources.lines(),
+            heads,
+            kept_heads=sources.heads,
+            partial=partial or source.is_partial,
+            may_begin_later=sources.printed,
+            place=source.place,
+        )
+    verification = replace(verification, faults=[*sources.head_faults, *verification.faults])
+    if output == "json":
+        echo_json(verification.to_json())
+    else:
+        text.print_verification(SafeConsole(markup=False), verification)
+    if verification.faults:
+        raise InvalidInput(verification.faults)
+
+
+@audit.command()
+@click.argument("file", type=click.Path(path_type=Path), default=Path(DEFAULT_FILE))
+@click.option("--since", help="Leave out rotated files that end before this time or age.")
+def export(file: Path, since: str | None) -> None:
+    """Print FILE, its rotated files and its head file as a tar archive.
+
+    The server may write meanwhile. The default is audit.jsonl in this folder. `audit list --kubeconfig` runs this
+    command in the containers of replicas that write a file.
+
+    \b
+    placement-webhook audit export audit.jsonl > audit.tar
+    placement-webhook audit verify audit.tar
+    """
+    if sys.stdout.isatty():
+        raise click.UsageError("the archive is binary: pipe it, or write it to a file.")
+    write_archive(file, sys.stdout.buffer, parse_moment(since, datetime.now(UTC), "--since") if since else None)
+
+
+class _BrokenLines:
+    """Reports the lines that are not records on standard error: the first few, then the number of others."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def report(self, line: InvalidLine) -> None:
+        """Report the line, or count it after the first few."""
+        self._count += 1
+        if self._count <= _MOST_WARNINGS:
+            echo(f"warning: {line.place}: not an audit record, left out: {line.problem}", err=True)
+
+    def report_rest(self) -> None:
+        """Report the number of lines that were only counted."""
+        if self._count > _MOST_WARNINGS:
+            echo(f"warning: {self._count - _MOST_WARNINGS} more lines are not audit records, left out", err=True)
+
+
+def _selection(*, since: str | None, until: str | None, **chosen: Any) -> Selection:
+    now = datetime.now(UTC)
+    return Selection(
+        since=parse_moment(since, now, "--since") if since else None,
+        until=parse_moment(until, now, "--until") if until else None,
+        **chosen,
+    )

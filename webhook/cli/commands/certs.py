@@ -1,0 +1,246 @@
+"""`placement-webhook certs`: self-managed certificates, their registration in a cluster, and their status."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+import yaml
+
+from certs import directory as store
+from certs.cluster.client import Cluster, configuration_named, secret_of
+from certs.cluster.probe import call_webhooks
+from certs.cluster.register import Probing, Registration
+from certs.cluster.register import register as register_in_cluster
+from certs.cluster.status import Place, as_text, report, rotation_of
+from certs.inspection import inspect
+from certs.plan import Action, Rules, carried_out, plan_at_once
+from certs.registration import Target
+from certs.registration import manifest as configuration_of
+from certs.secret import artifacts_in
+from webhook.cli.commands.certs_controller import controller
+from webhook.cli.commands.certs_options import (
+    SeveralValues,
+    cluster_options,
+    coverage_of,
+    name_options,
+    names_given,
+    run_in,
+    service_option,
+    url_option,
+)
+from webhook.cli.commands.certs_rotate import rotate
+from webhook.cli.inputs.files import PolicyFile, policy_option
+from webhook.cli.output.terminal import echo, echo_json, echo_lines
+from webhook.documents.documents import JsonObject
+from webhook.watch.api_server import ClientConfig
+
+_DIRECTORY = click.Path(path_type=Path)
+_DEFAULTS = Target()
+_DONE = {Action.ISSUE: "issued", Action.RENEW: "renewed", Action.KEEP: "kept"}
+
+
+@click.group()
+def certs() -> None:
+    """Manage a CA and server certificate, their registration in a cluster, and their status."""
+
+
+certs.add_command(controller)
+certs.add_command(rotate)
+
+
+@certs.command(cls=SeveralValues)
+@click.option("--dir", "directory", type=_DIRECTORY, required=True, help="For ca.crt, ca.key, tls.crt and tls.key.")
+@name_options
+@click.option("--force", is_flag=True, help="Issue a new CA and certificate regardless of the directory's content.")
+@click.option("--discard-ca-key", is_flag=True, help="Keep no ca.key: this CA cannot sign or renew certificates again.")
+def issue(
+    directory: Path, dns_names: tuple[str, ...], ip_addresses: tuple[str, ...], force: bool, discard_ca_key: bool
+) -> None:
+    """Issue a CA and a server certificate into a directory, or renew the server certificate there.
+
+    If you run it again, it changes nothing while the certificates are in order, far from expiry and for the same names.
+    Otherwise it renews the server certificate with the same CA, so that clients which trust that CA do not change.
+
+    \b
+    Examples:
+      placement-webhook certs issue --dir tls --dns placement-webhook.placement-webhook.svc
+      placement-webhook certs issue --dir tls --dns localhost --ip 127.0.0.1 ::1
+    """
+    now = datetime.now(UTC)
+    names = names_given(dns_names, ip_addresses)
+    held = store.read(directory, may_be_absent=True)
+    step = plan_at_once(inspect(held, now), now, names=names, replacing=force)
+    step.check("--force replaces all four files, after which `certs register` has to be run again")
+    issued = carried_out(step, held, Rules(names), now)
+    store.write(directory, replace(issued, ca_key=None) if discard_ca_key else issued, held)
+    current = inspect(store.read(directory), now)
+    echo(f"{directory}: {_DONE[step.action]}: {'; '.join(step.reasons)}")
+    if current.ca and current.server:
+        echo(f"ca.crt   until {current.ca.not_valid_after_utc:%Y-%m-%d}")
+        echo(f"tls.crt  until {current.server.not_valid_after_utc:%Y-%m-%d}, for {current.names}")
+
+
+@certs.command(cls=SeveralValues)
+@click.option("--dir", "directory", type=_DIRECTORY, help="Certificates to register; default: those of the Secret.")
+@name_options
+@cluster_options
+@service_option
+@url_option
+@click.option("--endpoint", metavar="HOST:PORT", help="Address to probe; default: the one that API servers call.")
+@click.option("--wait-seconds", type=click.FloatRange(min=0), default=0.0, help="Repeat the probe for this long.")
+@click.option("--require-probe", is_flag=True, help="Reject an endpoint that cannot be reached from here.")
+@click.option("--skip-probe", is_flag=True, help="Register without probing the endpoint.")
+@click.option(
+    "--secret-first",
+    is_flag=True,
+    help="Write a missing or expired Secret before the probe: without it, the server cannot pass the probe.",
+)
+@click.option("--force", is_flag=True, help="Replace the Secret regardless of its content and its manager.")
+@click.option(
+    "--policy",
+    cls=PolicyFile,
+    multiple=True,
+    metavar="FILE",
+    type=_DIRECTORY,
+    help="Call the webhooks for the kinds and the key domains of the policies in this file; default: a new "
+    "configuration follows the built-in one, an existing one is kept.",
+)
+@click.option("--only-ca-bundle", is_flag=True, help="Add no webhooks to an existing configuration; keep its rules.")
+@click.option("--dry-run", type=click.Choice(["none", "server"]), default="none", show_default=True)
+def register(
+    directory: Path | None,
+    dns_names: tuple[str, ...],
+    ip_addresses: tuple[str, ...],
+    source: ClientConfig,
+    target: Target,
+    endpoint: str | None,
+    wait_seconds: float,
+    require_probe: bool,
+    skip_probe: bool,
+    secret_first: bool,
+    force: bool,
+    policy: Path | None,
+    only_ca_bundle: bool,
+    dry_run: str,
+) -> None:
+    """Write certificates to the Secret of the cluster and their CA to the caBundle of the webhook configuration.
+
+    Without --dir, the certificates of the Secret are registered. If it has none or they are due, new ones are issued.
+    The CA is added to the valid CAs of the caBundle, so that API servers always trust the server. Before anything is
+    written, a TLS handshake verifies that the endpoint would be trusted. A configuration of an earlier version gets the
+    webhooks that it lacks.
+
+    \b
+    Examples:
+      placement-webhook certs register --dry-run server
+      placement-webhook certs register --dir tls --url https://localhost:8443/mutate --dry-run server
+    """
+    if directory and (dns_names or ip_addresses):
+        raise click.UsageError("--dir has a certificate with its names; leave --dns and --ip out.")
+    if skip_probe and require_probe:
+        raise click.UsageError("--skip-probe and --require-probe are mutually exclusive; give one of them.")
+    wanted = Registration(
+        target,
+        store.read(directory) if directory else None,
+        names_given(dns_names, ip_addresses) if dns_names or ip_addresses else None,
+        Probing(skip_probe, require_probe, wait_seconds, endpoint),
+        force,
+        secret_first,
+        coverage_of(policy),
+        only_ca_bundle,
+    )
+    is_dry = dry_run == "server"
+
+    async def work(cluster: Cluster) -> None:
+        async for step in register_in_cluster(cluster, wanted, datetime.now(UTC)):
+            echo(step + (" (server dry run)" if is_dry else ""))
+
+    run_in(source, work, dry_run=is_dry)
+
+
+@certs.command()
+@click.option("--dir", "directory", type=_DIRECTORY, help="A directory of certificates.")
+@cluster_options
+@click.option(
+    "--least-days",
+    type=click.IntRange(min=0),
+    show_default="30, or a sixth of the lifetime if that is less",
+    help="Fewer days left are a problem.",
+)
+@click.option(
+    "--endpoint", metavar="HOST:PORT", help="Address to probe, such as a port-forward; default: those of the webhooks."
+)
+@click.option("--require-probe", is_flag=True, help="An endpoint that cannot be reached from here is a problem.")
+@click.option("--skip-probe", is_flag=True, help="Do not probe the endpoints.")
+@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def status(
+    directory: Path | None,
+    source: ClientConfig,
+    target: Target,
+    least_days: int | None,
+    endpoint: str | None,
+    require_probe: bool,
+    skip_probe: bool,
+    output: str,
+) -> None:
+    """Print the status of the certificates of a directory, a cluster, or both. Exit with 2 if there is a problem.
+
+    The cluster is read if you set --kubeconfig, --context or --in-cluster, or if you leave out --dir. Then each webhook
+    of the configuration is called with a TLS handshake, as API servers do, and what it serves is compared with the
+    caBundle.
+
+    \b
+    Examples:
+      placement-webhook certs status --kubeconfig ~/.kube/config
+      placement-webhook certs status --endpoint localhost:8443    # kubectl port-forward service/... 8443:443
+    """
+    if skip_probe and require_probe:
+        raise click.UsageError("--skip-probe and --require-probe are mutually exclusive; give one of them.")
+    places = []
+    if directory:
+        places.append(Place(f"directory {directory}", store.read(directory), True, tuple(store.mode_errors(directory))))
+    found = None
+    if any((source.kubeconfig, source.context, source.in_cluster)) or not directory:
+
+        async def work(cluster: Cluster) -> list[JsonObject | None]:
+            return [await cluster.read(each) for each in (secret_of(target), configuration_named(target.configuration))]
+
+        secret, configuration = run_in(source, work)
+        found = configuration or {"metadata": {"name": target.configuration}}
+        # The report is about what the pods mount, which is not the key of the CA.
+        held = replace(artifacts_in(secret), ca_key=None)
+        rotation = rotation_of(secret, [found], datetime.now(UTC))
+        places.append(Place(target.secret_place, held, False, rotation=rotation))
+    called = call_webhooks(found, endpoint) if found and not skip_probe else []
+    least_left = None if least_days is None else timedelta(days=least_days)
+    document = report(places, found, datetime.now(UTC), least_left, called, require_call=require_probe)
+    if output == "json":
+        echo_json(document)
+    else:
+        echo_lines(as_text(document))
+        for problem in document["problems"]:
+            echo(f"wrong: {problem}", err=True, fg="red")
+    if not document["healthy"]:
+        raise click.exceptions.Exit(2)
+
+
+@certs.command()
+@click.option("--namespace", default=_DEFAULTS.namespace, show_default=True)
+@service_option
+@click.option("--configuration", default=_DEFAULTS.configuration, show_default=True, help="Name of the object.")
+@url_option
+@policy_option
+def manifest(namespace: str, service: str, configuration: str, url: str | None, policy: Path | None) -> None:
+    """Print the MutatingWebhookConfiguration that `certs register` creates, without caBundle.
+
+    With --policy, the webhooks are called for the kinds and key domains of all policies of the file. The output is also
+    a patch for kustomize.
+
+    \b
+    Example:
+      placement-webhook certs manifest --policy policy.yaml > webhooks.yaml
+    """
+    target = Target(namespace, service=service, configuration=configuration, url=url)
+    printed = yaml.safe_dump(configuration_of(target, coverage_of(policy)), sort_keys=False, width=120)
+    echo_lines(printed)

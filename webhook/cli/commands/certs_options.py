@@ -1,0 +1,121 @@
+"""Options and helpers of the commands of `placement-webhook certs`."""
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from certs.cluster.client import Cluster, connected
+from certs.names import ServerNames, server_names
+from certs.registration import Target
+from certs.webhook_rules import Coverage
+from webhook.cli.inputs.clusters import live_options
+from webhook.cli.inputs.policies import read_policies
+from webhook.cli.output.terminal import echo
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ClientConfig
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+_DEFAULTS = Target()
+
+
+class SeveralValues(click.Command):
+    """A command whose `--dns` and `--ip` take one or more values each time: `--dns a b --dns c,d`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, with the flag repeated before each further value."""
+        spread: list[str] = []
+        flag: str | None = None
+        for before, arg in zip([None, *args], args, strict=False):
+            if arg.startswith("-"):
+                flag = arg if arg in ("--dns", "--ip") else None
+            elif flag and before != flag:
+                spread.append(flag)
+            spread.append(arg)
+        return super().parse_args(ctx, spread)
+
+
+def name_options(command: F) -> F:
+    """Add `--dns` and `--ip`."""
+    command = click.option(
+        "--ip", "ip_addresses", metavar="IP…", multiple=True, help="IP addresses of the server certificate."
+    )(command)
+    help_text = "DNS names of the server certificate."
+    return click.option("--dns", "dns_names", metavar="NAME…", multiple=True, help=help_text)(command)
+
+
+service_option = click.option(
+    "--service", default=_DEFAULTS.service, show_default=True, help="Service in front of the webhook."
+)
+url_option = click.option("--url", help="https URL of a webhook outside the cluster, in place of the Service.")
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that select a cluster and the names of the objects in it.
+
+    The command gets them as a `ClientConfig` and a `Target`, which has the values of `service_option` and `url_option`
+    too where the command has these.
+    """
+
+    @functools.wraps(command)
+    def called(*, kubeconfig: Path | None, context: str | None, in_cluster: bool, **others: Any) -> Any:
+        names = {each.name: others.pop(each.name) for each in fields(Target) if each.name in others}
+        return command(source=ClientConfig(kubeconfig, in_cluster, context), target=Target(**names), **others)
+
+    for option in reversed(
+        [
+            live_options,
+            click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account."),
+            click.option("--namespace", default=_DEFAULTS.namespace, show_default=True),
+            click.option("--secret", default=_DEFAULTS.secret, show_default=True, help="Secret of the certificates."),
+            click.option(
+                "--configuration",
+                default=_DEFAULTS.configuration,
+                show_default=True,
+                help="MutatingWebhookConfiguration whose caBundle is maintained.",
+            ),
+        ]
+    ):
+        called = option(called)
+    return called
+
+
+def run_in(source: ClientConfig, work: Callable[[Cluster], Awaitable[T]], *, dry_run: bool = False) -> T:
+    """Return the result of `work` in the cluster of `source`.
+
+    Exit with 2 for an error that the caller can correct, and with 1 if the API server does not answer.
+    """
+
+    async def run() -> T:
+        async with connected(source, dry_run=dry_run) as cluster:
+            return await work(cluster)
+
+    try:
+        return asyncio.run(run())
+    except ApiServerError as error:
+        echo(f"Error: {error}", err=True)
+        raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
+
+
+def coverage_of(policy: Path | None) -> Coverage | None:
+    """Return the objects that the webhooks of the policies in this file are called for; None without a file."""
+    return None if policy is None else Coverage.of(read_policies((policy,)))
+
+
+def names_given(dns_names: tuple[str, ...], ip_addresses: tuple[str, ...]) -> ServerNames:
+    """Return the names of `--dns` and `--ip`, which also take lists with commas.
+
+    Raises:
+        InvalidInput: a name is invalid, or there is none.
+    """
+
+    def spread(values: tuple[str, ...]) -> list[str]:
+        return [each.strip() for value in values for each in value.split(",")]
+
+    return server_names(spread(dns_names), spread(ip_addresses), dns_path="--dns", ip_path="--ip")

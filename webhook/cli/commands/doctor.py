@@ -1,0 +1,140 @@
+"""`doctor`: report what is wrong with an installation, and how to mend it."""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from certs.registration import Target
+from webhook.cli.inputs.clusters import live_options
+from webhook.cli.inputs.policies import policies_option, read_policies
+from webhook.cli.output.doctor_text import print_checks, print_diagnosis
+from webhook.cli.output.terminal import echo, echo_json
+from webhook.doctor.check import Check, Diagnosis, Severity, diagnose
+from webhook.doctor.cluster import Cluster
+from webhook.doctor.reader import Wanted, read_cluster
+from webhook.doctor.registry import CHECKS
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import ClientConfig
+
+_EXIT_CODES = {None: 0, Severity.INFO: 0, Severity.WARNING: 3, Severity.ERROR: 4}
+_CHECK = click.Choice([each.id for each in CHECKS])
+
+
+@click.command()
+@live_options
+@click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account.")
+@policies_option
+@click.option(
+    "--configuration",
+    default=Target().configuration,
+    show_default=True,
+    help="MutatingWebhookConfiguration of the webhook.",
+)
+@click.option("--namespace", help="Namespace of the webhook; default: that of the Service in the configuration.")
+@click.option("--service", help="Service of the webhook; default: that of the configuration.")
+@click.option("--endpoint", metavar="HOST:PORT", help="Address to probe, such as a port-forward.")
+@click.option("--trial-namespace", metavar="NAME", help="Namespace of the pod that is created on dry run.")
+@click.option("--check", "only", metavar="ID", multiple=True, type=_CHECK, help="Run only this check; several times.")
+@click.option("--skip", metavar="ID", multiple=True, type=_CHECK, help="Do not run this check; several times.")
+@click.option("--list", "lists", is_flag=True, help="Print the checks and what they read, and exit.")
+@click.option(
+    "--within-seconds",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    help="Read for at most this long; what was not read is a finding.",
+)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def doctor(
+    ctx: click.Context,
+    kubeconfig: Path | None,
+    context: str | None,
+    in_cluster: bool,
+    policies: tuple[Path, ...],
+    configuration: str,
+    namespace: str | None,
+    service: str | None,
+    endpoint: str | None,
+    trial_namespace: str | None,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    lists: bool,
+    within_seconds: float,
+    output: str,
+) -> None:
+    """Report what is wrong with the installation in a cluster, and how to mend it.
+
+    The cluster is read once, and nothing is changed: one pod is created on dry run. Exit code 0: no fault; 3: only
+    warnings; 4: an error, which breaks the webhook or pods of users. What you have no right to read is a warning.
+
+    \b
+    Examples:
+      placement-webhook doctor --context staging
+      placement-webhook doctor --policy policy.yaml -o json
+      placement-webhook doctor --check installed --check certs-controller
+      placement-webhook doctor --skip answer --skip node-spelling
+      placement-webhook doctor --endpoint localhost:8443    # kubectl port-forward service/... 8443:443
+    """
+    checks = _chosen(only, skip)
+    if lists:
+        print_checks(checks, output)
+        return
+    if in_cluster and (kubeconfig is not None or context is not None):
+        raise click.UsageError("--in-cluster and --kubeconfig or --context are mutually exclusive; give one of them.")
+    given = read_policies(policies) if policies else None
+    sources = frozenset(source for each in checks for source in each.needs)
+    wanted = Wanted(
+        configuration, namespace, service, given, endpoint, trial_namespace, sources, within_seconds=within_seconds
+    )
+    source = ClientConfig(kubeconfig, in_cluster, context)
+    found = diagnose(_read(source, wanted), checks)
+    if output == "json":
+        echo_json(_as_json(found))
+    else:
+        print_diagnosis(found)
+    ctx.exit(_EXIT_CODES[found.worst])
+
+
+def _chosen(only: Iterable[str], skip: Iterable[str]) -> tuple[Check, ...]:
+    """Return the checks to run, in their own order."""
+    wanted = set(only) or {each.id for each in CHECKS}
+    checks = tuple(each for each in CHECKS if each.id in wanted - set(skip))
+    if not checks:
+        raise click.UsageError("--check and --skip leave no check; leave one of them out.")
+    return checks
+
+
+def _read(source: ClientConfig, wanted: Wanted) -> Cluster:
+    try:
+        return asyncio.run(_gathered(source, wanted))
+    except ApiServerError as error:
+        echo(f"Error: {error}", err=True)
+        raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
+
+
+async def _gathered(source: ClientConfig, wanted: Wanted) -> Cluster:
+    async with source.connect() as server:
+        if source.kubeconfig is None:
+            echo(f"cluster: {server.cluster}", err=True)
+        return await read_cluster(server, wanted)
+
+
+def _as_json(found: Diagnosis) -> dict[str, object]:
+    return {
+        "healthy": found.worst in (None, Severity.INFO),
+        "checks": list(found.checks),
+        "findings": [
+            {
+                "check": each.check,
+                "severity": each.severity.value,
+                "where": each.where,
+                "what": each.what,
+                "remedy": each.remedy,
+            }
+            for each in found.findings
+        ],
+        "omitted": dict(found.omitted),
+    }

@@ -1,0 +1,254 @@
+"""`missed`: list pods that were stored while the webhook was away."""
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from certs.registration import Target
+from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
+from webhook.admission.registered_selection import Selection, selection_of_configuration
+from webhook.cli.inputs.clusters import live_options
+from webhook.cli.inputs.files import FILE, output_option, read_documents
+from webhook.cli.inputs.policies import policies_option, read_policies
+from webhook.cli.output.screen import SafeConsole
+from webhook.cli.output.table import Column, Row, print_line, print_table
+from webhook.cli.output.terminal import Progress, echo, echo_json
+from webhook.cluster.cache.resources import Resource
+from webhook.cluster.snapshot import Namespace
+from webhook.documents.documents import field
+from webhook.documents.field import InvalidInput, invalid
+from webhook.policy.policy import Policy
+from webhook.policy.policy_object import accepted_policies
+from webhook.policy.policy_set import PolicySet
+from webhook.policy.spec.document import API_VERSION, KIND
+
+JsonObject = dict[str, Any]
+
+_CONFIGURATIONS = Resource(
+    "MutatingWebhookConfiguration", "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"
+)
+_NAMESPACES = Resource("Namespace", "v1", "namespaces", is_required=True)
+_POLICIES = Resource(KIND, API_VERSION, "placementpolicies", is_extension=True)
+_PODS = Resource("Pod", "v1", "pods", "status.phase!=Succeeded,status.phase!=Failed", is_required=True)
+_EXIT_CODE = 3
+
+
+class _Found(NamedTuple):
+    """A missed pod and the policy that it lacks, of several if `is_chosen`."""
+
+    pod: MissedPod
+    policy: Policy
+    is_chosen: bool
+
+
+class _Search:
+    """The missed pods among those that `add` was given, after the namespaces, configurations and policies."""
+
+    def __init__(self, policies: PolicySet) -> None:
+        self.found: list[_Found] = []
+        self.pods = 0
+        self.undecided: Counter[str] = Counter()
+        self.is_registered = False
+        self._file = policies
+        self._objects: dict[str, JsonObject] = {}
+        self._policies: PolicySet | None = None
+        self._scopes: dict[str, Scope] = {}
+        self._selection = Selection.shipped(Target().namespace)
+
+    def add(self, kind: str, content: JsonObject) -> None:
+        """Take an object of one of the four kinds."""
+        name = str(field(content, "metadata", "name"))
+        if kind == _NAMESPACES.kind:
+            with suppress(InvalidInput):  # then admission gives its pods no defaults either
+                namespace = Namespace.of(content)
+                self._scopes[name] = Scope(namespace.annotations, namespace.labels)
+        elif kind == _CONFIGURATIONS.kind:
+            if (selection := selection_of_configuration(content)) is not None:
+                self._selection, self.is_registered = selection, True
+        elif kind == KIND:
+            self._objects[name], self._policies = content, None
+        elif kind == _PODS.kind:
+            self._add_pod(content)
+
+    def _add_pod(self, content: JsonObject) -> None:
+        self.pods += 1
+        namespace = str(field(content, "metadata", "namespace"))
+        scope = self._scopes.get(namespace)
+        if self._policies is None:
+            self._policies = accepted_policies(self._file, self._objects.values())
+        policy = self._policies.of_namespace(namespace, None if scope is None else scope.labels)
+        missed = missed_pod(content, scope or NO_SCOPE, policy, self._selection)
+        if missed is not None:
+            self.found.append(_Found(missed, policy, is_chosen=bool(self._policies.others)))
+            self.undecided.update(self._selection.undecided(content))
+
+    def forget_pods(self) -> None:
+        """Begin again with the pods: their list was interrupted."""
+        self.found.clear()
+        self.undecided.clear()
+        self.pods = 0
+
+
+@click.command()
+@click.option(
+    "--cluster",
+    type=FILE,
+    metavar="FILE",
+    help="The output of `kubectl get pods,namespaces -A -o json` (or yaml); - for standard input. Default: the live "
+    "cluster that kubectl would use.",
+)
+@live_options
+@click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account.")
+@policies_option
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=500,
+    show_default=True,
+    metavar="N",
+    help="Maximum pods, and commands, in the text; -o json has all.",
+)
+@output_option
+@click.pass_context
+def missed(
+    ctx: click.Context,
+    cluster: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    in_cluster: bool,
+    policies: tuple[Path, ...],
+    limit: int,
+    output: str,
+) -> None:
+    """List pods that the policy concerns and that were stored without its patch, with the rules that they lack.
+
+    They were created while no replica answered and failurePolicy was Ignore, before the webhook was registered or the
+    policy enforced for them, or by an exempt user; compare when they were created. Pods that the webhook leaves alone
+    are not listed: those that the selectors or conditions of the registered webhook exclude, that opt out, or that have
+    ended. PlacementPolicy objects that a server has accepted come before --policy. Exit code 0: none; 3: some.
+
+    \b
+    Examples:
+      placement-webhook missed
+      placement-webhook missed --policy policy.yaml -o json
+      kubectl get pods,namespaces -A -o json | placement-webhook missed --cluster -
+    """
+    given = {"--cluster": cluster, "--kubeconfig or --context": kubeconfig or context, "--in-cluster": in_cluster}
+    chosen = [flag for flag, value in given.items() if value]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} are mutually exclusive; give one of them.")
+    search = _Search(read_policies(policies))
+    if cluster is not None:
+        _read_file(search, cluster)
+    else:
+        _read_live(search, kubeconfig, context, in_cluster)
+    if not search.is_registered:
+        echo("not known: the selectors of the registered webhook; those of deploy/base are assumed", err=True)
+    for name, pods in search.undecided.items():
+        echo(f"not known: whether the condition {name} excludes {pods} of these pods", err=True)
+    if output == "json":
+        for each in search.found:
+            echo_json(_to_json(each))
+    else:
+        _print_text(search.found, search.pods, limit)
+    ctx.exit(_EXIT_CODE if search.found else 0)
+
+
+def _read_file(search: _Search, filename: str) -> None:
+    """Add the objects of the file.
+
+    Raises:
+        InvalidInput: it cannot be read, or holds neither a pod nor a namespace.
+    """
+    by_kind: dict[str, list[JsonObject]] = {}
+    for document in read_documents(filename, "--cluster"):
+        by_kind.setdefault(str(document.content.get("kind")), []).append(document.content)
+    if by_kind.keys().isdisjoint(("Pod", "Namespace")):
+        detail = "holds no Pod; give what `kubectl get pods,namespaces -A -o json` prints"
+        raise InvalidInput([invalid("--cluster", filename, detail)])
+    for kind in (_NAMESPACES.kind, _CONFIGURATIONS.kind, _POLICIES.kind, _PODS.kind):
+        for content in by_kind.get(kind, ()):
+            search.add(kind, content)
+
+
+def _read_live(search: _Search, kubeconfig: Path | None, context: str | None, in_cluster: bool) -> None:
+    """Add the objects of a live cluster, page by page.
+
+    Raises:
+        InvalidInput: the kubeconfig is missing or wrong.
+        click.ClickException: the API server does not answer the request.
+    """
+    # Imported here, so that a command on a file does not import the client.
+    from webhook.cli.inputs.live import list_resources
+    from webhook.watch.api_server import ClientConfig
+
+    progress = Progress()
+
+    def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
+        if begins and resource is _PODS:
+            search.forget_pods()
+        for content in items:
+            search.add(resource.kind, content)
+        progress.show(f"{search.pods} pods read, {len(search.found)} missed")
+
+    list_resources(
+        ClientConfig(kubeconfig, in_cluster, context), (_NAMESPACES, _CONFIGURATIONS, _POLICIES, _PODS), take
+    )
+    progress.end()
+
+
+def _to_json(found: _Found) -> Mapping[str, Any]:
+    pod, policy = found.pod, {"name": found.policy.name, "revision": found.policy.revision}
+    return {
+        "pod": f"{pod.namespace}/{pod.name}",
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "owner": {"kind": pod.owner.kind, "name": pod.owner.name} if pod.owner else None,
+        "created": pod.created or None,
+        "workloadType": pod.workload_type or None,
+        "rules": list(pod.rules),
+        "denied": pod.denial or None,
+        "remedy": pod.remedy,
+        **({"policy": policy} if found.is_chosen else {}),
+    }
+
+
+_COLUMNS = (
+    Column("NAMESPACE", least=12),
+    Column("POD", least=16),
+    Column("OWNER", least=16, drop=2),
+    Column("CREATED", drop=1),
+    Column("MISSED", least=24, folds=True),
+)
+
+
+def _print_text(pods: list[_Found], looked_at: int, limit: int) -> None:
+    console = SafeConsole(markup=False)
+    if not pods:
+        print_line(console, f"no pod was missed, of {looked_at}")
+        return
+    print_table(console, _COLUMNS, map(_row, pods[:limit]))
+    _print_rest(console, len(pods) - limit)
+    print_line(console, "")
+    print_line(console, f"{len(pods)} of {looked_at} pods were missed. What to do:")
+    remedies = Counter(each.pod.remedy for each in pods)
+    for remedy, count in islice(remedies.items(), limit):
+        print_line(console, f"  {remedy}" + (f"  # {count} pods" if count > 1 else ""))
+    _print_rest(console, len(remedies) - limit)
+
+
+def _print_rest(console: SafeConsole, count: int) -> None:
+    if count > 0:
+        print_line(console, f"and {count} more; -o json has all", "dim")
+
+
+def _row(found: _Found) -> Row:
+    pod = found.pod
+    what = f"would be denied: {pod.denial}" if pod.denial else ", ".join(pod.rules)
+    by = f"{found.policy.identity}: " if found.is_chosen else ""
+    return Row((pod.namespace, pod.name, str(pod.owner or ""), pod.created, f"{by}{what}"))

@@ -1,0 +1,137 @@
+"""`mutate`: print pods as the webhook would admit them, without a cluster or a server."""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import click
+
+from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
+from webhook.cli.inputs.clusters import live_options, release_option
+from webhook.cli.inputs.files import FILE, pods_option
+from webhook.cli.inputs.policies import policies_option
+from webhook.cli.inputs.session import Session, with_session
+from webhook.cli.inputs.workloads import Workload, print_policy, with_claims_of
+from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
+from webhook.cli.output.yaml_text import to_yaml
+from webhook.cli.predictions.admission import admit_checked_document, check_patch, print_verdict
+from webhook.documents.text import printable_lines
+from webhook.kube.workloads.pod_set import pod_name
+
+_EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
+
+
+@click.command()
+@with_session(
+    pods_option,
+    policies_option,
+    click.option(
+        "--cluster",
+        type=FILE,
+        metavar="FILE",
+        help="The output of `kubectl get nodes,pods,namespaces -A -o json`, for namespace defaults and the check.",
+    ),
+    live_options,
+    release_option,
+    click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["yaml", "json", "patch", "diff"]),
+        default="yaml",
+        show_default=True,
+        help="The mutated pods; the JSON patch of each pod, one a line, null for a denied pod; or the difference.",
+    ),
+)
+def mutate(session: Session) -> int:
+    """Print pods as the webhook would admit them.
+
+    A Deployment, Job and so on stand for the first pod of each of their templates. Each patch is proven before it is
+    printed: it gives the pod that is printed, and removes nothing. The defaults of namespaces are read
+    from a cluster only if you name one with --cluster, --kubeconfig or --context. Warnings go to standard error. Exit
+    code 5: a pod would be denied.
+
+    \b
+    Examples:
+      placement-webhook mutate -f pod.yaml -o diff
+      kubectl get deployment web -o json | placement-webhook mutate -f - -o patch
+    """
+    if session.release is not None and not session.names_cluster:
+        raise click.UsageError("--release is that of a cluster: name one with --cluster, --kubeconfig or --context.")
+    workloads = session.workloads(session.snapshot if session.names_cluster else None)
+    _warn_of_shadow(workloads)
+    view_of = _views(session)
+    pods = [each for each in workloads if each.pods is not None]
+    verdicts = [admit_checked_document(each.document, each.policy, view_of(each)) for each in pods]
+    shown = 0
+    for workload, verdict in zip(pods, verdicts, strict=True):
+        print_policy(workload)
+        print_verdict(workload, verdict)
+        if workload.note:
+            warn(f"{workload.name}: {workload.note}")
+        if not isinstance(verdict, Denied):
+            check_patch(workload.document, workload.policy, view_of(workload), verdict)
+            _print(workload, verdict, session.output, first=shown == 0)
+            shown += 1
+        elif session.output == "patch":
+            echo_json(None)
+    for workload in workloads:
+        if workload.pods is None:
+            echo(f"Error: {workload.document.place}: {workload.owner}: {workload.note}", fg="red", err=True)
+    if shown < len(pods):
+        return _EXIT_DENIED
+    return _EXIT_UNKNOWN_PODS if len(pods) < len(workloads) else 0
+
+
+def _views(session: Session) -> Callable[[Workload], ClusterView | None]:
+    """Return a function that returns the view for the first pod of a template, with the claims created with it.
+
+    It is None without a cluster.
+    """
+    schedulers = cache(scheduler_for)
+
+    def view_of(workload: Workload) -> ClusterView | None:
+        if not session.names_cluster:
+            return None
+        return ClusterView(with_claims_of(workload, session.snapshot, 1), schedulers(workload.policy))
+
+    return view_of
+
+
+def _warn_of_shadow(workloads: Iterable[Workload]) -> None:
+    """Warn that the server would admit pods unchanged."""
+    for policy, name in {each.policy: each.chosen_policy for each in workloads}.items():
+        if policy.spec.mode == "shadow" or policy.spec.canary_percent < 100:
+            place = f"{name}: spec.mode" if name else "spec.mode"
+            text = f"{place} or spec.canaryPercent: the server leaves pods alone; this is the result for others"
+            warn(text)
+
+
+def _print(workload: Workload, verdict: Verdict, output: str, *, first: bool) -> None:
+    before = workload.document.content
+    after = before if isinstance(verdict, Bypassed | Denied) else verdict.pod
+    if output == "patch":
+        echo_json(verdict.operations if isinstance(verdict, Patched) else [])
+    elif output == "json":
+        echo_json(after)
+    elif output == "yaml":
+        echo_lines(("" if first else "---\n") + _comment(workload) + to_yaml(after))
+    else:
+        _print_diff(before, after)
+
+
+def _comment(workload: Workload) -> str:
+    """Return a comment with the object of the pod and the number of its pods; for a Pod nothing."""
+    if not workload.owner or workload.pods is None:
+        return ""
+    replicas = workload.pods.replicas
+    of_pods = "a pod on each node" if replicas is None else f"the first of {replicas} pods"
+    return f"# {printable_lines(workload.title)}: {'the only pod' if replicas == 1 else of_pods}\n"
+
+
+def _print_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    name, colours = pod_name(before), {"+": "green", "-": "red", "@": "cyan"}
+    sides = to_yaml(before).splitlines(), to_yaml(after).splitlines()
+    for line in difflib.unified_diff(*sides, f"{name} (as written)", f"{name} (admitted)", lineterm=""):
+        echo(line, fg=colours.get(line[:1]))

@@ -1,0 +1,179 @@
+"""`policy`: check a file, run its test cases, print the schema, print a policy."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from webhook.admission.policy_cases import CaseResult, parse_tested_policies, run_cases
+from webhook.cli.inputs.clusters import live_options
+from webhook.cli.inputs.files import FILE, check_standard_input, output_option, place_of, read_text
+from webhook.cli.inputs.policies import policies_option, read_policies
+from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
+from webhook.cli.output.yaml_text import to_yaml
+from webhook.cluster.cache.resources import PRIORITY_CLASSES, REQUIRED_RESOURCES
+from webhook.documents.field import InvalidInput
+from webhook.placement.reasons.cluster_warnings import absent_schedulers_of, unfit_classes_of
+from webhook.policy.loader import built_in_policy
+from webhook.policy.policy import Policy
+from webhook.policy.policy_documents import PlacedPolicy, has_default, parse_policies, policy_set
+from webhook.policy.policy_set import PolicySet
+from webhook.policy.spec.document import PolicyDocument
+
+_FAILED = 6
+_MOST_SHOWN = 2000
+
+
+@click.group()
+def policy() -> None:
+    """Check or test a policy file, print the JSON schema of policies, or a policy."""
+
+
+@policy.command()
+@click.argument("files", type=FILE, metavar="FILE…", nargs=-1, required=True)
+@live_options
+@click.pass_context
+def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, context: str | None) -> None:
+    """Check that each FILE is a valid PlacementPolicy and its test cases pass. If not, print all errors; exit with 2.
+
+    FILE can have several policies for --policy or as objects: a warning names those that would never be in force.
+    FILE can be - for standard input. With --kubeconfig or --context, also warn about schedulers that a policy names and
+    that do not run in that cluster, and about PriorityClasses that do not exist there.
+
+    \b
+    Examples:
+      placement-webhook policy check policy.yaml
+      placement-webhook policy show | placement-webhook policy check -
+    """
+    check_standard_input(*(("FILE", file) for file in files))
+    valid: list[PlacedPolicy] = []
+    good = 0
+    for file in files:
+        try:
+            found = _read_valid(file)
+        except InvalidInput as error:
+            for each in error.errors:
+                echo(f"Error: {each}", err=True)
+        else:
+            good += 1
+            valid += found
+            for one in found:
+                types = ", ".join(one.policy.spec.workload_types)
+                echo(f"{one.file}: valid: {one.policy.identity}, workload types {types}")
+    _warn_of_conflicts([each.policy for each in valid])
+    if valid and (kubeconfig is not None or context is not None):
+        _warn_of_cluster(valid, kubeconfig, context)
+    if good < len(files) > 1:
+        echo(f"{len(files) - good} of {len(files)} files are not valid", err=True)
+    ctx.exit(0 if good == len(files) else 2)
+
+
+def _read_valid(file: str) -> list[PlacedPolicy]:
+    """Return the policies of the file, which can be in force together, be it as the objects of a cluster.
+
+    Raises:
+        InvalidInput: they cannot be; lists all errors.
+    """
+    found = parse_tested_policies(read_text(file, "FILE"), place_of(file))
+    policy_set(found, built_in_policy())
+    if not has_default(found):
+        text = "every policy has a namespaceSelector: right for PlacementPolicy objects, but --policy needs a default"
+        echo(f"{found[0].file}: {text}", err=True)
+    return found
+
+
+def _warn_of_conflicts(policies: list[Policy]) -> None:
+    """Warn of policies with a namespaceSelector that would never be in force together in a cluster."""
+    selecting = [each for each in policies if each.spec.namespace_selector is not None]
+    for warning in PolicySet.of(built_in_policy(), selecting).conflicts().values():
+        warn(warning)
+
+
+def _warn_of_cluster(policies: list[PlacedPolicy], kubeconfig: Path | None, context: str | None) -> None:
+    # Imported here, so that a command on a file does not import the client.
+    from webhook.cli.inputs.live import read_live_cluster
+
+    snapshot = read_live_cluster(kubeconfig, context, (*REQUIRED_RESOURCES, PRIORITY_CLASSES))
+    for each in policies:
+        spec = each.policy.spec
+        for warning in (*absent_schedulers_of(spec, snapshot), *unfit_classes_of(spec, snapshot)):
+            warn(f"{each.place}: {warning}")
+
+
+@policy.command()
+@click.argument("files", type=FILE, metavar="FILE…", nargs=-1, required=True)
+@output_option
+@click.pass_context
+def test(ctx: click.Context, files: tuple[str, ...], output: str) -> None:
+    """Run the test cases (`spec.tests`) of each PlacementPolicy of each FILE, without a cluster.
+
+    Exit with 6 if a case fails, with 2 if a file is not valid. FILE can be - for standard input.
+
+    \b
+    Examples:
+      placement-webhook policy test policy.yaml
+      placement-webhook policy show | placement-webhook policy test -
+    """
+    check_standard_input(*(("FILE", file) for file in files))
+    read = [parse_policies(read_text(file, "FILE"), place_of(file)) for file in files]
+    has_failed = False
+    for of_file in read:
+        for each in of_file:
+            results = run_cases(each.policy)
+            has_failed = has_failed or any(result.differences for result in results)
+            if output == "json":
+                for result in results:
+                    echo_json(_case_to_json(each, result, is_only=len(of_file) == 1))
+            else:
+                _print_cases(each.place, results)
+    ctx.exit(_FAILED if has_failed else 0)
+
+
+def _case_to_json(tested: PlacedPolicy, result: CaseResult, *, is_only: bool) -> dict[str, Any]:
+    differences = [{"path": each.path, "expected": each.expected, "got": each.got} for each in result.differences]
+    name = {} if is_only else {"policy": tested.policy.name}
+    passed = {"test": result.name, "passed": not differences, "differences": differences}
+    return {"file": tested.file, **name, **passed}
+
+
+def _print_cases(place: str, results: Sequence[CaseResult]) -> None:
+    for result in results:
+        outcome, colour = ("FAILED", "red") if result.differences else ("passed", None)
+        echo(f"{outcome}  {result.name}", fg=colour)
+        for each in result.differences:
+            echo(f"        {each.path}")
+            echo(f"          - expected {_shown(each.expected)}")
+            echo(f"          + got      {_shown(each.got)}")
+    passed = sum(not each.differences for each in results)
+    echo(f"{place}: {passed} of {len(results)} test cases passed" if results else f"{place}: no test cases")
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
+
+
+@policy.command()
+def schema() -> None:
+    """Print the JSON schema of a PlacementPolicy, for editors and other validators."""
+    document = PolicyDocument.model_json_schema(by_alias=True)
+    echo_json(document, indent=True)
+
+
+@policy.command()
+@policies_option
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+def show(policies: tuple[Path, ...], output: str) -> None:
+    """Print policies with all defaults, the default policy first; without --policy, the built-in policy."""
+    found = read_policies(policies)
+    for index, each in enumerate((found.default, *found.others)):
+        document = each.document.model_dump(mode="json", by_alias=True)
+        if output == "json":
+            echo_json(document, indent=True)
+            continue
+        if index:
+            echo("---")
+        echo(f"# {each.identity}")
+        echo_lines(to_yaml(document))

@@ -1,0 +1,242 @@
+"""`serve`: run the admission webhook."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import structlog
+from click.core import ParameterSource
+
+from webhook.admission.pipeline import scheduler_for
+from webhook.admission.policy_cases import parse_tested_policies, parse_tested_policy
+from webhook.app import build_server, scoring
+from webhook.audit.writer import AuditWriter
+from webhook.cli.commands.serve_options import server_options
+from webhook.cli.inputs.clusters import read_cluster
+from webhook.cli.inputs.files import last_policy_option
+from webhook.cli.inputs.profiles import read_profiles
+from webhook.cli.output.logs import configure_logs
+from webhook.documents.field import InvalidInput, forbidden
+from webhook.events.recorder import EventRecorder
+from webhook.kube.names import NAMESPACE_NAME_LABEL
+from webhook.policy.loader import built_in_policy
+from webhook.policy.policy import Policy
+from webhook.policy.policy_documents import PlacedPolicy, policy_set
+from webhook.policy.policy_set import PolicySet
+from webhook.runtime.metrics import Metrics
+from webhook.runtime.settings import Settings
+from webhook.serving.clock import rfc3339_now
+from webhook.serving.event_loop import serve_until_signalled
+from webhook.serving.observed.predictions import Predictions
+from webhook.serving.policies.cluster_policies import ClusterPolicies
+from webhook.serving.policies.in_force import Policies
+from webhook.serving.policies.policy_file import PolicyFile, read_policy_file
+from webhook.serving.server import PolicySource
+from webhook.serving.view.live_view import live_view
+from webhook.serving.view.start_of_view import FixedView
+from webhook.watch.api_server import ClientConfig, Connect
+
+_LABELS = (
+    "the labels of namespaces are not known without a view of the cluster: give --in-cluster, --kubeconfig or "
+    f"--cluster, or select by {NAMESPACE_NAME_LABEL} alone"
+)
+_RENAME = "give the default policy of the file another name"
+# The options that select a view of the cluster. Those of one group go together.
+_VIEWS = [frozenset(each.split()) for each in ("cluster", "kubeconfig context", "in_cluster", "no_cluster")]
+
+
+@click.command(context_settings={"auto_envvar_prefix": "PLACEMENT_WEBHOOK"})
+@click.option("--tls-dir", required=True, type=click.Path(path_type=Path), help="Folder with tls.crt and tls.key.")
+@last_policy_option
+@server_options
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    /,
+    tls_dir: Path,
+    policy: tuple[Path, ...],
+    cluster: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    in_cluster: bool,
+    no_cluster: bool,  # noqa: ARG001 - read from the context
+    events: bool | None,
+    scheduler_config: str | None,
+    policy_source: str,
+    webhook_configuration: str,
+    audit: str,
+    replica: str | None,
+    log_format: str,
+    log_level: str,
+    **settings: Any,
+) -> None:
+    """Serve the admission webhook over TLS until SIGTERM or SIGINT.
+
+    Each flag has an environment variable: --tls-dir is PLACEMENT_WEBHOOK_TLS_DIR, and so on. A flag wins over the
+    variables, one for the view of the cluster over all variables for it. Logs go to standard error.
+
+    \b
+    Examples:
+      placement-webhook certs issue --dir tls --dns localhost --ip 127.0.0.1
+      placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
+    """
+    view = _chosen_view(ctx)
+    is_live = _is_live(view, events, settings["extender_profile"], policy_source)
+    configure_logs(log_format, log_level)
+    fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
+    metrics = Metrics()
+    metrics.show_process()
+    policies, file = followed_policy(_last_file(policy), metrics, knows_labels=not view <= {"no_cluster"})
+    profiles = read_profiles(scheduler_config) or {}
+    followed: PolicySource | None = file
+    predictions, live, recorder = Predictions(), None, None
+    placing = scoring(policies, profiles, metrics.placement_seconds.observe)
+    name = replica or os.environ.get("POD_NAME") or socket.gethostname()
+    if is_live:
+        source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
+        asyncio.run(source.configuration())
+        followed = with_objects(policy_source, source.connect, policies, file, metrics)
+        live = live_view(source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration)
+        recorder = None if events is False else EventRecorder(source.connect, metrics, name)
+    with _audit_writer(audit, metrics, settings) as writer:
+        chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
+        recorded, seen = predictions if live else None, live or fixed
+        server = build_server(chosen, policies, seen, writer, metrics, recorded, recorder, placing, followed, profiles)
+        serve_until_signalled(server, live, recorder)
+
+
+def _audit_writer(path: str, metrics: Metrics, settings: dict[str, Any]) -> AuditWriter:
+    """Take the options of rotation out of `settings` and return the writer of the audit log."""
+    return AuditWriter(
+        path,
+        max_bytes=settings.pop("audit_max_bytes"),
+        backups=settings.pop("audit_backups"),
+        keep_seconds=settings.pop("audit_keep_hours") * 3600,
+        max_total_bytes=settings.pop("audit_max_total_bytes"),
+        on_result=metrics.count_audit_record,
+        on_dropped=lambda dropped: metrics.count_audit_drop(
+            dropped.reason, dropped.files, dropped.bytes, dropped.records or 0
+        ),
+    )
+
+
+def _is_live(view: frozenset[str], events: bool | None, extender_profile: str, policy_source: str) -> bool:
+    """Return whether the options of `view` select a live cluster, which `events` need.
+
+    Raises:
+        click.UsageError: there are to be Events without a live cluster, or an extender without any view.
+    """
+    if extender_profile != "none" and view <= {"no_cluster"}:
+        raise click.UsageError("--extender-profile needs a view; give --in-cluster, --kubeconfig or --cluster, too.")
+    is_live = "in_cluster" in view or "context" in view
+    if events and not is_live:
+        raise click.UsageError("--events needs a cluster to write to; give --in-cluster or --kubeconfig, too.")
+    if policy_source == "crd" and not is_live:
+        raise click.UsageError("--policy-source crd needs a live cluster; give --in-cluster or --kubeconfig, too.")
+    return is_live
+
+
+def _chosen_view(ctx: click.Context) -> frozenset[str]:
+    """Return the options of the view that the user has chosen, empty for none.
+
+    Raises:
+        click.UsageError: flags choose several views or, without a flag, environment variables do.
+    """
+    given = {name: ctx.get_parameter_source(name) for view in _VIEWS for name in view if ctx.params[name]}
+    flags = {name for name, source in given.items() if source is ParameterSource.COMMANDLINE}
+    chosen = [view for view in _VIEWS if view & (flags or given.keys())]
+    if len(chosen) > 1:
+        raise click.UsageError(
+            "--cluster, --kubeconfig, --in-cluster and --no-cluster are mutually exclusive; give one of them."
+        )
+    return chosen[0] if chosen else frozenset()
+
+
+def _view_name(ctx: click.Context, view: frozenset[str]) -> str:
+    """Return the view of the cluster for the log, as the user has chosen it."""
+    given = [f"{name} {ctx.params[name]}" for name in ("cluster", "kubeconfig", "context") if ctx.params[name]]
+    if "in_cluster" in view:
+        return "in-cluster"
+    named = [each.replace("cluster ", "file ", 1) for each in given if each.partition(" ")[0] in view]
+    return ", ".join(named) or "none"
+
+
+def _last_file(paths: Sequence[Path]) -> Path | None:
+    """Return the last of the files, None if there is none; log the others, which are not used."""
+    *others, last = paths or (None,)
+    if others:
+        ignored = [str(each) for each in others]
+        structlog.get_logger().warning("--policy is given several times", used=str(last), ignored=ignored)
+    return last
+
+
+def followed_policy(path: Path | None, metrics: Metrics, *, knows_labels: bool) -> tuple[Policies, PolicyFile | None]:
+    """Return the policies to start with, and the file that they follow, if they come from one.
+
+    `knows_labels`: there is a view of the cluster, which has the labels of namespaces.
+
+    Raises:
+        InvalidInput: a document of the file is not a valid PlacementPolicy, a test case fails, or the policies cannot
+            be in force together.
+    """
+    if path is None:
+        return Policies(built_in_policy(), metrics, rfc3339_now), None
+    text, validated = read_policy_file(path), partial(_validated_file, knows_labels=knows_labels)
+    policies = Policies(validated(text, str(path)), metrics, rfc3339_now, source=f"file {path}")
+    return policies, PolicyFile(path, text, policies, validated)
+
+
+def _reads_labels(each: PlacedPolicy) -> bool:
+    selector = each.policy.spec.namespace_selector
+    return selector is not None and not selector.keys <= {NAMESPACE_NAME_LABEL}
+
+
+def with_objects(
+    kind: str, connect: Connect, policies: Policies, file: PolicyFile | None, metrics: Metrics
+) -> PolicySource | None:
+    """Return the source of policies: `file`, or with the kind `crd` the objects of a cluster before `file`."""
+    if kind != "crd":
+        return file
+    policies.follow(partial(_warn_of_equal_names, policies))
+    return ClusterPolicies(connect, policies, _validated, rfc3339_now, file, metrics.feed_faults.inc)
+
+
+def _warn_of_equal_names(policies: Policies, default: Policy) -> None:
+    """Warn of an object with the name of the file's default policy: on pods, the revision alone tells them apart."""
+    other = policies.in_force().with_name_of_default()
+    if other is not None:
+        log = structlog.get_logger()
+        log.warning("two policies have one name", default=default.identity, other=other.identity, error=_RENAME)
+
+
+def _validated_file(text: bytes, place: str, *, knows_labels: bool) -> PolicySet:
+    """Return the policies in `text`, which pass their test cases, and of which schedulers can be made.
+
+    Raises:
+        InvalidInput: a document is not a valid PlacementPolicy, a test case fails, or they cannot be in force together.
+    """
+    found = parse_tested_policies(text, place)
+    policies = policy_set(found)
+    if not knows_labels:
+        errors = [forbidden(f"{each.place}: spec.namespaceSelector", _LABELS) for each in found if _reads_labels(each)]
+        if policies.others and errors:
+            raise InvalidInput(errors)
+    for each in policies:
+        scheduler_for(each, cache_bytes=0)
+    return policies
+
+
+def _validated(text: bytes, place: str) -> Policy:
+    """Return the policy in `text`, which passes its test cases, and of which schedulers can be made.
+
+    Raises:
+        InvalidInput: it is not one valid PlacementPolicy, or a test case fails.
+    """
+    policy = parse_tested_policy(text, place)
+    scheduler_for(policy, cache_bytes=0)
+    return policy

@@ -1,0 +1,231 @@
+"""Options of `serve`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import click
+
+from certs.registration import Target
+from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES
+from webhook.cli.inputs.files import FILE, AddressType
+from webhook.placement.profiles.profile import PROFILES
+from webhook.runtime.settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DEFAULTS = Settings(tls_dir=Path())
+_FILE = click.Path(path_type=Path)
+_SECONDS = click.FloatRange(min=0)
+_INTERVAL = click.FloatRange(min=0.1, max=3600)
+_TRACES_PATH = "/v1/traces"
+
+
+def _option(flag: str, kind: Any, text: str | None, default: Any, metavar: str | None = None) -> Callable[[F], F]:
+    """Return an option that shows its default."""
+    return click.option(flag, type=kind, default=default, show_default=True, metavar=metavar, help=text)
+
+
+def _setting(flag: str, kind: Any, text: str, metavar: str | None = None) -> Callable[[F], F]:
+    """Return an option for the field of Settings with the name of the flag, with its default."""
+    default = getattr(_DEFAULTS, flag.removeprefix("--").replace("-", "_"))
+    return _option(flag, kind, text, default, metavar)
+
+
+def _check_client_names(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    if names and ctx.params.get("client_ca") is None:
+        raise click.UsageError("--client-name needs --client-ca: without a CA, no name of a client is verified.")
+    return names
+
+
+def _start_tracing(ctx: click.Context, _: click.Parameter, endpoint: str | None) -> str | None:
+    """Trace until the context of the command ends.
+
+    Raises:
+        click.BadParameter: the value is no URL of a collector.
+        click.UsageError: OpenTelemetry is not installed.
+    """
+    if endpoint is None or ctx.resilient_parsing:
+        return endpoint
+    url = _traces_url(endpoint)
+    try:
+        # The image has the packages; another installation has them with the extra only.
+        from webhook.serving.tracing.opentelemetry_spans import exporting
+    except ModuleNotFoundError as error:
+        raise click.UsageError(
+            f"--otlp-endpoint needs the package of {error.name}: pip install 'placement-webhook[tracing]'."
+        ) from error
+    ctx.with_resource(exporting(url))
+    return url
+
+
+def _traces_url(endpoint: str) -> str:
+    """Return the URL for traces. As OTEL_EXPORTER_OTLP_ENDPOINT, one without a path is that of a collector."""
+    path = _path(endpoint)
+    if path is None:
+        raise click.BadParameter(f'"{endpoint}" must be an HTTP URL, such as http://collector:4318')
+    return endpoint if path.strip("/") else f"{endpoint.rstrip('/')}{_TRACES_PATH}"
+
+
+def _path(url: str) -> str | None:
+    """Return the path of an HTTP URL; None for anything else."""
+    try:
+        parts = urlsplit(url)
+        is_http = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    return parts.path if is_http else None
+
+
+_VIEW = (
+    click.option(
+        "--cluster", type=FILE, metavar="FILE", help="Check placement against this cluster file (see `check --help`)."
+    ),
+    click.option("--kubeconfig", type=_FILE, metavar="FILE", help="Check placement against this live cluster."),
+    click.option(
+        "--context", metavar="NAME", help="A context of the kubeconfig; alone, of $KUBECONFIG or ~/.kube/config."
+    ),
+    click.option("--in-cluster", is_flag=True, help="Check placement against the live cluster of this pod."),
+    click.option(
+        "--events/--no-events",
+        default=None,
+        help="Write Kubernetes Events about pods that are denied or that no node can take.  [default: on with "
+        "--kubeconfig or --in-cluster]",
+    ),
+    click.option("--no-cluster", is_flag=True, help="Do not check placement: only inject. The default."),
+    _setting(
+        "--extender-profile",
+        click.Choice(["none", *PROFILES]),
+        "Judge nodes for a kube-scheduler by this profile, at /extender/filter and /extender/prioritize.",
+    ),
+)
+_AUDIT = (
+    _option("--audit", FILE, "The audit log; - for standard output.", "-", "FILE|-"),
+    _option("--audit-max-bytes", click.IntRange(min=0), "Rotate the audit file at this size; 0: never.", MAX_BYTES),
+    _option("--audit-backups", click.IntRange(min=1), "Rotated audit files to keep, regardless of age.", BACKUPS),
+    _option(
+        "--audit-keep-hours",
+        click.FloatRange(min=0),
+        "Keep more files than that while they are younger than this.",
+        KEEP_SECONDS / 3600,
+    ),
+    click.option(
+        "--audit-max-total-bytes",
+        type=click.IntRange(min=1),
+        help="Maximum bytes of all audit files; above it the oldest are deleted, regardless of age.  [default: 4 GiB, "
+        "and room for the backups]",
+    ),
+)
+_LISTENER = (
+    _setting("--listen", AddressType(), "POST /mutate over TLS."),
+    _setting("--admin-listen", AddressType(), "/healthz, /readyz and /metrics, without TLS; see --admin-token-file."),
+    _setting("--max-body-bytes", click.IntRange(min=1024), "Largest AdmissionReview."),
+    click.option(
+        "--max-in-flight-bytes",
+        "max_bytes_in_flight",
+        type=click.IntRange(min=1024),
+        default=_DEFAULTS.max_bytes_in_flight,
+        show_default=True,
+        help="Maximum bytes of large AdmissionReviews at one time; further ones wait, then get 503.",
+    ),
+    _setting(
+        "--max-connections",
+        click.IntRange(min=1),
+        "Maximum connections to the webhook port; above it the longest idle one is closed.",
+    ),
+    _setting(
+        "--max-connections-per-address",
+        click.IntRange(min=1),
+        "Maximum connections from one address, such as an API server.",
+    ),
+    _setting("--read-timeout-seconds", _SECONDS, "Time limit for a request to arrive."),
+    click.option(
+        "--client-ca",
+        type=_FILE,
+        is_eager=True,
+        metavar="FILE",
+        help="Require client certificates of the CAs in this file on the webhook port.  [default: none required]",
+    ),
+    click.option(
+        "--client-name",
+        "client_names",
+        multiple=True,
+        callback=_check_client_names,
+        metavar="PATTERN",
+        help="Take only client certificates with a CN or subject alternative name like this, such as "
+        "kube-apiserver-*; may be repeated. Needs --client-ca.",
+    ),
+    click.option(
+        "--admin-token-file",
+        type=_FILE,
+        metavar="FILE",
+        help="Require the bearer token in this file on the admin port, except for /healthz and /readyz.",
+    ),
+    _setting(
+        "--prove-patches",
+        click.IntRange(min=0),
+        "Apply one patch in N to its pod before the answer is sent, and answer 500 if it is wrong; 0: none.",
+        metavar="N",
+    ),
+)
+_SOURCES = (
+    click.option(
+        "--scheduler-config",
+        type=FILE,
+        metavar="FILE",
+        help="The KubeSchedulerConfiguration of the cluster's kube-scheduler. The profile of a pod's schedulerName "
+        "predicts its node. Read once, at start.",
+    ),
+    _option(
+        "--policy-source",
+        click.Choice(["file", "crd"]),
+        "crd: the PlacementPolicy objects of the live cluster, each for its namespaces; --policy is for the others.",
+        "file",
+    ),
+    _option(
+        "--webhook-configuration",
+        str,
+        "The MutatingWebhookConfiguration by whose selectors missed pods are counted.",
+        Target().configuration,
+        "NAME",
+    ),
+)
+_LIFE = (
+    click.option(
+        "--server-name",
+        metavar="NAME",
+        default="",
+        help="Name by which API servers call, such as placement-webhook.NAMESPACE.svc; the server is ready only with a "
+        "certificate for it.",
+    ),
+    _setting(
+        "--certificate-poll-seconds",
+        _INTERVAL,
+        "Interval between checks for changed tls.crt and tls.key; a new pair is served without a restart.",
+    ),
+    _setting(
+        "--policy-poll-seconds",
+        _INTERVAL,
+        "Interval between checks for a changed policy file, which is used without a restart; SIGHUP reads it at once.",
+    ),
+    _setting("--shutdown-delay-seconds", _SECONDS, "On SIGTERM, serve for this long while not ready."),
+    _setting("--grace-seconds", _SECONDS, "Then wait for this long for requests in flight."),
+    click.option("--replica", help="Name of this replica in audit records.  [default: $POD_NAME, else the host name]"),
+    click.option(
+        "--otlp-endpoint",
+        metavar="URL",
+        expose_value=False,
+        callback=_start_tracing,
+        help="Trace admissions with OpenTelemetry, and export the spans over OTLP/HTTP to this collector.",
+    ),
+    _option("--log-format", click.Choice(["auto", "text", "json"]), "auto: text on a terminal, else JSON.", "auto"),
+    _option("--log-level", click.Choice(["debug", "info", "warning", "error"]), None, "info"),
+)
+
+
+def server_options(command: F) -> F:
+    """Add all options of `serve` but `--tls-dir` and `--policy`."""
+    for option in reversed((*_VIEW, *_AUDIT, *_LISTENER, *_SOURCES, *_LIFE)):
+        command = option(command)
+    return command

@@ -1,0 +1,157 @@
+"""`snapshot`: write a running cluster to a cluster file."""
+
+import errno
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from webhook.cli.inputs.anonymize import with_other_names, without_secrets
+from webhook.cli.inputs.clusters import live_options
+from webhook.cli.inputs.live import list_resources, read_live_release
+from webhook.cli.output.terminal import echo, echo_progress
+from webhook.cluster.cache.resources import (
+    BATCH_RESOURCES,
+    DISRUPTION_BUDGETS,
+    OPTIONAL_RESOURCES,
+    REQUIRED_RESOURCES,
+    Resource,
+)
+from webhook.documents.field import FieldError, InvalidInput, invalid
+from webhook.documents.text import json_bytes
+from webhook.watch.api_server import ClientConfig
+
+JsonObject = dict[str, Any]
+_FIRST = ("Node", "Pod", "Namespace")
+_OTHERS = (*OPTIONAL_RESOURCES, DISRUPTION_BUDGETS, *BATCH_RESOURCES)
+
+
+@click.command()
+@live_options
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output.")
+@click.option(
+    "--hash-names", is_flag=True, help="Replace the names of nodes, namespaces, pods and owners, for sharing."
+)
+@click.option(
+    "--all-kinds",
+    is_flag=True,
+    help="Also write the other kinds that are read: Services and controllers, storage, devices, PriorityClasses, "
+    "PodDisruptionBudgets, queues and pod groups.",
+)
+def snapshot(
+    kubeconfig: Path | None, context: str | None, output: Path | None, hash_names: bool, all_kinds: bool
+) -> None:
+    """Write the nodes, pods and namespaces of a running cluster as a v1 List, as `check --cluster` reads it.
+
+    With --all-kinds, `check` can also evaluate volumes, devices, default spreading and pods of lower priority, and
+    `capacity` respects PodDisruptionBudgets. A kind that you have no right to read is left out and reported on standard
+    error.
+
+    Managed fields, environment variables and commands of containers are left out. --hash-names replaces names by
+    numbers in the same order, which changes no placement. Labels, taints, image names and the annotations of namespaces
+    stay, so review them before you share the file. The last item is the version of the API server, as `kubectl version
+    -o json` prints it.
+
+    \b
+    Examples:
+      placement-webhook snapshot -o cluster.json
+      placement-webhook check -f pod.yaml --cluster cluster.json
+      placement-webhook snapshot --all-kinds -o cluster.json
+    """
+    if all_kinds and hash_names:
+        raise click.UsageError("--hash-names renames only nodes, pods and namespaces; leave --all-kinds out")
+    if output is not None:
+        _check_writable(output)
+    # By path: several API groups have a kind of the same name.
+    found: dict[str, list[JsonObject]] = {}
+
+    def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
+        if begins:
+            found[resource.path] = []
+        kept = found[resource.path]
+        kept += [without_secrets({"apiVersion": resource.api_version, "kind": resource.kind, **item}) for item in items]
+        _progress(found)
+
+    wanted = (*REQUIRED_RESOURCES, *(_OTHERS if all_kinds else ()))
+    whole = {each.path: replace(each, field_selector="", part="") for each in wanted}
+    source = ClientConfig(kubeconfig, context=context)
+    resources = list_resources(source, whole.values(), take)
+    echo("", err=True)
+    objects = [content for each in _order(resources) for content in found[each.path]]
+    objects += [_empty_list(each) for each in resources if not each.is_required and not found[each.path]]
+    if hash_names:
+        objects = with_other_names(objects)
+    if (release := read_live_release(source)) is not None:
+        objects.append({"serverVersion": {"gitVersion": release.version}})
+    if output is None:
+        _write(sys.stdout.buffer, objects)
+    else:
+        _write_atomically(output, objects)
+
+
+def _order(resources: Iterable[Resource]) -> list[Resource]:
+    """Return the resources, nodes first."""
+    return sorted(resources, key=lambda each: (*_FIRST, each.kind).index(each.kind))
+
+
+def _empty_list(resource: Resource) -> JsonObject:
+    """Return an empty list of the kind: it states that there are no objects. Without it, the kind is not known."""
+    return {"apiVersion": resource.api_version, "kind": f"{resource.kind}List", "items": []}
+
+
+def _progress(found: dict[str, list[JsonObject]]) -> None:
+    counts = ", ".join(f"{len(objects)} {path.rpartition('/')[2]}" for path, objects in found.items())
+    echo_progress(counts)
+
+
+def _write(file: IO[bytes], objects: Iterable[JsonObject]) -> None:
+    """Write a v1 List with one object a line."""
+    file.write(b'{"apiVersion":"v1","kind":"List","items":[\n')
+    for number, content in enumerate(objects):
+        file.write((b",\n" if number else b"") + json_bytes(content))
+    file.write(b"\n]}\n")
+
+
+def _check_writable(output: Path) -> None:
+    """Return if a file can be written there, before a large cluster is read.
+
+    Raises:
+        InvalidInput: the file cannot be written.
+    """
+    try:
+        if output.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with tempfile.TemporaryFile(dir=output.parent):
+            pass
+    except OSError as error:
+        raise InvalidInput([_unwritable(output, error)]) from error
+
+
+def _unwritable(output: Path, error: OSError) -> FieldError:
+    return invalid("--output", str(output), f"cannot be written: {error.strerror}")
+
+
+def _write_atomically(output: Path, objects: Iterable[JsonObject]) -> None:
+    """Write the list to `output` completely or not at all.
+
+    Raises:
+        InvalidInput: it cannot be written.
+    """
+    try:
+        with tempfile.NamedTemporaryFile(dir=output.parent, prefix=f".{output.name}.", delete=False) as file:
+            try:
+                _write(file, objects)
+                file.close()
+                Path(file.name).replace(output)
+            except BaseException:
+                with suppress(OSError):
+                    Path(file.name).unlink()
+                raise
+    except OSError as error:
+        raise InvalidInput([_unwritable(output, error)]) from error

@@ -1,0 +1,1 @@
+"""What commands read: manifests, clusters, policies, profiles and pending pods."""

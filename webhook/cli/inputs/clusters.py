@@ -1,0 +1,157 @@
+"""The cluster of a command: a file, or a live cluster of a kubeconfig."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from io import SEEK_END
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from webhook.cli.inputs.files import FILE, open_bytes, place_of
+from webhook.cli.output.terminal import echo
+from webhook.cluster.disruptions import Disruptions
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import Document, parse, parse_list
+from webhook.documents.field import InvalidInput, invalid
+from webhook.documents.json_text import NotAListError
+from webhook.kube.api.kubeconfig import contexts
+from webhook.kube.release import NEWEST, OLDEST, Release
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+# Smaller files can be handwritten; they are parsed as a whole, with errors for what programs do not write.
+_LARGE_BYTES = 1024 * 1024
+
+cluster_option = click.option(
+    "--cluster",
+    type=FILE,
+    metavar="FILE",
+    help="The output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml); - for standard input. Default: the "
+    "live cluster that kubectl would use.",
+)
+
+
+def complete_context(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the contexts of the kubeconfig for shell completion; none if it cannot be read."""
+    with suppress(InvalidInput):
+        return [CompletionItem(each) for each in contexts(ctx.params.get("kubeconfig")) if each.startswith(incomplete)]
+    return []
+
+
+def _read_release(_: click.Context, __: click.Parameter, value: str | None) -> Release | None:
+    return None if value is None else Release.of(value, "--release")
+
+
+release_option = click.option(
+    "--release",
+    callback=_read_release,
+    metavar="VERSION",
+    help=f"The release of the cluster's kube-scheduler, such as 1.34; 1.{OLDEST} to 1.{NEWEST} are modelled. Default: "
+    "that of the API server or of the file; if neither is known, the newest.",
+)
+
+
+def live_options(command: F) -> F:
+    """Add `--kubeconfig` and `--context`."""
+    command = click.option(
+        "--context",
+        metavar="NAME",
+        shell_complete=complete_context,
+        help="A context of the kubeconfig; default: its current context.",
+    )(command)
+    return click.option(
+        "--kubeconfig",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The live cluster of this kubeconfig; default as in kubectl: $KUBECONFIG, else ~/.kube/config.",
+    )(command)
+
+
+def read_cluster(filename: str) -> Snapshot:
+    """Return a snapshot of the cluster in the file.
+
+    Raises:
+        InvalidInput: it cannot be read, or holds no node.
+    """
+    return _read(filename, snapshot_from_documents)
+
+
+def _read(filename: str, read: Callable[[Iterable[Document]], T]) -> T:
+    """Return `read()` of the objects in the file, which come one by one where that is possible."""
+    place = place_of(filename)
+    with open_bytes(filename, "--cluster") as file:
+        if file.seek(0, SEEK_END) > _LARGE_BYTES:
+            file.seek(0)
+            with suppress(NotAListError):
+                return _read_cluster(filename, read, parse_list(file, place))
+        file.seek(0)
+        return _read_cluster(filename, read, parse(file.read(), place))
+
+
+def _read_cluster(filename: str, read: Callable[[Iterable[Document]], T], documents: Iterable[Document]) -> T:
+    """Return `read()` of the objects. That no object is a node is an error that comes before all others."""
+    kinds: dict[str, None] = {}
+
+    def noted() -> Iterator[Document]:
+        for document in documents:
+            kinds[str(document.content.get("kind"))] = None
+            yield document
+
+    try:
+        found = read(noted())
+    except InvalidInput:
+        _check_nodes(filename, kinds)
+        raise
+    _check_nodes(filename, kinds)
+    return found
+
+
+def _check_nodes(filename: str, kinds: Collection[str]) -> None:
+    if "Node" not in kinds:
+        held = f"holds no Node, only {', '.join([*kinds][:3])}" if kinds else "holds no Node"
+        detail = f"{held}; give what `kubectl get nodes,pods,namespaces -A -o json` prints"
+        raise InvalidInput([invalid("--cluster", filename, detail)])
+
+
+def read_view(
+    cluster: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    release: Release | None,
+    *,
+    with_disruptions: bool,
+) -> tuple[Snapshot, Disruptions | None]:
+    """Return a snapshot of the cluster in the file, or else of the live cluster that kubectl would use.
+
+    If asked for, also return what limits the moves of its pods. `release` replaces the release of the cluster. The name
+    of the live cluster, and a release other than the newest that is modelled, are printed on standard error.
+
+    Raises:
+        InvalidInput: it cannot be read.
+        click.ClickException: a file and a live cluster are given, or the API server does not answer the request.
+    """
+    disruptions = None
+    if cluster is None:
+        # Imported here, so that a command on a file does not import the client.
+        from webhook.cli.inputs.live import read_live_cluster, read_live_disruptions
+
+        if with_disruptions:
+            snapshot, disruptions = read_live_disruptions(kubeconfig, context)
+        else:
+            snapshot = read_live_cluster(kubeconfig, context)
+    elif kubeconfig is not None or context is not None:
+        raise click.UsageError("--cluster is a file: leave --kubeconfig and --context out.")
+    elif with_disruptions:
+        documents = _read(cluster, tuple)
+        snapshot, disruptions = snapshot_from_documents(documents), Disruptions.from_documents(documents)
+    else:
+        snapshot = read_cluster(cluster)
+    snapshot = snapshot if release is None else replace(snapshot, release=release)
+    if snapshot.release.note:
+        echo(snapshot.release.note, err=True)
+    return snapshot, disruptions

@@ -1,0 +1,139 @@
+"""Files on the command line, and the types of options."""
+
+import sys
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import click
+
+from webhook.documents.documents import Document, parse
+from webhook.documents.field import InvalidInput, invalid
+from webhook.runtime.settings import Address, parse_address
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+STANDARD_INPUT = "-"
+# Shells complete file names for an option of this type.
+FILE = click.Path(allow_dash=True)
+
+
+def _pods_option(*, required: bool) -> Callable[[F], F]:
+    text = "YAML or JSON: pods, or objects with pod templates; several documents, a v1 List; - for standard input."
+    return click.option(
+        "-f", "--filename", "filenames", multiple=True, required=required, type=FILE, metavar="FILE", help=text
+    )
+
+
+pods_option = _pods_option(required=True)
+optional_pods_option = _pods_option(required=False)
+
+
+output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
+class AddressType(click.ParamType[Address]):
+    """HOST:PORT on the command line."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
+        """Return the address. Raise a usage error for an invalid one."""
+        if isinstance(value, Address):
+            return value
+        try:
+            return parse_address(value)
+        except ValueError as error:
+            self.fail(f'"{value}" {error}', param, ctx)
+
+
+class PolicyFiles(click.Option):
+    """A `multiple` option whose environment variable names one file."""
+
+    def value_from_envvar(self, ctx: click.Context) -> Any:
+        """Return the one file of the variable, whose name can have any character."""
+        found = self.resolve_envvar_value(ctx)
+        return None if found is None else (found,)
+
+
+class PolicyFile(PolicyFiles):
+    """A `multiple` option that is an error if it is given twice: otherwise, the last file would replace the others."""
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """Return the file; None if it is not given.
+
+        Raises:
+            click.UsageError: several are given.
+        """
+        given = super().process_value(ctx, value)
+        if given and len(given) > 1:
+            raise click.UsageError("--policy can be given once here: one file can hold several policies.", ctx)
+        return given[0] if given else None
+
+
+def _policy_option(option: type[click.Option], note: str = "") -> Callable[[F], F]:
+    text = (
+        "A PlacementPolicy, or several documents, each for the namespaces that it selects; default: the built-in one."
+    )
+    kind = click.Path(path_type=Path)
+    return click.option("--policy", cls=option, multiple=True, metavar="FILE", type=kind, help=text + note)
+
+
+policy_option = _policy_option(PolicyFile)
+# A manifest sets the flag, and what is added to it wins, as for the other flags of the server.
+last_policy_option = _policy_option(PolicyFiles, " Of several files, the last one is used.")
+
+
+def check_standard_input(*given: tuple[str, str | None]) -> None:
+    """Return if at most one of the files, each `given` with its flag, is standard input.
+
+    Raises:
+        click.UsageError: more than one is; standard input can be read only once.
+    """
+    first, *others = [flag for flag, filename in given if filename == STANDARD_INPUT] or [""]
+    if others and others[0] == first:
+        raise click.UsageError(f"{first} can be standard input once; leave the other out.")
+    if others:
+        raise click.UsageError(f"{first} and {others[0]} cannot both be standard input; put one of them into a file.")
+
+
+def place_of(filename: str) -> str:
+    """Return the name of a file in errors."""
+    return "<stdin>" if filename == STANDARD_INPUT else filename
+
+
+def read_documents(filename: str, flag: str) -> list[Document]:
+    """Return the documents of the file.
+
+    Raises:
+        InvalidInput: it cannot be read or parsed.
+    """
+    return parse(read_text(filename, flag), place_of(filename))
+
+
+def read_text(filename: str, flag: str) -> bytes:
+    """Return the bytes of the file, or of standard input for `-`.
+
+    Raises:
+        InvalidInput: it cannot be read.
+    """
+    try:
+        return sys.stdin.buffer.read() if filename == STANDARD_INPUT else Path(filename).read_bytes()
+    except OSError as error:
+        raise InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")]) from error
+
+
+def open_bytes(filename: str, flag: str) -> BinaryIO:
+    """Return the file, or the bytes of standard input or of a pipe, to be read more than once.
+
+    Raises:
+        InvalidInput: it cannot be read.
+    """
+    try:
+        # A pipe can be opened once.
+        if filename != STANDARD_INPUT and Path(filename).is_file():
+            return Path(filename).open("rb")
+    except OSError as error:
+        raise InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")]) from error
+    return BytesIO(read_text(filename, flag))

@@ -1,0 +1,149 @@
+"""Read a running cluster once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from webhook.cli.inputs.anonymize import without_secrets
+from webhook.cli.output.terminal import echo
+from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, RESOURCES, Resource
+from webhook.cluster.disruptions import Disruptions
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput
+from webhook.kube.release import Release
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import NOT_FOUND, NOT_READABLE, ApiServer, ClientConfig, list_pages
+from webhook.watch.release import read_release
+from webhook.watch.scheduler_evidence import read_scheduler_evidence
+
+JsonObject = dict[str, Any]
+OnPage = Callable[[Resource, list[JsonObject], bool], None]
+T = TypeVar("T")
+
+_PAGE_SIZE = 500
+
+
+def read_live_cluster(
+    kubeconfig: Path | None,
+    context: str | None,
+    resources: Iterable[Resource] = RESOURCES,
+    on_page: OnPage = lambda *_: None,
+) -> Snapshot:
+    """Return a snapshot of `resources` in the cluster of a kubeconfig; None as in kubectl. `on_page` gets each page.
+
+    Objects that cannot be read, and optional kinds that are forbidden or not served, are reported on standard error.
+
+    Raises:
+        InvalidInput: the kubeconfig is missing or wrong.
+        click.ClickException: the API server does not answer the request.
+    """
+    cache = ClusterCache()
+    listings = {}
+
+    def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
+        if resource is not DISRUPTION_BUDGETS:
+            if begins:
+                listings[resource.name_in_cache] = cache.listing(resource.name_in_cache)
+            for each in listings[resource.name_in_cache].add(items):
+                echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
+        on_page(resource, items, begins)
+
+    source = ClientConfig(kubeconfig, context=context)
+    for resource in list_resources(source, resources, take):
+        if resource is not DISRUPTION_BUDGETS:
+            listings[resource.name_in_cache].finish()
+    cache.put_scheduler_evidence(_known(source, "signs of schedulers", read_scheduler_evidence))
+    if (release := read_live_release(source)) is not None:
+        cache.put_release(release)
+    return cache.snapshot()
+
+
+def read_live_disruptions(kubeconfig: Path | None, context: str | None) -> tuple[Snapshot, Disruptions]:
+    """Return the same snapshot, and what limits the moves of its pods. Forbidden PodDisruptionBudgets are not known.
+
+    Raises:
+        InvalidInput: the kubeconfig is missing or wrong.
+        click.ClickException: the API server does not answer the request.
+    """
+    found: dict[str, list[Document]] = {}
+
+    def keep(resource: Resource, items: list[JsonObject], begins: bool) -> None:
+        if begins:
+            found[resource.name_in_cache] = []
+        if resource.name_in_cache in ("Pod", DISRUPTION_BUDGETS.kind):
+            made = ({"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in items)
+            found[resource.name_in_cache] += [Document("the live cluster", without_secrets(each)) for each in made]
+
+    snapshot = read_live_cluster(kubeconfig, context, (*RESOURCES, DISRUPTION_BUDGETS), keep)
+    disruptions = Disruptions.from_documents(each for documents in found.values() for each in documents)
+    if DISRUPTION_BUDGETS.name_in_cache in found and disruptions.budgets is None:
+        disruptions = replace(disruptions, budgets={})
+    return snapshot, disruptions
+
+
+def read_live_release(source: ClientConfig) -> Release | None:
+    """Return the release of a live cluster. If it cannot be read, report it on standard error."""
+    return _known(source, "the release of the cluster", read_release)
+
+
+def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
+    """List `resources` and return those that were listed.
+
+    Standard error gets the name of a cluster that is not named by its kubeconfig, and the optional resources that are
+    forbidden or not served. `on_page` gets the resource, the items of a page, and whether the list begins with it.
+
+    Raises:
+        InvalidInput: the configuration is missing or wrong.
+        click.ClickException: the API server does not answer the request.
+    """
+
+    async def read(server: ApiServer) -> list[Resource]:
+        if source.kubeconfig is None:
+            echo(f"cluster: {server.cluster}", err=True)
+        return [resource for resource in resources if await _list(server, resource, on_page)]
+
+    try:
+        return _ask(source, read)
+    except ApiServerError as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _list(server: ApiServer, resource: Resource, on_page: OnPage) -> bool:
+    """Return whether the resource can be listed."""
+
+    async def take(items: list[JsonObject], begins: bool) -> None:
+        on_page(resource, items, begins)
+
+    query = {"fieldSelector": resource.field_selector} if resource.field_selector else {}
+    try:
+        await list_pages(server, resource.path, query, take, _PAGE_SIZE)
+    except ApiServerError as error:
+        if resource.is_required or error.code not in NOT_READABLE:
+            raise
+        if not (resource.is_extension and error.code == NOT_FOUND):
+            echo(f"not known: {resource.plural}: {error}", err=True)
+        return False
+    return True
+
+
+def _known(source: ClientConfig, what: str, read: Callable[[ApiServer], Awaitable[T]]) -> T | None:
+    """Return what `read` finds. If it cannot be read, report it on standard error."""
+    try:
+        return _ask(source, read)
+    except (ApiServerError, InvalidInput) as error:
+        echo(f"not known: {what}: {error}", err=True)
+        return None
+
+
+def _ask(source: ClientConfig, read: Callable[[ApiServer], Awaitable[T]]) -> T:
+    async def ask() -> T:
+        async with source.connect() as server:
+            return await read(server)
+
+    return asyncio.run(ask())

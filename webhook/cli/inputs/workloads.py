@@ -1,0 +1,186 @@
+"""Read the pods of files, and of the objects in them that create pods."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from webhook.cli.inputs.files import read_documents
+from webhook.cli.inputs.policies import NamespacePolicies, is_namespace
+from webhook.cli.output.terminal import echo, warn
+from webhook.cluster.planned_claims import with_planned_claims
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import Document, JsonObject, field
+from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid
+from webhook.kube.workloads.pod_set import PodSet, pod_name
+from webhook.kube.workloads.pod_sets import kind_of, pod_sets
+from webhook.kube.workloads.pod_template_path import group_of
+from webhook.kube.workloads.workload_kinds import creates_no_pods
+from webhook.objects.misplaced import misplaced
+from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
+
+_MOST_STEPS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The pods of one template; `document` is the first one, with its place in the object `source`.
+
+    `owner` is the object, such as `Deployment team-a/web`; empty for a Pod. `pods` is None if the pods are not in the
+    object; `note` is the reason, or what the object does not say of its pods. `policy` is the one for the namespace of
+    the object, of several if `policy_is_chosen`.
+    """
+
+    document: Document
+    source: Document
+    pods: PodSet | None
+    policy: Policy
+    owner: str = ""
+    note: str = ""
+    policy_is_chosen: bool = False
+
+    @property
+    def chosen_policy(self) -> str:
+        """Return name and revision of the policy if there are several; else the empty text."""
+        return self.policy.identity if self.policy_is_chosen else ""
+
+    @property
+    def policy_json(self) -> dict[str, Any]:
+        """Return the key `policy` of the JSON of `check` and `capacity`; empty if there is one policy alone."""
+        names = {"name": self.policy.name, "revision": self.policy.revision}
+        return {"policy": names} if self.policy_is_chosen else {}
+
+    @property
+    def name(self) -> str:
+        """Return `NAMESPACE/NAME` of the first pod."""
+        return pod_name(self.document.content)
+
+    @property
+    def title(self) -> str:
+        """Return the object and the role of the pods in it."""
+        return f"{self.owner}, {self.pods.role}" if self.pods and self.pods.role else self.owner
+
+    def located(self, text: str) -> str:
+        """Return a message about the pod with the paths of its annotations in the object."""
+        if self.pods is None or self.pods.annotations_path == f"{self.pods.path}.metadata.annotations":
+            return text
+        return text.replace("metadata.annotations[", f"{self.pods.annotations_path}[")
+
+
+def read_pods(filenames: Sequence[str], policies: PolicySet, snapshot: Snapshot | None = None) -> list[Workload]:
+    """Return the pods of the files in order. An object that creates no pods (a Service) is reported on standard error.
+
+    The policy of each is chosen by the labels of its namespace in the files and in `snapshot`.
+
+    Raises:
+        InvalidInput: a file cannot be read or parsed, holds an object that cannot be read or of a kind that is not
+            known, or no file holds a pod.
+    """
+    found: list[Workload] = []
+    errors: list[FieldError] = []
+    documents = [document for filename in filenames for document in read_documents(filename, "--filename")]
+    choice = NamespacePolicies(policies, snapshot, documents)
+    for document in documents:
+        try:
+            found += _workloads(document, choice)
+        except InvalidInput as error:
+            errors += [each.prefixed(document.place) for each in error.errors]
+    if errors:
+        raise InvalidInput(errors[:MOST_ERRORS])
+    if not found:
+        raise InvalidInput([invalid("--filename", " ".join(filenames), "holds no pod and nothing that makes one")])
+    return found
+
+
+def print_policy(workload: Workload) -> None:
+    """Print the policy for the pods to standard error, if there are several."""
+    if workload.chosen_policy:
+        echo(f"{workload.name}: policy {workload.chosen_policy}", err=True)
+
+
+def print_misplaced(workloads: Iterable[Workload]) -> None:
+    """Print a warning to standard error for each object with annotations that belong on its pod template."""
+    for _, each in groupby(workloads, key=lambda workload: id(workload.source)):
+        first, *others = each
+        pods = [workload.pods for workload in (first, *others) if workload.pods is not None]
+        for warning in misplaced(first.source.content, pods, first.policy, first.note) if first.owner else ():
+            warn(f"{pod_name(first.source.content)}: {warning}")
+
+
+def with_claims_of(workload: Workload, snapshot: Snapshot, most: int) -> Snapshot:
+    """Return `snapshot` with the claims that are created with the pods of a template, those of `most` pods at most.
+
+    Raises:
+        InvalidInput: a claim is malformed.
+    """
+    replicas = workload.pods.replicas if workload.pods else None
+    return with_claims_of_pods(workload, snapshot, range(max(1, min(replicas or 1, most))))
+
+
+def with_claims_of_pods(workload: Workload, snapshot: Snapshot, indices: Sequence[int]) -> Snapshot:
+    """Return `snapshot` with the claims that are created with the pods of a template that have these `indices`.
+
+    Raises:
+        InvalidInput: a claim is malformed.
+    """
+    pods = workload.pods
+    if pods is None or not pods.claims:
+        return snapshot
+    try:
+        return with_planned_claims(snapshot, (claim for index in indices for claim in pods.claims_at(index)))
+    except InvalidInput as error:
+        place = f"{workload.source.place}: {pods.template.claims}"
+        raise InvalidInput(each.prefixed(place) for each in error.errors) from error
+
+
+def _workloads(document: Document, choice: NamespacePolicies) -> Iterator[Workload]:
+    content, place = document.content, document.place
+    if choice.are_several and is_namespace(content):
+        return
+    policy = choice.of(content)
+    make = partial(Workload, source=document, policy=policy, policy_is_chosen=choice.are_several)
+    kinds = policy.kinds
+    found = pod_sets(content, kinds)
+    if found and found[0].kind is None:
+        yield make(document, pods=found[0])
+        return
+    kind = kind_of(content, kinds)
+    name = str(content["kind"])
+    owner = f"{name} {pod_name(content)}".rstrip("/")
+    if kind and kind.note and not found:
+        yield make(Document(place, {"metadata": content.get("metadata")}), pods=None, owner=owner, note=kind.note)
+    elif kind is None and not creates_no_pods(group_of(content["apiVersion"]), name):
+        raise InvalidInput([invalid("kind", name, _unknown_kind(content))])
+    elif not found:
+        echo(f"{place}: kind {name} makes no pod; passed over", err=True)
+    for pods in found:
+        where = f"{place}: {pods.path}" if pods.annotations_path.startswith(pods.path) else place
+        yield make(Document(where, pods.pod), pods=pods, owner=owner, note=pods.caveat)
+
+
+def _unknown_kind(content: JsonObject) -> str:
+    """Return how to describe the kind of `content` in a policy."""
+    group, kind = group_of(content["apiVersion"]), content["kind"]
+    path = _template_path(content)
+    templates = f"[{{path: {path}}}]" if path else "[]"
+    empty = '""'
+    entry = f"{{group: {group or empty}, kind: {kind}, resource: {kind.lower()}s, templates: {templates}}}"
+    why = "" if path else "; with the paths of its pod templates, if it has some"
+    return f"is not a known kind; describe it in the policy: spec.workloadKinds: [{entry}]{why}"
+
+
+def _template_path(content: JsonObject) -> str:
+    """Return the path of the first value in `content` that looks like a pod template; empty if there is none."""
+    waiting: list[tuple[str, Any]] = [("", content)]
+    for path, value in waiting:
+        if len(waiting) > _MOST_STEPS:
+            break
+        if isinstance(value, Mapping):
+            if path and isinstance(field(value, "spec", "containers"), list):
+                return path
+            waiting += [(f"{path}.{key}" if path else key, inner) for key, inner in value.items()]
+        elif isinstance(value, list):
+            waiting += [(f"{path}.*", inner) for inner in value[:1]]
+    return ""

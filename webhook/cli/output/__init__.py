@@ -1,0 +1,1 @@
+"""How commands print: tables, colours, progress, logs and closed streams."""

@@ -1,0 +1,101 @@
+"""Output to standard output and standard error, with the control characters of objects escaped.
+
+Users control the texts of pods, clusters, records, certificates and API servers. These texts are printed with control
+characters as escapes. Only this module and `webhook.cli.output.screen` (for layouts) add colours.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import click
+import orjson
+
+from webhook.documents.text import json_bytes, printable, printable_lines, safe_json
+
+_SECONDS_BETWEEN = 0.2
+
+
+def may_colour() -> bool:
+    """Return whether a terminal gets colours: NO_COLOR (https://no-color.org) is not set, and it is not dumb."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def echo(text: str, *, err: bool = False, fg: str | None = None) -> None:
+    """Print `text` as one line, in the colour `fg` on a terminal."""
+    text = printable(text)
+    click.echo(click.style(text, fg=fg) if fg and may_colour() else text, err=err)
+
+
+def warn(text: str) -> None:
+    """Print a warning on standard error."""
+    echo(f"Warning: {text}", fg="yellow", err=True)
+
+
+def echo_fields(*fields: str) -> None:
+    """Print the fields as one line, separated by tabs."""
+    click.echo("\t".join(map(printable, fields)))
+
+
+def echo_lines(text: str, *, err: bool = False) -> None:
+    """Print `text` with its line breaks. The caller makes the texts of objects in it `printable`."""
+    click.echo(printable_lines(text), nl=False, err=err)
+
+
+def echo_json(document: Any, *, indent: bool = False) -> None:
+    """Print `document` as JSON, on one line unless `indent` is set."""
+    echo_json_lines([json_bytes(document, orjson.OPT_INDENT_2 if indent else 0)])
+
+
+def echo_json_lines(lines: Iterable[bytes]) -> None:
+    """Print lines of JSON unchanged, except for escaped control characters."""
+    sys.stdout.flush()
+    output = sys.stdout.buffer
+    output.writelines(safe_json(line) + b"\n" for line in lines)
+    output.flush()
+
+
+def echo_progress(text: str) -> None:
+    """Print `text` on standard error, on a terminal in place of the previous text."""
+    is_terminal = sys.stderr.isatty()
+    click.echo(("\r" if is_terminal else "") + printable(text), nl=not is_terminal, err=True)
+
+
+def some(texts: Sequence[str], most: int = 5, noun: str = "") -> str:
+    """Return the first of `texts` and the number of the others, such as `a, b and 3 more`, or `a, b, 3 more nodes`."""
+    left_out = len(texts) - most
+    end = f", {left_out} more {noun}" if noun else f" and {left_out} more"
+    return ", ".join(texts[:most]) + (end if left_out > 0 else "")
+
+
+def plural(count: int, noun: str) -> str:
+    """Return `1 pod`, or `2 pods`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+class Progress:
+    """Prints the progress of work to standard error a few times a second, if that is a terminal."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._last = time.monotonic()
+        self._is_shown = False
+
+    def of(self, name: str) -> Callable[[int], None]:
+        """Return a function to call with the number of placed pods of `name`."""
+        return lambda placed: self.show(f"{name}: {placed} placed")
+
+    def show(self, text: str) -> None:
+        """Print `text` in place of the previous text."""
+        now = time.monotonic()
+        if self._is_terminal and now - self._last >= _SECONDS_BETWEEN:
+            self._last, self._is_shown = now, True
+            echo_progress(text)
+
+    def end(self) -> None:
+        """End the line of the progress."""
+        if self._is_shown:
+            echo("", err=True)
+            self._is_shown = False

@@ -1,0 +1,32 @@
+"""Objects as YAML that kubectl reads alike."""
+
+from typing import Any
+
+import yaml
+
+from webhook.documents.text import escaped_json, printable_lines
+from webhook.documents.yaml_text import TAG, plain_tag
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Writes an object that occurs twice in full each time, without an anchor and an alias."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
+        """Return True."""
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # kubectl reads more texts as numbers and booleans than PyYAML, so PyYAML leaves some without quotes.
+    style = None if plain_tag(text) == f"{TAG}str" else "'"
+    # Only double quotes allow escapes.
+    style = style if printable_lines(text) == text else '"'
+    return dumper.represent_scalar(f"{TAG}str", text, style=style)
+
+
+_PlainDumper.add_representer(str, _text)
+
+
+def to_yaml(value: Any) -> str:
+    """Return `value` as YAML in the order of its keys, with control characters as escapes."""
+    return escaped_json(yaml.dump(value, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=120))

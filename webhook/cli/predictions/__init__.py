@@ -1,0 +1,1 @@
+"""What `check`, `mutate` and `capacity` make of the pods of manifests."""

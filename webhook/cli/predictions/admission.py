@@ -1,0 +1,182 @@
+"""Admit the pods of files with the `admit()` of the server."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import click
+
+from webhook.admission.annotation_suggestions import Place, in_annotations
+from webhook.admission.patch_proof import UnprovenPatchError, prove_pod_patch
+from webhook.admission.pipeline import ClusterView, admit, read_pod
+from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
+from webhook.cli.inputs.profiles import SchedulersOf
+from webhook.cli.inputs.workloads import Workload, print_policy
+from webhook.cli.output.terminal import echo, some, warn
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import Document, JsonObject
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission import AdmissionRequest, pod_request
+from webhook.kube.api.independent_patch import TooDeepError
+from webhook.kube.deadline import never
+from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.workloads.pod_set import pod_name
+from webhook.placement.framework.result import Placement
+from webhook.placement.scheduler import PodSignature
+from webhook.policy.policy import Policy
+
+_MOST_NAMES = 3
+_WORSE_THAN = {"Feasible": ("Waiting", "Infeasible"), "Waiting": ("Infeasible",)}
+
+
+def admit_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
+    """Return the verdict on the creation of the pod in `document`, as the server gives it.
+
+    Raises:
+        InvalidInput: the document is not a valid pod; the errors name file and document.
+    """
+    with _located(document):
+        return admit(_request(document), policy, cluster)
+
+
+def admit_checked_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
+    """Return the same verdict, but also check the fields that only the scheduler reads, unless the pod is bypassed.
+
+    In a cluster the API server checks these fields; it does not see a file.
+
+    Raises:
+        InvalidInput: the document is not a valid pod; the errors name file and document.
+    """
+    verdict = admit_document(document, policy, cluster)
+    if not isinstance(verdict, Bypassed):
+        with _located(document):
+            PodSignature.of(document.content)
+    return verdict
+
+
+@contextmanager
+def _located(document: Document) -> Iterator[None]:
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(each.relocated(document.place, "request.object") for each in error.errors) from error
+
+
+def check_patch(document: Document, policy: Policy, cluster: ClusterView | None, verdict: Verdict) -> None:
+    """Prove the patch of `verdict` for the pod in `document`, as `serve --prove-patches` does.
+
+    Raises:
+        click.ClickException: the patch is wrong, which is an internal error.
+    """
+    if isinstance(verdict, Patched):
+        try:
+            prove_pod_patch(read_pod(_request(document), cluster), verdict.operations, policy)
+        except (UnprovenPatchError, TooDeepError) as error:
+            reason = str(error) or "the pod is nested too deeply to be compared"
+            place = f"{document.place}: {pod_name(document.content)}"
+            raise click.ClickException(f"internal error: {place}: {reason}") from error
+
+
+def _request(document: Document) -> AdmissionRequest:
+    metadata = document.content.get("metadata")
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    return pod_request(
+        document.content,
+        namespace if isinstance(namespace, str) and namespace else DEFAULT_NAMESPACE,
+        name=pod_name(document.content).partition("/")[2],
+    )
+
+
+def print_verdict(workload: Workload, verdict: Verdict) -> None:
+    """Print the warnings and the denial that the user of the pods would get to standard error."""
+    for warning in verdict.warnings:
+        warn(f"{workload.name}: {workload.located(warning)}")
+    if isinstance(verdict, Denied):
+        place = f"{workload.document.place}: {workload.name}"
+        echo(f"Refused: {place}: {workload.located(verdict.denial.message)}", fg="red", err=True)
+    elif isinstance(verdict, Bypassed):
+        echo(f"{workload.name}: left alone: {verdict.reason}", err=True)
+
+
+@dataclass
+class Admissions:
+    """The pods of files as the webhook admits them, `with_policy`; else as they are written, with hints.
+
+    A hint suggests `--mutate` for each pod that it makes fit, and once for all others that the webhook would change.
+    """
+
+    with_policy: bool
+    schedulers: SchedulersOf
+    _changed: list[str] = field(default_factory=list)
+
+    def refusal(self, workload: Workload, snapshot: Snapshot) -> str:
+        """Print the answer that the user of the pods would get. Return the message of a denial, else nothing.
+
+        Raises:
+            InvalidInput: the pod is not valid; the errors name file and document.
+        """
+        if not self.with_policy:
+            return ""
+        verdict = _admit(workload, snapshot)
+        print_verdict(workload, verdict)
+        if not isinstance(verdict, Denied):
+            return ""
+        print_policy(workload)
+        return workload.located(verdict.denial.message)
+
+    def created(self, workload: Workload, pod: JsonObject, snapshot: Snapshot) -> JsonObject:
+        """Return `pod`, one of the template, as it is created.
+
+        Raises:
+            InvalidInput: the pod is not valid; the errors name file and document.
+        """
+        if not self.with_policy:
+            return pod
+        verdict = _admit(replace(workload, document=replace(workload.document, content=pod)), snapshot)
+        return pod if isinstance(verdict, Bypassed | Denied) else verdict.pod
+
+    def with_suggestions(self, workload: Workload, placement: Placement, view: Snapshot, place: Place) -> Placement:
+        """Return the placement on `view` of the admitted pod, with suggestions in terms of annotations."""
+        content = read_pod(_request(workload.document), ClusterView(view, scorer=None))
+        return in_annotations(content, workload.policy, placement, view, place, never)
+
+    def with_hint(self, workload: Workload, placement: Placement, snapshot: Snapshot) -> Placement:
+        """Return the placement on `snapshot` of a pod as written, with `--mutate` as its first suggestion if it helps.
+
+        Raises:
+            InvalidInput: the pod is not valid; the errors name file and document.
+        """
+        verdict = _admit(workload, snapshot)
+        if isinstance(verdict, Patched):
+            admitted = self.schedulers(workload.policy).place(verdict.pod, snapshot)
+            if placement.verdict in _WORSE_THAN.get(admitted.verdict, ()):
+                text = _suggestion(verdict.workload_type, admitted)
+                return replace(placement, suggestions=(text, *placement.suggestions))
+        self._note(workload, verdict)
+        return placement
+
+    def note(self, workload: Workload, snapshot: Snapshot) -> None:
+        """Add the pod, as it is written, to those that the webhook would change, if it would."""
+        if not self.with_policy:
+            self._note(workload, _admit(workload, snapshot))
+
+    def _note(self, workload: Workload, verdict: Verdict) -> None:
+        if isinstance(verdict, Patched | Denied):
+            self._changed.append(workload.name)
+
+    def print_hint(self) -> None:
+        """Print the pods that have no suggestion although the webhook would change or refuse them to standard error."""
+        if self._changed:
+            names = some([*dict.fromkeys(self._changed)], _MOST_NAMES)
+            echo(f"Hint: checked as written, but the webhook would change or refuse {names}: add --mutate", err=True)
+
+
+def _admit(workload: Workload, snapshot: Snapshot) -> Verdict:
+    return admit_document(workload.document, workload.policy, ClusterView(snapshot, scorer=None))
+
+
+def _suggestion(workload_type: str, admitted: Placement) -> str:
+    found = f"{admitted.feasible} of {admitted.total} nodes can take it"
+    if admitted.verdict == "Waiting":
+        found = "it is Waiting, not Infeasible"
+    return f"add --mutate: as the webhook admits the pod (workload type {workload_type}), {found}"

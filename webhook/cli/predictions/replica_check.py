@@ -1,0 +1,248 @@
+"""Evaluate the pods of a file: the replicas of each template one after the other, beside pending pods."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from webhook.backends.registry import starts_whole
+from webhook.cli.inputs.pending import NOTHING_RESERVED, Pending, PendingQueue, Reserved
+from webhook.cli.inputs.profiles import SchedulersOf
+from webhook.cli.inputs.session import Session
+from webhook.cli.inputs.workloads import Workload, with_claims_of
+from webhook.cli.output.terminal import some
+from webhook.cli.predictions.admission import Admissions
+from webhook.documents.documents import JsonObject
+from webhook.documents.field import InvalidInput
+from webhook.kube.deadline import never
+from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.pod.qos import qos_class
+from webhook.kube.shape import check_pod
+from webhook.objects.gangs import (
+    fit_of_object,
+    gang_of_object,
+    gang_of_pod,
+    object_starts_whole,
+    partial_start_of_object,
+)
+from webhook.objects.own_pods import without_own_pods, without_own_waiting
+from webhook.placement.framework.result import Placement, to_check_json
+from webhook.placement.gang.gang import GangRequest, gang_of, gang_placement, partial_start
+from webhook.placement.profiles.node_templates import template_nodes
+from webhook.placement.reasons.diagnosis import NodeToStatus
+from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
+from webhook.placement.replicas.replicas_among import place_replicas_among
+from webhook.placement.scheduler import Scheduler
+from webhook.placement.scorer import PodSignature
+from webhook.placement.waiting.waiting_pods import WaitingPod
+from webhook.policy.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result for the pods of one template: of the first pod that does not fit, or of the first one.
+
+    `refusal` is the message of a denied pod. `replicas` is None for a pod that was not evaluated. `reasons` are those
+    of each node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was
+    running, `without_pending` those that could take it without the pending pods before it, which are `reserved`.
+    `replaced` is the number of running pods of the object, which count as gone. `gang` are the pods that must run
+    together. `first` is the first pod as it was placed.
+    """
+
+    workload: Workload
+    placement: Placement
+    replicas: Replicas | None = None
+    reasons: NodeToStatus = field(default_factory=dict)
+    without_pods: tuple[str, ...] = ()
+    without_pending: tuple[str, ...] = ()
+    reserved: Reserved = NOTHING_RESERVED
+    refusal: str = ""
+    replaced: int = 0
+    gang: GangRequest | None = None
+    first: JsonObject | None = None
+
+    @property
+    def verdict(self) -> str:
+        """Return the verdict, or Refused."""
+        return "Refused" if self.refusal else self.placement.verdict
+
+    @property
+    def replicas_text(self) -> str:
+        """Return the object, and how many of its pods fit on which nodes; empty for a Pod."""
+        title, pods, found = self.workload.title, self.workload.pods, self.replicas
+        if not title or found is None:
+            return title
+        if pods and pods.replicas is None:
+            return f"{title}: a pod on each node"
+        nodes = sorted(found.nodes.items(), key=lambda item: (-item[1], item[0]))
+        shown = some([f"{count} on {node}" for node, count in nodes], noun="nodes")
+        remarks = [f"no pods are created while {pods.suspended} is set"] if pods and pods.suspended else []
+        if self.replaced:
+            noun = "pod of the object counts" if self.replaced == 1 else "pods of the object count"
+            remarks.append(f"the {self.replaced} running {noun} as gone")
+        return "; ".join([f"{title}: {found.text}" + (f" ({shown})" if shown else ""), *remarks])
+
+    @property
+    def qos_class(self) -> str | None:
+        """Return the QoS class of the first pod; None if it was not evaluated."""
+        return None if self.first is None else qos_class(self.first)
+
+    @property
+    def gang_lines(self) -> list[str]:
+        """Return the count of the pods that must run together, if the message does not have it, and its consequence."""
+        gang, fit = self.gang, self.placement.gang
+        if gang is None or fit is None:
+            return []
+        is_object = bool(self.workload.owner)
+        partial = partial_start_of_object(gang, fit) if is_object else "".join(partial_start(gang, self.placement))
+        count = [] if fit.next_message else [f"{fit.text[:1].upper()}{fit.text[1:]}"]
+        return [*count, partial] if partial else count
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the line of the pods in `check -o json`; for an object with its name and the count of replicas."""
+        line = to_check_json(self.workload.name, self.placement)
+        line |= {"verdict": self.verdict, "qosClass": self.qos_class, **self.workload.policy_json}
+        if self.reserved:
+            line |= {"reserved": self.reserved.to_json()}
+        if not self.workload.owner:
+            return line
+        pods, found = self.workload.pods, self.replicas
+        return line | {
+            "object": self.workload.owner,
+            "role": pods.role if pods else "",
+            "replicas": pods.replicas if pods else None,
+            "fits": found.placed if found and pods and pods.replicas is not None else None,
+            "isComplete": found is not None and found.is_complete,
+            "suspended": pods is not None and bool(pods.suspended),
+            "replaced": self.replaced,
+            "replicasByNode": dict(found.nodes) if found else {},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Evaluates pods beside the `pending` pods of the cluster."""
+
+    pending: PendingQueue
+    schedulers: SchedulersOf
+    admissions: Admissions
+
+    @classmethod
+    def of(cls, session: Session) -> "Checks":
+        """Return the checks of a command."""
+        admissions = Admissions(session.with_policy, session.schedulers)
+        return cls(session.queue(session.snapshot), session.schedulers, admissions)
+
+    def answers(self, workloads: Iterable[Workload]) -> list[Answer]:
+        """Return the answers for `workloads`; templates of one object are placed one after the other.
+
+        Raises:
+            InvalidInput: a pod is malformed; the errors name file, document and field.
+        """
+        found: list[Answer] = []
+        for _, templates in groupby(workloads, key=lambda workload: id(workload.source)):
+            of_object = [*templates]
+            assumed, replaced = self._without_own(of_object[0])
+            answers = []
+            for workload in of_object:
+                answer, assumed = self._answer(workload, assumed)
+                answers.append(replace(answer, replaced=replaced))
+            found += self._in_gangs(answers)
+        self.admissions.print_hint()
+        return found
+
+    def _in_gangs(self, answers: list[Answer]) -> list[Answer]:
+        """Return the answers for the templates of one object, with the count of its pods that must run together."""
+        counted = [(each, each.replicas, each.first) for each in answers if each.replicas and each.first]
+        kind = next((each.workload.pods.kind for each, *_ in counted if each.workload.pods), None)
+        if kind is None:
+            return answers
+        workload = counted[0][0].workload
+        content, policy, schedulers = workload.source.content, workload.policy, self.schedulers(workload.policy)
+        requests = [gang_of_pod(first, policy) for *_, first in counted]
+        found = [replicas for _, replicas, _ in counted]
+        scheduler, pods = schedulers.name_for(counted[0][2]), sum(each.asked for each in found)
+        wholes = [starts_whole(first, policy.spec, schedulers.name_for(first)) for *_, first in counted]
+        is_whole = object_starts_whole(content, kind, wholes, scheduler, policy)
+        gang = gang_of_object(content, kind, requests, pods, scheduler, is_whole)
+        if gang is None:
+            return answers
+        fit = fit_of_object(gang, found)
+        return [replace(each, gang=gang, placement=replace(each.placement, gang=fit)) for each in answers]
+
+    def _without_own(self, workload: Workload) -> tuple[Pending, int]:
+        """Return the cluster without the pods of the object, which its new ones replace, and their number."""
+        pods, assumed = workload.pods, self.pending.assumed
+        if pods is None or pods.kind is None:
+            return assumed, 0
+        namespace, content = pods.names.namespace or DEFAULT_NAMESPACE, workload.source.content
+        own = without_own_pods(assumed.base, namespace, content, pods.kind, never)
+        return without_own_waiting(assumed, namespace, content, pods.kind).on(own.snapshot), own.replaced
+
+    def _answer(self, workload: Workload, assumed: Pending) -> tuple[Answer, Pending]:
+        """Return the answer, and the assumed on the cluster with the replicas that were placed."""
+        if workload.pods is None:
+            return Answer(workload, Placement.unknown(workload.note)), assumed
+        with_claims = assumed.on(with_claims_of(workload, assumed.base, MOST_REPLICAS))
+        if refusal := self.admissions.refusal(workload, with_claims.base):
+            return Answer(workload, Placement.unknown(refusal), refusal=refusal), assumed
+        if workload.note:
+            return Answer(workload, Placement.unknown(workload.note)), assumed
+        return self._placed(workload, workload.pods.replicas, with_claims)
+
+    def _placed(self, workload: Workload, replicas: int | None, assumed: Pending) -> tuple[Answer, Pending]:
+        schedulers, asked = self.schedulers(workload.policy), 1 if replicas is None else replicas
+        try:
+            check_pod(workload.document.content)
+            first = next(self._pods(workload))
+            assumed = self.pending.before(first, assumed)
+            scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
+            reserved = self.pending.reserved_before(first, assumed)
+            if scheduler is None:
+                self.admissions.note(workload, assumed.base)
+                unknown = schedulers.place(first, assumed.base)
+                found = Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=assumed.base)
+                return Answer(workload, unknown, found, reserved=reserved, first=first), assumed
+            among = place_replicas_among(scheduler, assumed, self._pods(workload), asked)
+        except InvalidInput as error:
+            raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
+        found = among.found
+        placement, then = found.placement, found.snapshot if found.stopped else among.before
+        if self.admissions.with_policy:
+            place = partial(schedulers.answer, pod=first, snapshot=then)
+            placement = self.admissions.with_suggestions(workload, placement, then, place)
+        else:
+            hinted = self.admissions.with_hint(workload, found.first, among.before)
+            placement = hinted if placement is found.first else placement
+        gang = gang_of_pod(first, workload.policy) if workload.pods and workload.pods.kind is None else None
+        if gang is not None:
+            placement = _in_gang(gang, first, placement, assumed, workload.policy, scheduler)
+        reasons = scheduler.explain(signature, then)
+        answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=gang, first=first)
+        if placement.waiting_before:
+            base = among.assumed.base
+            fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
+            return replace(answer, without_pending=fitting), among.assumed
+        is_waiting = placement.verdict == "Waiting"
+        without_pods = scheduler.nodes_without_pods(signature, then) if is_waiting else ()
+        return replace(answer, without_pods=without_pods), among.assumed
+
+    def _pods(self, workload: Workload) -> Iterator[JsonObject]:
+        """Yield the pods of a template as they are created; at least one."""
+        assert workload.pods is not None  # noqa: S101
+        read, created = None, workload.document.content
+        for index in range(max(1, workload.pods.replicas or 1)):
+            pod = workload.pods.pod_at(index)
+            if pod != read:
+                read, created = pod, self.admissions.created(workload, pod, self.pending.assumed.base)
+            yield created
+
+
+def _in_gang(
+    gang: GangRequest, pod: JsonObject, own: Placement, assumed: Pending, policy: Policy, scheduler: Scheduler
+) -> Placement:
+    """Return the placement of the gang of `pod`, which has the placement `own` without the others."""
+    waiting = WaitingPod.of(pod)
+    found, templates = gang_of(gang, waiting, policy.spec.key_domain), template_nodes(policy.spec.node_templates)
+    return gang_placement(Scheduler(scheduler.profile), found, waiting, own, assumed, templates=templates)

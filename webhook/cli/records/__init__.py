@@ -1,0 +1,1 @@
+"""Where `audit` reads records, and how it prints them."""

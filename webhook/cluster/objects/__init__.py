@@ -1,0 +1,1 @@
+"""Objects beside nodes and pods."""

@@ -1,0 +1,41 @@
+"""Signs that a scheduler runs in a cluster: API groups and Leases. Bound pods are a third sign, in the snapshot."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.documents.documents import field
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerEvidence:
+    """The API groups that a cluster serves, and the names and holders of its Leases, one a line."""
+
+    groups: frozenset[str]
+    leases: str
+
+    @classmethod
+    def of(cls, groups: Mapping[str, Any], leases: Mapping[str, Any]) -> "SchedulerEvidence":
+        """Return the evidence in an APIGroupList and a LeaseList; malformed items are no evidence."""
+        names = (field(group, "name") for group in _items(groups, "groups"))
+        texts = {
+            text
+            for lease in _items(leases, "items")
+            for text in (field(lease, "metadata", "name"), field(lease, "spec", "holderIdentity"))
+            if isinstance(text, str)
+        }
+        return cls(frozenset(name for name in names if isinstance(name, str)), "\n".join(sorted(texts)))
+
+    def shows(self, scheduler: str, api_groups: Collection[str]) -> bool:
+        """Return whether one of `api_groups` is served, or the name or holder of a Lease contains the name.
+
+        `api_groups` are those of the CRDs of `scheduler`.
+
+        The holder is the name of a process, such as `hami-scheduler-7d4b9_3f2a`.
+        """
+        return not self.groups.isdisjoint(api_groups) or scheduler in self.leases
+
+
+def _items(content: Mapping[str, Any], name: str) -> Iterable[Any]:
+    items = content.get(name)
+    return items if isinstance(items, list) else ()

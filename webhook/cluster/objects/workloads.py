@@ -1,0 +1,117 @@
+"""Objects that select pods: Services, and controllers whose pods are spread by default."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.reader import Reader
+from webhook.kube.selectors import LabelSelector, exact_selector, read_label_selector, selector_matches
+
+SERVICE = ("v1", "Service")
+REPLICATION_CONTROLLER = ("v1", "ReplicationController")
+# The controllers whose selectors kube-scheduler reads. The selector of a ReplicationController is a map of labels, as
+# that of a Service; the others have LabelSelectors.
+OWNERS = (REPLICATION_CONTROLLER, ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"))
+
+
+class Owner(NamedTuple):
+    """The controller of a pod, in the pod's namespace."""
+
+    api_version: str
+    kind: str
+    name: str
+
+    @property
+    def is_looked_up(self) -> bool:
+        """Return true if kube-scheduler reads the selector of such a controller."""
+        return (self.api_version, self.kind) in OWNERS
+
+
+class SelectingObject(NamedTuple):
+    """A Service or a controller, and the pods that it selects."""
+
+    namespace: str
+    owner: Owner
+    selector: LabelSelector | None
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "SelectingObject":
+        """Return the facts of `content`, a raw Service or object of OWNERS.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        reader = Reader()
+        metadata = reader.object(content.get("metadata"), "metadata")
+        spec = reader.object(content.get("spec"), "spec")
+        owner = Owner(
+            reader.text(content.get("apiVersion"), "apiVersion"),
+            reader.text(content.get("kind"), "kind"),
+            reader.text(metadata.get("name"), "metadata.name"),
+        )
+        selector = spec.get("selector")
+        facts = cls(
+            reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE,
+            owner,
+            _exact(reader, selector)
+            if owner[:2] in (SERVICE, REPLICATION_CONTROLLER)
+            else read_label_selector(reader, selector, "spec.selector"),
+        )
+        reader.finish()
+        return facts
+
+
+def _exact(reader: Reader, selector: Any) -> LabelSelector | None:
+    return None if selector is None else exact_selector(reader.text_map(selector, "spec.selector"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SelectingObjects:
+    """The known selecting objects of a cluster: Services by namespace, controllers by namespace and owner.
+
+    `knows_services`: there are no other Services.
+    """
+
+    services: Mapping[str, tuple[LabelSelector, ...]]
+    controllers: Mapping[tuple[str, Owner], LabelSelector | None]
+    knows_services: bool = True
+
+    @classmethod
+    def of(cls, objects: Iterable[SelectingObject], *, knows_services: bool = True) -> "SelectingObjects":
+        """Return the tables of `objects`."""
+        services: dict[str, list[LabelSelector]] = {}
+        controllers: dict[tuple[str, Owner], LabelSelector | None] = {}
+        for namespace, owner, selector in objects:
+            if owner[:2] != SERVICE:
+                controllers[namespace, owner] = selector
+            elif selector is not None:
+                services.setdefault(namespace, []).append(selector)
+        return cls({namespace: tuple(found) for namespace, found in services.items()}, controllers, knows_services)
+
+    def __bool__(self) -> bool:
+        return bool(self.services or self.controllers)
+
+    def read_keys(self, namespace: str, owner: Owner | None) -> frozenset[str]:
+        """Return the label keys in the selectors of the Services of `namespace` and of a pod's `owner` there."""
+        of_owner = self.controllers.get((namespace, owner)) if owner is not None else None
+        selectors = (*self.services.get(namespace, ()), of_owner or ())
+        return frozenset(requirement.key for selector in selectors for requirement in selector)
+
+    def lacks(self, namespace: str, owner: Owner | None) -> bool:
+        """Return true if kube-scheduler reads the selector of `owner`, or of a Service, and it is not known."""
+        if not self.knows_services:
+            return True
+        return owner is not None and owner.is_looked_up and (namespace, owner) not in self.controllers
+
+    def default_selector(self, namespace: str, labels: Mapping[str, str], owner: Owner | None) -> LabelSelector:
+        """Return the combined selector of a pod's `owner` and of the Services that select a pod with `labels`.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper/spread.go, DefaultSelector
+        """
+        services = [selector for selector in self.services.get(namespace, ()) if selector_matches(selector, labels)]
+        of_owner = self.controllers.get((namespace, owner)) if owner is not None and owner.is_looked_up else None
+        return tuple(dict.fromkeys(requirement for selector in (*services, of_owner or ()) for requirement in selector))
+
+
+NO_WORKLOADS = SelectingObjects({}, {})

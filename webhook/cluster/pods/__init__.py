@@ -1,0 +1,1 @@
+"""Pods of a cluster by what they do: run, wait, are bound or nominated."""

@@ -1,0 +1,144 @@
+"""The facts of bound pods that decide whether a pod may be moved; a snapshot does not hold them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
+from webhook.kube.reader import Reader
+
+_PENDING = "Pending"
+
+
+class Controller(NamedTuple):
+    """The owner that controls a pod and creates a new one in its place."""
+
+    api_version: str
+    kind: str
+    name: str
+
+    @property
+    def is_daemon_set(self) -> bool:
+        """Return true for a DaemonSet, whose pods belong to their nodes."""
+        return (self.api_version, self.kind) == ("apps/v1", "DaemonSet")
+
+    @property
+    def is_job(self) -> bool:
+        """Return true for a Job, whose pods lose their work when they are deleted."""
+        return (self.api_version, self.kind) == ("batch/v1", "Job")
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPod:
+    """A pod that is bound to `node`. `created` is its creation time as written, which sorts by time.
+
+    `content` is the raw object. `is_disruptable`: the eviction API does not ask the budgets of the pod.
+    """
+
+    namespace: str
+    name: str
+    node: str
+    labels: Mapping[str, str]
+    controller: Controller | None
+    is_mirror: bool
+    is_terminating: bool
+    is_disruptable: bool
+    is_ready: bool
+    has_empty_dir: bool
+    created: str
+    priority: int
+    scheduler: str
+    content: Mapping[str, Any] = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any]) -> "BoundPod":
+        """Return the facts of `pod`, a raw API object.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+
+        Source: k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go, canIgnorePDB; k8s.io/kubectl/pkg/drain
+        """
+        reader = Reader()
+        metadata = reader.object(pod.get("metadata"), "metadata")
+        spec, status = reader.object(pod.get("spec"), "spec"), reader.object(pod.get("status"), "status")
+        is_terminating = metadata.get("deletionTimestamp") is not None
+        volumes = reader.objects(spec.get("volumes"), "spec.volumes")
+        found = cls(
+            namespace=reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE,
+            name=reader.text(metadata.get("name"), "metadata.name"),
+            node=reader.text(spec.get("nodeName"), "spec.nodeName"),
+            labels=reader.text_map(metadata.get("labels"), "metadata.labels"),
+            controller=_controller(reader, metadata),
+            is_mirror=MIRROR_POD_ANNOTATION in reader.object(metadata.get("annotations"), "metadata.annotations"),
+            is_terminating=is_terminating,
+            is_disruptable=is_terminating or status.get("phase") == _PENDING,
+            is_ready=_is_ready(reader, status),
+            has_empty_dir=any(volume.get("emptyDir") is not None for _, volume in volumes),
+            created=reader.text(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
+            priority=reader.integer(spec.get("priority"), "spec.priority"),
+            scheduler=reader.text(spec.get("schedulerName"), "spec.schedulerName") or DEFAULT_SCHEDULER,
+            content=pod,
+        )
+        reader.finish()
+        return found
+
+    @property
+    def full_name(self) -> str:
+        """Return `namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return the namespace and the name."""
+        return self.namespace, self.name
+
+    def replacement(self) -> dict[str, Any]:
+        """Return the pod that the controller creates in place of this one: its spec, without a node and a status."""
+        metadata = {key: self.content["metadata"].get(key) for key in ("annotations", "labels", "ownerReferences")}
+        kept = {key: value for key, value in metadata.items() if value is not None}
+        spec = {key: value for key, value in self.content["spec"].items() if key != "nodeName"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": self.name, "namespace": self.namespace, **kept},
+            "spec": spec,
+        }
+
+
+def _controller(reader: Reader, metadata: Mapping[str, Any]) -> Controller | None:
+    for path, owner in reader.objects(metadata.get("ownerReferences"), "metadata.ownerReferences"):
+        if reader.boolean(owner.get("controller"), f"{path}.controller"):
+            return Controller(
+                reader.text(owner.get("apiVersion"), f"{path}.apiVersion"),
+                reader.text(owner.get("kind"), f"{path}.kind"),
+                reader.text(owner.get("name"), f"{path}.name"),
+            )
+    return None
+
+
+def _is_ready(reader: Reader, status: Mapping[str, Any]) -> bool:
+    conditions = reader.objects(status.get("conditions"), "status.conditions")
+    return any((each.get("type"), each.get("status")) == ("Ready", "True") for _, each in conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPods:
+    """The bound pods by node."""
+
+    by_node: Mapping[str, tuple[BoundPod, ...]]
+
+    @classmethod
+    def of(cls, pods: Iterable[BoundPod]) -> "BoundPods":
+        """Return the table of `pods`."""
+        by_node: dict[str, list[BoundPod]] = {}
+        for pod in pods:
+            by_node.setdefault(pod.node, []).append(pod)
+        return cls({node: tuple(found) for node, found in by_node.items()})
+
+    def on(self, node: str) -> tuple[BoundPod, ...]:
+        """Return the pods of `node`."""
+        return self.by_node.get(node, ())

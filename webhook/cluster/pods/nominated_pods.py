@@ -1,0 +1,76 @@
+"""Pending pods with a nominated node, which is reserved for them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from webhook.cluster.node_info import RunningPod
+from webhook.documents.documents import field
+from webhook.kube.names import DEFAULT_SCHEDULER, ENDED_PHASES
+from webhook.kube.reader import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class NominatedPod:
+    """A pod with its nominated node as `pod.node_name`, and the name of its scheduler."""
+
+    pod: RunningPod
+    scheduler_name: str
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any]) -> "NominatedPod":
+        """Return the facts of `pod`, a raw API object for which `is_nominated` is true.
+
+        A nominated pod counts even while it is being deleted: kube-scheduler's PodTopologySpread leaves out running
+        pods that are being deleted, but not nominated ones.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, updateWithPod
+        """
+        reader = Reader()
+        spec, status = reader.object(pod.get("spec"), "spec"), reader.object(pod.get("status"), "status")
+        node_name = reader.text(status.get("nominatedNodeName"), "status.nominatedNodeName")
+        scheduler_name = reader.text(spec.get("schedulerName"), "spec.schedulerName") or DEFAULT_SCHEDULER
+        reader.finish()
+        return cls(replace(RunningPod.of(pod), node_name=node_name, is_terminating=False), scheduler_name)
+
+
+@dataclass(frozen=True, slots=True)
+class NominatedPods:
+    """The nominated pods by node name, including nodes that do not exist.
+
+    `term_keys` are the label keys in the selectors of their pod affinity terms.
+    """
+
+    by_node: Mapping[str, tuple[NominatedPod, ...]]
+    term_keys: frozenset[str]
+
+    @classmethod
+    def of(cls, pods: Iterable[NominatedPod]) -> "NominatedPods":
+        """Return the table of `pods`, which are distinct."""
+        by_node: dict[str, list[NominatedPod]] = {}
+        for each in sorted(pods, key=lambda nominated: (nominated.pod.namespace, nominated.pod.name)):
+            by_node.setdefault(each.pod.node_name, []).append(each)
+        keys = {
+            requirement.key
+            for found in by_node.values()
+            for each in found
+            for term in each.pod.terms
+            for requirement in term.selector or ()
+        }
+        return cls({name: tuple(found) for name, found in by_node.items()}, frozenset(keys))
+
+    def __bool__(self) -> bool:
+        return bool(self.by_node)
+
+
+NO_NOMINATED_PODS = NominatedPods({}, frozenset())
+
+
+def is_nominated(pod: Mapping[str, Any]) -> bool:
+    """Return true if `pod`, a raw API object, is pending and has a nominated node."""
+    if not field(pod, "status", "nominatedNodeName") or field(pod, "spec", "nodeName"):
+        return False
+    return field(pod, "status", "phase") not in ENDED_PHASES

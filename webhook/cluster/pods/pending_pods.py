@@ -1,0 +1,169 @@
+"""Pending pods: which of them wait for a scheduler, and what a scheduler reads of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from webhook.cluster.node_info import Interner
+from webhook.cluster.pods.nominated_pods import NominatedPod, is_nominated
+from webhook.documents.documents import field
+from webhook.kube.names import ENDED_PHASES, KAI_SHARES, VOLCANO_GROUP
+from webhook.kube.pod.gang_key import gang_annotations
+from webhook.kube.pod.pod_fields import PLAIN_VOLUME_KEYS
+from webhook.kube.pod.pod_identity import PodIdentity, short_text
+
+_EMPTY: Mapping[str, Any] = {}
+
+# What a scheduler does not read of containers can be large: environment, commands, probes.
+_CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "restartPolicyRules")
+_CONTAINER_LISTS = ("containers", "initContainers")
+_METADATA_FIELDS = ("labels", "ownerReferences")
+_STATUS_FIELDS = ("resourceClaimStatuses", "extendedResourceClaimStatus")
+# Type, status and reason of the condition by which a scheduler says that no node can take the pod.
+_UNSCHEDULABLE = ("PodScheduled", "False", "Unschedulable")
+# A pod takes up to 5 KiB of this. Reading more would delay admissions, and users decide how many pods are pending.
+MOST_CONTENT_BYTES = 16 * 1024
+# Each label key takes memory of its own in the index of running pods.
+_MOST_LABELS = 64
+
+
+class PodKey(NamedTuple):
+    """The namespace and name of a pod."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPod:
+    """A pod that is not bound and has not ended.
+
+    `content` is the JSON of what a scheduler reads of it, without its name, so pods of one template have equal ones;
+    empty if there is too much of it.
+    `created` is its creationTimestamp, `priority` the value that the API server's Priority plugin sets. `is_waiting`:
+    its scheduler will look for a node soon: it has no scheduling gates, is not being deleted, and has not been found
+    unschedulable. `nominated` is set if it has a nominated node.
+    """
+
+    identity: PodIdentity
+    uid: str
+    created: str
+    priority: int
+    content: bytes
+    is_waiting: bool
+    nominated: NominatedPod | None
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any], interner: Interner | None = None) -> "PendingPod":
+        """Return the facts of `pod`, a raw API object for which `is_pending` is true.
+
+        `interner` shares the content of pods of one template.
+
+        Raises:
+            InvalidInput: a field of a nominated pod is malformed; holds every error. Other pods are read when they are
+                placed.
+        """
+        metadata, priority = _object(pod.get("metadata")), _object(pod.get("spec")).get("priority")
+        content = scheduled_content(pod)
+        return cls(
+            PodIdentity.of(pod),
+            short_text(metadata.get("uid")),
+            short_text(metadata.get("creationTimestamp")),
+            priority if isinstance(priority, int) else 0,
+            content if interner is None else interner.known_or(content, content),
+            _is_waiting(pod),
+            NominatedPod.of(pod) if is_nominated(pod) else None,
+        )
+
+    @property
+    def key(self) -> PodKey:
+        """Return the namespace and name."""
+        return PodKey(self.identity.namespace, self.identity.name)
+
+    def object(self) -> dict[str, Any]:
+        """Return the part of the API object that a scheduler reads."""
+        pod: dict[str, Any] = orjson.loads(self.content)
+        metadata = {"namespace": self.identity.namespace, "name": self.identity.name, "uid": self.uid}
+        return {**pod, "metadata": {**pod["metadata"], **metadata}}
+
+
+def scheduled_content(pod: Mapping[str, Any]) -> bytes:
+    """Return the JSON of what a scheduler reads of `pod`, a raw API object, without its name.
+
+    The volumes that fit on every node are left out. It is empty if the pod is malformed or has more than
+    MOST_CONTENT_BYTES of it, or more labels than any real pod.
+    """
+    metadata, spec, status = pod.get("metadata"), pod.get("spec"), pod.get("status") or {}
+    if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping) or not isinstance(status, Mapping):
+        return b""
+    labels = metadata.get("labels")
+    if isinstance(labels, Mapping) and len(labels) > _MOST_LABELS:
+        return b""
+    kept = dict(spec)
+    for part in _CONTAINER_LISTS:
+        if isinstance(kept.get(part), list):
+            kept[part] = [_container(each) for each in kept[part]]
+    if isinstance(kept.get("volumes"), list):
+        kept["volumes"] = [each for each in kept["volumes"] if not _is_plain(each)]
+    kept_metadata = {name: metadata[name] for name in _METADATA_FIELDS if metadata.get(name)}
+    if annotations := gang_annotations(metadata.get("annotations")) | _of_scheduler(metadata):
+        kept_metadata["annotations"] = annotations
+    content = {
+        "metadata": kept_metadata,
+        "spec": {name: value for name, value in kept.items() if value},
+        "status": {name: status[name] for name in _STATUS_FIELDS if status.get(name)},
+    }
+    try:
+        data = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:  # nested too deeply
+        return b""
+    return data if len(data) <= MOST_CONTENT_BYTES else b""
+
+
+def pending_changes(
+    before: Mapping[PodKey, PendingPod], after: Mapping[PodKey, PendingPod]
+) -> tuple[list[PendingPod], list[PodKey]]:
+    """Return the pods of `after` that are not the same objects in `before`, and the keys that are in `before` alone."""
+    pairs = zip(after.values(), map(before.get, after), strict=True)
+    changed = [(pod, known) for pod, known in pairs if pod is not known]
+    new = sum(known is None for _, known in changed)
+    gone = [key for key in before if key not in after] if len(before) + new > len(after) else []
+    return [pod for pod, _ in changed], gone
+
+
+def is_pending(pod: Mapping[str, Any]) -> bool:
+    """Return true if `pod`, a raw API object, is not bound and has not ended."""
+    return not field(pod, "spec", "nodeName") and field(pod, "status", "phase") not in ENDED_PHASES
+
+
+def _of_scheduler(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    annotations = _object(metadata.get("annotations"))
+    return {key: value for key in (VOLCANO_GROUP, *KAI_SHARES) if (value := annotations.get(key))}
+
+
+def _container(container: Any) -> Any:
+    if not isinstance(container, Mapping):
+        return container
+    return {name: container[name] for name in _CONTAINER_FIELDS if container.get(name)}
+
+
+def _is_plain(volume: Any) -> bool:
+    return isinstance(volume, Mapping) and volume.keys() <= PLAIN_VOLUME_KEYS
+
+
+def _is_waiting(pod: Mapping[str, Any]) -> bool:
+    if _object(pod.get("spec")).get("schedulingGates") or _object(pod.get("metadata")).get("deletionTimestamp"):
+        return False
+    conditions = _object(pod.get("status")).get("conditions")
+    return not any(
+        (each.get("type"), each.get("status"), each.get("reason")) == _UNSCHEDULABLE
+        for each in (conditions if isinstance(conditions, list) else ())
+        if isinstance(each, dict)
+    )
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    """Return `value`; an empty object if it is none."""
+    return value if isinstance(value, dict) else _EMPTY

@@ -1,0 +1,1 @@
+"""JSON and YAML documents, and errors that name a field."""

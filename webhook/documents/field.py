@@ -1,0 +1,119 @@
+"""Input errors in the format of the API server: `path: reason: value; remedy`."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from webhook.documents.text import cut, printable
+
+Reason = Literal["Invalid value", "Required value", "Unsupported value", "Duplicate value", "Forbidden"]
+
+
+# A path can contain a key of the user, and a detail a value. The API server accepts only shorter ones.
+_PATH_LIMIT = 1024
+_DETAIL_LIMIT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One invalid field. As text it is one line of bounded length.
+
+    `path` is the field as the user writes it (`spec.tolerations[0].key`), with the file and document before it
+    if there is one. `detail` states the valid values.
+
+    Source: k8s.io/apimachinery/pkg/util/validation/field/errors.go
+    """
+
+    path: str
+    reason: Reason
+    value: object
+    detail: str
+
+    def __str__(self) -> str:
+        value = "" if self.reason in ("Required value", "Forbidden") else f"{shown(self.value)}; "
+        return printable(f"{cut(self.path, _PATH_LIMIT)}: {self.reason}: {value}{cut(self.detail, _DETAIL_LIMIT)}")
+
+    def prefixed(self, place: str) -> "FieldError":
+        """Return the error with `place` (a file, a document, a parent field) before its path."""
+        return replace(self, path=f"{place}: {self.path}" if self.path else place)
+
+    def relocated(self, place: str, outer: str) -> "FieldError":
+        """Return the error with `place` in front of its path in place of `outer`, which the user does not know."""
+        return replace(self, path=self.path.removeprefix(outer).removeprefix(".")).prefixed(place)
+
+
+class InvalidInput(Exception):  # noqa: N818 - named like field.Invalid
+    """Invalid input of a user; holds every error found."""
+
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("\n".join(str(error) for error in self.errors))
+
+
+# The number of errors reported for one object: an object can have a million.
+MOST_ERRORS = 100
+
+
+def invalid(path: str, value: object, detail: str) -> FieldError:
+    """Return the error of a value that is not valid."""
+    return FieldError(path, "Invalid value", value, detail)
+
+
+def required(path: str, detail: str) -> FieldError:
+    """Return the error of a missing value."""
+    return FieldError(path, "Required value", None, detail)
+
+
+def unsupported(path: str, value: object, supported: Iterable[str]) -> FieldError:
+    """Return the error of a value that is not among `supported`."""
+    return FieldError(path, "Unsupported value", value, "supported values: " + ", ".join(f'"{s}"' for s in supported))
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    """Return the error of a value that the user may not set."""
+    return FieldError(path, "Forbidden", None, detail)
+
+
+def shown(value: Any, limit: int = 120) -> str:
+    """Return `value` as JSON, cut to `limit` characters.
+
+    Only the part that is shown is rendered.
+    """
+    text = ""
+    try:
+        for piece in _json_pieces(value, limit):
+            text += piece
+            if len(text) > limit:
+                return text[: limit - 1] + "…"
+    except (TypeError, ValueError):
+        return type(value).__name__
+    return text
+
+
+def _json_pieces(value: Any, limit: int) -> Iterator[str]:
+    """Yield the JSON of `value` in pieces, with strings cut to `limit` characters.
+
+    Raises:
+        TypeError: JSON has no value for a part of it.
+        ValueError: a number has too many digits.
+    """
+    if isinstance(value, str):
+        yield json.dumps(value[: limit + 1], ensure_ascii=False)
+    elif isinstance(value, Mapping):
+        comma = "{"
+        for key, item in value.items():
+            text = key[: limit + 1] if isinstance(key, str) else json.dumps(key)
+            yield f"{comma}{json.dumps(text, ensure_ascii=False)}: "
+            yield from _json_pieces(item, limit)
+            comma = ", "
+        yield "}" if comma == ", " else "{}"
+    elif isinstance(value, list | tuple):
+        comma = "["
+        for item in value:
+            yield comma
+            yield from _json_pieces(item, limit)
+            comma = ", "
+        yield "]" if comma == ", " else "[]"
+    else:
+        yield json.dumps(value)

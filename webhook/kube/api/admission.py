@@ -1,0 +1,222 @@
+"""AdmissionReview v1: request and response of the API server, as bytes.
+
+Source: k8s.io/api/admission/v1/types.go, k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from webhook.documents.field import InvalidInput, invalid, required, unsupported
+from webhook.kube.names import ADMISSION_API_VERSION, DEFAULT_NAMESPACE
+from webhook.kube.pod.pod_fields import PodFields
+from webhook.kube.pod.pod_identity import PodIdentity, short_text
+
+JsonObject = dict[str, Any]
+
+_USER = b',"userInfo":'
+_BEGINNING_BYTES = 16 * 1024
+
+
+@dataclass(slots=True, eq=False)
+class AdmissionRequest:
+    """One request. `content` is the pod or another object as a raw dict, or None if the operation has no object.
+
+    `old_object` is the stored object of an UPDATE. `group` is the API group of the kind; empty for the core group.
+    `groups` are those of the user. `fields` are those of a new pod in `body`. The pod is then decoded on first use of
+    `object`: one whose decision is known is never decoded.
+    """
+
+    uid: str
+    operation: str
+    kind: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    user: str
+    dry_run: bool
+    content: JsonObject | None
+    group: str = ""
+    old_object: JsonObject | None = None
+    groups: tuple[str, ...] = ()
+    fields: PodFields | None = None
+    body: bytes = b""
+    _identity: PodIdentity | None = None
+
+    @property
+    def object(self) -> JsonObject | None:
+        """Return the pod or another object as a raw dict, or None if the operation has no object.
+
+        Raises:
+            InvalidInput: the review has text that is not Unicode.
+        """
+        if self.content is None and self.fields is not None:
+            self.content = _loaded(self.body)["request"]["object"]
+        return self.content
+
+    @property
+    def identity(self) -> PodIdentity:
+        """Return the identity of the pod of the request."""
+        if self._identity is None:
+            self._identity = self._read_identity()
+        return self._identity
+
+    def _read_identity(self) -> PodIdentity:
+        fields = self.fields
+        if fields is None:
+            return PodIdentity.of(self.content or {}, self.namespace)
+        return PodIdentity(
+            self.namespace or DEFAULT_NAMESPACE,
+            short_text(fields.name),
+            short_text(fields.generate_name),
+            short_text(fields.controller),
+            short_text(fields.token_volume),
+        )
+
+    def has_annotation(self, name: str) -> bool:
+        """Return whether the object has the annotation `name`."""
+        if self.fields is not None:
+            return self.fields.has_annotation(name)
+        return name in _object(_object(self.content, "metadata"), "annotations")
+
+    def with_object(self, content: JsonObject) -> "AdmissionRequest":
+        """Return the same request for another object."""
+        return replace(self, content=content, fields=None)
+
+
+def pod_request(
+    pod: JsonObject, namespace: str, *, name: str = "", user: str = "", groups: tuple[str, ...] = ()
+) -> AdmissionRequest:
+    """Return the request to create `pod` as a dry run, as a server would get it."""
+    return AdmissionRequest(
+        uid="",
+        operation="CREATE",
+        kind="Pod",
+        resource="pods",
+        subresource="",
+        namespace=namespace,
+        name=name,
+        user=user,
+        dry_run=True,
+        content=pod,
+        groups=groups,
+    )
+
+
+def parse_review(body: bytes) -> AdmissionRequest:
+    """Return the request in an AdmissionReview.
+
+    Raises:
+        InvalidInput: `body` is not JSON, not an AdmissionReview v1, or its request has no uid or object.
+    """
+    if (fields := PodFields.of(body)) is not None:
+        return _of_pod(fields, body)
+    review = _loaded(body)
+    if not isinstance(review, dict):
+        raise InvalidInput([invalid("body", review, "must be an AdmissionReview")])
+    if review.get("kind") != "AdmissionReview":
+        raise InvalidInput([unsupported("kind", review.get("kind"), ["AdmissionReview"])])
+    if review.get("apiVersion") != ADMISSION_API_VERSION:
+        raise InvalidInput([unsupported("apiVersion", review.get("apiVersion"), [ADMISSION_API_VERSION])])
+    request = review.get("request")
+    if not isinstance(request, dict):
+        raise InvalidInput([required("request", "an AdmissionReview must contain a request")])
+    return _request(request)
+
+
+def _loaded(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise InvalidInput(
+            [invalid("body", body[:60].decode("utf-8", "replace"), f"must be JSON: {error.msg}: {where}")]
+        ) from error
+
+
+def _of_pod(fields: PodFields, body: bytes) -> AdmissionRequest:
+    request = fields.request
+    return AdmissionRequest(
+        request.uid,
+        request.operation,
+        "Pod",
+        "pods",
+        "",
+        request.namespace or fields.namespace,
+        request.name or fields.name or fields.generate_name,
+        request.user_info.username,
+        request.dry_run,
+        None,
+        "",
+        None,
+        request.user_info.groups,
+        fields,
+        body,
+    )
+
+
+def parse_beginning(body: bytes) -> AdmissionRequest | None:
+    """Return the request without user and object, from a body that may lack its end; None if it does not show them.
+
+    API servers write uid, kind, namespace and operation before the user. A text has its quotes escaped, so that the
+    bytes of a key are found as a key only.
+    Source: k8s.io/api/admission/v1/types.go, AdmissionRequest
+    """
+    beginning, is_there, _ = body[:_BEGINNING_BYTES].partition(_USER)
+    if not is_there:
+        return None
+    try:
+        review = orjson.loads(beginning + b"}}")
+    except orjson.JSONDecodeError:
+        return None
+    request = _object(review, "request")
+    if review.get("kind") != "AdmissionReview" or review.get("apiVersion") != ADMISSION_API_VERSION:
+        return None
+    uid = _text(request, "uid")
+    return _read(request, uid, _text(request, "operation") or "CREATE", None) if uid else None
+
+
+def _request(request: JsonObject) -> AdmissionRequest:
+    uid = request.get("uid")
+    if not isinstance(uid, str) or not uid:
+        raise InvalidInput([required("request.uid", "must be text; the response repeats it")])
+    operation = _text(request, "operation") or "CREATE"
+    content = request.get("object")
+    if content is None and operation in ("CREATE", "UPDATE"):
+        raise InvalidInput([required("request.object", f"must be set for {operation}")])
+    if content is not None and not isinstance(content, dict):
+        raise InvalidInput([invalid("request.object", content, "must be an object")])
+    return _read(request, uid, operation, content)
+
+
+def _read(request: JsonObject, uid: str, operation: str, content: JsonObject | None) -> AdmissionRequest:
+    metadata, user = _object(content, "metadata"), _object(request, "userInfo")
+    groups = user.get("groups")
+    return AdmissionRequest(
+        uid=uid,
+        operation=operation,
+        kind=_text(_object(request, "kind"), "kind"),
+        group=_text(_object(request, "kind"), "group"),
+        resource=_text(_object(request, "resource"), "resource"),
+        subresource=_text(request, "subResource"),
+        namespace=_text(request, "namespace") or _text(metadata, "namespace"),
+        # A pod from a template has no name yet; its generateName identifies the owner.
+        name=_text(request, "name") or _text(metadata, "name") or _text(metadata, "generateName"),
+        user=_text(user, "username"),
+        dry_run=request.get("dryRun") is True,
+        content=content,
+        old_object=_object(request, "oldObject") or None,
+        groups=tuple(each for each in groups if isinstance(each, str)) if isinstance(groups, list) else (),
+    )
+
+
+def _object(parent: JsonObject | None, key: str) -> JsonObject:
+    found = parent.get(key) if parent else None
+    return found if isinstance(found, dict) else {}
+
+
+def _text(parent: JsonObject, key: str) -> str:
+    found = parent.get(key)
+    return found if isinstance(found, str) else ""

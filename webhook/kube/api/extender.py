@@ -1,0 +1,101 @@
+"""The scheduler extender's JSON, version 1: arguments and results, as bytes.
+
+Source: k8s.io/kube-scheduler/extender/v1/types.go, and k8s.io/kubernetes/pkg/scheduler/extender.go
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from webhook.documents.field import InvalidInput, invalid, required
+from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.reader import Reader
+
+JsonObject = Mapping[str, Any]
+
+
+class ExtenderArgs(NamedTuple):
+    """The pod and its candidate nodes. `nodes` are the raw objects, None if kube-scheduler sends only names."""
+
+    pod: JsonObject
+    namespace: str
+    pod_name: str
+    node_names: tuple[str, ...]
+    nodes: tuple[JsonObject, ...] | None
+
+
+def parse_args(body: bytes) -> ExtenderArgs:
+    """Return the arguments of a call.
+
+    Raises:
+        InvalidInput: `body` is not JSON, or lacks the pod or the nodes.
+    """
+    try:
+        args = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        text = body[:60].decode("utf-8", "replace")
+        raise InvalidInput([invalid("body", text, f"must be JSON: {error.msg}: {where}")]) from error
+    if not isinstance(args, dict):
+        raise InvalidInput([invalid("body", args, "must be the ExtenderArgs of a kube-scheduler")])
+    reader = Reader()
+    if args.get("Pod") is None:
+        raise InvalidInput([required("Pod", "must be the pod that is scheduled")])
+    pod = reader.object(args["Pod"], "Pod")
+    metadata = reader.object(pod.get("metadata"), "Pod.metadata")
+    names, nodes = _nodes(reader, args)
+    found = ExtenderArgs(
+        pod,
+        reader.text(metadata.get("namespace"), "Pod.metadata.namespace") or DEFAULT_NAMESPACE,
+        reader.text(metadata.get("name"), "Pod.metadata.name"),
+        names,
+        nodes,
+    )
+    reader.finish()
+    return found
+
+
+def _nodes(reader: Reader, args: JsonObject) -> tuple[tuple[str, ...], tuple[JsonObject, ...] | None]:
+    """Return the names of the nodes, and the nodes themselves if they were sent."""
+    names = args.get("NodeNames")
+    if names is not None:
+        # Thousands of names are usual, and to read them one by one takes longer than all else.
+        is_plain = type(names) is list and {*map(type, names)} <= {str}
+        return tuple(names) if is_plain else reader.texts(names, "NodeNames"), None
+    if args.get("Nodes") is None:
+        raise InvalidInput([required("NodeNames", "must be set; or Nodes, with nodeCacheCapable: false")])
+    items = reader.objects(reader.object(args["Nodes"], "Nodes").get("items"), "Nodes.items")
+    found = tuple(
+        reader.text(reader.object(node.get("metadata"), f"{path}.metadata").get("name"), f"{path}.metadata.name")
+        for path, node in items
+    )
+    return found, tuple(node for _, node in items)
+
+
+def filter_result(args: ExtenderArgs, rejected: Mapping[str, str]) -> bytes:
+    """Return the ExtenderFilterResult: the nodes of `args` without those in `rejected`, which maps names to reasons.
+
+    The rejections are final: kube-scheduler preempts no pod for them.
+    """
+    names: Sequence[str] | None = [name for name in args.node_names if name not in rejected]
+    nodes = None
+    if args.nodes is not None:
+        pairs = zip(args.node_names, args.nodes, strict=True)
+        nodes = {"metadata": {}, "items": [node for name, node in pairs if name not in rejected]}
+        names = None
+    return orjson.dumps(
+        {
+            "Nodes": nodes,
+            "NodeNames": names,
+            "FailedNodes": {},
+            "FailedAndUnresolvableNodes": dict(rejected),
+            "Error": "",
+        }
+    )
+
+
+def host_priority_list(node_names: Iterable[str], priorities: Iterable[int]) -> bytes:
+    """Return the HostPriorityList of nodes with their priorities, 0 to 10; `priorities` may be longer."""
+    pairs = zip(node_names, priorities, strict=False)
+    return orjson.dumps([{"Host": host, "Score": score} for host, score in pairs])

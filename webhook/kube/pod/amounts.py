@@ -1,0 +1,107 @@
+"""Names and amounts of resources."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.kube.quantity import milli_value
+from webhook.kube.reader import Reader
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+NVIDIA_GPU = "nvidia.com/gpu"
+HUGE_PAGES_PREFIX = "hugepages-"
+
+_VOLUMES_PREFIX = "attachable-volumes-"
+DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+
+def is_extended_resource(name: str) -> bool:
+    """Return true if `name` is a resource of a device plugin or an administrator, not of Kubernetes itself.
+
+    Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName
+    """
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+
+
+def is_schedulable_resource(name: str) -> bool:
+    """Return true if kube-scheduler counts the resource; it ignores others.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, Resource.Add, and util/utils.go, IsScalarResourceName
+    """
+    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
+
+
+def is_scalar_resource(name: str) -> bool:
+    """Return true for extended resources, huge pages, attachable volumes and other prefixed resources.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/util/utils.go, IsScalarResourceName
+    """
+    return (
+        is_extended_resource(name) or name.startswith((HUGE_PAGES_PREFIX, _VOLUMES_PREFIX)) or "kubernetes.io/" in name
+    )
+
+
+def may_name_device_class(name: str) -> bool:
+    """Return true if a pod can request devices of a DeviceClass by the resource `name`.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/util/utils.go, IsDRAExtendedResourceName
+    """
+    return is_extended_resource(name) or name.startswith(DEVICE_CLASS_PREFIX)
+
+
+def device_class_of(name: str) -> str:
+    """Return the DeviceClass in the name of the resource, or an empty string.
+
+    Source: k8s.io/api/resource/v1/types.go, ResourceDeviceClassPrefix
+    """
+    return name.removeprefix(DEVICE_CLASS_PREFIX) if name.startswith(DEVICE_CLASS_PREFIX) else ""
+
+
+Amounts = Mapping[str, int]
+
+
+def read_milli(reader: Reader, value: Any, path: str) -> dict[str, int]:
+    """Return a ResourceList in thousandths; `reader` collects the errors (malformed or negative quantities)."""
+    if value is None:
+        return {}
+    amounts: dict[str, int] = {}
+    names: Mapping[Any, Any] = reader.object(value, path)
+    for name, quantity in reader.interruptible(names.items()):
+        try:
+            amount = milli_value(quantity)
+        except ValueError as error:
+            reader.error(f"{path}[{name}]", quantity, str(error))
+            continue
+        if amount < 0:
+            reader.error(f"{path}[{name}]", quantity, "must be greater than or equal to 0")
+        if not isinstance(name, str):
+            reader.error(path, name, "the name of a resource must be text; put it in quotes")
+            continue
+        amounts[name] = amount
+    return amounts
+
+
+def read_amounts(reader: Reader, value: Any, path: str) -> dict[str, int]:
+    """Return a ResourceList in whole units; `reader` collects the errors (malformed or negative quantities)."""
+    return whole_units(read_milli(reader, value, path))
+
+
+def sum_of(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
+    """Return the sum by resource. The arguments do not change; the result can be one of them."""
+    if not left or not right:
+        return left or right
+    return left | {name: left.get(name, 0) + amount for name, amount in right.items()}
+
+
+def peak_of(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
+    """Return the larger amount of each resource. The arguments do not change; the result can be one of them."""
+    if not left or not right:
+        return left or right
+    return left | {name: max(left.get(name, 0), amount) for name, amount in right.items()}
+
+
+def whole_units(milli: dict[str, int]) -> dict[str, int]:
+    """Convert thousandths to whole units, rounded up; cpu stays in thousandths."""
+    return {name: amount if name == CPU else -(-amount // 1000) for name, amount in milli.items()}

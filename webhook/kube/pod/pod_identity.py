@@ -1,0 +1,48 @@
+"""What identifies a pod between its admission and its first event."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from webhook.documents.documents import field
+from webhook.kube.names import DEFAULT_NAMESPACE
+
+_TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - the prefix of a volume name
+# A name has at most 253 characters. Before validation, and as the UID of an owner, a text can be as long as the pod.
+_LONGEST_TEXT = 256
+
+
+class PodIdentity(NamedTuple):
+    """What identifies a pod between its admission, when it can lack name and UID, and its first event.
+
+    `token_volume` is the volume of the service account token, whose name is random; empty without one. `controller` is
+    the UID of the controller. Texts that are longer than any name are replaced by their hash.
+    """
+
+    namespace: str
+    name: str
+    generate_name: str
+    controller: str
+    token_volume: str
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any], namespace: str = "") -> "PodIdentity":
+        """Return the identity of `pod`, a raw API object; `namespace` is that of the request."""
+        found = field(pod, "metadata")
+        metadata: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+        owners, volumes = metadata.get("ownerReferences"), field(pod, "spec", "volumes")
+        controllers = (each for each in owners if field(each, "controller")) if isinstance(owners, list) else ()
+        names = (str(field(each, "name")) for each in volumes) if isinstance(volumes, list) else ()
+        return cls(
+            namespace or short_text(metadata.get("namespace")) or DEFAULT_NAMESPACE,
+            short_text(metadata.get("name")),
+            short_text(metadata.get("generateName")),
+            short_text(field(next(iter(controllers), {}), "uid")),
+            short_text(next((name for name in names if name.startswith(_TOKEN_VOLUME)), "")),
+        )
+
+
+def short_text(value: Any) -> str:
+    """Return `value` as text; the hash of a text that is longer than any name."""
+    text = value if isinstance(value, str) else str(value or "")
+    return text if len(text) <= _LONGEST_TEXT else blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()

@@ -1,0 +1,80 @@
+"""The QoS class of a pod, and the amounts of cpu and memory that it depends on."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from webhook.kube.pod.amounts import CPU, MEMORY, read_milli, sum_of
+from webhook.kube.pod.resources import read_pod_level_requests
+from webhook.kube.reader import Reader
+
+QosClass = Literal["Guaranteed", "Burstable", "BestEffort"]
+
+COMPUTE_RESOURCES = (CPU, MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeResources:
+    """The requests and limits of cpu and memory, in thousandths, of one container, or of the pod as a whole.
+
+    `place` is where its `resources` are, such as `("spec", "containers", 0, "resources")`. `container` is its name,
+    None for the pod. A missing request is the limit, as the API server sets it. Amounts of zero are left out.
+    """
+
+    place: tuple[str | int, ...]
+    container: str | None
+    requests: dict[str, int]
+    limits: dict[str, int]
+
+    @property
+    def has_both_limits(self) -> bool:
+        """Return whether there are limits of cpu and memory."""
+        return len(self.limits) == len(COMPUTE_RESOURCES)
+
+
+def qos_class(pod: Mapping[str, Any]) -> QosClass | None:
+    """Return the QoS class of `pod`; None if its resources are malformed.
+
+    Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/qos/qos.go, ComputePodQOS
+    """
+    reader = Reader()
+    parts = list(compute_resources(reader, pod))
+    if reader.errors:
+        return None
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    for each in parts:
+        requests, limits = sum_of(requests, each.requests), sum_of(limits, each.limits)
+    if not requests and not limits:
+        return "BestEffort"
+    has_limits = all(each.has_both_limits for each in parts)
+    return "Guaranteed" if has_limits and requests == limits else "Burstable"
+
+
+def compute_resources(reader: Reader, pod: Mapping[str, Any]) -> Iterator[ComputeResources]:
+    """Yield the resources that the QoS class depends on: those of the pod if it has any, or those of the containers.
+
+    `reader` collects the errors.
+    """
+    spec = reader.object(pod.get("spec"), "spec")
+    if spec.get("resources") is None:
+        yield from container_resources(reader, spec, "initContainers")
+        yield from container_resources(reader, spec, "containers")
+        return
+    resources = reader.object(spec.get("resources"), "spec.resources")
+    limits = _compute(read_milli(reader, resources.get("limits"), "spec.resources.limits"))
+    yield ComputeResources(("spec", "resources"), None, _compute(read_pod_level_requests(reader, spec)), limits)
+
+
+def container_resources(reader: Reader, spec: Mapping[str, Any], field: str) -> Iterator[ComputeResources]:
+    """Yield the resources of the containers in `field` of a pod's `spec`; `reader` collects the errors."""
+    for index, (path, container) in enumerate(reader.objects(spec.get(field), f"spec.{field}")):
+        resources = reader.object(container.get("resources") or {}, f"{path}.resources")
+        limits = read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
+        requests = limits | read_milli(reader, resources.get("requests"), f"{path}.resources.requests")
+        name = reader.text(container.get("name"), f"{path}.name")
+        yield ComputeResources(("spec", field, index, "resources"), name, _compute(requests), _compute(limits))
+
+
+def _compute(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {name: amounts[name] for name in COMPUTE_RESOURCES if amounts.get(name, 0) > 0}

@@ -1,0 +1,283 @@
+"""The resource requests of a pod, as kube-scheduler counts them.
+
+Amounts are integers: thousandths of a core for `cpu`, bytes or units for other resources.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from webhook.kube.pod.amounts import (
+    CPU,
+    HUGE_PAGES_PREFIX,
+    MEMORY,
+    Amounts,
+    is_extended_resource,
+    peak_of,
+    read_milli,
+    sum_of,
+    whole_units,
+)
+from webhook.kube.reader import Reader
+
+# The default requests of a container when nodes are scored, so that pods without requests are spread, too;
+# from k8s.io/kubernetes/pkg/scheduler/util/pod_resources.go.
+DEFAULT_MILLI_CPU_REQUEST = 100
+DEFAULT_MEMORY_REQUEST_BYTES = 200 * 1024 * 1024
+
+# The type of the condition of a resize that its node cannot allocate.
+RESIZE_PENDING = "PodResizePending"
+
+_DEFAULTS_MILLI = {CPU: DEFAULT_MILLI_CPU_REQUEST, MEMORY: DEFAULT_MEMORY_REQUEST_BYTES * 1000}
+_NONE: dict[str, int] = {}
+
+
+class ContainerRequests(NamedTuple):
+    """The requests of one container of a pending pod, in thousandths.
+
+    `place` is the index of the container, init containers first. `is_short_lived`: it is an init container but not a
+    sidecar.
+    """
+
+    place: int
+    is_short_lived: bool
+    amounts: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodResources:
+    """The requests of one pod, in the three ways in which kube-scheduler counts them.
+
+    `requests` must be free on the node. `non_zero_requested` is added to the node for scores if the pod is running,
+    `scoring_requests` is added by NodeResourcesFit if it is pending: in both, a container without a request of cpu or
+    memory has a default. They differ only for pods with pod-level resources, which `scoring_requests` leaves out.
+    `by_container` are the requests of the containers of a pending pod that request extended resources. `of_containers`
+    are the `requests` without pod-level resources; None if there are none of these.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/types.go, PodInfo.CalculateResource, and
+    framework/plugins/noderesources/resource_allocation.go, calculatePodResourceRequest
+    """
+
+    requests: Amounts
+    non_zero_requested: Amounts
+    scoring_requests: Amounts
+    by_container: tuple[ContainerRequests, ...] = ()
+    of_containers: Amounts | None = None
+
+
+def pod_requests(pod: Mapping[str, Any]) -> dict[str, int]:
+    """Return the total requests of `pod`: containers, the peak of the init containers, sidecars, and the overhead.
+
+    A missing request defaults to the limit, as in the API server. Pod-level requests replace the sum of the
+    containers' requests.
+
+    Raises:
+        InvalidInput: a quantity is malformed or negative, or a field has the wrong type; holds every error.
+
+    Source: k8s.io/component-helpers/resource/helpers.go, PodRequests; k8s.io/kubernetes/pkg/apis/core/v1/defaults.go
+    """
+    reader = Reader()
+    resources = read_pod_resources(reader, pod)
+    reader.finish()
+    return dict(resources.requests)
+
+
+def extended_resource_names(pod: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the extended resources (devices such as `nvidia.com/gpu`) that `pod` requests, sorted.
+
+    Raises:
+        InvalidInput: a quantity is malformed or negative, or a field has the wrong type; holds every error.
+    """
+    return extended_names(pod_requests(pod))
+
+
+def extended_names(requests: Amounts) -> tuple[str, ...]:
+    """Return the extended resources among `requests`, sorted."""
+    return tuple(sorted(name for name, amount in requests.items() if amount and is_extended_resource(name)))
+
+
+def requested_extended_resources(pod: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the extended resources that the containers of `pod` request, sorted; malformed amounts do not count."""
+    spec = pod.get("spec")
+    found: set[str] = set()
+    for field in ("containers", "initContainers"):
+        containers = spec.get(field) if isinstance(spec, Mapping) else None
+        for container in containers if isinstance(containers, list) else ():
+            resources = container.get("resources") if isinstance(container, Mapping) else None
+            if isinstance(resources, Mapping):
+                found.update(_extended(resources.get("limits"), resources.get("requests")))
+    return tuple(sorted(found))
+
+
+def _extended(limits: Any, requests: Any) -> Iterator[str]:
+    """Yield the names of the extended resources of one container; a request replaces the limit."""
+    amounts: dict[Any, Any] = {}
+    for each in (limits, requests):
+        amounts |= each if isinstance(each, Mapping) else {}
+    for name, amount in amounts.items():
+        if isinstance(name, str) and "/" in name and is_extended_resource(name):
+            reader = Reader()
+            if read_milli(reader, {name: amount}, "").get(name) and not reader.errors:
+                yield name
+
+
+def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool = False) -> PodResources:
+    """Return the resources of `pod`; `reader` collects the errors.
+
+    `running`: the resources that the kubelet reports for an in-place resize count if they exceed the requests.
+    """
+    spec = reader.object(pod.get("spec"), "spec")
+    containers = [
+        _Container.of(reader, container, path)
+        for path, container in reader.objects(spec.get("containers"), "spec.containers")
+    ]
+    init_containers = [
+        _Container.of(reader, container, path)
+        for path, container in reader.objects(spec.get("initContainers"), "spec.initContainers")
+    ]
+    overhead = read_milli(reader, spec.get("overhead"), "spec.overhead")
+    pod_level = _pod_level_requests(reader, spec, containers, init_containers)
+    if running:
+        resized = _Resized(reader, reader.object(pod.get("status"), "status"))
+        containers = [resized.container(each) for each in containers]
+        init_containers = [resized.container(each) if each.is_sidecar else each for each in init_containers]
+        pod_level = resized.pod(pod_level)
+
+    of_containers = _aggregate(containers, init_containers, _NONE)
+    requests = sum_of(of_containers | pod_level, overhead)
+    defaults = _DEFAULTS_MILLI
+    if pod_level:
+        defaults = {name: amount for name, amount in _DEFAULTS_MILLI.items() if name not in requests}
+    counted = sum_of(_aggregate(containers, init_containers, defaults) | pod_level, overhead)
+    scored = sum_of(_aggregate(containers, init_containers, _DEFAULTS_MILLI), overhead) if pod_level else counted
+    by_container: tuple[ContainerRequests, ...] = ()
+    if not running and "/" in "".join(requests):
+        by_container = _by_container(init_containers, containers)
+    whole = whole_units(counted)
+    whole_scored = whole if scored is counted else whole_units(scored)
+    without_pod_level = whole_units(sum_of(of_containers, overhead)) if pod_level else None
+    return PodResources(whole_units(requests), whole, whole_scored, by_container, without_pod_level)
+
+
+def read_pod_level_requests(reader: Reader, spec: Mapping[str, Any]) -> dict[str, int]:
+    """Return the requests of the pod as a whole, in thousandths, as the API server completes them."""
+    containers, init_containers = (
+        [_Container.of(reader, each, path) for path, each in reader.objects(spec.get(field), f"spec.{field}")]
+        for field in ("containers", "initContainers")
+    )
+    return _pod_level_requests(reader, spec, containers, init_containers)
+
+
+def _by_container(init_containers: list["_Container"], containers: list["_Container"]) -> tuple[ContainerRequests, ...]:
+    """Return the requests of the containers that request an extended resource, which a DeviceClass may back."""
+    return tuple(
+        [
+            ContainerRequests(
+                place, place < len(init_containers) and not container.is_sidecar, tuple(container.requests.items())
+            )
+            for place, container in enumerate([*init_containers, *containers])
+            if "/" in "".join(container.requests)
+        ]
+    )
+
+
+class _Container(NamedTuple):
+    """The requests of one container; a missing request defaults to the limit."""
+
+    name: str
+    requests: dict[str, int]
+    is_sidecar: bool
+
+    @classmethod
+    def of(cls, reader: Reader, container: Mapping[str, Any], path: str) -> "_Container":
+        requests = _NONE
+        if container.get("resources") is not None:
+            resources = reader.object(container.get("resources"), f"{path}.resources")
+            limits = read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
+            requests = limits | read_milli(reader, resources.get("requests"), f"{path}.resources.requests")
+        is_sidecar = container.get("restartPolicy") == "Always"
+        return cls(reader.text(container.get("name"), f"{path}.name"), requests, is_sidecar)
+
+
+class _Resized:
+    """The resources in the status of a running pod.
+
+    Source: k8s.io/component-helpers/resource/helpers.go, determineEffectiveRequests
+    """
+
+    def __init__(self, reader: Reader, status: Mapping[str, Any]) -> None:
+        self._reader = reader
+        self._status = status
+        self._containers = {
+            reader.text(container.get("name"), f"{path}.name"): (path, container)
+            for field in ("containerStatuses", "initContainerStatuses")
+            for path, container in reader.objects(status.get(field), f"status.{field}")
+        }
+        conditions = reader.objects(status.get("conditions"), "status.conditions")
+        pending = [each.get("reason") for _, each in conditions if each.get("type") == RESIZE_PENDING]
+        self._infeasible = pending[:1] == ["Infeasible"]
+
+    def container(self, container: _Container) -> _Container:
+        """Return `container` with the maximum of its requests in spec and status."""
+        path, status = self._containers.get(container.name, ("", {}))
+        return container._replace(requests=self._effective(container.requests, status, path))
+
+    def pod(self, spec: dict[str, int]) -> dict[str, int]:
+        """Return the effective pod-level requests of the resources in `spec`, the requests in the pod's spec."""
+        effective = self._effective(spec, self._status, "status")
+        return {name: effective.get(name, 0) for name in spec}
+
+    def _effective(self, spec: dict[str, int], status: Mapping[str, Any], path: str) -> dict[str, int]:
+        if status.get("resources") is None:
+            return spec
+        resources = self._reader.object(status.get("resources"), f"{path}.resources")
+        actuated = read_milli(self._reader, resources.get("requests"), f"{path}.resources.requests")
+        allocated = read_milli(self._reader, status.get("allocatedResources"), f"{path}.allocatedResources")
+        return peak_of(actuated if self._infeasible else peak_of(spec, actuated), allocated)
+
+
+def _pod_level_requests(
+    reader: Reader, spec: Mapping[str, Any], containers: list[_Container], init_containers: list[_Container]
+) -> dict[str, int]:
+    """Return the requests of `spec.resources`, which replace the sum of the containers' requests.
+
+    Source: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, defaultPodRequests
+    """
+    if spec.get("resources") is None:
+        return _NONE
+    resources = reader.object(spec.get("resources"), "spec.resources")
+    limits = read_milli(reader, resources.get("limits"), "spec.resources.limits")
+    requests = read_milli(reader, resources.get("requests"), "spec.resources.requests")
+    if limits:
+        summed = _aggregate(containers, init_containers, _NONE)
+        requests = limits | {name: summed[name] for name in (CPU, MEMORY) if name in summed} | requests
+    return {
+        name: amount for name, amount in requests.items() if name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
+    }
+
+
+def _aggregate(
+    containers: list[_Container], init_containers: list[_Container], defaults: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the maximum by resource of the sum of all containers and the peak of the init containers.
+
+    An init container runs together with the sidecars before it; sidecars keep running with the containers.
+    `defaults` replace missing requests of a container.
+
+    Source: k8s.io/component-helpers/resource/helpers.go, AggregateContainerRequests
+    """
+    total: dict[str, int] = {}
+    for container in containers:
+        for name, amount in {**defaults, **container.requests}.items():
+            total[name] = total.get(name, 0) + amount
+    peak: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    for container in init_containers:
+        for name, amount in {**defaults, **container.requests}.items():
+            # Resources of sidecars alone are skipped: they are in the total.
+            running = sidecars.get(name, 0) + amount
+            peak[name] = max(peak.get(name, 0), running)
+            if container.is_sidecar:
+                total[name] = total.get(name, 0) + amount
+                sidecars[name] = running
+    return peak_of(total, peak)

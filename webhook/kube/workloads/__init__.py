@@ -1,0 +1,1 @@
+"""Objects that create pods, and the pods they create."""

@@ -1,0 +1,296 @@
+"""The kinds of batch schedulers, operators and serving platforms that create pods."""
+
+from typing import Any
+
+from webhook.kube.workloads.pod_template_path import STATEFUL_SET_LABELS, Count, PodTemplatePath, WorkloadKind
+
+
+def _kubeflow(kind: str, resource: str, specs: str) -> WorkloadKind:
+    """Return a kind of the Kubeflow training operator.
+
+    Source: github.com/kubeflow/training-operator (release-1.9), pkg/controller.v1/common/pod.go, createNewPod;
+    pkg/apis/kubeflow.org/v1
+    """
+    template = PodTemplatePath(
+        f"spec.{specs}.*.template",
+        (Count(f"spec.{specs}.*.replicas"),),
+        name="{name}-{role}-{0}",
+        labels=(*_KUBEFLOW_LABELS, ("training.kubeflow.org/replica-index", "{0}")),
+    )
+    return WorkloadKind(
+        "kubeflow.org", kind, resource, (template,), suspended="spec.runPolicy.suspend", gang=_KUBEFLOW_GANG
+    )
+
+
+# Source: github.com/NVIDIA/KAI-scheduler, pkg/podgrouper/podgrouper/plugins/kubeflow/distributed_common.go and pytorch
+_KUBEFLOW_GANG = ("spec.runPolicy.schedulingPolicy.minAvailable", "spec.elasticPolicy.minReplicas")
+_KUBEFLOW_LABELS = (("training.kubeflow.org/job-name", "{name}"), ("training.kubeflow.org/replica-type", "{role}"))
+
+
+def _mpi(role: str, replicas: int, **more: Any) -> PodTemplatePath:
+    """Return a template of an MPIJob. Its launcher is a Job, except in the version kubeflow.org/v1.
+
+    Source: github.com/kubeflow/mpi-operator, pkg/controller/mpi_job_controller.go, newWorker, newLauncherJob,
+    defaultLabels; pkg/apis/kubeflow/v2beta1/default.go
+    """
+    spec = f"spec.mpiReplicaSpecs.{role}"
+    labels = (("training.kubeflow.org/job-name", "{name}"), ("training.kubeflow.org/job-role", "{role}"))
+    return PodTemplatePath(
+        f"{spec}.template", (Count(f"{spec}.replicas", replicas),), role, labels=labels, is_optional=True, **more
+    )
+
+
+def _ray(kind: str, resource: str, spec: str, cluster: str, *more: PodTemplatePath) -> WorkloadKind:
+    """Return a kind of KubeRay. The name of the RayCluster of a RayJob or RayService has a random suffix.
+
+    Source: github.com/ray-project/kuberay, ray-operator/controllers/ray/utils/util.go, PodName,
+    GetWorkerGroupDesiredReplicas
+    """
+    group = f"{spec}.workerGroupSpecs.*"
+    is_cluster = kind == "RayCluster"
+    labels = (("ray.io/cluster", "{name}"),) if is_cluster else ()
+    head = PodTemplatePath(
+        f"{spec}.headGroupSpec.template",
+        role="head",
+        name=cluster + ("head" if is_cluster else ""),
+        labels=(*labels, ("ray.io/node-type", "head"), ("ray.io/group", "headgroup")),
+        owner_kind="RayCluster",
+    )
+    workers = PodTemplatePath(
+        f"{group}.template",
+        (
+            Count(f"{group}.replicas", 0, at_least=f"{group}.minReplicas", at_most=f"{group}.maxReplicas"),
+            Count(f"{group}.numOfHosts"),
+        ),
+        name=cluster + ("{role}-worker-" if is_cluster else ""),
+        labels=(*labels, ("ray.io/node-type", "worker"), ("ray.io/group", "{role}")),
+        owner_kind="RayCluster",
+        is_optional=True,
+        suspended=f"{group}.suspend",
+    )
+    return WorkloadKind("ray.io", kind, resource, (head, workers, *more), suspended="spec.suspend")
+
+
+def _jobset_template(spec: str, name: str, labels: tuple[tuple[str, str], ...] = ()) -> PodTemplatePath:
+    """Return the templates of the jobs of a JobSet, which are Indexed.
+
+    Source: sigs.k8s.io/jobset, pkg/controllers/jobset_controller.go, constructJob, labelAndAnnotateObject;
+    pkg/webhooks/jobset_webhook.go; pkg/util/placement/placement.go
+    """
+    job = f"{spec}.replicatedJobs.*"
+    return PodTemplatePath(
+        f"{job}.template.spec.template",
+        (
+            Count(f"{job}.replicas"),
+            Count(f"{job}.template.spec.parallelism", at_most=f"{job}.template.spec.completions"),
+        ),
+        name=name,
+        labels=labels,
+        owner_kind="Job",
+        owner_name="{name}-{role}-{0}",
+    )
+
+
+def _component(role: str) -> PodTemplatePath:
+    """Return a component of an InferenceService: a PodSpec with the fields of a component beside its own.
+
+    Source: github.com/kserve/kserve, pkg/apis/serving/v1beta1/component.go, predictor.go
+    """
+    labels = (("serving.kserve.io/inferenceservice", "{name}"), ("component", role))
+    return PodTemplatePath(
+        f"spec.{role}",
+        (Count(f"spec.{role}.minReplicas"),),
+        role,
+        name=f"{{name}}-{role}-",
+        labels=labels,
+        owner_kind="ReplicaSet",
+        is_optional=role != "predictor",
+        shape="Component",
+    )
+
+
+def _workflow(kind: str, resource: str, spec: str) -> WorkloadKind:
+    """Return a kind of Argo Workflows: each of its templates that runs a container makes a pod for each step.
+
+    Source: github.com/argoproj/argo-workflows, workflow/controller/workflowpod.go, build; workflow/util/pod_name.go
+    """
+    found = PodTemplatePath(
+        f"{spec}.templates.*",
+        name="{name}-{role}-",
+        labels=(("workflows.argoproj.io/workflow", "{name}"),) if kind == "Workflow" else (),
+        owner_kind="Workflow",
+        shape="WorkflowTemplate",
+    )
+    note = f"the pods of this {kind} come from the WorkflowTemplate that it refers to; check that object"
+    suspended = "spec.suspend" if kind in ("Workflow", "CronWorkflow") else ""
+    return WorkloadKind("argoproj.io", kind, resource, (found,), note, suspended=suspended)
+
+
+def _trainer(kind: str, resource: str) -> WorkloadKind:
+    """Return a kind of runtimes of the Kubeflow trainer.
+
+    Source: github.com/kubeflow/trainer, pkg/apis/trainer/v1alpha1/trainingruntime_types.go
+    """
+    return WorkloadKind("trainer.kubeflow.org", kind, resource, (_jobset_template("spec.template.spec", "{name}-"),))
+
+
+_SCALE = "spec.template.metadata.annotations[autoscaling.knative.dev"
+_LWS = "spec.leaderWorkerTemplate"
+_LWS_LABELS = (
+    ("leaderworkerset.sigs.k8s.io/name", "{name}"),
+    ("leaderworkerset.sigs.k8s.io/group-index", "{0}"),
+    ("leaderworkerset.sigs.k8s.io/worker-index", "{1}"),
+)
+_JOBSET_LABELS = (
+    ("jobset.sigs.k8s.io/jobset-name", "{name}"),
+    ("jobset.sigs.k8s.io/replicatedjob-name", "{role}"),
+    ("jobset.sigs.k8s.io/job-index", "{0}"),
+)
+_EXCLUSIVE = "the controller adds affinities, so that each group of pods has a topology domain of its own"
+_TRAIN_JOB = (
+    "the pods of a TrainJob come from the runtime that spec.runtimeRef names; check the TrainingRuntime or "
+    "ClusterTrainingRuntime, and annotate its pod templates"
+)
+
+OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
+    WorkloadKind(
+        # Source: volcano.sh/volcano, pkg/controllers/job/job_controller_util.go, createJobPod;
+        # pkg/webhooks/admission/jobs/mutate/mutate_job.go
+        "batch.volcano.sh",
+        "Job",
+        "jobs",
+        (
+            PodTemplatePath(
+                "spec.tasks.*.template",
+                (Count("spec.tasks.*.replicas", 0),),
+                name="{name}-{role}-{0}",
+                labels=(("volcano.sh/job-name", "{name}"), ("volcano.sh/task-spec", "{role}")),
+                unnamed="default",
+            ),
+        ),
+        spec_defaults=(
+            ("schedulerName", "spec.schedulerName", "volcano"),
+            ("priorityClassName", "spec.priorityClassName", ""),
+        ),
+        gang=("spec.minAvailable",),
+    ),
+    _kubeflow("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
+    _kubeflow("TFJob", "tfjobs", "tfReplicaSpecs"),
+    _kubeflow("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
+    _kubeflow("PaddleJob", "paddlejobs", "paddleReplicaSpecs"),
+    _kubeflow("JAXJob", "jaxjobs", "jaxReplicaSpecs"),
+    WorkloadKind(
+        "kubeflow.org",
+        "MPIJob",
+        "mpijobs",
+        (
+            _mpi("Launcher", 1, name="{name}-launcher-", owner_kind="Job", owner_name="{name}-launcher"),
+            _mpi("Worker", 0, name="{name}-worker-{0}"),
+        ),
+        suspended="spec.runPolicy.suspend",
+        gang=_KUBEFLOW_GANG[:1],
+    ),
+    WorkloadKind("trainer.kubeflow.org", "TrainJob", "trainjobs", (), note=_TRAIN_JOB),
+    _trainer("TrainingRuntime", "trainingruntimes"),
+    _trainer("ClusterTrainingRuntime", "clustertrainingruntimes"),
+    _ray("RayCluster", "rayclusters", "spec", "{name}-"),
+    _ray(
+        "RayJob",
+        "rayjobs",
+        "spec.rayClusterSpec",
+        "{name}-",
+        PodTemplatePath("spec.submitterPodTemplate", role="submitter", owner_kind="Job", is_optional=True),
+    ),
+    _ray("RayService", "rayservices", "spec.rayClusterConfig", "{name}-"),
+    WorkloadKind(
+        "jobset.x-k8s.io",
+        "JobSet",
+        "jobsets",
+        (_jobset_template("spec", "{name}-{role}-{0}-{1}-", _JOBSET_LABELS),),
+        suspended="spec.suspend",
+        caveats=(("metadata.annotations[alpha.jobset.sigs.k8s.io/exclusive-topology]", _EXCLUSIVE),),
+    ),
+    WorkloadKind(
+        # Source: sigs.k8s.io/lws, api/leaderworkerset/v1/leaderworkerset_types.go
+        "leaderworkerset.x-k8s.io",
+        "LeaderWorkerSet",
+        "leaderworkersets",
+        (
+            PodTemplatePath(
+                f"{_LWS}.leaderTemplate",
+                (Count("spec.replicas"), Count("")),
+                role="leader",
+                name="{name}-{0}",
+                labels=_LWS_LABELS,
+                owner_kind="StatefulSet",
+                or_else=f"{_LWS}.workerTemplate",
+                claims=f"{_LWS}.volumeClaimTemplates",
+            ),
+            PodTemplatePath(
+                f"{_LWS}.workerTemplate",
+                (Count("spec.replicas"), Count(f"{_LWS}.size", skipped=1)),
+                role="worker",
+                name="{name}-{0}-{1}",
+                labels=_LWS_LABELS,
+                owner_kind="StatefulSet",
+                owner_name="{name}-{0}",
+                claims=f"{_LWS}.volumeClaimTemplates",
+            ),
+        ),
+        caveats=(("metadata.annotations[leaderworkerset.sigs.k8s.io/exclusive-topology]", _EXCLUSIVE),),
+    ),
+    WorkloadKind(
+        # Source: github.com/kubeflow/kubeflow (before 4bf108b41), components/notebook-controller/controllers/
+        # notebook_controller.go, generateStatefulSet
+        "kubeflow.org",
+        "Notebook",
+        "notebooks",
+        (
+            PodTemplatePath(
+                "spec.template",
+                name="{name}-{0}",
+                labels=(("statefulset", "{name}"), ("notebook-name", "{name}"), *STATEFUL_SET_LABELS),
+                owner_kind="StatefulSet",
+                annotations="metadata.annotations",
+            ),
+        ),
+        suspended="metadata.annotations[kubeflow-resource-stopped]",
+        copies_metadata=True,
+    ),
+    WorkloadKind(
+        "serving.kserve.io",
+        "InferenceService",
+        "inferenceservices",
+        (_component("predictor"), _component("transformer"), _component("explainer")),
+        copies_metadata=True,
+    ),
+    WorkloadKind(
+        # Source: knative.dev/serving, pkg/reconciler/revision/resources/{deploy,meta}.go;
+        # pkg/reconciler/configuration/resources/revision.go
+        "serving.knative.dev",
+        "Service",
+        "services",
+        (
+            PodTemplatePath(
+                "spec.template",
+                (Count(f"{_SCALE}/initial-scale]", at_least=f"{_SCALE}/min-scale]"),),
+                name="{name}-00001-deployment-",
+                labels=(("serving.knative.dev/service", "{name}"), ("serving.knative.dev/configuration", "{name}")),
+                owner_kind="ReplicaSet",
+            ),
+        ),
+    ),
+    WorkloadKind(
+        # Source: github.com/argoproj/argo-rollouts, rollout/sync.go; pkg/apis/rollouts/v1alpha1/types.go
+        "argoproj.io",
+        "Rollout",
+        "rollouts",
+        (PodTemplatePath("spec.template", (Count("spec.replicas"),), owner_kind="ReplicaSet", is_optional=True),),
+        note="the pods of this Rollout come from the object that spec.workloadRef names; check that object",
+        suspended="spec.paused",
+    ),
+    _workflow("Workflow", "workflows", "spec"),
+    _workflow("WorkflowTemplate", "workflowtemplates", "spec"),
+    _workflow("ClusterWorkflowTemplate", "clusterworkflowtemplates", "spec"),
+    _workflow("CronWorkflow", "cronworkflows", "spec.workflowSpec"),
+)

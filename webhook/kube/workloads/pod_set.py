@@ -1,0 +1,155 @@
+"""A set of equal pods that an object creates from one pod template."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.object_path import object_at
+from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One count of an object: the indices from `first`."""
+
+    first: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodNames:
+    """The parts of the names of pods. Without `base`, the name of the object, `generate_name` begins the names."""
+
+    namespace: str
+    base: str
+    generate_name: str
+    role: str
+    pattern: str
+
+    def of_pod(self, indices: tuple[int, ...]) -> tuple[str, str]:
+        """Return the field of a pod's name, and the name."""
+        if not self.base:
+            return "generateName", self.generate_name
+        name = self.formatted(self.pattern, indices)
+        return ("generateName" if name.endswith("-") else "name"), name
+
+    def formatted(self, pattern: str, indices: tuple[int, ...], pod: str = "") -> str:
+        """Return `pattern` with its parts."""
+        return pattern.format(*indices, name=self.base, role=self.role.lower(), pod=pod)
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """The pods of one template of an object. Making it costs the same for any number of replicas.
+
+    `path` is the path of the template in the object, `annotations_path` that of the annotations of its pods; empty for
+    a Pod, which is its own template. `role` tells the sets of an object apart. `replicas` is None for a pod on each
+    node. `claims` are the volumeClaimTemplates. `caveat` is what the object does not say of its pods: no verdict on
+    them is certain. `suspended` is the field that keeps the object from creating the pods now; empty if there is none.
+    """
+
+    kind: WorkloadKind | None
+    path: str
+    annotations_path: str
+    spec_path: str
+    role: str
+    replicas: int | None
+    claims: tuple[JsonObject, ...]
+    caveat: str
+    template: PodTemplatePath
+    common: JsonObject
+    names: PodNames
+    dimensions: tuple[Dimension, ...]
+    suspended: str = ""
+
+    @property
+    def pod(self) -> JsonObject:
+        """Return the first pod, as its controller creates it."""
+        return self.pod_at(0)
+
+    def pods(self) -> Iterator[JsonObject]:
+        """Yield the pods in the order of their creation; of a pod on each node the first."""
+        for index in range(1 if self.replicas is None else self.replicas):
+            yield self.pod_at(index)
+
+    def pod_at(self, index: int) -> JsonObject:
+        """Return pod number `index`, from 0. Its spec is a part of the object and must not be changed."""
+        if self.kind is None:
+            return self.common
+        indices = self._indices(index)
+        name_field, name = self.names.of_pod(indices)
+        labels = {key: self.names.formatted(pattern, indices, name) for key, pattern in self.template.labels}
+        template = self.template
+        own = self.common["metadata"]
+        metadata = {**own, name_field: name}
+        if labels and isinstance(own.get("labels", {}), Mapping):
+            metadata["labels"] = {**own.get("labels", {}), **labels}
+        reference = {
+            "kind": template.owner_kind or self.kind.kind,
+            "name": self.names.formatted(template.owner_name, indices) or self.names.generate_name,
+            "controller": True,
+        }
+        pod = {**self.common, "metadata": {**metadata, "ownerReferences": [reference]}}
+        return self._with_claims(pod, name) if self.claims else pod
+
+    def claims_at(self, index: int) -> tuple[JsonObject, ...]:
+        """Return the PersistentVolumeClaims that the controller creates for pod number `index`."""
+        _, pod = self.names.of_pod(self._indices(index))
+        namespace = self.names.namespace or DEFAULT_NAMESPACE
+        return tuple(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {**object_at(claim, "metadata"), "name": _claim_name(claim, pod), "namespace": namespace},
+                "spec": claim.get("spec"),
+            }
+            for claim in self.claims
+        )
+
+    def locate(self, path: str) -> str:
+        """Return the path in the object of the field `path` of a pod: `spec.template.spec.tolerations[0]`."""
+        for inner, outer in (("metadata.annotations", self.annotations_path), ("spec", self.spec_path)):
+            if self.kind is not None and path.startswith(inner) and path[len(inner) :][:1] in ("", ".", "["):
+                return f"{outer}{path[len(inner) :]}"
+        return f"{self.path}.{path}" if self.path and path else self.path or path
+
+    def _indices(self, index: int) -> tuple[int, ...]:
+        """Return the index within each count. The last one counts fastest."""
+        indices = []
+        for each in reversed(self.dimensions):
+            index, position = divmod(index, max(1, each.number))
+            indices.append(each.first + position)
+        return tuple(reversed(indices))
+
+    def _with_claims(self, pod: JsonObject, name: str) -> JsonObject:
+        """Return `pod` with a volume for each claim, in place of its own volumes of these names.
+
+        Source: k8s.io/kubernetes/pkg/controller/statefulset/stateful_set_utils.go, updateStorage
+        """
+        spec = pod["spec"]
+        if not isinstance(spec, Mapping) or not isinstance(spec.get("volumes") or [], list):
+            return pod
+        volumes = [
+            {
+                "name": object_at(claim, "metadata")["name"],
+                "persistentVolumeClaim": {"claimName": _claim_name(claim, name)},
+            }
+            for claim in self.claims
+        ]
+        names = {volume["name"] for volume in volumes}
+        others = [
+            each for each in spec.get("volumes") or [] if not isinstance(each, Mapping) or each.get("name") not in names
+        ]
+        return {**pod, "spec": {**spec, "volumes": [*volumes, *others]}}
+
+
+def pod_name(pod: Mapping[str, Any]) -> str:
+    """Return `NAMESPACE/NAME` of a pod, with generateName where it has no name."""
+    namespace = field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE
+    return f"{namespace}/{field(pod, 'metadata', 'name') or field(pod, 'metadata', 'generateName') or ''}"
+
+
+def _claim_name(claim: JsonObject, pod: str) -> str:
+    return f"{object_at(claim, 'metadata')['name']}-{pod}"

@@ -1,0 +1,182 @@
+"""The pod that a template makes, for each shape of template."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.field import InvalidInput, invalid
+from webhook.documents.object_path import Match, object_at
+
+# Where a component of an InferenceService names its model; the container comes from the serving runtime.
+_MODELS = (
+    *("model", "huggingface", "triton", "pytorch", "tensorflow", "onnx", "sklearn", "xgboost", "lightgbm"),
+    *("paddle", "pmml", "mlflow", "art"),
+)
+_POD_SPEC_FIELDS = (
+    *("activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy"),
+    *("enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork", "hostPID", "hostUsers"),
+    *("hostname", "hostnameOverride", "imagePullSecrets", "initContainers", "nodeName", "nodeSelector", "os"),
+    *("overhead", "preemptionPolicy", "priority", "priorityClassName", "readinessGates", "resourceClaims", "resources"),
+    *("restartPolicy", "runtimeClassName", "schedulerName", "schedulingGates", "securityContext", "serviceAccountName"),
+    *("setHostnameAsFQDN", "shareProcessNamespace", "subdomain", "terminationGracePeriodSeconds", "tolerations"),
+    *("topologySpreadConstraints", "volumes"),
+)
+_FROM_RUNTIME = (
+    "its container comes from the serving runtime of the model, which can also add resources, node selectors, "
+    "tolerations and annotations"
+)
+_PATCHED = "podSpecPatch can change every field of the pod"
+_PARAMETER = "the pod depends on parameters of the workflow, such as {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """The labels, annotations and spec that a template gives its pods, as they are in the object.
+
+    The paths are those of the annotations and of the pod's spec in the object. `caveat` is what the object does not
+    say of the pod. `name` is the pattern of names that differ from those of other templates.
+    """
+
+    labels: Any
+    annotations: Any
+    spec: Any
+    annotations_path: str
+    spec_path: str
+    caveat: str = ""
+    name: str = ""
+
+
+def pod_template(found: Match, _: JsonObject) -> Shaped:
+    """Return the pod of a PodTemplateSpec."""
+    path, template = found.path, found.value
+    metadata = template.get("metadata")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InvalidInput([invalid(f"{path}.metadata", metadata, "must be an object")])
+    own = metadata or {}
+    return Shaped(
+        own.get("labels"), own.get("annotations"), template.get("spec"), f"{path}.metadata.annotations", f"{path}.spec"
+    )
+
+
+def component(found: Match, _: JsonObject) -> Shaped:
+    """Return the pod of a component of an InferenceService as far as the object describes it."""
+    path, inline = found.path, found.value
+    spec = {name: inline[name] for name in _POD_SPEC_FIELDS if inline.get(name) is not None}
+    caveat = ""
+    model = next((inline[name] for name in _MODELS if isinstance(inline.get(name), Mapping)), None)
+    if model is not None:
+        caveat = _FROM_RUNTIME
+        if "containers" not in spec:
+            spec["containers"] = [{"name": "kserve-container", "resources": model.get("resources") or {}}]
+    elif inline.get("workerSpec") is not None:
+        caveat = f"the worker pods of {path}.workerSpec are not counted"
+    return Shaped(inline.get("labels"), inline.get("annotations"), spec, f"{path}.annotations", path, caveat)
+
+
+def workflow_template(found: Match, content: JsonObject) -> Shaped | None:
+    """Return the pod of a template of an Argo Workflow; None for a template that runs no container (steps, dag).
+
+    Source: github.com/argoproj/argo-workflows, workflow/controller/workflowpod.go, build, addSchedulingConstraints,
+    addVolumeReferences, addMetadata; workflow/controller/operator.go, mergedTemplateDefaultsInto
+    """
+    path = found.path
+    workflow = object_at(object_at(content, "spec"), "workflowSpec") or object_at(content, "spec")
+    template = _with_defaults(found.value, workflow.get("templateDefaults"), _DEPTH_OF_DEFAULTS)
+    main = next((template[name] for name in ("container", "script") if template.get(name) is not None), None)
+    containers = [main] if main is not None else field(template, "containerSet", "containers")
+    if not isinstance(containers, list):
+        return None
+    spec: JsonObject = {"containers": [*containers, *_list(template.get("sidecars"))]}
+    if init_containers := _list(template.get("initContainers")):
+        spec["initContainers"] = init_containers
+    mounted = {*_mounted([*spec["containers"], *init_containers, template.get("containerSet")])}
+    if volumes := [each for source in (template, workflow) for each in _list(source.get("volumes"))]:
+        spec["volumes"] = [each for each in volumes if not isinstance(each, Mapping) or each.get("name") in mounted]
+    for name in _SCHEDULING:
+        key = "podPriorityClassName" if name == "priorityClassName" else name
+        if value := template.get(name) or workflow.get(key):
+            spec["resources" if name == "podResources" else name] = value
+    labels = _merged(field(workflow, "podMetadata", "labels"), field(template, "metadata", "labels"))
+    annotations = _merged(field(workflow, "podMetadata", "annotations"), field(template, "metadata", "annotations"))
+    caveat = _workflow_caveat(template, workflow, (annotations, spec), mounted)
+    is_entry = content.get("kind") == "Workflow" and template.get("name") == workflow.get("entrypoint") is not None
+    name = "{name}" if is_entry and not template.get("retryStrategy") else ""
+    return Shaped(labels, annotations, spec, f"{path}.metadata.annotations", path, caveat, name)
+
+
+_SCHEDULING = (
+    *("affinity", "nodeSelector", "podResources", "priorityClassName", "resourceClaims", "schedulerName"),
+    "tolerations",
+)
+# Containers have their resources at this depth. Objects of users can be far deeper.
+_DEPTH_OF_DEFAULTS = 6
+# The number of templates that are searched for constraints that they pass on to the templates that they call.
+_MOST_CALLERS = 64
+
+
+def _with_defaults(own: Any, defaults: Any, depth: int) -> Any:
+    """Return `own` with the fields of `defaults` that it lacks."""
+    if not depth or not isinstance(own, Mapping) or not isinstance(defaults, Mapping):
+        return defaults if own is None else own
+    return {**defaults, **{key: _with_defaults(value, defaults.get(key), depth - 1) for key, value in own.items()}}
+
+
+def _mounted(containers: Iterable[Any]) -> Iterator[str]:
+    """Yield the names of the volumes that containers mount."""
+    for container in containers:
+        for mount in _list(container.get("volumeMounts") if isinstance(container, Mapping) else None):
+            if isinstance(mount, Mapping) and isinstance(mount.get("name"), str):
+                yield mount["name"]
+
+
+def _workflow_caveat(
+    template: Mapping[str, Any], workflow: Mapping[str, Any], values: Iterable[Any], mounted: set[str]
+) -> str:
+    """Return what a workflow does not say of the pod of `template`; empty if it says everything."""
+    if template.get("podSpecPatch") or workflow.get("podSpecPatch"):
+        return _PATCHED
+    if parameter := next(_parameters(values), None):
+        return _PARAMETER.format(parameter)
+    claims = (object_at(each, "metadata").get("name") for each in _list(workflow.get("volumeClaimTemplates")))
+    if any(isinstance(name, str) and name in mounted for name in claims):
+        return "it mounts a claim that the workflow creates from volumeClaimTemplates"
+    callers = (each for each in islice(_list(workflow.get("templates")), _MOST_CALLERS) if isinstance(each, Mapping))
+    for caller in callers:
+        passed = [name for name in _PASSED_ON if caller.get(name) and not template.get(name)]
+        if passed and (caller.get("steps") is not None or caller.get("dag") is not None):
+            return f"the {passed[0]} of a template with steps or a dag can apply to it"
+    return ""
+
+
+_PASSED_ON = ("affinity", "nodeSelector", "tolerations")
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _merged(first: Any, second: Any) -> Any:
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return {**first, **second}
+    return first if second is None else second
+
+
+def _parameters(values: Iterable[Any]) -> Any:
+    """Yield texts with a parameter of Argo in `values`, except in commands and environments."""
+    stack = list(values)
+    while stack:
+        value = stack.pop()
+        if isinstance(value, str):
+            if "{{" in value:
+                yield value
+        elif isinstance(value, Mapping):
+            stack += [inner for key, inner in value.items() if key not in _IRRELEVANT]
+        elif isinstance(value, list):
+            stack += value
+
+
+_IRRELEVANT = frozenset(("args", "command", "env", "image", "source", "workingDir", "subPath", "mountPath"))
+
+SHAPES = {"PodTemplate": pod_template, "Component": component, "WorkflowTemplate": workflow_template}

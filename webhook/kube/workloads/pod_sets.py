@@ -1,0 +1,220 @@
+"""The sets of equal pods that an object creates: one for each pod template in it."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid, required
+from webhook.documents.object_path import Key, Match, count_at, matches, object_at, value_at
+from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.workloads.pod_set import Dimension, PodNames, PodSet
+from webhook.kube.workloads.pod_set_shapes import SHAPES, Shaped
+from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath, WorkloadKind, group_of
+from webhook.kube.workloads.workload_kinds import Kinds
+
+_KEPT = ("labels", "annotations")
+
+
+def pod_sets(content: JsonObject, kinds: Kinds) -> tuple[PodSet, ...]:
+    """Return the sets of pods that `content` creates; none if its kind is not in `kinds`, or only has a note.
+
+    Raises:
+        InvalidInput: the object cannot be read as its kind; holds the first MOST_ERRORS errors.
+    """
+    return tuple(each_pod_set(content, kinds))
+
+
+def each_pod_set(content: JsonObject, kinds: Kinds, expired: Expired = never) -> Iterator[PodSet]:
+    """Yield the same, each set when it is asked for: an object can have a hundred thousand templates.
+
+    Raises:
+        DeadlineNearError: `expired()` returned true.
+        InvalidInput: the object cannot be read as its kind. Except for the first MOST_ERRORS errors, every set that
+            can be read was yielded before.
+    """
+    if content.get("kind") == "Pod" and content.get("apiVersion", "v1") == "v1":
+        yield _of_pod(content)
+        return
+    kind = kind_of(content, kinds)
+    if kind is not None:
+        yield from _of_kind(content, kind, expired)
+
+
+def _of_kind(content: JsonObject, kind: WorkloadKind, expired: Expired) -> Iterator[PodSet]:
+    names = _object_names(content, kind)
+    errors: list[FieldError] = []
+    has_sets = False
+    for template in kind.templates:
+        for match in _templates(content, kind, template, errors, expired):
+            try:
+                made = _pod_set(content, kind, template, match, names)
+            except InvalidInput as error:
+                errors += error.errors
+            else:
+                if made:
+                    has_sets = True
+                    yield made
+            if len(errors) >= MOST_ERRORS:
+                raise InvalidInput(errors[:MOST_ERRORS])
+    if kind.templates and not (errors or has_sets or kind.note):
+        path = kind.templates[0].template
+        errors.append(required(path.partition(".*")[0], f"a {kind.kind} has its pod templates at {path}"))
+    if errors:
+        raise InvalidInput(errors)
+
+
+def kind_of(content: JsonObject, kinds: Kinds) -> WorkloadKind | None:
+    """Return the kind of an object in `kinds`; None if it is not there.
+
+    Raises:
+        InvalidInput: the object has no kind or no apiVersion.
+    """
+    kind = content.get("kind")
+    if not isinstance(kind, str) or not kind:
+        raise InvalidInput([required("kind", "must be the kind of the object, such as Pod")])
+    if not isinstance(content.get("apiVersion"), str):
+        raise InvalidInput([required("apiVersion", f"must be the API version of the {kind}, such as apps/v1")])
+    return kinds.get((group_of(content.get("apiVersion")), kind))
+
+
+def _of_pod(content: JsonObject) -> PodSet:
+    names = PodNames("", "", "", "", "")
+    return PodSet(None, "", "metadata.annotations", "spec", "", 1, (), "", PodTemplatePath(""), content, names, ())
+
+
+def _object_names(content: JsonObject, kind: WorkloadKind) -> PodNames:
+    metadata = content.get("metadata")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InvalidInput([invalid("metadata", metadata, "must be an object")])
+    texts = {name: (metadata or {}).get(name) for name in ("namespace", "name", "generateName")}
+    errors = [
+        invalid(f"metadata.{name}", text, "must be text")
+        for name, text in texts.items()
+        if text is not None and not isinstance(text, str)
+    ]
+    if errors:
+        raise InvalidInput(errors)
+    generate_name = texts["generateName"] or f"{kind.kind.lower()}-"
+    return PodNames(texts["namespace"] or "", texts["name"] or "", generate_name, "", "")
+
+
+def _templates(
+    content: JsonObject, kind: WorkloadKind, template: PodTemplatePath, errors: list[FieldError], expired: Expired
+) -> Iterator[Match]:
+    """Yield the templates at one path. An error is added to `errors` and ends the path."""
+    try:
+        for match in in_time(matches(content, template.template), expired):
+            if match.value is None and template.or_else:
+                match = value_at(content, template.or_else, match.keys)
+            if match.value is None and template.is_optional:
+                continue
+            if isinstance(match.value, Mapping):
+                yield match
+            else:
+                errors.append(invalid(match.path, match.value, f"must be the pod template of the {kind.kind}"))
+                if len(errors) >= MOST_ERRORS:
+                    return
+    except InvalidInput as error:
+        errors += error.errors
+
+
+def _pod_set(
+    content: JsonObject, kind: WorkloadKind, template: PodTemplatePath, match: Match, names: PodNames
+) -> PodSet | None:
+    shaped = SHAPES[template.shape](match, content)
+    if shaped is None:
+        return None
+    dimensions = tuple(_dimension(content, count, match.keys) for count in template.counts)
+    replicas = 0 if _is_set(content, template.suspended, match.keys) else 1
+    for dimension in dimensions:
+        replicas *= dimension.number
+    pattern = shaped.name or template.name
+    if template.completion_mode and value_at(content, template.completion_mode, match.keys).value == "Indexed":
+        pattern = template.indexed_name or pattern
+    role = template.role or _role(content, template, match)
+    claims = _claims(content, template, match.keys) if template.claims else ()
+    return PodSet(
+        kind,
+        match.path,
+        template.annotations or shaped.annotations_path,
+        shaped.spec_path,
+        role,
+        None if kind.is_per_node else replicas,
+        claims,
+        shaped.caveat or kind.caveat or next((why for at, why in kind.caveats if _is_set(content, at, ())), ""),
+        template,
+        _made(content, kind, shaped, names.namespace),
+        PodNames(names.namespace, names.base, names.generate_name, role, pattern),
+        dimensions,
+        kind.suspended if _is_set(content, kind.suspended, ()) else "",
+    )
+
+
+def _is_set(content: JsonObject, path: str, keys: tuple[Key, ...]) -> bool:
+    """Return true if there is a value at `path` other than false."""
+    return bool(path) and value_at(content, path, keys).value not in (None, False)
+
+
+def _dimension(content: JsonObject, count: Count, keys: tuple[Key, ...]) -> Dimension:
+    def at(path: str) -> int | None:
+        # A path without a star ignores the keys.
+        return count_at(content, path, keys[: path.count("*")]) if path else None
+
+    number = at(count.path)
+    number = count.default if number is None else number
+    number = max(number, at(count.at_least) or 0)
+    most = at(count.at_most)
+    number = number if most is None else min(number, most)
+    return Dimension((at(count.start) or 0) + count.skipped, max(0, number - count.skipped))
+
+
+def _role(content: JsonObject, template: PodTemplatePath, match: Match) -> str:
+    """Return the key or the name of the item that the last star of the path stands for."""
+    if not match.keys:
+        return ""
+    if isinstance(match.keys[-1], str):
+        return match.keys[-1]
+    stem = template.template[: template.template.rindex("*") + 1]
+    item = value_at(content, stem, match.keys).value
+    names = (item.get(name) for name in ("name", "groupName")) if isinstance(item, Mapping) else ()
+    return next((name for name in names if isinstance(name, str) and name), f"{template.unnamed}{match.keys[-1]}")
+
+
+def _claims(content: JsonObject, template: PodTemplatePath, keys: tuple[Key, ...]) -> tuple[JsonObject, ...]:
+    path, _, claims = value_at(content, template.claims, keys)
+    if claims is None:
+        return ()
+    if not isinstance(claims, list):
+        raise InvalidInput([invalid(path, claims, "must be a list")])
+    errors = [
+        invalid(f"{path}[{index}]", claim, "must be a PersistentVolumeClaim with metadata.name and spec")
+        for index, claim in enumerate(claims)
+        if not isinstance(field(claim, "metadata", "name") if isinstance(claim, Mapping) else None, str)
+    ]
+    if errors:
+        raise InvalidInput(islice(errors, MOST_ERRORS))
+    return tuple(claims)
+
+
+def _made(content: JsonObject, kind: WorkloadKind, shaped: Shaped, namespace: str) -> JsonObject:
+    """Return what the pods of a template have in common."""
+    own = {"labels": shaped.labels, "annotations": shaped.annotations}
+    if kind.copies_metadata:
+        copied = {name: object_at(content, "metadata").get(name) for name in _KEPT}
+        own = {name: _copied(copied[name], own[name]) for name in _KEPT}
+    metadata = {name: value for name, value in own.items() if value is not None}
+    if namespace:
+        metadata["namespace"] = namespace
+    spec = shaped.spec
+    for name, path, default in kind.spec_defaults:
+        if isinstance(spec, Mapping) and not spec.get(name) and (value := value_at(content, path, ()).value or default):
+            spec = {**spec, name: value}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _copied(outer: Any, own: Any) -> Any:
+    """Return the labels or annotations of the object with those of the template over them."""
+    if not isinstance(outer, Mapping) or not isinstance(own or {}, Mapping):
+        return outer if own is None else own
+    return {**{key: value for key, value in outer.items() if "kubectl" not in key}, **(own or {})}

@@ -1,0 +1,118 @@
+"""The kinds of objects that create pods, those whose templates are patched, and those without pods."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from webhook.kube.workloads.operator_kinds import OPERATOR_KINDS
+from webhook.kube.workloads.pod_template_path import STATEFUL_SET_LABELS, Count, PodTemplatePath, WorkloadKind
+
+
+def _controller(kind: str, resource: str, suspended: str = "", **template: Any) -> WorkloadKind:
+    found = PodTemplatePath("spec.template", (Count("spec.replicas"),), **template)
+    return WorkloadKind("apps", kind, resource, (found,), suspended=suspended)
+
+
+def _job(kind: str, resource: str, spec: str) -> WorkloadKind:
+    labels = (("batch.kubernetes.io/job-name", "{name}"), ("job-name", "{name}")) if kind == "Job" else ()
+    template = PodTemplatePath(
+        f"{spec}.template",
+        (Count(f"{spec}.parallelism", at_most=f"{spec}.completions"),),
+        labels=labels,
+        owner_kind="Job",
+        completion_mode=f"{spec}.completionMode",
+        # The name of a CronJob's Job ends with the time of its schedule.
+        indexed_name="{name}-{0}-" if kind == "Job" else "",
+    )
+    return WorkloadKind("batch", kind, resource, (template,), suspended="spec.suspend")
+
+
+BUILT_IN_KINDS: tuple[WorkloadKind, ...] = (
+    _controller("Deployment", "deployments", "spec.paused", owner_kind="ReplicaSet"),
+    WorkloadKind(
+        "apps",
+        "StatefulSet",
+        "statefulsets",
+        (
+            PodTemplatePath(
+                "spec.template",
+                (Count("spec.replicas", start="spec.ordinals.start"),),
+                name="{name}-{0}",
+                labels=STATEFUL_SET_LABELS,
+                claims="spec.volumeClaimTemplates",
+            ),
+        ),
+    ),
+    _controller("ReplicaSet", "replicasets"),
+    WorkloadKind("apps", "DaemonSet", "daemonsets", (PodTemplatePath("spec.template"),), is_per_node=True),
+    _job("Job", "jobs", "spec"),
+    _job("CronJob", "cronjobs", "spec.jobTemplate.spec"),
+    replace(_controller("ReplicationController", "replicationcontrollers"), group=""),
+    WorkloadKind("", "PodTemplate", "podtemplates", (PodTemplatePath("template"),)),
+    *OPERATOR_KINDS,
+)
+
+Kinds = Mapping[tuple[str, str], WorkloadKind]
+
+
+def kinds_by_name(configured: Iterable[WorkloadKind] = ()) -> Kinds:
+    """Return the built-in kinds by group and kind, with `configured` ones added or in place of equal names."""
+    return {(each.group, each.kind): each for each in (*BUILT_IN_KINDS, *configured)}
+
+
+_ALWAYS = frozenset(("CREATE", "UPDATE"))
+# Where the API server, or an operator, refuses or ignores a changed template.
+# Source: k8s.io/kubernetes/pkg/apis/batch/validation/validation.go, ValidateJobSpecUpdate;
+# volcano.sh/volcano/pkg/webhooks/admission/jobs/validate/admit_job.go, validateJobUpdate
+_ON_CREATION = frozenset(("CREATE",))
+
+PATCHED_TEMPLATES: Mapping[tuple[str, str], frozenset[str]] = {
+    ("apps", "Deployment"): _ALWAYS,
+    ("apps", "StatefulSet"): _ALWAYS,
+    ("apps", "ReplicaSet"): _ALWAYS,
+    ("", "ReplicationController"): _ALWAYS,
+    ("batch", "CronJob"): _ALWAYS,
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _ALWAYS,
+    ("argoproj.io", "Rollout"): _ALWAYS,
+    ("batch", "Job"): _ON_CREATION,
+    ("batch.volcano.sh", "Job"): _ON_CREATION,
+    ("jobset.x-k8s.io", "JobSet"): _ON_CREATION,
+    **{
+        ("kubeflow.org", kind): _ON_CREATION
+        for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
+    },
+    **{("ray.io", kind): _ON_CREATION for kind in ("RayCluster", "RayJob", "RayService")},
+}
+
+
+_CORE = (
+    *("ConfigMap", "Endpoints", "Event", "LimitRange", "Namespace", "Node", "PersistentVolume"),
+    *("PersistentVolumeClaim", "ResourceQuota", "Secret", "Service", "ServiceAccount"),
+)
+# Every kind of these groups.
+_GROUPS = frozenset(
+    (
+        *("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "autoscaling"),
+        *("autoscaling.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io"),
+        *("flowcontrol.apiserver.k8s.io", "gateway.networking.k8s.io", "kueue.x-k8s.io", "kustomize.config.k8s.io"),
+        *("networking.istio.io", "networking.k8s.io", "node.k8s.io", "placement.maip.mxsf.io", "policy"),
+        *("rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "scheduling.volcano.sh"),
+        *("scheduling.x-k8s.io", "security.istio.io", "snapshot.storage.k8s.io", "storage.k8s.io"),
+        *("topology.volcano.sh", "storagemigration.k8s.io"),
+    )
+)
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "": _CORE,
+    "apps": ("ControllerRevision",),
+    "cert-manager.io": ("Certificate", "CertificateRequest", "ClusterIssuer", "Issuer"),
+    "external-secrets.io": ("ClusterExternalSecret", "ClusterSecretStore", "ExternalSecret", "SecretStore"),
+    "keda.sh": ("ClusterTriggerAuthentication", "ScaledObject", "TriggerAuthentication"),
+    "monitoring.coreos.com": ("AlertmanagerConfig", "PodMonitor", "Probe", "PrometheusRule", "ServiceMonitor"),
+    "serving.kserve.io": ("ClusterServingRuntime", "ClusterStorageContainer", "ServingRuntime", "TrainedModel"),
+    "serving.knative.dev": ("DomainMapping", "Route"),
+}
+
+
+def creates_no_pods(group: str, kind: str) -> bool:
+    """Return true if objects of the kind certainly create no pods."""
+    return group in _GROUPS or kind in _KINDS.get(group, ())

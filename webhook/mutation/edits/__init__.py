@@ -1,0 +1,1 @@
+"""Edits of a pod, and the patch they make."""

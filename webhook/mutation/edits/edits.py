@@ -1,0 +1,245 @@
+"""Edits: the changes that rules can make to a pod, as data.
+
+Every edit is idempotent and, but for `SetAnnotation`, never removes or overrides what the user wrote. An edit that is
+already satisfied changes nothing. An edit that contradicts the user keeps the user's value and returns a warning with
+the consequence.
+"""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from webhook.documents.field import FieldError
+from webhook.documents.text import cut
+from webhook.kube import names as wellknown
+from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, any_tolerates, covers
+from webhook.mutation.edits.editor import JsonObject, Path, PodEditor
+from webhook.mutation.edits.node_terms import LONGEST_SHOWN, NodeLabelRequirement
+from webhook.policy.spec.schedulers import BinPacking
+
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+PREFERRED_PODS: Path = ("spec", "affinity", "podAffinity", PREFERRED)
+
+
+# etcd stores no larger object, and applying a larger edit would delay the requests of other users.
+LARGEST_GROWTH_BYTES = 1536 * 1024
+
+
+class PodTooLargeError(Exception):
+    """Raised if the pod would become too large to be stored."""
+
+    def __init__(self, error: FieldError) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The result of an edit: whether the pod changed, warnings for the user, and the user's value that it kept."""
+
+    changed: bool
+    warnings: tuple[str, ...] = ()
+    kept_value: str = ""
+
+
+KEPT = Effect(changed=False)
+CHANGED = Effect(changed=True)
+
+
+class Edit(Protocol):
+    """One change to a pod. `str(edit)` describes it in messages and audit records."""
+
+    def apply(self, pod: PodEditor) -> Effect:
+        """Change the pod, unless it satisfies the edit already or the user chose another value.
+
+        Raises:
+            PodTooLargeError: the pod would become too large to be stored.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AddToleration:
+    """Tolerate the taint `key`=`value`:`effect`; an empty effect stands for every effect.
+
+    With operator Exists, it tolerates every value. `seconds` bounds the time under a NoExecute taint.
+
+    A toleration that another one covers is not added. PodTolerationRestriction would drop it, and every later update
+    of the pod would be rejected.
+    """
+
+    key: str
+    value: str = ""
+    effect: str = NO_SCHEDULE
+    operator: Literal["Equal", "Exists"] = "Equal"
+    seconds: int | None = None
+
+    def __str__(self) -> str:
+        value = "*" if self.operator == "Exists" else self.value
+        seconds = "" if self.seconds is None else f" for {self.seconds} s"
+        return f"tolerate {self.key}={value}:{self.effect or '*'}{seconds}"
+
+    def to_json(self) -> JsonObject:
+        """Return the toleration."""
+        toleration: JsonObject = {"key": self.key, "operator": self.operator}
+        if self.operator == "Equal":
+            toleration["value"] = self.value
+        if self.effect:
+            toleration["effect"] = self.effect
+        if self.seconds is not None:
+            toleration["tolerationSeconds"] = self.seconds
+        return toleration
+
+    def apply(self, pod: PodEditor) -> Effect:
+        """Append the toleration, unless another one covers it."""
+        toleration = self.to_json()
+        if self._may_be_covered(pod.tolerations) and (
+            not self._has_time or any(covers(present, toleration) for present in pod.get("spec", "tolerations") or ())
+        ):
+            return KEPT
+        pod.append(toleration, "spec", "tolerations")
+        pod.tolerations.add(Toleration.of(toleration))
+        return CHANGED
+
+    @property
+    def _has_time(self) -> bool:
+        """Return whether it can tolerate a NoExecute taint, so that `covers` must compare tolerationSeconds."""
+        return self.effect in ("", NO_EXECUTE)
+
+    def _may_be_covered(self, present: AbstractSet[Toleration]) -> bool:
+        """Return whether one of `present` covers it, apart from tolerationSeconds: a lookup instead of a pass."""
+        if self.operator == "Equal":
+            return any_tolerates(present, Taint(self.key, self.value, self.effect))
+        return any(
+            Toleration(key, "Exists", "", effect) in present for key in (self.key, "") for effect in (self.effect, "")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AddLabel:
+    """Add the label `key`, unless the user set another value."""
+
+    key: str
+    value: str
+    consequence: str
+    """The consequence if the user's value is kept."""
+
+    def __str__(self) -> str:
+        return f"label {self.key}={self.value}"
+
+    def apply(self, pod: PodEditor) -> Effect:
+        """Add the label if it is missing."""
+        present = pod.get("metadata", "labels", self.key)
+        if present is None:
+            pod.set(self.value, "metadata", "labels", self.key)
+            return CHANGED
+        if present == self.value:
+            return KEPT
+        present = cut(present, LONGEST_SHOWN)
+        warning = f"label {self.key}={present} of the pod wins over the policy's {self.key}={self.value}: "
+        kept_value = f"label {self.key}={present}"
+        return Effect(changed=False, warnings=(warning + self.consequence,), kept_value=kept_value)
+
+
+@dataclass(frozen=True, slots=True)
+class PreferPodAffinity:
+    """Prefer topology domains that run pods with the label, with `weight`: pods of `namespaces`."""
+
+    weight: int
+    label_key: str
+    label_value: str
+    topology_key: str
+    namespaces: Literal["all", "same"] = "all"
+
+    def __str__(self) -> str:
+        pods = f"pods {self.label_key}={self.label_value}"
+        if self.namespaces == "same":
+            pods += " of the same namespace"
+        return f"prefer {self.topology_key} with {pods} (weight {self.weight})"
+
+    def apply(self, pod: PodEditor) -> Effect:
+        """Append the preferred podAffinity term, unless the user has one for the same pods and topology."""
+        if any(self.is_same(weighted.get("podAffinityTerm") or {}) for weighted in pod.get(*PREFERRED_PODS) or ()):
+            return KEPT
+        requirement = {"key": self.label_key, "operator": "In", "values": [self.label_value]}
+        # An empty selector selects all namespaces, an absent one the namespace of the pod only.
+        everywhere: JsonObject = {"namespaceSelector": {}} if self.namespaces == "all" else {}
+        term = {
+            "labelSelector": {"matchExpressions": [requirement]},
+            **everywhere,
+            "topologyKey": self.topology_key,
+        }
+        pod.append({"weight": self.weight, "podAffinityTerm": term}, *PREFERRED_PODS)
+        return CHANGED
+
+    def is_same(self, term: Mapping[str, Any]) -> bool:
+        """Return whether `term` is this one: for the same pods, over the same topology."""
+        selector = term.get("labelSelector") or {}
+        expressions: Sequence[Mapping[str, Any]] = selector.get("matchExpressions") or ()
+        labels: Mapping[str, str] = selector.get("matchLabels") or {}
+        wanted = NodeLabelRequirement(self.label_key, "In", (self.label_value,))
+        selects = (not labels and len(expressions) == 1 and wanted.equals(expressions[0])) or (
+            not expressions and labels == {self.label_key: self.label_value}
+        )
+        narrowed = term.get("matchLabelKeys") or term.get("mismatchLabelKeys")
+        if self.namespaces == "all":
+            in_namespaces = term.get("namespaceSelector") == {}
+        else:
+            in_namespaces = term.get("namespaceSelector") is None and not term.get("namespaces")
+        return selects and in_namespaces and not narrowed and term.get("topologyKey") == self.topology_key
+
+
+@dataclass(frozen=True, slots=True)
+class SetScheduler:
+    """Set the scheduler `name`, if the pod has the default one.
+
+    `requested`: the pod's annotation requests it. If the pod names another scheduler, only a requested one leads to a
+    warning; the default of a workload type does not.
+    """
+
+    name: str
+    requested: bool
+
+    def __str__(self) -> str:
+        return f"scheduler {self.name}"
+
+    def apply(self, pod: PodEditor) -> Effect:
+        """Set the scheduler name if the pod has none or the default one."""
+        present = pod.get("spec", "schedulerName") or wellknown.DEFAULT_SCHEDULER
+        if present == self.name:
+            return KEPT
+        if present == wellknown.DEFAULT_SCHEDULER:
+            pod.set(self.name, "spec", "schedulerName")
+            return CHANGED
+        present = cut(present, LONGEST_SHOWN)
+        warning = (
+            f"spec.schedulerName {present} of the pod wins over the annotation's {self.name}: {present} schedules it"
+        )
+        kept_value = f"schedulerName {present}"
+        return Effect(changed=False, warnings=(warning,) if self.requested else (), kept_value=kept_value)
+
+
+@dataclass(frozen=True, slots=True)
+class SetAnnotation:
+    """Set an annotation of the webhook's own. It records the mutation, so it overrides a value of the user."""
+
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"annotation {self.key}={self.value}"
+
+    def apply(self, pod: PodEditor) -> Effect:
+        """Set the annotation, unless it has the value already."""
+        if pod.get("metadata", "annotations", self.key) == self.value:
+            return KEPT
+        pod.set(self.value, "metadata", "annotations", self.key)
+        return CHANGED
+
+
+def packing_hint(packing: BinPacking) -> PreferPodAffinity:
+    """Return the preference for domains with packed pods."""
+    return PreferPodAffinity(
+        packing.weight, packing.label_key, packing.label_value, packing.topology_key, packing.namespaces
+    )

@@ -1,0 +1,145 @@
+"""Edits of the node affinity; `webhook.mutation.edits.edits` describes the laws that they obey."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.documents.field import forbidden
+from webhook.documents.text import cut
+from webhook.mutation.edits import node_terms
+from webhook.mutation.edits.editor import Path, PodEditor
+from webhook.mutation.edits.edits import CHANGED, KEPT, LARGEST_GROWTH_BYTES, PREFERRED, Effect, PodTooLargeError
+from webhook.mutation.edits.node_terms import LONGEST_SHOWN, NodeLabelRequirement
+
+REQUIRED_NODE: Path = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+PREFERRED_NODES: Path = ("spec", "affinity", "nodeAffinity", PREFERRED)
+
+# A pod can have thousands of terms, and kubectl shows 4 KiB of warnings.
+_MOST_CONFLICTS_REPORTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RequireNode:
+    """Require nodes that meet `requirement`: it is ANDed into every non-empty term of the required node affinity.
+
+    Terms are ORed, so a single term without the requirement would bypass it. An empty term matches no node. It stays
+    empty, because with a requirement it would match some nodes.
+    """
+
+    requirement: NodeLabelRequirement
+
+    def __str__(self) -> str:
+        return f"require node {self.requirement}"
+
+    def apply(self, pod: PodEditor) -> Effect:
+        """AND the requirement into each non-empty term that does not imply it; add a term if there is none.
+
+        Raises:
+            PodTooLargeError: with the requirement in all its terms, the pod would be too large to be stored.
+        """
+        warnings = [*self._node_selector_warnings(pod)]
+        path: Path = (*REQUIRED_NODE, "nodeSelectorTerms")
+        if pod.get(*REQUIRED_NODE) is None:
+            pod.append({"matchExpressions": [self.requirement.to_json()]}, *path)
+            return Effect(changed=True, warnings=tuple(warnings))
+        terms: Sequence[Mapping[str, Any]] = pod.get(*path) or ()
+        added = 0
+        most = LARGEST_GROWTH_BYTES // self.requirement.size_bytes
+        conflicts = {}
+        for index, term in enumerate(terms):
+            if node_terms.is_empty(term):
+                continue
+            expressions = term.get("matchExpressions") or ()
+            if conflict := self.requirement.contradiction(expressions):
+                conflicts[index] = conflict
+            if not self.requirement.is_implied_by(expressions):
+                if added == most:
+                    detail = f"too many terms ({len(terms)}) to add to each that the policy does: {self.requirement}"
+                    raise PodTooLargeError(forbidden(".".join(map(str, path)), detail))
+                pod.append(self.requirement.to_json(), *path, index, "matchExpressions")
+                added += 1
+        matching = [
+            index for index, term in enumerate(terms) if index not in conflicts and not node_terms.is_empty(term)
+        ]
+        follows = "this term matches no node" if matching else "no node matches and the pod will stay Pending"
+        reported = list(conflicts.items())[:_MOST_CONFLICTS_REPORTED]
+        warnings += [
+            f"nodeSelectorTerms[{index}]: {conflict}; a node must meet both, so {follows}"
+            for index, conflict in reported
+        ]
+        if not matching and not conflicts:
+            warnings.append("no nodeSelectorTerm has a requirement: none matches a node, and the pod will stay Pending")
+        return Effect(added > 0, tuple(warnings))
+
+    def _node_selector_warnings(self, pod: PodEditor) -> Sequence[str]:
+        value = pod.get("spec", "nodeSelector", self.requirement.key)
+        if value is None or self.requirement.admits(value):
+            return ()
+        user_selector = f"nodeSelector {self.requirement.key}={cut(value, LONGEST_SHOWN)}"
+        conflict = f"{user_selector} contradicts the policy's {self.requirement.summary}"
+        return (f"{conflict}; a node must meet both, so no node matches and the pod will stay Pending",)
+
+
+@dataclass(frozen=True, slots=True)
+class PreferNode:
+    """Prefer nodes that meet `requirement` with `weight`, unless the user prefers other values of the label.
+
+    Weights add up, so beside such a preference the policy's could draw the pod to nodes that the user prefers less.
+    `policy_preferences` are all weights and requirements that the policy prefers, to tell its terms from the user's.
+    """
+
+    weight: int
+    requirement: NodeLabelRequirement
+    policy_preferences: tuple[tuple[int, NodeLabelRequirement], ...] = ()
+
+    def __str__(self) -> str:
+        return f"prefer node {self.requirement} (weight {self.weight})"
+
+    def apply(self, pod: PodEditor) -> Effect:
+        """Append a preferred term, unless one has exactly this requirement or the user prefers other values."""
+        user_prefers_others = False
+        terms: Sequence[Mapping[str, Any]] = pod.get(*PREFERRED_NODES) or ()
+        added = self._added_preferences(terms)
+        for term in terms:
+            alone = _only_expression(term)
+            if self.requirement.equals(alone):
+                return KEPT
+            expressions = (term.get("preference") or {}).get("matchExpressions") or ()
+            user_prefers_others = user_prefers_others or (
+                self._is_contradicted(expressions)
+                and not any(term.get("weight") == weight and each.equals(alone) for weight, each in added)
+            )
+        if user_prefers_others:
+            return Effect(
+                changed=False, warnings=(self._warning(),), kept_value=f"preference for {self.requirement.key}"
+            )
+        term = {"weight": self.weight, "preference": {"matchExpressions": [self.requirement.to_json()]}}
+        pod.append(term, *PREFERRED_NODES)
+        return CHANGED
+
+    def _added_preferences(self, terms: Sequence[Mapping[str, Any]]) -> Sequence[tuple[int, NodeLabelRequirement]]:
+        """Return the preferences of the policy that it has added: they are added in order, so none is missing before.
+
+        An equal term of the user without those before it is a preference of the user.
+        """
+        present = [(term.get("weight"), _only_expression(term)) for term in terms]
+        for index, (weight, requirement) in enumerate(self.policy_preferences):
+            if not any(found == weight and requirement.equals(alone) for found, alone in present):
+                return self.policy_preferences[:index]
+        return self.policy_preferences
+
+    def _is_contradicted(self, expressions: Sequence[Mapping[str, Any]]) -> bool:
+        return any(
+            each.get("key") == self.requirement.key for each in expressions
+        ) and not self.requirement.is_implied_by(expressions)
+
+    def _warning(self) -> str:
+        key = self.requirement.key
+        return f"the pod's own preferred node affinity for {key} wins over the policy's, which is not added: {self}"
+
+
+def _only_expression(term: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the expression of a preferred term that has one requirement; an empty one for any other term."""
+    preference = term.get("preference") or {}
+    expressions: Sequence[Mapping[str, Any]] = preference.get("matchExpressions") or ()
+    return expressions[0] if len(expressions) == 1 and not preference.get("matchFields") else {}

@@ -1,0 +1,1 @@
+"""What a pod asks for by its annotations."""

@@ -1,0 +1,81 @@
+"""Determine whether a pod requests an accelerator, and handle pods that do not as the policy's `withoutAccelerator`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.documents.text import cut
+from webhook.mutation.edits.node_terms import LONGEST_SHOWN
+from webhook.mutation.workload.annotations import Annotations
+from webhook.policy.keys import ANNOTATIONS
+from webhook.policy.policy import Policy
+from webhook.policy.spec.workloads import Accelerator
+
+# A pod can request thousands of resources.
+_MOST_SHOWN = 3
+
+_ABOUT_CARDS = tuple(annotation for annotation in ANNOTATIONS if annotation.rule == "GpuProduct")
+
+
+@dataclass(frozen=True, slots=True)
+class CardRequest:
+    """The accelerators that a pod requests by extended resources, and its other extended resources."""
+
+    accelerators: tuple[Accelerator, ...]
+    extended_resources: tuple[str, ...]
+    has_claims: bool
+    """Claims for devices (DRA) can be for an accelerator; the patch does not depend on the claims themselves."""
+    has_share: bool
+    """The pod requests a share of a card by an annotation instead."""
+
+    @classmethod
+    def of(
+        cls, pod: Mapping[str, Any], own: Mapping[str, str], extended_resources: Sequence[str], policy: Policy
+    ) -> "CardRequest":
+        """Return the request of `pod`, whose annotations are `own`, for the `extended_resources`."""
+        accelerators = tuple(policy.accelerators_of(extended_resources))
+        has_share = not accelerators and policy.keys.gpu_fraction in own
+        return cls(accelerators, tuple(extended_resources), bool(pod["spec"].get("resourceClaims")), has_share)
+
+    @property
+    def may_include_card(self) -> bool:
+        """Return whether the pod requests an accelerator, or can do so by a claim."""
+        return bool(self.accelerators) or self.has_claims or self.has_share
+
+    def applicable_defaults(self, defaults: Mapping[str, str], policy: Policy) -> Mapping[str, str]:
+        """Return those of the namespace's `defaults` that apply to the pod."""
+        if self.may_include_card or policy.spec.without_accelerator.namespace_defaults != "leave":
+            return defaults
+        # These restrict a pod and inject nothing.
+        kept = (policy.keys.inject, policy.keys.placement_check)
+        return {key: defaults[key] for key in kept if key in defaults}
+
+
+def without_card_warnings(
+    annotations: Annotations, request: CardRequest, type_name: str, namespace: str, policy: Policy
+) -> list[str]:
+    """Return the warnings for a pod that requests no accelerator and has the workload type `type_name`."""
+    keys, handling = policy.keys, policy.spec.without_accelerator
+    example = policy.spec.accelerators[0].resources[0]
+    others = ", ".join(cut(name, LONGEST_SHOWN) for name in request.extended_resources[:_MOST_SHOWN])
+    others += ", …" if len(request.extended_resources) > _MOST_SHOWN else ""
+    missing, remedy = "the pod requests no accelerator", f"request one, such as {example}"
+    if others:
+        missing += f" of the policy, only {others}"
+        remedy += ", or list it under accelerators of the policy"
+    if annotations.is_own(keys.workload_type) and handling.pod_annotations == "leave":
+        return [f"{missing}, so {keys.workload_type} has no effect: {remedy}"]
+    warnings = []
+    if not annotations.is_own(keys.workload_type) and handling.namespace_defaults == "warn":
+        warnings.append(f'{missing}, but has workload type "{type_name}" from namespace "{namespace}"')
+    asked = [
+        key
+        for key in map(keys.of, _ABOUT_CARDS)
+        if annotations.text(key) is not None
+        and (handling.pod_annotations if annotations.is_own(key) else handling.namespace_defaults) == "warn"
+    ]
+    if asked:
+        # Clients see the beginning of a long warning, so the keys are at its end.
+        follows = "" if others else ", so it gets no card"
+        warnings.append(f"{missing}{follows}: {remedy}, or remove {', '.join(asked)}")
+    return warnings

@@ -1,0 +1,144 @@
+"""Check a pod against the limits of its namespace: workload types, products, schedulers, queues, cards.
+
+A value of the pod's own that is not allowed is a denial. A default of the namespace that is not allowed is ignored,
+with a warning, because a value on a Namespace must not deny its pods.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from webhook.backends.kueue import Kueue
+from webhook.backends.registry import backend_of
+from webhook.documents.field import FieldError, InvalidInput, forbidden
+from webhook.documents.text import cut
+from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.kube.pod.resources import pod_requests
+from webhook.mutation.edits.node_terms import LONGEST_SHOWN
+from webhook.mutation.workload.annotations import Annotations
+from webhook.policy.keys import Keys
+from webhook.policy.policy import Policy, allows_namespace
+from webhook.policy.products import limits_of, may_use_product, namespaces_of_product, products_instead_of
+from webhook.policy.spec.fields import matches_any
+
+
+def read_type(annotations: Annotations, namespace: str, policy: Policy) -> tuple[str, list[FieldError]]:
+    """Return the type, empty if it is invalid or not allowed, and the denial of a type of the pod's own."""
+    type_name = annotations.read(Keys.workload_type)
+    if type_name is None:
+        return "", []
+    key, limits = policy.keys.workload_type, limits_of(policy.spec, namespace)
+    workload_type = policy.spec.workload_types[type_name]
+    detail = f'namespace "{namespace}" may not ask for workload type "{type_name}"'
+    if not allows_namespace(workload_type, namespace):
+        denial = _of_namespaces(annotations.path(key), detail, workload_type.allowed_namespaces)
+    elif limits is not None and limits.workload_types is not None and type_name not in limits.workload_types:
+        denial = _of_values(annotations.path(key), detail, "workload types", limits.workload_types)
+    else:
+        return type_name, []
+    if annotations.is_own(key):
+        return "", [denial]
+    annotations.ignore(denial)
+    return "", []
+
+
+def read_products(
+    annotations: Annotations, namespace: str, policy: Policy, denials: list[FieldError]
+) -> tuple[str, ...]:
+    """Return the products, none if the namespace may not use one of them, which is reported."""
+    key, products = policy.keys.gpu_product, annotations.read(Keys.gpu_product) or ()
+    denied = [product for product in products if not may_use_product(policy.spec, product, namespace)]
+    for product in denied:
+        detail = f'namespace "{namespace}" may not ask for product "{product}"'
+        listed = products_instead_of(policy.spec, product, namespace)
+        if listed is None:
+            denial = _of_namespaces(annotations.path(key), detail, namespaces_of_product(policy.spec, product) or ())
+        else:
+            denial = _of_values(annotations.path(key), detail, "products", listed)
+        if annotations.is_own(key):
+            denials.append(denial)
+        else:
+            annotations.ignore(denial)
+    return () if denied else products
+
+
+def allowed_defaults(
+    defaults: Mapping[str, str], own: Mapping[str, str], namespace: str, policy: Policy
+) -> tuple[Mapping[str, str], list[str]]:
+    """Return the defaults without those of queue and scheduler that the namespace may not use, and warnings about them.
+
+    A default that the pod overrides stays.
+    """
+    if limits_of(policy.spec, namespace) is None:
+        return defaults, []
+    values = Annotations({}, namespace, {key: defaults[key] for key in defaults if key not in own}, policy)
+    denials = dict(_denied_annotations(values, namespace, policy))
+    kept = {key: value for key, value in defaults.items() if key not in denials}
+    return kept, [f"ignored: {denial}" for denial in denials.values()]
+
+
+def limit_denials(
+    annotations: Annotations, pod: Mapping[str, Any], scheduler_name: str, namespace: str, policy: Policy
+) -> Iterator[FieldError]:
+    """Yield the denials of queue, scheduler and number of cards of `pod`, which `scheduler_name` will schedule."""
+    limits = limits_of(policy.spec, namespace)
+    if limits is None:
+        return
+    yield from (denial for _, denial in _denied_annotations(annotations, namespace, policy))
+    yield from _denied_queues(pod["metadata"], scheduler_name, namespace, policy)
+    scheduler = pod["spec"].get("schedulerName")
+    if scheduler and not _may_use_scheduler(scheduler, limits.schedulers):
+        detail = f'namespace "{namespace}" may not use scheduler "{cut(scheduler, LONGEST_SHOWN)}"'
+        yield _of_values("spec.schedulerName", detail, "schedulers", limits.schedulers or ())
+    if limits.max_cards_per_pod is not None and (cards := _cards_of(pod, policy)) > limits.max_cards_per_pod:
+        detail = f'namespace "{namespace}" may not request {cards} cards in a pod'
+        yield forbidden("spec.containers", f"{detail}; allowed: at most {limits.max_cards_per_pod}")
+
+
+def _denied_annotations(annotations: Annotations, namespace: str, policy: Policy) -> Iterator[tuple[str, FieldError]]:
+    """Yield key and denial of each annotation for queue or scheduler with a value that is not allowed."""
+    limits = limits_of(policy.spec, namespace)
+    if limits is None:
+        return
+    key = policy.keys.queue
+    queue = (annotations.text(key) or "").strip()
+    if queue and limits.queues is not None and not matches_any(queue, limits.queues):
+        detail = f'namespace "{namespace}" may not use queue "{cut(queue, LONGEST_SHOWN)}"'
+        yield key, _of_values(annotations.path(key), detail, "queues", limits.queues)
+    key = policy.keys.scheduler
+    scheduler = (annotations.text(key) or "").strip()
+    if scheduler and not _may_use_scheduler(scheduler, limits.schedulers):
+        detail = f'namespace "{namespace}" may not use scheduler "{cut(scheduler, LONGEST_SHOWN)}"'
+        yield key, _of_values(annotations.path(key), detail, "schedulers", limits.schedulers or ())
+
+
+def _denied_queues(metadata: Mapping[str, Any], scheduler: str, namespace: str, policy: Policy) -> Iterator[FieldError]:
+    """Yield the denials of queues that the pod names in the terms of its scheduler, or of Kueue."""
+    limits = limits_of(policy.spec, namespace)
+    if limits is None or limits.queues is None:
+        return
+    for holder, key in (*backend_of(policy.spec, scheduler).queue_at, *Kueue.queue_at):
+        queue = (metadata.get(holder) or {}).get(key)
+        if queue and not matches_any(queue, limits.queues):
+            detail = f'namespace "{namespace}" may not use queue "{cut(queue, LONGEST_SHOWN)}"'
+            yield _of_values(f"metadata.{holder}[{key}]", detail, "queues", limits.queues)
+
+
+def _may_use_scheduler(scheduler: str, allowed: Sequence[str] | None) -> bool:
+    return allowed is None or scheduler == DEFAULT_SCHEDULER or scheduler in allowed
+
+
+def _cards_of(pod: Mapping[str, Any], policy: Policy) -> int:
+    """Return the number of cards that `pod` requests; 0 if its resources are malformed: the API server rejects it."""
+    try:
+        requests = pod_requests(pod)
+    except InvalidInput:
+        return 0
+    return sum(amount for name, amount in requests.items() if policy.accelerators_of((name,)))
+
+
+def _of_namespaces(path: str, detail: str, allowed: Sequence[str]) -> FieldError:
+    return forbidden(path, f"{detail}; allowed namespaces: {', '.join(allowed) or 'none'}")
+
+
+def _of_values(path: str, detail: str, noun: str, allowed: Sequence[str]) -> FieldError:
+    return forbidden(path, f"{detail}; allowed {noun}: {', '.join(allowed) or 'none'}")

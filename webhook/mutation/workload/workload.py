@@ -1,0 +1,208 @@
+"""Read the workload from the annotations of a pod and the defaults of its namespace."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.documents.field import FieldError, InvalidInput
+from webhook.kube.pod.resources import extended_resource_names
+from webhook.mutation.workload.annotations import Annotations, keys_without_type, misspelt_keys
+from webhook.mutation.workload.batch_scheduling import BatchScheduling, ignored_constraints, read_batch_scheduling
+from webhook.mutation.workload.card_request import CardRequest, without_card_warnings
+from webhook.mutation.workload.guaranteed_qos import GuaranteedQos, read_guaranteed_qos
+from webhook.mutation.workload.permissions import allowed_defaults, limit_denials, read_products, read_type
+from webhook.mutation.workload.spreading import Spreading, read_spreading
+from webhook.policy.keys import CardMemory, Keys
+from webhook.policy.policy import Policy, opt_out_namespaces
+from webhook.policy.products import AnyProduct, accepted_products, any_product
+from webhook.policy.spec.admission import CheckMode
+from webhook.policy.spec.workloads import Accelerator, NodeUsage, WorkloadType
+
+STRICTNESS: Sequence[CheckMode] = ("off", "warn", "deny")
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The workload that the annotations of a pod describe. Amounts without an annotation are None."""
+
+    type_name: str
+    type: WorkloadType
+    accelerator: Accelerator
+    """The accelerator whose labels the annotations mean."""
+    requested_accelerators: tuple[Accelerator, ...]
+    products: tuple[str, ...]
+    """The products that will do, with their variants."""
+    any_product: AnyProduct | None
+    """The products that will do for a pod that requests an accelerator and names no product."""
+    gpu_memory: CardMemory | None
+    gpu_count: int | None
+    gpu_driver: int | None
+    bin_packing: bool
+    scheduler: str | None
+    scheduler_is_requested: bool
+    check_mode: CheckMode
+    batch: BatchScheduling
+    """The scheduler that the pod will have, and what is requested of it."""
+    qos: GuaranteedQos | None = None
+    """The amounts to set and the gaps for its QoS class; None if its type asks for none."""
+    spreading: Spreading | str = ""
+    """The spreading of the replicas, or the reason why they are not spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadReading:
+    """The workload, if the pod has a valid type that its namespace may use, with errors and warnings.
+
+    `errors` are invalid values, `denials` are privileges that the namespace lacks. The workload includes neither.
+    Without a workload, `bypass_reason` is the reason to inject nothing if the pod is admitted.
+    """
+
+    type_name: str | None
+    workload: Workload | None
+    errors: tuple[FieldError, ...] = ()
+    denials: tuple[FieldError, ...] = ()
+    warnings: tuple[str, ...] = ()
+    bypass_reason: str = ""
+
+
+def opts_out(pod_annotations: Mapping[str, str], namespace: Mapping[str, str], policy: Policy) -> bool:
+    """Return whether the pod, or by default its namespace, opts out."""
+    return (Annotations(pod_annotations, "", namespace, policy).text(policy.keys.inject) or "").strip() == "disabled"
+
+
+def read_workload(
+    pod: Mapping[str, Any],
+    namespace: str,
+    defaults: Mapping[str, str],
+    policy: Policy,
+    extended_resources: Sequence[str] | None = None,
+) -> WorkloadReading:
+    """Return the workload of `pod`, which must not opt out, from its annotations and the defaults of its namespace.
+
+    `defaults` are the annotations of the namespace. `extended_resources` are the resources that the pod requests; None:
+    they are read from the pod.
+    """
+    if extended_resources is None:
+        extended_resources = _extended_resources(pod)
+    own: Mapping[str, str] = pod["metadata"].get("annotations") or {}
+    request = CardRequest.of(pod, own, extended_resources, policy)
+    applied = request.applicable_defaults(defaults, policy)
+    applied, denied_defaults = allowed_defaults(applied, own, namespace, policy)
+    annotations = Annotations(own, namespace, applied, policy)
+    warnings = [*misspelt_keys(own, policy), *denied_defaults]
+    key = policy.keys.workload_type
+    if annotations.text(key) is None:
+        reason = "no workload type"
+        if key in defaults:
+            reason = "no accelerator requested; the workload type is a default of the namespace"
+        warnings += keys_without_type(own, policy, type_is_left_out=key in defaults)
+        return WorkloadReading(None, None, warnings=tuple(warnings), bypass_reason=reason)
+    type_name, denials = read_type(annotations, namespace, policy)
+    if annotations.ignored:
+        warnings += [*annotations.ignored, *keys_without_type(own, policy)]
+        return WorkloadReading(None, None, warnings=tuple(warnings), bypass_reason="invalid default of the namespace")
+    if opts_out(own, applied, policy):
+        allowed = ", ".join(opt_out_namespaces(policy.spec)) or "none"
+        detail = f'"disabled" has no effect in namespace "{namespace}": the policy allows it in {allowed}'
+        warnings.append(f"{policy.keys.inject}: {detail}")
+    # Read even if the type is invalid, so that all invalid annotations are reported at once.
+    workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
+    warnings += annotations.ignored
+    beyond_limits = [*limit_denials(annotations, pod, workload.batch.scheduler, namespace, policy)]
+    beyond_limits += _denied_gaps(workload)
+    denials += beyond_limits
+    warnings += _warned_gaps(workload)
+    is_usable = workload.type is not _ANY_TYPE and not beyond_limits
+    bypass_reason = "" if is_usable else "invalid annotations"
+    if is_usable and not request.may_include_card:
+        warnings += without_card_warnings(annotations, request, type_name, namespace, policy)
+        if annotations.is_own(key) and policy.spec.without_accelerator.pod_annotations == "leave":
+            is_usable, bypass_reason = False, "no accelerator requested"
+    return WorkloadReading(
+        (annotations.text(key) or "").strip(),
+        workload if is_usable else None,
+        tuple(annotations.errors),
+        tuple(denials),
+        tuple(warnings),
+        bypass_reason,
+    )
+
+
+def _denied_gaps(workload: Workload) -> tuple[FieldError, ...]:
+    return workload.qos.gaps if workload.qos is not None and workload.type.qos.on_missing == "deny" else ()
+
+
+def _warned_gaps(workload: Workload) -> list[str]:
+    if workload.qos is None or workload.type.qos.on_missing == "deny":
+        return []
+    return [f"{each.path}: {each.detail}" for each in workload.qos.gaps]
+
+
+# Placeholder for an unknown type, while the other annotations are validated.
+_ANY_TYPE = WorkloadType(node_usage=NodeUsage(allow=("any",)))
+
+
+def _requested_workload(
+    annotations: Annotations,
+    request: CardRequest,
+    pod: Mapping[str, Any],
+    type_name: str,
+    namespace: str,
+    policy: Policy,
+    warnings: list[str],
+    denials: list[FieldError],
+) -> Workload:
+    workload_type = policy.spec.workload_types.get(type_name, _ANY_TYPE)
+    accelerators = request.accelerators
+    annotations.read(Keys.inject)
+    products = read_products(annotations, namespace, policy, denials)
+    bin_packing = annotations.read(Keys.bin_packing)
+    scheduler = annotations.read(Keys.scheduler)
+    if len(accelerators) > 1 and products:
+        names = ", ".join(accelerator.name for accelerator in accelerators)
+        warnings.append(f"the pod requests cards of {names}; its gpu- annotations are read as {accelerators[0].name}'s")
+    # A product of the pod's own that is ignored is still one that it wants: not every other product will do.
+    names_product = bool(products) or annotations.is_own(policy.keys.gpu_product)
+    scheduler_name = workload_type.scheduler_name if scheduler is None else scheduler
+    batch = read_batch_scheduling(annotations, pod, scheduler_name, accelerators, policy, warnings)
+    if request.has_share:
+        accelerators = policy.spec.accelerators[:1]
+    any_will_do = policy.spec.tolerate_any_product and accelerators and not names_product
+    workload = Workload(
+        type_name=type_name,
+        type=workload_type,
+        accelerator=(accelerators or policy.spec.accelerators)[0],
+        requested_accelerators=accelerators,
+        products=accepted_products(policy.spec, products, namespace),
+        any_product=any_product(policy.spec, namespace) if any_will_do else None,
+        gpu_memory=annotations.read(Keys.gpu_memory),
+        gpu_count=annotations.read(Keys.gpu_count),
+        gpu_driver=annotations.read(Keys.gpu_driver),
+        bin_packing=workload_type.bin_packing if bin_packing is None else bin_packing == "true",
+        scheduler=scheduler_name,
+        scheduler_is_requested=scheduler is not None,
+        check_mode=_check_mode(annotations.read(Keys.placement_check), policy, warnings),
+        batch=batch,
+        spreading=read_spreading(annotations, workload_type, pod, policy, warnings),
+        qos=read_guaranteed_qos(pod, type_name, workload_type),
+    )
+    warnings += ignored_constraints(batch.scheduler, workload_type, workload.spreading, pod, policy)
+    return workload
+
+
+def _extended_resources(pod: Mapping[str, Any]) -> Sequence[str]:
+    """Return the extended resources of a pod; none if its resources are malformed, which the API server rejects."""
+    try:
+        return extended_resource_names(pod)
+    except InvalidInput:
+        return ()
+
+
+def _check_mode(value: str | None, policy: Policy, warnings: list[str]) -> CheckMode:
+    check = policy.spec.placement_check
+    floor = STRICTNESS.index(check.floor)
+    if value is None:
+        return STRICTNESS[max(STRICTNESS.index(check.mode), floor)]
+    if STRICTNESS.index(value) < floor:
+        warnings.append(f'placement-check "{value}" is laxer than the policy\'s floor; "{check.floor}" holds')
+    return STRICTNESS[max(STRICTNESS.index(value), floor)]

@@ -1,0 +1,1 @@
+"""Pods that start together or not at all."""

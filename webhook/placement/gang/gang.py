@@ -1,0 +1,293 @@
+"""The placement of a gang: pods that are only useful together, such as the workers of a distributed training job.
+
+A scheduler that does not know gangs binds the pods one by one. If only some of them fit, these hold their cards and
+wait, so two such gangs can deadlock.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.text import cut
+from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
+from webhook.kube.pod.gang_key import GANG, GangKey
+from webhook.placement.capacity.free_blocks import free_amounts
+from webhook.placement.capacity.independent_nodes import are_nodes_independent, fill
+from webhook.placement.framework.result import GangFit, Placement, with_templates
+from webhook.placement.gang.gang_bound import most_on_empty_nodes
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.profiles.node_templates import TemplateNode
+from webhook.placement.reasons.deny_exemption import CORDONED, tolerating_conditions
+from webhook.placement.replicas.replicas import FillingCluster, needs_devices
+from webhook.placement.scheduler import PodSignature, Scheduler
+from webhook.placement.waiting.assumed_pods import AssumedPods, isolated
+from webhook.placement.waiting.waiting_pods import WaitingPod
+
+MOST_STEPS = 100
+"""The number of pods that are placed one after the other, where pods on one node decide about other nodes."""
+
+# Filling so many takes about 20 ms.
+_NODES_AT_ONCE = 250
+_LONGEST_SHOWN = 32
+_SHARED_MODES = frozenset(("ReadWriteMany", "ReadOnlyMany"))
+
+
+class GangRequest(NamedTuple):
+    """The gang that a pod asks to be in. `name` is empty if it has none.
+
+    `starts_whole`: `scheduler` binds `size` of its pods or none.
+    """
+
+    name: str
+    size: int
+    scheduler: str
+    starts_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """The gang of a pod: `size` pods with `key`. `starts_whole`: its scheduler binds enough of them or none."""
+
+    key: GangKey
+    size: int
+    starts_whole: bool = False
+
+
+class _Further(NamedTuple):
+    """The number of further pods of a gang that fit; `stopped` is the placement of the first one that does not.
+
+    Unless `is_complete`, at least `number` fit.
+    """
+
+    number: int
+    stopped: Placement | None
+    is_complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question about the pods of a gang, which are all like `pod`."""
+
+    scheduler: Scheduler
+    gang: Gang
+    pod: WaitingPod
+    templates: Sequence[TemplateNode]
+    expired: Expired
+
+    @property
+    def info(self) -> PodInfo:
+        return self.pod.signature.info
+
+
+def gang_of(request: GangRequest, pod: WaitingPod, key_domain: str) -> Gang:
+    """Return the gang of `pod` that `request` asks for with annotations of `key_domain`.
+
+    The pods of a gang whose name is a default of the namespace cannot be recognized later, so none counts.
+    """
+    running = pod.running
+    found = (key for key in running.gangs if key.annotation.partition("/")[0] == key_domain)
+    key = next(found, GangKey(running.namespace, f"{key_domain}{GANG}", request.name or running.name))
+    return Gang(key, request.size, request.starts_whole)
+
+
+def partial_start(request: GangRequest, placement: Placement) -> tuple[str, ...]:
+    """Return the warning at a pod of a gang that would start in part; none otherwise."""
+    fit = placement.gang
+    if fit is None or not fit.starts_in_part:
+        return ()
+    name, scheduler = cut(fit.name, _LONGEST_SHOWN), cut(request.scheduler, _LONGEST_SHOWN)
+    gang = f"gang {name}" if name else "the gang"
+    pods = f"{fit.fit} of the {fit.size} pods of {gang}"
+    effect = "would start and hold what they request while the others wait, and two such gangs can deadlock"
+    return (f"{pods} {effect}: scheduler {scheduler} starts pods one by one",)
+
+
+def members_on(snapshot: Snapshot, key: GangKey) -> int:
+    """Return how many pods of a gang have a place in `snapshot`."""
+    return sum(info.gangs.count(key) for info in snapshot.nodes if info.gangs)
+
+
+def gang_placement(
+    scheduler: Scheduler,
+    gang: Gang,
+    pod: WaitingPod,
+    own: Placement,
+    assumed: AssumedPods[Any],
+    *,
+    templates: Sequence[TemplateNode] = (),
+    expired: Expired = never,
+) -> Placement:
+    """Return the placement of a gang, asked at the admission of `pod`, whose placement without the others is `own`.
+
+    Pods of the gang that run, or that wait and have room, count; the others are taken to be like `pod`. The verdict is
+    Feasible if they fit together now, Waiting if an empty cluster, or one with new nodes of `templates`, could hold
+    them, and Infeasible if none could. `scheduler` forgets its answers for other snapshots.
+    """
+    if gang.size <= 1:
+        return own
+    question = _Question(scheduler, gang, pod, templates, expired)
+    # The pods may never run: users decide how many labels they have.
+    before = isolated(assumed.before_pod(pod.preemption))
+    placed = min(members_on(before, gang.key), gang.size)
+    known = own.verdict != "Unknown"
+    fit = GangFit(gang.key.name, gang.size, placed, placed, known, own=None if gang.starts_whole else own)
+    if own.verdict in ("Unknown", "Infeasible"):
+        return replace(own, gang=fit)
+    left = max(1, gang.size - placed)
+    try:
+        further = _further(question, own, before, left)
+        fit = replace(fit, fit=min(placed + further.number, gang.size), is_complete=further.is_complete)
+        if further.stopped is None and further.is_complete:
+            return replace(own, gang=fit)
+        if further.stopped is None or not further.is_complete:
+            reason = f"{fit.text}; whether the others fit is not known"
+            return replace(Placement.unknown(reason), gang=fit)
+        return _not_now(question, further.stopped, fit, before, assumed)
+    except DeadlineNearError as error:
+        unknown = Placement.unknown(str(error), is_final=isinstance(error, BudgetSpentError))
+        return replace(unknown, gang=replace(fit, is_complete=False))
+
+
+def _further(question: _Question, own: Placement, snapshot: Snapshot, left: int) -> _Further:
+    """Return how many of `left` further pods fit on `snapshot`, on which `own` is the placement of the first one.
+
+    Raises:
+        DeadlineNearError: the deadline is near.
+    """
+    scheduler, pod, expired = question.scheduler, question.pod, question.expired
+    if own.verdict != "Feasible":
+        return _Further(0, own)
+    if left > 1 and not _shares_claims(question.info, snapshot):
+        # The others have claims of their own, which are not known.
+        return _Further(1, None, is_complete=False)
+    if not are_nodes_independent(scheduler, pod.signature, snapshot):
+        return _one_by_one(question, own, snapshot, left)
+    rows = scheduler.feasible_rows(pod.signature, snapshot, expired)
+    number = len(rows) if len(rows) >= left else 0
+    for start in range(0, len(rows), _NODES_AT_ONCE):
+        if number >= left:
+            break
+        among = np.zeros(len(snapshot.nodes), dtype=np.bool_)
+        among[rows[start : start + _NODES_AT_ONCE]] = True
+        filled = fill(scheduler, pod.signature, pod.running, snapshot, most=left, among=among, expired=expired)
+        number, snapshot = number + int(filled.copies.sum()), filled.snapshot
+    if number >= left:
+        return _Further(left, None)
+    return _Further(number, scheduler.answer(pod.signature, snapshot, expired))
+
+
+def _one_by_one(question: _Question, own: Placement, snapshot: Snapshot, left: int) -> _Further:
+    """Return the same, each pod placed on the nodes with the earlier ones, as kube-scheduler does."""
+    cluster, signature = FillingCluster(snapshot), question.pod.signature
+    placement = own
+    for number in range(min(left, MOST_STEPS)):
+        if placement.verdict != "Feasible" or placement.node is None:
+            return _Further(number, placement, placement.verdict != "Unknown")
+        if number + 1 == left:
+            return _Further(left, None)
+        cluster.add(signature, question.pod.running, placement.node)
+        if not cluster.is_known_for(signature):
+            return _Further(number + 1, None, is_complete=False)
+        placement = question.scheduler.answer(signature, cluster.snapshot, question.expired)
+        if not placement.is_final:
+            raise DeadlineNearError(placement.message)
+    return _Further(MOST_STEPS, None, is_complete=False)
+
+
+def _shares_claims(info: PodInfo, snapshot: Snapshot) -> bool:
+    """Return whether all pods of a gang can use the claims of one of them: a data set that many nodes mount."""
+    claims = snapshot.storage.claims or {}
+    found = [claims.get((info.volumes.namespace, use.name)) for use in info.volumes.claims]
+    return all(each is not None and each.is_bound and _SHARED_MODES & set(each.access_modes) for each in found)
+
+
+def _not_now(
+    question: _Question, stopped: Placement, fit: GangFit, before: Snapshot, assumed: AssumedPods[Any]
+) -> Placement:
+    """Return the placement of a gang that does not fit now, since one of its pods has the placement `stopped`."""
+    base, expired = assumed.base, question.expired
+    on_empty = question.scheduler.feasible(question.pod.signature, base.without_pods(), expired)
+    fit = replace(fit, block=_largest_block(question.info, before, on_empty), next_message=stopped.message)
+    if waiting := _waiting_before(question, assumed):
+        fit = replace(fit, waiting_before=waiting)
+        return _with_fit(replace(stopped, verdict="Waiting", waiting_before=waiting), fit)
+    stopped = replace(stopped, waiting_before=0)
+    most = most_possible(question.scheduler, question.pod.signature, base, expired)
+    if most is None or most >= fit.size:
+        return _with_fit(replace(stopped, verdict="Waiting"), fit)
+    if names := _fitting_templates(question, base):
+        fit = replace(fit, next_message=with_templates(stopped.message, names))
+        return _with_fit(replace(stopped, verdict="Waiting"), fit)
+    exemption = stopped.deny_exemption or _exemption(question, base, fit.size)
+    return _with_fit(replace(stopped, verdict="Infeasible", deny_exemption=exemption), replace(fit, most=most))
+
+
+def most_possible(scheduler: Scheduler, signature: PodSignature, base: Snapshot, expired: Expired) -> int | None:
+    """Return a number of pods with `signature` that `base` could not exceed without its pods; None without a bound.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    if signature.info.volumes.claims or needs_devices(signature, base):
+        return None
+    nodes = scheduler.feasible(signature, base.without_pods(), expired)
+    return most_on_empty_nodes(signature.info, base, nodes, expired)
+
+
+def _with_fit(placement: Placement, fit: GangFit) -> Placement:
+    message = f"{fit.next_message.removesuffix('.')}. {fit.text[:1].upper()}{fit.text[1:]}."
+    return replace(placement, node=None, scores={}, message=message, gang=fit)
+
+
+def _waiting_before(question: _Question, assumed: AssumedPods[Any]) -> int:
+    """Return how many pods of others wait before the gang, if it would fit without them; else 0."""
+    key, base = question.gang.key, assumed.base
+    own = sum(key in each.pod.gangs for each in assumed.by_key.values())
+    others = assumed.count_before(assumed.priority_of(question.pod.preemption)) - own
+    if others <= 0:
+        return 0
+    base = isolated(base)
+    left = max(1, question.gang.size - members_on(base, key))
+    first = question.scheduler.answer(question.pod.signature, base, question.expired)
+    found = _further(question, first, base, left)
+    return others if found.is_complete and found.stopped is None else 0
+
+
+def _largest_block(info: PodInfo, snapshot: Snapshot, nodes: Mask) -> str:
+    """Return the largest free amount of a card on one of `nodes` in words; empty for pods without cards."""
+    cards = [(resource, amount) for resource, amount in info.requests if "/" in resource and amount > 0]
+    if not cards:
+        return ""
+    free = {resource: np.where(nodes, free_amounts(snapshot, resource), 0) for resource, _ in cards}
+    # Of several, such as cards and network devices, the one that fewer pods find.
+    scarcest, _ = min(cards, key=lambda each: int((free[each[0]] // each[1]).sum()))
+    most = int(free[scarcest].max(initial=0))
+    if not most:
+        return f"no {scarcest} is free"
+    count = int((free[scarcest] == most).sum())
+    return f"largest free block: {most} {scarcest} on {count} {'node' if count == 1 else 'nodes'}"
+
+
+def _fitting_templates(question: _Question, base: Snapshot) -> list[str]:
+    """Return the names of the node templates whose new nodes could take a pod of the gang."""
+    if not question.templates:
+        return []
+    nodes = base.with_other_nodes(each.info for each in question.templates)
+    fitting = question.scheduler.feasible(question.pod.signature, nodes, question.expired)
+    return [each.name for each in question.templates if fitting[nodes.rows[each.info.node.name]]]
+
+
+def _exemption(question: _Question, base: Snapshot, size: int) -> str:
+    """Return the reason not to deny an Infeasible gang: nodes that are cordoned or not ready; empty without one."""
+    tolerating = tolerating_conditions(question.info, base)
+    if tolerating is question.info:
+        return ""
+    asked = PodSignature(tolerating, question.pod.signature.unsupported)
+    nodes = question.scheduler.feasible(asked, base.without_pods(), question.expired)
+    if most_on_empty_nodes(tolerating, base, nodes, question.expired) < size:
+        return ""
+    return f"nodes would do that are {CORDONED}"

@@ -1,0 +1,1 @@
+"""Scheduler profiles and their plugins."""

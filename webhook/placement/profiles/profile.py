@@ -1,0 +1,226 @@
+"""Scheduler profiles: the plugins that run, and their args."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.kube.pod.amounts import CPU, MEMORY
+from webhook.placement.framework.interface import (
+    MAX_NODE_SCORE,
+    CrossNodeFilterPlugin,
+    FilterPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    ScorePlugin,
+    UncertainScorePlugin,
+)
+from webhook.placement.framework.result import KUBE_SCHEDULER, Wording
+from webhook.placement.packing.typical_pods import CardMixes
+from webhook.placement.plugins.node_affinity import NodeAffinity
+from webhook.placement.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from webhook.placement.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, most_requested_score
+from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
+from webhook.placement.plugins.pack_gpus import PackGpus
+from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
+from webhook.placement.plugins.taint_toleration import TaintToleration
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
+from webhook.placement.profiles.registry import (
+    DEFAULT_PREEMPTION,
+    PLUGINS,
+    PluginArgs,
+    own_registrations,
+    registrations,
+)
+from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
+
+T = TypeVar("T")
+
+# The profiles of deploy/scheduler/kube-scheduler-configuration.yaml, which the built-in ones follow.
+BUILT_IN_SCHEDULERS = frozenset((DEFAULT_SCHEDULER, "binpack-scheduler"))
+
+
+@dataclass(frozen=True, slots=True)
+class Enabled:
+    """The names of the plugins that run at each extension point, in order; score plugins with their weights.
+
+    They include plugins that are not modelled.
+    """
+
+    pre_filter: tuple[str, ...]
+    filter: tuple[str, ...]
+    score: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnmodelledStep:
+    """A step of kube-scheduler that is named but not modelled, such as an extender.
+
+    It applies to pods that request one of `resources`; if that is empty, to every pod. `scores_only`: it excludes no
+    node. `of_shares`: it applies to pods that request a share of a card alone.
+    """
+
+    name: str
+    resources: frozenset[str] = frozenset()
+    scores_only: bool = False
+    of_shares: bool = False
+
+    def applies_to(self, info: PodInfo) -> bool:
+        """Return whether the step applies to the pod."""
+        if self.of_shares and not info.shares_card:
+            return False
+        return not self.resources or any(resource in self.resources for resource, _ in info.requests)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The plugins of one KubeSchedulerProfile, in order; `scores` with their weights.
+
+    `enabled` is None if every plugin runs in the default order. `unmodelled_steps` are the steps that are not modelled,
+    such as extenders. `scheduler_names` are those of all profiles of the same kube-scheduler. `carry_on` are the
+    reasons after which another scheduler runs the next filters all the same; None: it is kube-scheduler.
+    `cross_node_filters` and `uncertain_scores` are those of `filters` and `scores` with these protocols.
+    """
+
+    name: str
+    args: PluginArgs
+    enabled: Enabled | None
+    unmodelled_steps: tuple["UnmodelledStep", ...]
+    scheduler_names: frozenset[str]
+    pre_enqueues: tuple[PreEnqueuePlugin, ...] = field(compare=False)
+    pre_filters: tuple[PreFilterPlugin, ...] = field(compare=False)
+    filters: tuple[FilterPlugin, ...] = field(compare=False)
+    scores: tuple[tuple[ScorePlugin, int], ...] = field(compare=False)
+    carry_on: frozenset[str] | None = field(default=None, compare=False)
+    wording: Wording = field(default=KUBE_SCHEDULER, compare=False)
+    cross_node_filters: tuple[CrossNodeFilterPlugin, ...] = field(init=False, compare=False, repr=False)
+    uncertain_scores: tuple[UncertainScorePlugin, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # isinstance() with a protocol takes ten microseconds, so the plugins are asked once for each profile.
+        filters = tuple(each for each in self.filters if isinstance(each, CrossNodeFilterPlugin))
+        scores = tuple(each for each, _ in self.scores if isinstance(each, UncertainScorePlugin))
+        object.__setattr__(self, "cross_node_filters", filters)
+        object.__setattr__(self, "uncertain_scores", scores)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        args: PluginArgs = PluginArgs(),  # noqa: B008 - immutable
+        enabled: Enabled | None = None,
+        unmodelled_steps: tuple["UnmodelledStep", ...] = (),
+        scheduler_names: frozenset[str] = BUILT_IN_SCHEDULERS,
+    ) -> "Profile":
+        """Return the profile that runs the `enabled` plugins with `args`.
+
+        Every profile runs PreEnqueue: an API server does not bind a gated pod.
+        """
+        table = registrations(args)
+        every = tuple(plugin.name for plugin, _ in table)
+        scored = enabled.score if enabled else tuple((plugin.name, weight) for plugin, weight in table if weight)
+        weights = dict(scored)
+        pre_filters = {plugin.name: plugin for plugin, _ in table if isinstance(plugin, PreFilterPlugin)}
+        filters = {plugin.name: plugin for plugin, _ in table if isinstance(plugin, FilterPlugin)}
+        scorers = (*table, *own_registrations(args))
+        scores = {plugin.name: plugin for plugin, _ in scorers if isinstance(plugin, ScorePlugin)}
+        return cls(
+            name,
+            args,
+            enabled,
+            unmodelled_steps,
+            scheduler_names,
+            tuple(plugin for plugin, _ in table if isinstance(plugin, PreEnqueuePlugin)),
+            _in_order(enabled.pre_filter if enabled else every, pre_filters),
+            _in_order(enabled.filter if enabled else every, filters),
+            tuple((plugin, weights[plugin.name]) for plugin in _in_order(weights, scores)),
+        )
+
+    def unmodelled(
+        self, info: PodInfo, required: frozenset[str], preferred: frozenset[str]
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the names that are not modelled: those that may exclude nodes, and those that only affect scores.
+
+        `required` and `preferred` are these plugins before the profile's enabled plugins are considered.
+        """
+        if self.enabled:
+            # Nominated pods keep their nodes with any set of plugins.
+            required &= {*self.enabled.filter, DEFAULT_PREEMPTION}
+            preferred &= {name for name, _ in self.enabled.score} | ({NodeVolumeLimits.name} & set(self.enabled.filter))
+        if PodTopologySpread.name in preferred:
+            # Default constraints apply to pods whose controller or Services are not known.
+            actions = {constraint.when_unsatisfiable for constraint in self.args.default_constraints}
+            required |= {PodTopologySpread.name} if DO_NOT_SCHEDULE in actions else frozenset()
+            preferred -= frozenset() if SCHEDULE_ANYWAY in actions else {PodTopologySpread.name}
+        unmodelled_steps = [each for each in self.unmodelled_steps if each.applies_to(info)]
+        return (
+            required | {each.name for each in unmodelled_steps if not each.scores_only},
+            preferred | {each.name for each in unmodelled_steps if each.scores_only},
+        )
+
+
+def _in_order(names: Iterable[str], plugins: Mapping[str, T]) -> tuple[T, ...]:
+    return tuple(plugins[name] for name in names if name in plugins)
+
+
+# kube-scheduler without a configuration: prefer the least allocated node.
+DEFAULT = Profile.of("default")
+
+
+def _default_plugins(weights: Mapping[str, int]) -> Enabled:
+    """Return kube-scheduler's default plugins, those in `weights` with another weight of their scores."""
+    defaults = [row for row in PLUGINS if row.is_default]
+
+    def at(point: str) -> tuple[str, ...]:
+        return tuple(row.name for row in defaults if point in row.extension_points)
+
+    # kube-scheduler gives a score plugin without a weight the weight 1.
+    default_weights = {row.name: row.weight or 1 for row in defaults}
+    scores = tuple((name, weights.get(name, default_weights[name])) for name in at("score"))
+    return Enabled(at("preFilter"), at("filter"), scores)
+
+
+# One more than the weights of all other score plugins together. Each plugin's score is at most 100, so a node of the
+# preferred pool wins against any sum of the other scores.
+PREFERRED_POOL_WEIGHT = 14
+
+# deploy/scheduler/kube-scheduler-configuration.yaml: prefer the most allocated node, GPUs above all, in the preferred
+# pool first.
+BINPACK = Profile.of(
+    "binpack",
+    PluginArgs(
+        scoring_strategy=ScoringStrategy(most_requested_score, (("nvidia.com/gpu", 5), (CPU, 1), (MEMORY, 1))),
+        default_constraints=(),
+        system_defaulted=False,
+    ),
+    _default_plugins({NodeAffinity.name: PREFERRED_POOL_WEIGHT}),
+)
+
+
+def _pack_gpus() -> Enabled:
+    """Return the plugins of the profile `pack-gpus`.
+
+    Each point of a plugin outweighs the plugins after it together: the taints and the node affinity of the pod and the
+    policy, then `PackGpus`, then the other score plugins, which choose among equal nodes. `PackGpus` replaces the
+    plugins that score amounts.
+    """
+    defaults = _default_plugins({})
+    first = (TaintToleration.name, NodeAffinity.name)
+    replaced = (NodeResourcesFit.name, NodeResourcesBalancedAllocation.name)
+    last = tuple((name, weight) for name, weight in defaults.score if name not in (*first, *replaced))
+    of_cards = MAX_NODE_SCORE * sum(weight for _, weight in last) + 1
+    of_first = of_cards + sum(weight for _, weight in last) + 1
+    scores = (*((name, of_first) for name in first), (PackGpus.name, of_cards), *last)
+    return Enabled(defaults.pre_filter, defaults.filter, scores)
+
+
+def pack_gpus(cards: CardMixes) -> Profile:
+    """Return the profile `pack-gpus` for `cards`. kube-scheduler uses it through the scheduler extender."""
+    args = PluginArgs(default_constraints=(), system_defaulted=False, cards=cards)
+    return Profile.of("pack-gpus", args, _pack_gpus())
+
+
+PACK_GPUS = pack_gpus(CardMixes(tuple(name for each in BUILT_IN_ACCELERATORS for name in each.resources)))
+
+PROFILES = {profile.name: profile for profile in (DEFAULT, BINPACK, PACK_GPUS)}

@@ -1,0 +1,189 @@
+"""The table of the plugins that are built into kube-scheduler 1.36, one row each, and the plugins of this project.
+
+A row holds all facts about a plugin: its place in the default order, its weight and extension points, its args in a
+KubeSchedulerConfiguration, and the class that models it, if any.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from webhook.cluster.index.node_selector import NodeAffinityTerms
+from webhook.kube.pod.amounts import CPU, MEMORY
+from webhook.placement.framework.interface import Plugin
+from webhook.placement.packing.typical_pods import CardMixes
+from webhook.placement.plugins.dynamic_resources import DynamicResources
+from webhook.placement.plugins.image_locality import ImageLocality
+from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
+from webhook.placement.plugins.node_affinity import NodeAffinity
+from webhook.placement.plugins.node_name import NodeName
+from webhook.placement.plugins.node_ports import NodePorts
+from webhook.placement.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from webhook.placement.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy
+from webhook.placement.plugins.node_unschedulable import NodeUnschedulable
+from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
+from webhook.placement.plugins.pack_gpus import PackGpus
+from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
+from webhook.placement.plugins.scheduling_gates import SchedulingGates
+from webhook.placement.plugins.taint_toleration import TaintToleration
+from webhook.placement.plugins.volume_binding import VolumeBinding
+from webhook.placement.plugins.volume_restrictions import VolumeRestrictions
+from webhook.placement.plugins.volume_zone import VolumeZone
+from webhook.placement.pod.spread_constraint import SYSTEM_DEFAULT_CONSTRAINTS, SpreadConstraint
+from webhook.placement.profiles.plugin_args import (
+    Args,
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    VolumeBindingArgs,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginArgs:
+    """The args of a profile's plugins; the defaults are kube-scheduler's.
+
+    `default_constraints` are the topology spread constraints of pods without their own; `system_defaulted`: they are
+    kube-scheduler's own. `cards` are the args of `PackGpus`, which kube-scheduler does not have.
+
+    Source: k8s.io/kube-scheduler/config/v1/types_pluginargs.go, and
+    k8s.io/kubernetes/pkg/scheduler/apis/config/v1/defaults.go
+    """
+
+    scoring_strategy: ScoringStrategy = field(default_factory=ScoringStrategy)
+    ignored_resources: frozenset[str] = frozenset()
+    ignored_resource_groups: frozenset[str] = frozenset()
+    balanced_resources: tuple[str, ...] = (CPU, MEMORY)
+    added_affinity: NodeAffinityTerms = field(default_factory=NodeAffinityTerms)
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+    default_constraints: tuple[SpreadConstraint, ...] = SYSTEM_DEFAULT_CONSTRAINTS
+    system_defaulted: bool = True
+    cards: CardMixes = field(default_factory=CardMixes)
+
+
+class PluginRow(NamedTuple):
+    """One plugin of kube-scheduler.
+
+    `extension_points` are those that affect a profile. `weight` is the default weight of its scores, 0 if it has none.
+    `is_default`: kube-scheduler enables it by default. `args` is the model of its args, if any. `factory` returns the
+    plugin for the args of a profile; it is None if the plugin is not modelled.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/registry.go
+    """
+
+    name: str
+    extension_points: frozenset[str]
+    weight: int
+    is_default: bool
+    args: type[Args] | None
+    factory: Callable[[PluginArgs], Plugin] | None
+
+
+def _row(
+    plugin: type[Plugin],
+    extension_points: str = "",
+    *,
+    weight: int = 0,
+    args: type[Args] | None = None,
+    factory: Callable[[PluginArgs], Plugin] | None = None,
+) -> PluginRow:
+    return PluginRow(
+        plugin.name, frozenset(extension_points.split()), weight, True, args, factory or (lambda _: plugin())
+    )
+
+
+def _not_modelled(
+    name: str, extension_points: str = "", *, is_default: bool = True, args: type[Args] | None = None
+) -> PluginRow:
+    return PluginRow(name, frozenset(extension_points.split()), 0, is_default, args, None)
+
+
+DEFAULT_PREEMPTION = "DefaultPreemption"
+NODE_DECLARED_FEATURES = "NodeDeclaredFeatures"
+GANG_SCHEDULING = "GangScheduling"
+
+# In the order of k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go, then the others.
+PLUGINS = (
+    _row(SchedulingGates),
+    _not_modelled("PrioritySort", "queueSort"),
+    _row(NodeUnschedulable, "filter"),
+    _row(NodeName, "filter"),
+    _row(TaintToleration, "filter score", weight=3),
+    _row(
+        NodeAffinity,
+        "preFilter filter score",
+        weight=2,
+        args=NodeAffinityArgs,
+        factory=lambda args: NodeAffinity(args.added_affinity),
+    ),
+    _row(NodePorts, "preFilter filter"),
+    _row(
+        NodeResourcesFit,
+        "preFilter filter score",
+        weight=1,
+        args=NodeResourcesFitArgs,
+        factory=lambda args: NodeResourcesFit(
+            args.scoring_strategy, args.ignored_resources, args.ignored_resource_groups
+        ),
+    ),
+    _row(VolumeRestrictions, "preFilter filter"),
+    _row(NodeVolumeLimits, "preFilter filter"),
+    _row(VolumeBinding, "preFilter filter score", args=VolumeBindingArgs),
+    _row(VolumeZone, "preFilter filter"),
+    _row(
+        PodTopologySpread,
+        "preFilter filter score",
+        weight=2,
+        args=PodTopologySpreadArgs,
+        factory=lambda args: PodTopologySpread(args.default_constraints, system_defaulted=args.system_defaulted),
+    ),
+    _row(
+        InterPodAffinity,
+        "preFilter filter score",
+        weight=2,
+        args=InterPodAffinityArgs,
+        factory=lambda args: InterPodAffinity(
+            args.hard_pod_affinity_weight,
+            ignore_preferred_terms_of_existing_pods=args.ignore_preferred_terms_of_existing_pods,
+        ),
+    ),
+    _row(DynamicResources, "preFilter filter score", weight=2, args=DynamicResourcesArgs),
+    _not_modelled(DEFAULT_PREEMPTION, args=DefaultPreemptionArgs),
+    _row(
+        NodeResourcesBalancedAllocation,
+        "score",
+        weight=1,
+        args=NodeResourcesBalancedAllocationArgs,
+        factory=lambda args: NodeResourcesBalancedAllocation(args.balanced_resources),
+    ),
+    _row(ImageLocality, "score", weight=1),
+    _not_modelled("DefaultBinder", "bind"),
+    _not_modelled(NODE_DECLARED_FEATURES, "preFilter filter"),
+    _not_modelled(GANG_SCHEDULING, is_default=False),
+    _not_modelled("TopologyPlacementGenerator", is_default=False),
+    _not_modelled("PodGroupPodsCount", is_default=False),
+)
+
+PLUGIN_BY_NAME: Mapping[str, PluginRow] = {row.name: row for row in PLUGINS}
+
+
+class Registration(NamedTuple):
+    """One modelled plugin, and the weight of its scores; 0 if it does not score."""
+
+    plugin: Plugin
+    weight: int = 0
+
+
+def registrations(args: PluginArgs) -> tuple[Registration, ...]:
+    """Return every modelled plugin, made for `args`, with its default weight, in the default order."""
+    return tuple(Registration(row.factory(args), row.weight) for row in PLUGINS if row.factory is not None)
+
+
+def own_registrations(args: PluginArgs) -> tuple[Registration, ...]:
+    """Return the plugins of this project, made for `args`. They run only in profiles that enable them."""
+    return (Registration(PackGpus(args.cards), 1),)

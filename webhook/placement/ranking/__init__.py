@@ -1,0 +1,1 @@
+"""The nodes for a pod by score, kept and brought up to date."""

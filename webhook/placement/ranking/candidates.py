@@ -1,0 +1,67 @@
+"""Judge the candidate nodes of another scheduler, for the scheduler extender."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.kube.deadline import Expired, in_time
+from webhook.placement.framework.filtering import pre_filter_rejection, run_pre_filters
+from webhook.placement.framework.scoring import run_scores
+from webhook.placement.pod.nomination import Nomination
+from webhook.placement.profiles.profile import Profile
+from webhook.placement.scorer import PodSignature
+
+MAX_PRIORITY = 10
+"""The priority of the best node. Source: k8s.io/kube-scheduler/extender/v1/types.go, MaxExtenderPriority"""
+
+
+def permanent_rejections(
+    profile: Profile, pod: PodSignature, nodes: Snapshot, rows: Rows, expired: Expired
+) -> Mapping[int, str]:
+    """Return the reason of each of `rows` that could not take `pod` even if no pod was running there.
+
+    Running pods do not count: kube-scheduler has a later view of them, and has filtered the nodes by it. A node that
+    is rejected because of a pod that has just ended would be lost to a pod for minutes.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    empty = nodes.without_pods()
+    info = pod.info._replace(nomination=Nomination()).normalized_for(empty)
+    pre_filtered = run_pre_filters(profile.pre_filters, info, empty, ignore_transient=True)
+    if pre_filtered.reason:
+        return dict.fromkeys(rows.tolist(), pre_filtered.reason)
+    left = np.zeros(len(nodes.nodes), dtype=np.bool_)
+    left[rows] = True
+    found: dict[int, str] = {}
+    if pre_filtered.node_names is not None:
+        named = [empty.rows[name] for name in pre_filtered.node_names if name in empty.rows]
+        reason = pre_filter_rejection(pre_filtered.plugins, is_disjoint=False)
+        found.update(dict.fromkeys(np.setdiff1d(rows, named).tolist(), reason))
+        left[list(found)] = False
+    for plugin in in_time(profile.filters, expired):
+        for reason, rejected in plugin.filter(info, empty, expired):
+            newly_rejected = np.flatnonzero(rejected & left)
+            if len(newly_rejected):
+                found.update(dict.fromkeys(newly_rejected.tolist(), reason))
+                left[newly_rejected] = False
+    return found
+
+
+def priorities(profile: Profile, pod: PodSignature, nodes: Snapshot, rows: Rows, expired: Expired) -> Column:
+    """Return the priority of each of `rows`, which are in order and not empty, by the scores of `profile`.
+
+    One node has `MAX_PRIORITY`: the one with the best score, of equal ones the first by name. So the node that
+    kube-scheduler picks is known, and the next pod finds it used before the cluster shows it. The others have up to
+    `MAX_PRIORITY` - 1, in proportion to their scores.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    totals = run_scores(profile.scores, pod.info.normalized_for(nodes), nodes, rows, expired).totals
+    least = totals.min()
+    span = max(int(totals.max() - least), 1)
+    found: Column = (MAX_PRIORITY - 1) * (totals - least) // span
+    found[np.argmax(totals)] = MAX_PRIORITY
+    return found

@@ -1,0 +1,288 @@
+"""The part of a ranking of nodes that depends on no pod of another node, which pods of many templates share."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.node_selector import Term, WeightedTerm
+from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.snapshot import Column, Rows, Snapshot
+from webhook.kube.deadline import Expired
+from webhook.kube.pod.taints import Tolerations
+from webhook.placement.framework.interface import (
+    FilterPlugin,
+    Scope,
+    ScoreColumn,
+    ScorePlugin,
+    scope_of,
+)
+from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.profiles.profile import Profile
+
+Weighted = Sequence[tuple[ScorePlugin, int]]
+
+_MOST_STATES = 1024
+
+
+class RankingPlugins:
+    """The plugins of a profile by scope."""
+
+    def __init__(self, profile: Profile) -> None:
+        def filters(scope: Scope) -> list[FilterPlugin]:
+            return [each for each in profile.filters if scope_of(each) == scope]
+
+        def scores(scope: Scope) -> Weighted:
+            others = [each for each in profile.scores if not isinstance(each[0], InterPodAffinity)]
+            return [each for each in others if scope_of(each[0]) == scope]
+
+        self.fact_filters, self.node_filters = filters(Scope.FACTS), filters(Scope.NODE)
+        self.cluster_filters = filters(Scope.CLUSTER)
+        self.fact_scores, self.node_scores = scores(Scope.FACTS), scores(Scope.NODE)
+        self.cluster_scores = scores(Scope.CLUSTER)
+        self.affinity = next(
+            ((plugin, weight) for plugin, weight in profile.scores if isinstance(plugin, InterPodAffinity)), None
+        )
+
+
+class FactsKey(NamedTuple):
+    """All that the filters and scores read of a pod that depend on no other pod."""
+
+    node_name: str
+    tolerations: Tolerations
+    node_selector: tuple[tuple[str, str], ...]
+    required: tuple[Term, ...] | None
+    preferred: tuple[WeightedTerm, ...]
+    images: tuple[str, ...]
+    image_volumes: tuple[str, ...]
+    containers: int
+
+    @classmethod
+    def of(cls, pod: PodInfo) -> "FactsKey":
+        """Return the key of `pod`."""
+        return cls(
+            pod.node_name,
+            pod.tolerations,
+            pod.node_selector,
+            pod.required,
+            pod.preferred,
+            pod.images,
+            pod.image_volumes,
+            pod.containers,
+        )
+
+
+class FactRanking:
+    """What depends on no pod at all. Pods share it that differ in amounts."""
+
+    def __init__(self, plugins: RankingPlugins) -> None:
+        self._plugins = plugins
+        self._passing: Mask | None = None
+        self._columns: list[ScoreColumn] | None = None
+        self._every: ScoreColumn = np.empty(0, dtype=np.int64)
+
+    def passing(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
+        """Return a mask of the nodes that pass the filters.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        if self._passing is None:
+            every = np.ones(len(nodes.nodes), dtype=np.bool_)
+            self._passing = passing(self._plugins.fact_filters, pod, nodes, every, expired)
+        return self._passing
+
+    def totals(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreColumn:
+        """Return the scores of `rows`, which are normalized over them.
+
+        The normalization is the same over fewer nodes if these have both the least and the largest score.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        if self._columns is None:
+            every = np.flatnonzero(self.passing(pod, nodes, expired))
+            columns = weighted_scores(self._plugins.fact_scores, pod, nodes, every, expired)
+            self._every = np.zeros(len(nodes.nodes), dtype=np.int64)
+            self._every[every] = sum(columns) if columns else 0
+            self._columns = [_spread(column, every, len(nodes.nodes)) for column in columns if np.ptp(column)]
+        if all(_has_extremes(column, rows) for column in self._columns):
+            return self._every[rows]
+        return totals(self._plugins.fact_scores, pod, nodes, rows, expired)
+
+
+def _spread(column: ScoreColumn, rows: Rows, size: int) -> ScoreColumn:
+    """Return `column`, which has the scores of `rows`, with an entry for each of `size` nodes."""
+    spread: Column = np.full(size, column.min(), dtype=np.int64)
+    spread[rows] = column
+    return spread
+
+
+def _has_extremes(column: ScoreColumn, rows: Rows) -> bool:
+    of_rows = column[rows]
+    return len(of_rows) > 0 and bool(of_rows.max() == column.max() and of_rows.min() == column.min())
+
+
+class _Own(NamedTuple):
+    """Whether a node passes the filters that depend on its own pods, and its score by them."""
+
+    passes: bool
+    score: float
+
+
+class NodeRanking:
+    """What depends on no pod of another node. Pods share it that differ in `inter_pod` alone.
+
+    Nodes with equal amounts have equal results, which are kept: a pod of a burst takes a node from one of few states to
+    the next.
+    """
+
+    def __init__(self, plugins: RankingPlugins, facts: FactRanking, pod: PodInfo) -> None:
+        self._plugins = plugins
+        self._facts = facts
+        self._pod = pod
+        self._position = -1
+        self._by_facts: Mask = np.empty(0, dtype=np.bool_)
+        self._own: ScoreColumn = np.empty(0, dtype=np.int64)
+        self._known: dict[object, _Own] = {}
+        self.feasible: Mask = np.empty(0, dtype=np.bool_)
+        self.rows: Rows = np.empty(0, dtype=np.intp)
+        self.totals: ScoreColumn = self._own
+
+    def totals_of(self, rows: Rows, nodes: Snapshot, expired: Expired) -> ScoreColumn:
+        """Return the scores of some of the feasible nodes.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        return self._facts.totals(self._pod, nodes, rows, expired) + self._own[rows]
+
+    def update(self, nodes: Snapshot, expired: Expired) -> None:
+        """Take over the state of `nodes`, which has the log of the first call.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        log = nodes.log
+        if self._position == log.position:
+            return
+        changes = log.since(self._position) if self._position >= 0 else None
+        if changes is None:
+            self._begin(nodes, expired)
+        else:
+            self._follow({each.row for each in changes}, nodes, expired)
+        self._position = log.position
+
+    def _begin(self, nodes: Snapshot, expired: Expired) -> None:
+        plugins, pod = self._plugins, self._pod
+        self._by_facts = self._facts.passing(pod, nodes, expired)
+        self.feasible = passing(plugins.node_filters, pod, nodes, self._by_facts, expired)
+        self.rows = np.flatnonzero(self.feasible)
+        scores = totals(plugins.node_scores, pod, nodes, self.rows, expired)
+        is_integer = np.issubdtype(scores.dtype, np.integer)
+        self._own = np.zeros(len(self.feasible), dtype=np.int64) if is_integer else np.zeros(len(self.feasible))
+        self._own[self.rows] = scores
+        self.totals = self._facts.totals(pod, nodes, self.rows, expired) + scores
+
+    def _follow(self, rows: Collection[int], nodes: Snapshot, expired: Expired) -> None:
+        found = self._own_of([row for row in rows if self._by_facts[row]], nodes, expired)
+        moved = [row for row, own in found.items() if own.passes != self.feasible[row]]
+        if moved:
+            # A new mask: results that were computed from the one before keep it.
+            self.feasible = self.feasible.copy()
+            for row in moved:
+                self.feasible[row] = found[row].passes
+            self.rows = np.flatnonzero(self.feasible)
+        for row, own in found.items():
+            if own.passes:
+                before, self._own[row] = self._own[row], own.score
+                if not moved and before != own.score:
+                    self.totals[self.rows.searchsorted(row)] += own.score - before
+        if moved:
+            self.totals = self._facts.totals(self._pod, nodes, self.rows, expired) + self._own[self.rows]
+
+    def _own_of(self, rows: Sequence[int], nodes: Snapshot, expired: Expired) -> dict[int, _Own]:
+        pod, known = self._pod, self._known
+        if pod.host_ports or pod.by_container:
+            return self._evaluated(rows, nodes, expired)
+        if len(known) > _MOST_STATES:
+            known.clear()
+        found, unknown = {}, {}
+        for row in rows:
+            state = _amounts(nodes.nodes[row])
+            own = known.get(state)
+            if own is None or (nodes.pods.is_any_terminating and _is_releasing(nodes.nodes[row])):
+                unknown[row] = state
+            else:
+                found[row] = own
+        if unknown:
+            found |= self._evaluated([*unknown], nodes, expired)
+            known.update({unknown[row]: found[row] for row in unknown if not _is_releasing(nodes.nodes[row])})
+        return found
+
+    def _evaluated(self, rows: Sequence[int], nodes: Snapshot, expired: Expired) -> dict[int, _Own]:
+        passes = passing(self._plugins.node_filters, self._pod, nodes, self._by_facts, expired)
+        scored = np.array([row for row in rows if passes[row]], dtype=np.intp)
+        scores = totals(self._plugins.node_scores, self._pod, nodes, scored, expired).tolist()
+        by_row = dict(zip(scored.tolist(), scores, strict=True))
+        return {row: _Own(row in by_row, by_row.get(row, 0)) for row in rows}
+
+
+def _is_releasing(info: NodeInfo) -> bool:
+    return any(pod.is_terminating for pod in info.pods)
+
+
+def _amounts(info: NodeInfo) -> object:
+    """Return all that the results of a node depend on, but for host ports, devices and pods that are being deleted."""
+    return (
+        frozenset(info.node.allocatable.items()),
+        info.node.allowed_pods,
+        frozenset(info.requested.items()),
+        info.non_zero_milli_cpu,
+        info.non_zero_memory_bytes,
+        len(info.pods),
+    )
+
+
+def passing(filters: Sequence[FilterPlugin], pod: PodInfo, nodes: Snapshot, candidates: Mask, expired: Expired) -> Mask:
+    """Return the `candidates` that pass all `filters`; the same mask if all do.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    left = candidates
+    for plugin in filters:
+        for _, rejected in plugin.filter(pod, nodes, expired):
+            if (rejected & left).any():
+                left = left & ~rejected
+    return left
+
+
+def totals(plugins: Weighted, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreColumn:
+    """Return the sums of the weighted scores of `rows`.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    found: ScoreColumn = np.zeros(len(rows), dtype=np.int64)
+    for column in weighted_scores(plugins, pod, nodes, rows, expired):
+        found = found + column
+    return found
+
+
+def weighted_scores(
+    plugins: Weighted, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired
+) -> list[ScoreColumn]:
+    """Return the weighted scores of `rows` by plugin.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    found = []
+    for plugin, weight in plugins if len(rows) else ():
+        scores = None if plugin.skips(pod) else plugin.score(pod, nodes, rows, expired)
+        if scores is not None:
+            found.append(scores if weight == 1 else scores * weight)
+    return found

@@ -1,0 +1,141 @@
+"""The ranking of the nodes for a pod, which is kept and brought up to date by the rows that changed.
+
+Pods of one template come one after the other, and each takes room on one node. So all nodes are filtered and scored for
+the first of them, and the changed ones for the others. kube-scheduler's opportunistic batching uses the same fact.
+
+Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/batch.go, KEP-5598
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.pod_term import WeightedPodTerm
+from webhook.cluster.row_log import ClassifiedPod
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.kube.deadline import DeadlineNearError, Expired
+from webhook.placement.framework.domain_counts import DomainCounts
+from webhook.placement.framework.interface import (
+    FilterPlugin,
+    concerns,
+)
+from webhook.placement.framework.result import TIE
+from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity, normalized
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.ranking.node_ranking import NodeRanking, RankingPlugins, Weighted, passing, totals
+
+
+class AffinityKey(NamedTuple):
+    """The terms by which pod affinity scores a pod: its own, and those of running pods that select it."""
+
+    preferred: tuple[WeightedPodTerm, ...]
+    selecting: frozenset[WeightedPodTerm]
+
+
+class AffinityCounts:
+    """The weights of running pods in topology domains, for pods with equal terms."""
+
+    def __init__(self, plugin: InterPodAffinity, key: AffinityKey) -> None:
+        self._plugin = plugin
+        self._key = key
+        self._position = -1
+        self._counts: DomainCounts | None = None
+        self._weights: dict[int, list[tuple[str, int]]] = {}
+
+    def updated(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> DomainCounts:
+        """Return the counts for `pod`, which has the terms, on `nodes`, which has the log of the first call.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        new = nodes.log.since(self._position) if self._counts is not None else None
+        if self._counts is None or new is None:
+            self._counts = self._plugin.counts(pod, nodes, expired)
+        elif new:
+            # Known first: a deadline between two changes would count one of them twice.
+            for change in new:
+                self._know(change.added, nodes, expired)
+                self._know(change.removed, nodes, expired)
+            for row, added, removed in new:
+                for sign, pods in ((1, added), (-1, removed)):
+                    for each in pods:
+                        for key, weight in self._weights[each.number]:
+                            self._counts.add_one(key, row, sign * weight)
+        self._position = nodes.log.position
+        return self._counts
+
+    def _know(self, pods: Iterable[ClassifiedPod], nodes: Snapshot, expired: Expired) -> None:
+        for number, pod in pods:
+            if number not in self._weights:
+                self._weights[number] = self._plugin.weights_of(pod, *self._key, nodes, expired)
+
+
+class Ranking:
+    """The nodes for one pod: a `NodeRanking`, and what depends on the pods of other nodes.
+
+    `counts_for` returns the counts that pods with equal terms share.
+    """
+
+    def __init__(
+        self,
+        plugins: RankingPlugins,
+        nodes: NodeRanking,
+        pod: PodInfo,
+        counts_for: Callable[[InterPodAffinity, AffinityKey], AffinityCounts],
+    ) -> None:
+        self._plugins = plugins
+        self._nodes = nodes
+        self._pod = pod
+        self._counts_for = counts_for
+        self._filters: Sequence[FilterPlugin] | None = None
+        self._scores: Weighted = ()
+        self._counts: AffinityCounts | None = None
+        self._term_count = -1
+
+    def feasible(self, nodes: Snapshot, expired: Expired) -> Mask:
+        """Return a mask of the nodes that pass every filter.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        if expired():
+            raise DeadlineNearError
+        if self._filters is None:
+            self._filters = [each for each in self._plugins.cluster_filters if concerns(each, self._pod, nodes)]
+            self._scores = [each for each in self._plugins.cluster_scores if concerns(each[0], self._pod, nodes)]
+        self._nodes.update(nodes, expired)
+        return passing(self._filters, self._pod, nodes, self._nodes.feasible, expired)
+
+    def best_rows(self, nodes: Snapshot, feasible: Mask, expired: Expired) -> Rows:
+        """Return the rows of the nodes with the best score among `feasible`, which has at least one.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        if expired():
+            raise DeadlineNearError
+        of_nodes, pod = self._nodes, self._pod
+        rows, found = of_nodes.rows, of_nodes.totals
+        if feasible is not of_nodes.feasible and not (is_left := feasible.take(rows)).all():
+            rows = rows[is_left]
+            found = of_nodes.totals_of(rows, nodes, expired)
+        if len(rows) == 1:
+            return rows
+        affinity = self._plugins.affinity
+        if affinity is not None and not affinity[0].skips(pod):
+            plugin, weight = affinity
+            scores = normalized(self._affinity(plugin, nodes, expired), rows)
+            if scores is not None:
+                found = found + (scores if weight == 1 else scores * weight)
+        if self._scores:
+            found = found + totals(self._scores, pod, nodes, rows, expired)
+        best: Rows = rows[found >= found.max() - TIE]
+        return best
+
+    def _affinity(self, plugin: InterPodAffinity, nodes: Snapshot, expired: Expired) -> DomainCounts:
+        term_count = nodes.pods.classes.term_count
+        if self._counts is None or self._term_count != term_count:
+            preferred = self._pod.inter_pod.terms.preferred
+            key = AffinityKey(preferred, plugin.terms_selecting(self._pod, nodes, expired))
+            self._counts, self._term_count = self._counts_for(plugin, key), term_count
+        return self._counts.updated(self._pod, nodes, expired)

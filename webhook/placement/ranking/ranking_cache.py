@@ -1,0 +1,171 @@
+"""What a scheduler keeps of the pods that it placed: answers, and rankings of nodes by what they depend on."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from webhook.cluster.row_log import RowLog
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import Expired
+from webhook.placement.framework.filtering import run_pre_filters
+from webhook.placement.framework.result import Placement
+from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
+from webhook.placement.pod.inter_pod_info import InterPodInfo
+from webhook.placement.pod.pod_info import PodInfo, has_volumes
+from webhook.placement.profiles.profile import Profile
+from webhook.placement.ranking.node_ranking import FactRanking, FactsKey, NodeRanking, RankingPlugins
+from webhook.placement.ranking.ranking import AffinityCounts, AffinityKey, Ranking
+from webhook.placement.scorer import PodSignature
+from webhook.placement.unmodelled import UnsupportedFeatures
+from webhook.runtime.byte_cache import ByteCache
+
+# The columns of a ranking for each node.
+_RANKING_BYTES = 40
+_FACTS_BYTES = 24
+_COUNTS_BYTES = 16
+# An answer without its message and columns.
+_KEPT_BYTES = 2048
+_ALONE = InterPodInfo("")
+
+
+@dataclass(slots=True)
+class KeptAnswer:
+    """What is kept of a pod that was placed: its normalized info and its last answer.
+
+    The info holds for snapshots with `log` whose running pods have terms with `term_keys`, if any (`has_terms`).
+    """
+
+    signature: PodSignature
+    log: RowLog
+    term_keys: frozenset[str]
+    has_terms: bool
+    info: PodInfo
+    ranking: Ranking | None = None
+    evaluates_all: bool | None = None
+    unmodelled: tuple[int, frozenset[str], tuple[str, ...]] | None = None
+    answer: Placement | None = None
+    position: int = -1
+    advised: tuple[Placement, Placement] | None = None
+    """An answer, and the same with suggestions."""
+
+    def is_for(self, signature: PodSignature, snapshot: Snapshot) -> bool:
+        """Return whether it is about the pod with `signature` on a state of `snapshot`."""
+        pods = snapshot.pods
+        return (
+            self.signature is signature
+            and self.log is snapshot.log
+            and self.has_terms == pods.has_terms
+            and self.term_keys == pods.term_keys
+        )
+
+    def unmodelled_by(
+        self, profile: Profile, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired
+    ) -> tuple[frozenset[str], tuple[str, ...]]:
+        """Return the plugins that are not modelled and may exclude nodes, and all that are not modelled, in order.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        info, term_count = self.info, snapshot.pods.classes.term_count
+        if self.unmodelled is not None and self.unmodelled[0] == term_count:
+            return self.unmodelled[1:]
+        required, preferred = profile.unmodelled(info, *unsupported.on(snapshot, info, expired))
+        for plugin in profile.uncertain_scores if info.by_container else ():
+            certainty = plugin.certainty(info, snapshot, expired)
+            required |= frozenset() if certainty.verdict else {plugin.name}
+            preferred |= frozenset() if certainty.scores else {plugin.name}
+        found = required, tuple(sorted(required | preferred))
+        # Which namespaces the pods are in, and which devices are free, can change without a new term.
+        has_devices = info.device_claims or info.by_container
+        if not has_devices and not any(term.chooses_namespaces for term in info.inter_pod.terms):
+            self.unmodelled = term_count, *found
+        return found
+
+    def evaluates_all_by(self, profile: Profile, snapshot: Snapshot) -> bool:
+        """Return whether all nodes are filtered alike: no pod is nominated, and no pre-filter chooses nodes."""
+        info = self.info
+        if self.evaluates_all is not None:
+            return self.evaluates_all
+        if snapshot.nominated or info.nomination.node_name:
+            return False
+        found = run_pre_filters(profile.pre_filters, info, snapshot, ignore_transient=False)
+        evaluates_all = not found.reason and found.node_names is None
+        if not has_volumes(info) and not info.device_claims:
+            # Only volumes and claims depend on other pods.
+            self.evaluates_all = evaluates_all
+        return evaluates_all
+
+
+class RankingCache:
+    """The answers and rankings for pods, in `cache_bytes`. Not thread-safe.
+
+    Each is kept by what it depends on: an answer by the signature, a ranking of nodes by all but the relations to other
+    pods, the facts of nodes by what reads no amounts, the counts of pod affinity by its terms.
+    """
+
+    def __init__(self, profile: Profile, cache_bytes: int) -> None:
+        self._plugins = RankingPlugins(profile)
+        # By the identity of a signature, which the cached result of the policy keeps; then by its content.
+        self._last: ByteCache[int, KeptAnswer] = ByteCache(cache_bytes // 4)
+        self._by_content: ByteCache[tuple[RowLog, PodSignature], KeptAnswer] = ByteCache(cache_bytes * 3 // 8)
+        self._nodes: ByteCache[tuple[RowLog, PodInfo], NodeRanking] = ByteCache(cache_bytes // 8)
+        self._facts: ByteCache[tuple[RowLog, FactsKey], FactRanking] = ByteCache(cache_bytes // 8)
+        self._counts: ByteCache[tuple[RowLog, AffinityKey], AffinityCounts] = ByteCache(cache_bytes // 8)
+
+    @property
+    def caches(self) -> tuple[ByteCache[Any, Any], ...]:
+        """Return the caches, for metrics."""
+        return (self._last, self._by_content, self._nodes, self._facts, self._counts)
+
+    def of(self, signature: PodSignature, snapshot: Snapshot) -> KeptAnswer:
+        """Return what is kept of a pod with `signature`, which is new if nothing is."""
+        kept = self._last.get(id(signature))
+        if kept is not None and kept.is_for(signature, snapshot):
+            return kept
+        pods, info = snapshot.pods, signature.info.normalized_for(snapshot)
+        known = self._by_content.get((snapshot.log, PodSignature(info, signature.unsupported)))
+        kept = KeptAnswer(signature, snapshot.log, pods.term_keys, pods.has_terms, info)
+        if known is not None:
+            kept = replace(known, signature=signature, term_keys=kept.term_keys, has_terms=kept.has_terms)
+            self.put(kept, len(snapshot.nodes))
+        return kept
+
+    def put(self, kept: KeptAnswer, nodes: int) -> None:
+        """Keep an answer and its ranking."""
+        signature, answer = kept.signature, kept.answer
+        size_bytes = _KEPT_BYTES + nodes
+        if answer is not None:
+            size_bytes += len(answer.message) + (0 if answer.best_rows is None else answer.best_rows.nbytes)
+        # The signature is the caller's, too, which counts it.
+        self._last.put(id(signature), kept, size_bytes)
+        content = PodSignature(kept.info, signature.unsupported)
+        self._by_content.put((kept.log, content), kept, size_bytes + signature.size_bytes)
+
+    def ranking(self, kept: KeptAnswer, snapshot: Snapshot) -> Ranking:
+        """Return the ranking of the nodes of `snapshot` for a pod; the pods of one template share the largest part."""
+        if kept.ranking is None:
+            key = snapshot.log, kept.info._replace(inter_pod=_ALONE)
+            nodes = self._nodes.get(key)
+            if nodes is None:
+                nodes = NodeRanking(self._plugins, self._facts_for(kept.info, snapshot), kept.info)
+                self._nodes.put(key, nodes, kept.signature.size_bytes + len(snapshot.nodes) * _RANKING_BYTES)
+            counts_for = partial(self._counts_for, snapshot.log, len(snapshot.nodes))
+            kept.ranking = Ranking(self._plugins, nodes, kept.info, counts_for)
+        return kept.ranking
+
+    def _facts_for(self, info: PodInfo, snapshot: Snapshot) -> FactRanking:
+        """Return what depends on no pod, which pods share that differ in amounts."""
+        key = snapshot.log, FactsKey.of(info)
+        facts = self._facts.get(key)
+        if facts is None:
+            facts = FactRanking(self._plugins)
+            self._facts.put(key, facts, _KEPT_BYTES + len(snapshot.nodes) * _FACTS_BYTES)
+        return facts
+
+    def _counts_for(self, log: RowLog, nodes: int, plugin: InterPodAffinity, key: AffinityKey) -> AffinityCounts:
+        """Return the counts of pod affinity that pods with equal terms share."""
+        counts = self._counts.get((log, key))
+        if counts is None:
+            counts = AffinityCounts(plugin, key)
+            self._counts.put((log, key), counts, _KEPT_BYTES + nodes * _COUNTS_BYTES)
+        return counts

@@ -1,0 +1,219 @@
+"""Warnings about the queue and the group of a pod: what a batch scheduler reports late, elsewhere, or not at all.
+
+They never change the patch or the verdict. A kind that is not known gives none.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from webhook.backends.backend import BatchNames
+from webhook.backends.kueue import Kueue
+from webhook.cluster.batch.kai import KaiQueue
+from webhook.cluster.batch.kueue import ClusterQueue, ResourceFlavor, ResourceGroup
+from webhook.cluster.batch.pod_groups import PodGroup
+from webhook.cluster.batch.volcano import DEFAULT_QUEUE
+from webhook.cluster.index.node_selector import Requirement
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.text import cut
+from webhook.kube.selectors import requirement_matches
+from webhook.placement.framework.amount_text import amount_text
+from webhook.placement.pod.pod_info import PodInfo
+
+# The queue of a pod that names none.
+KAI_DEFAULT_QUEUE = "default-queue"
+_LONGEST_SHOWN = 63
+# More ancestors than any tree of queues has; queues can be their own ancestors.
+_MOST_ANCESTORS = 16
+# Each is compared with each flavor. A pod can name thousands.
+_MOST_TERMS = 64
+_SILENTLY = "the pod waits without a condition or an Event until it does"
+
+
+def queue_warnings(names: Iterable[BatchNames], pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the warnings about the queues and groups in `names`, which the admitted `pod` names."""
+    for each in names:
+        yield from _BY_BACKEND[each.backend](each, pod, snapshot)
+
+
+def _volcano(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the warnings about a pod of Volcano. It has a group of its own if it names none.
+
+    Source: volcano.sh/volcano/pkg/scheduler/plugins/proportion/proportion.go, queueAllocatable and JobEnqueueableFn
+    """
+    objects, namespace = snapshot.volcano, pod.inter_pod.namespace
+    queue_name = names.queue or DEFAULT_QUEUE
+    if names.group and objects.groups is not None:
+        group = objects.groups.get((namespace, names.group))
+        if group is None:
+            yield f"Volcano: PodGroup {_shown(names.group)} does not exist in {namespace}: {_SILENTLY}"
+            return
+        if group.phase == "Pending":
+            yield f"Volcano: PodGroup {_shown(names.group)} is Pending: no pod of it is scheduled before it is enqueued"
+        queue_name = group.queue
+    if objects.queues is None:
+        return
+    queue = objects.queues.get(queue_name)
+    if queue is None:
+        yield f"Volcano: queue {_shown(queue_name)} does not exist: {_SILENTLY}"
+    elif queue.state not in ("", "Open"):
+        yield f"Volcano: queue {_shown(queue_name)} is {_shown(queue.state)}: it starts no pods"
+    elif excess := _excess(pod, queue.capability, queue.allocated):
+        yield f"Volcano: with this pod, queue {_shown(queue_name)} exceeds its capability: {excess}"
+
+
+def _kai(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the warnings about a pod of KAI. The label of an owner of the pod outranks the label of the pod.
+
+    Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/plugins/proportion/capacity_policy/max_allowed_check.go
+    """
+    objects, namespace = snapshot.kai, pod.inter_pod.namespace
+    queue_name = names.queue or ("" if names.has_owner else KAI_DEFAULT_QUEUE)
+    if names.group and objects.groups is not None:
+        group = objects.groups.get((namespace, names.group))
+        if group is None:
+            yield f"KAI: PodGroup {_shown(names.group)} does not exist in {namespace}: {_SILENTLY}"
+            return
+        queue_name = group.queue
+    if objects.queues is None or not queue_name:
+        return
+    if queue_name not in objects.queues:
+        yield f"KAI: Queue '{_shown(queue_name)}' does not exist."
+    elif queue_name in objects.parents:
+        yield f"KAI: queue {_shown(queue_name)} has child queues: name one of them, pods belong into a leaf queue"
+    for queue in _ancestry(objects.queues, queue_name):
+        if excess := _excess(pod, queue.limits, queue.allocated):
+            yield f"KAI: OverLimit: with this pod, queue {_shown(queue.name)} exceeds its limit: {excess}"
+            return
+
+
+def _coscheduling(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the warning about a pod of the Coscheduling plugin.
+
+    Source: sigs.k8s.io/scheduler-plugins/pkg/coscheduling/coscheduling.go, Permit
+    """
+    group = PodGroup(pod.inter_pod.namespace, names.group)
+    if snapshot.pod_groups.coscheduling is not None and group not in snapshot.pod_groups.coscheduling:
+        yield f"Coscheduling: PodGroup {_shown(group.name)} does not exist in {group.namespace}: no pod of it is bound"
+
+
+def _native(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the warning about a pod of kube-scheduler's own gangs.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go, PreEnqueue
+    """
+    group = PodGroup(pod.inter_pod.namespace, names.group)
+    if snapshot.pod_groups.native is not None and group not in snapshot.pod_groups.native:
+        yield f"kube-scheduler: PodGroup {_shown(group.name)} does not exist in {group.namespace}: {_SILENTLY}"
+
+
+def _ancestry(queues: Mapping[str, KaiQueue], name: str) -> Iterator[KaiQueue]:
+    for _ in range(_MOST_ANCESTORS):
+        queue = queues.get(name)
+        if queue is None:
+            return
+        yield queue
+        name = queue.parent
+
+
+def _kueue(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the warnings about a pod that is labelled with a queue of Kueue.
+
+    Source: sigs.k8s.io/kueue/pkg/scheduler/flavorassigner/flavorassigner.go
+    """
+    objects, evidence = snapshot.kueue, snapshot.scheduler_evidence
+    if evidence is not None and evidence.groups.isdisjoint(Kueue.api_groups):
+        yield f"Kueue: no sign that it runs: no API group {Kueue.api_groups[0]}; the pod is scheduled without its queue"
+    if objects.local_queues is None:
+        return
+    local = objects.local_queues.get((pod.inter_pod.namespace, names.queue))
+    if local is None:
+        yield (
+            f"Kueue: LocalQueue {_shown(names.queue)} does not exist in {pod.inter_pod.namespace}: "
+            "the pod stays gated until it does"
+        )
+        return
+    if local.is_stopped:
+        yield f"Kueue: LocalQueue {_shown(names.queue)} is stopped: it admits no pods"
+    if objects.cluster_queues is None:
+        return
+    queue = objects.cluster_queues.get(local.cluster_queue)
+    if queue is None:
+        yield f"Kueue: ClusterQueue {_shown(local.cluster_queue)} does not exist: the pod stays gated until it does"
+        return
+    if queue.is_stopped:
+        yield f"Kueue: ClusterQueue {_shown(queue.name)} is stopped: it admits no pods"
+    yield from _quota_warnings(queue, pod, objects.flavors)
+
+
+def _quota_warnings(queue: ClusterQueue, pod: PodInfo, flavors: Mapping[str, ResourceFlavor] | None) -> Iterator[str]:
+    requested = {name for name, _ in pod.requests}
+    for group in queue.groups:
+        if requested.isdisjoint(group.resources):
+            continue
+        matching = None if flavors is None else _flavors_for(pod, group, flavors)
+        fitting = [each for each in group.flavors if matching is None or each.flavor in matching]
+        if not fitting:
+            named = ", ".join(_shown(each.flavor) for each in group.flavors[:3]) or "none"
+            cause = f"no flavor of ClusterQueue {_shown(queue.name)} ({named})"
+            yield f"Kueue: {cause} has the node labels that the pod requires: it stays gated"
+            return
+        short = [_excess(pod, {name: most for name, most in each.most.items() if most is not None}) for each in fitting]
+        if all(short):
+            yield f"Kueue: the quota of ClusterQueue {_shown(queue.name)} can never hold this pod: {short[0]}"
+            return
+
+
+def _flavors_for(pod: PodInfo, group: ResourceGroup, flavors: Mapping[str, ResourceFlavor]) -> set[str]:
+    """Return the flavors of `group` whose node labels match the pod's required node affinity and nodeSelector.
+
+    Only the label keys of these flavors count. A flavor that does not exist matches nothing.
+
+    Source: sigs.k8s.io/kueue/pkg/scheduler/flavorassigner/flavorassigner.go, flavorSelector
+    """
+    known = {each.flavor: flavors[each.flavor].node_labels for each in group.flavors if each.flavor in flavors}
+    terms = pod.required or ()
+    if len(terms) + len(pod.node_selector) > _MOST_TERMS:
+        return set(known)
+    keys = {key for labels in known.values() for key in labels}
+    selected = {key: value for key, value in pod.node_selector if key in keys}
+    relevant = [[each for each in term.expressions if each.key in keys] for term in terms]
+    is_any = not relevant or not all(relevant)
+    return {
+        name
+        for name, labels in known.items()
+        if selected.items() <= labels.items()
+        and (is_any or any(all(_matches(each, labels) for each in term) for term in relevant))
+    }
+
+
+def _matches(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    return requirement_matches(requirement._asdict(), labels)
+
+
+def _excess(pod: PodInfo, most: Mapping[str, float], used: Mapping[str, int] | None = None) -> str:
+    """Return by how much the pod exceeds `most`, with what is `used` already; empty if it does not."""
+    if not most:
+        return ""
+    requests = dict(pod.requests)
+    for name, limit in most.items():
+        amount, in_use = requests.get(name, 0), (used or {}).get(name, 0)
+        if amount and in_use + amount > limit:
+            beside = f"{amount_text(name, in_use)} + " if in_use else ""
+            return f"{_shown(name)} {beside}{amount_text(name, amount)} of {_limit_text(name, limit)}"
+    return ""
+
+
+def _limit_text(name: str, limit: float) -> str:
+    return amount_text(name, int(limit)) if limit == int(limit) else f"{limit:g}"
+
+
+def _shown(name: str) -> str:
+    return cut(name, _LONGEST_SHOWN)
+
+
+_BY_BACKEND: Mapping[str, Callable[[BatchNames, PodInfo, Snapshot], Iterator[str]]] = {
+    "volcano": _volcano,
+    "kai": _kai,
+    "kueue": _kueue,
+    "coscheduling": _coscheduling,
+    "native": _native,
+}

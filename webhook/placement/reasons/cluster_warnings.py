@@ -1,0 +1,221 @@
+"""Warnings about a pod that need a view of the cluster: what the pod names and the cluster does not have.
+
+They never change the patch or the verdict. Their cost is bounded, whatever the pod and the labels of nodes are.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+
+from webhook.backends.backend import BatchNames
+from webhook.backends.registry import api_groups_of
+from webhook.cluster.index.pod_term import PodTerm
+from webhook.cluster.objects.resource_quota import CROSS_NAMESPACE_SCOPE
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.text import cut
+from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.placement.pod.inter_pod_info import InterPodInfo
+from webhook.policy.spec.document import PolicySpec
+from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, BinPacking, NodeTemplate, SchedulerSettings
+
+# Products of one pod that are compared with the products of the nodes, and products of the nodes that they are
+# compared with. One comparison takes up to 0.1 ms.
+_MOST_COMPARED = 2
+_MOST_CANDIDATES = 50
+# The similarity of NVIDIA-H2O and NVIDIA-H20 is 0.9, that of NVIDIA-B300 and NVIDIA-H20 0.76.
+_SIMILARITY = 0.85
+_LONGEST_SHOWN = 63
+_MOST_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PodReferences:
+    """The names in an admitted pod: products (values of `product_label`), scheduler and PriorityClass."""
+
+    product_label: str
+    products: tuple[str, ...]
+    scheduler: str
+    tolerated_products: tuple[str, ...] | None = None
+    """The only products whose taints a pod without `gpu-product` tolerates; None if it names one, or tolerates all."""
+    priority_class: str = ""
+    batch: tuple[BatchNames, ...] = ()
+    """The queues and groups of batch schedulers."""
+
+
+def unknown_products(references: PodReferences, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> Iterator[str]:
+    """Yield a warning for the products that neither a node of `snapshot` nor a node template has.
+
+    A variant beside its product, such as NVIDIA-H20-SHARED, stands for the product. Nodes may have a product as the
+    label or only as the taint of that key. Beside a known product, only what looks like a typing error is reported.
+    """
+    if not references.products or not snapshot.nodes:
+        return
+    if snapshot.labels.values(references.product_label).issuperset(references.products):
+        return
+    known = _known_products(references.product_label, snapshot, templates)
+    if known.issuperset(references.products):
+        return
+    named = frozenset(references.products)
+    with_known_variant = {base for each in named & known for base in _bases(each, named)}
+    names = [
+        each
+        for each in references.products
+        if each not in known and each not in with_known_variant and not _bases(each, named)
+    ]
+    candidates = tuple(sorted(known)[:_MOST_CANDIDATES])
+    similar: list[str] = []
+    plain: list[str] = []
+    for index, product in enumerate(names):
+        close = _closest(product, candidates) if index < _MOST_COMPARED else None
+        shown = cut(product, _LONGEST_SHOWN)
+        if close is None:
+            plain.append(shown)
+        elif close not in named:
+            similar.append(f"gpu-product: no node has {shown}; did you mean {cut(close, _LONGEST_SHOWN)}?")
+    yield from similar
+    # A manifest for several clusters names alternatives, and one that the cluster has is enough.
+    if plain and not known & named:
+        more = f" and {len(plain) - _MOST_SHOWN} more" if len(plain) > _MOST_SHOWN else ""
+        hint = "" if known else f" (no node has the label {references.product_label})"
+        yield f"gpu-product: no node has {', '.join(plain[:_MOST_SHOWN])}{more}{hint}"
+
+
+def missing_product(references: PodReferences, snapshot: Snapshot) -> Iterator[str]:
+    """Yield a warning if the pod names no product and `allowedProducts` leaves it none of the tainted products."""
+    if references.tolerated_products is None:
+        return
+    tainted = {taint.value for taint in snapshot.taints.distinct if taint.key == references.product_label}
+    if tainted and tainted.isdisjoint(references.tolerated_products):
+        yield (
+            "gpu-product is missing: the policy restricts products in this namespace (allowedProducts), so the pod "
+            "tolerates the taint of none that a node has; name a product that the namespace may use"
+        )
+
+
+def _known_products(label: str, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> set[str]:
+    known = set(snapshot.labels.values(label))
+    known |= {taint.value for taint in snapshot.taints.distinct if taint.key == label}
+    for template in templates:
+        known |= {template.labels[label]} if label in template.labels else set()
+        known |= {taint.value for taint in template.taints if taint.key == label}
+    return known
+
+
+def is_absent(
+    scheduler: str, snapshot: Snapshot, schedulers: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS
+) -> bool:
+    """Return whether nothing in `snapshot` shows that `scheduler` runs; false if that cannot be known.
+
+    `schedulers` are the settings of the policy.
+    """
+    evidence = snapshot.scheduler_evidence
+    if scheduler in ("", DEFAULT_SCHEDULER) or evidence is None:
+        return False
+    return not (evidence.shows(scheduler, api_groups_of(schedulers, scheduler)) or snapshot.has_pod_of(scheduler))
+
+
+def absent_scheduler(
+    scheduler: str, snapshot: Snapshot, schedulers: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS
+) -> Iterator[str]:
+    """Yield a warning if nothing in `snapshot` shows that `scheduler` runs: no API group, Lease or running pod.
+
+    `schedulers` are the settings of the policy. Without knowledge of all three, there is none.
+    """
+    if not is_absent(scheduler, snapshot, schedulers):
+        return
+    groups = api_groups_of(schedulers, scheduler)
+    signs = "no Lease and no bound pod names it"
+    hint = "; a new profile of kube-scheduler has its first sign with its first pod"
+    if groups:
+        signs, hint = f"no API group {' or '.join(groups)}, {signs}", ""
+    shown = cut(scheduler, _LONGEST_SHOWN)
+    yield f"scheduler {shown}: no sign that it runs: {signs}. Without it, the pod stays Pending{hint}"
+
+
+def absent_schedulers_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
+    """Yield, with its field, the warning about each scheduler that the policy names.
+
+    Schedulers that are only in the default of `allowedSchedulers` are not checked.
+    """
+    fields = {f"workloadTypes.{name}.schedulerName": each.scheduler_name for name, each in spec.workload_types.items()}
+    if "allowed_schedulers" in spec.model_fields_set:
+        fields |= {f"allowedSchedulers[{index}]": name for index, name in enumerate(spec.allowed_schedulers)}
+    reported = set()
+    for path, scheduler in fields.items():
+        if scheduler is not None and scheduler not in reported:
+            reported.add(scheduler)
+            found = absent_scheduler(scheduler, snapshot, spec.schedulers)
+            yield from (f"spec.{path}: {warning}" for warning in found)
+
+
+def missing_priority_class(name: str, snapshot: Snapshot) -> Iterator[str]:
+    """Yield a warning if `snapshot` has no PriorityClass `name`; none if its classes are not known.
+
+    The API server looks the class up again after the webhook.
+    """
+    if name and snapshot.lacks_priority_class(name):
+        shown = cut(name, _LONGEST_SHOWN)
+        yield f"PriorityClass {shown} does not exist: the API server denies this pod; create it, or name another class"
+
+
+def unfit_classes_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
+    """Yield, with its field, the warning about each PriorityClass of the policy that does not fit the cluster."""
+    for name, each in spec.workload_types.items():
+        path = f"spec.workloadTypes.{name}.priorityClassName"
+        yield from (f"{path}: {text}" for text in missing_priority_class(each.priority_class_name or "", snapshot))
+    default = snapshot.default_priority_class
+    is_used = any(each.priority_class_name for each in spec.workload_types.values())
+    if default and is_used and spec.default_priority_class != default:
+        shown = cut(default, _LONGEST_SHOWN)
+        yield (
+            f"spec.defaultPriorityClass: the cluster's default class is {shown}, which every pod without a class has, "
+            f"so no workload type sets its own: set it to {shown}"
+        )
+
+
+def full_quotas(pod: InterPodInfo, snapshot: Snapshot, packing: BinPacking, key_domain: str) -> Iterator[str]:
+    """Yield a warning if a ResourceQuota denies the admitted `pod` because of its pod affinity across namespaces.
+
+    The API server checks quotas after webhooks, so the packing hint alone can be the reason.
+
+    Source: k8s.io/kubernetes/pkg/quota/v1/evaluator/core/pods.go, usesCrossNamespacePodAffinity
+    """
+    quota = snapshot.full_quotas.get(pod.namespace)
+    if quota is None:
+        return
+    own = frozenset((pod.namespace,))
+    crossing = [each for each in pod.terms if each.namespace_selector is not None or each.namespaces != own]
+    if not crossing:
+        return
+    hints = [_is_packing_hint(each, packing) for each in crossing]
+    if all(hints):
+        cause = "the packing hint selects pods of all namespaces"
+        remedy = f'set binPacking.namespaces: same in the policy, or {key_domain}/bin-packing: "false"'
+    elif any(hints):
+        cause = "spec.affinity and the packing hint select pods of other namespaces"
+        remedy = "drop those terms, and set binPacking.namespaces: same in the policy"
+    else:
+        cause, remedy = "spec.affinity selects pods of other namespaces", "drop those terms"
+    yield f"quota {cut(quota, _LONGEST_SHOWN)} ({CROSS_NAMESPACE_SCOPE}) denies this pod: {cause}; {remedy}"
+
+
+def _is_packing_hint(term: PodTerm, packing: BinPacking) -> bool:
+    selected = [(each.key, tuple(each.values)) for each in term.selector or ()]
+    return term.topology_key == packing.topology_key and selected == [(packing.label_key, (packing.label_value,))]
+
+
+def _bases(product: str, named: frozenset[str]) -> set[str]:
+    """Return the products in `named` that `product` is a variant of."""
+    return {product[:index] for index, char in enumerate(product) if char == "-"} & named
+
+
+@lru_cache(maxsize=256)
+def _closest(product: str, candidates: tuple[str, ...]) -> str | None:
+    """Return the candidate that the user most probably means: one that contains the text, else a similar one."""
+    # Kept, because the pods of a template name the same product, and the nodes seldom get another.
+    by_text = {each.casefold(): each for each in candidates}
+    text = product.casefold()
+    containing = [each for each in by_text if text in each]
+    close = containing or get_close_matches(text, by_text, 1, _SIMILARITY)
+    return by_text[close[0]] if close else None

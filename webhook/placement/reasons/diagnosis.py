@@ -1,0 +1,115 @@
+"""Reasons of each node that cannot take a pod, from every filter for every node. Not on the hot path."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import Expired, in_time, never
+from webhook.placement.framework.filtering import pre_filter_rejection
+from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.profiles.profile import Profile
+
+NodeToStatus = Mapping[str, tuple[str, ...]]
+
+
+class Rejection(NamedTuple):
+    """The nodes that a plugin rejects for one reason; `step` counts its extension points through the cycle."""
+
+    step: int
+    plugin: str
+    reason: str
+    rejected: Mask
+
+
+def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Rejection]:
+    """Yield all rejections of `nodes` by the pre-filters and filters of `profile`.
+
+    Unlike in a scheduling cycle, a node that one plugin rejects is evaluated by the others, too.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    nominated = nodes.rows.get(pod.nomination.node_name)
+    named: list[tuple[int, str, frozenset[str]]] = []
+    for step, pre_filter in enumerate(profile.pre_filters):
+        result = pre_filter.pre_filter(pod, nodes)
+        if result.reason and result.is_summary:
+            continue
+        if result.reason:
+            every = np.ones(len(nodes.nodes), dtype=np.bool_)
+            yield Rejection(step, pre_filter.name, result.reason, every)
+        elif result.node_names is not None:
+            named.append((step, pre_filter.name, result.node_names))
+    rejecting = frozenset[str]()
+    if named and nominated is not None:
+        rejecting = rejecting_plugins(profile, pod, nodes, nominated, expired)
+    for rejection in _pre_filter_rejections(named, nodes, rejecting):
+        if nominated is not None:
+            rejection.rejected[nominated] = False
+        yield rejection
+    yield from _filter_rejections(profile, pod, nodes, expired)
+
+
+def _pre_filter_rejections(
+    named: Sequence[tuple[int, str, frozenset[str]]], nodes: Snapshot, rejecting: frozenset[str]
+) -> Iterator[Rejection]:
+    """Yield the nodes that each pre-filter excludes; `named` are its step, its plugin and the nodes that it names."""
+    if not named:
+        return
+    is_disjoint = not frozenset.intersection(*(names for _, _, names in named))
+    plugins = {plugin for _, plugin, _ in named}
+    reason = pre_filter_rejection(plugins if is_disjoint else plugins | rejecting, is_disjoint=is_disjoint)
+    for step, plugin, names in named:
+        rejected = np.ones(len(nodes.nodes), dtype=np.bool_)
+        rejected[[nodes.rows[name] for name in names if name in nodes.rows]] = False
+        yield Rejection(step, plugin, reason, rejected)
+
+
+def _filter_rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator[Rejection]:
+    first_pass = len(profile.pre_filters)
+    with_nominated = nodes_with_nominated_pods(pod, nodes, profile.scheduler_names, expired)
+    if with_nominated:
+        for step, plugin in enumerate(in_time(profile.filters, expired), first_pass):
+            for reason, rejected in with_nominated.failures(plugin, with_nominated.rows):
+                yield Rejection(step, plugin.name, reason, rejected)
+    for step, plugin in enumerate(in_time(profile.filters, expired), first_pass + len(profile.filters)):
+        for reason, rejected in plugin.filter(pod, nodes, expired):
+            yield Rejection(step, plugin.name, reason, rejected)
+
+
+def rejecting_plugins(profile: Profile, pod: PodInfo, nodes: Snapshot, row: int, expired: Expired) -> frozenset[str]:
+    """Return the first plugin whose filter rejects the node in `row`; empty if the node can take the pod.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    names = (each.plugin for each in _filter_rejections(profile, pod, nodes, expired) if each.rejected[row])
+    return frozenset(itertools.islice(names, 1))
+
+
+def explain(profile: Profile, pod: PodInfo, nodes: Snapshot) -> NodeToStatus:
+    """Return for each node that cannot take `pod` all reasons of the first plugin that rejects the node.
+
+    The message counts these reasons. A batch scheduler can have reasons of several plugins. The reason of a pre-filter
+    that rejects all nodes applies to every node. If the pod's nominated node can take it, the nomination is the reason
+    of all other nodes.
+    """
+    first: dict[int, int] = {}
+    reasons: dict[int, list[str]] = {}
+    carry_on = profile.carry_on or frozenset()
+    for step, _, reason, rejected in rejections(profile, pod, nodes):
+        for row in np.flatnonzero(rejected).tolist():
+            if first.get(row, step) == step:
+                reasons.setdefault(row, []).append(profile.wording.reason(reason))
+                if reason not in carry_on:
+                    first[row] = step
+    nominated = pod.nomination.node_name
+    if nominated in nodes.rows and nodes.rows[nominated] not in reasons:
+        others = (info.node.name for info in nodes.nodes if info.node.name != nominated)
+        return dict.fromkeys(others, (f"not looked at: the pod is nominated to {nominated}",))
+    return {nodes.nodes[row].node.name: tuple(reasons[row]) for row in sorted(reasons)}

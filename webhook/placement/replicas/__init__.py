@@ -1,0 +1,1 @@
+"""Pods of one template, placed one after the other."""

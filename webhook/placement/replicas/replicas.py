@@ -1,0 +1,142 @@
+"""Place the replicas of an object one after the other, as kube-scheduler does."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.update import updated
+from webhook.kube.deadline import Expired, never
+from webhook.kube.release import Change
+from webhook.placement.framework.result import Placement
+from webhook.placement.replicas.replica_volumes import with_chosen_volumes
+from webhook.placement.scheduler import PodSignature
+from webhook.placement.scorer import Scorer
+
+# The number of replicas that are placed by default: more than a cluster has room for, on most of them.
+MOST_REPLICAS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """How many of `asked` replicas fit now, counted one after the other.
+
+    `nodes` counts the replicas by node. `first` is the placement of the first replica, and `stopped` that of the first
+    one that does not fit; None if none was found. Unless `is_complete`, the count ended early: at least `placed` fit.
+    `snapshot` shows the placed replicas as running.
+    """
+
+    asked: int
+    placed: int
+    nodes: Mapping[str, int]
+    first: Placement
+    stopped: Placement | None
+    is_complete: bool
+    snapshot: Snapshot = field(compare=False, repr=False)
+
+    @property
+    def placement(self) -> Placement:
+        """Return the placement of the first replica that does not fit; of the first replica if all fit.
+
+        It is Unknown if the count ended before that was known.
+        """
+        if self.stopped is not None or self.is_complete:
+            return self.stopped or self.first
+        return replace(self.first, verdict="Unknown", node=None, message=self.text)
+
+    @property
+    def text(self) -> str:
+        """Return the count in words: `5 of 8 replicas fit now`."""
+        noun = "replica" if self.asked == 1 else "replicas"
+        least = "" if self.is_complete else "at least "
+        verb = "fits" if 1 in (self.placed, self.asked) else "fit"
+        return f"{least}{self.placed} of {self.asked} {noun} {verb} now"
+
+
+class FillingCluster:
+    """A cluster to which pods are added one after the other; `snapshot` shows them as running."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._has_given_devices = False
+        self._to_provision: frozenset[str] = frozenset()
+
+    def is_known_for(self, signature: PodSignature) -> bool:
+        """Return whether `snapshot` shows all that a pod with `signature` needs.
+
+        It does not show the devices that an added pod was allocated, nor the volume of a shared claim that is yet to be
+        provisioned for an added pod.
+        """
+        if self._has_given_devices and needs_devices(signature, self.snapshot):
+            return False
+        return self._to_provision.isdisjoint(use.name for use in signature.info.volumes.claims)
+
+    def add(self, signature: PodSignature, pod: RunningPod, node: str) -> None:
+        """Add `pod`, which has `signature`, to the node of that name."""
+        snapshot = self.snapshot
+        info = snapshot.nodes[snapshot.rows[node]].with_pods((replace(pod, node_name=node),))
+        snapshot = updated(snapshot, (info,), snapshot.generation + 1)
+        self.snapshot, provisioned = with_chosen_volumes(snapshot, signature.info, node)
+        self._to_provision |= provisioned
+        self._has_given_devices |= needs_devices(signature, snapshot)
+
+
+def needs_devices(signature: PodSignature, snapshot: Snapshot) -> bool:
+    """Return true if the pod is allocated devices, which a snapshot does not show as allocated to it."""
+    has_devices = snapshot.release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES)
+    return bool(signature.info.device_claims) or (has_devices and snapshot.devices.back_any(signature.info.requests))
+
+
+def place_replicas(
+    scheduler: Scorer,
+    snapshot: Snapshot,
+    pods: Iterable[Mapping[str, Any]],
+    asked: int,
+    *,
+    limit: int = MOST_REPLICAS,
+    expired: Expired = never,
+) -> Replicas:
+    """Return how many of `asked` replicas fit, each placed on the nodes with the earlier ones.
+
+    `pods` yields the replicas, which differ in their names at most; at least one, the first of `asked`. The count ends
+    at the first one that does not fit, after `limit` of them, or once `expired()` holds; and after the first one where
+    a snapshot cannot show what the first one got: devices, or a shared volume that is yet to be provisioned. A claim
+    that is not created yet must be in `snapshot`. `scheduler` forgets its answers for other snapshots.
+
+    Raises:
+        InvalidInput: a field of a pod that is read is malformed; holds every error.
+    """
+    cluster = FillingCluster(snapshot)
+    first: Placement | None = None
+    nodes: Counter[str] = Counter()
+    pod_read, read = None, None
+    stopped, is_complete = None, True
+    for pod in islice(pods, max(1, min(asked, limit))):
+        if read is None or pod != pod_read:
+            pod_read, read = pod, (PodSignature.of(pod), RunningPod.of(as_stored(pod, snapshot)))
+        signature, running = read
+        if not cluster.is_known_for(signature):
+            break
+        placement = scheduler.answer(signature, cluster.snapshot, expired)
+        first = first or placement
+        if placement.verdict != "Feasible" or placement.node is None:
+            stopped, is_complete = placement, placement.verdict != "Unknown"
+            break
+        nodes[placement.node] += 1
+        cluster.add(signature, running, placement.node)
+    if first is None:
+        raise ValueError("no pod to place")
+    placed = min(nodes.total(), asked)
+    is_complete = is_complete and (stopped is not None or placed >= asked)
+    return Replicas(asked, placed, dict(nodes), first, stopped, is_complete, cluster.snapshot)
+
+
+def as_stored(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
+    """Return `pod` without the pod-level resources that an API server of an older release drops."""
+    spec = pod.get("spec")
+    if snapshot.release.has(Change.POD_LEVEL_RESOURCES) or not isinstance(spec, dict) or "resources" not in spec:
+        return pod
+    return {**pod, "spec": {name: value for name, value in spec.items() if name != "resources"}}

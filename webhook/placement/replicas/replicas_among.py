@@ -1,0 +1,87 @@
+"""Place the replicas of an object beside the pods that wait before them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Generic
+
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.update import updated
+from webhook.kube.deadline import Expired, never
+from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas, place_replicas
+from webhook.placement.scorer import PodSignature, Scorer
+from webhook.placement.waiting.assumed_pods import AssumedPods, K
+from webhook.placement.waiting.waiting_pods import among_waiting
+
+Pod = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasAmong(Generic[K]):
+    """How many replicas fit beside the pods that wait before them.
+
+    `before` is the snapshot that the first replica found. `assumed` show the placed replicas as running.
+    """
+
+    found: Replicas
+    before: Snapshot
+    assumed: AssumedPods[K]
+
+
+def place_replicas_among(
+    scheduler: Scorer,
+    assumed: AssumedPods[K],
+    pods: Iterable[Pod],
+    asked: int,
+    *,
+    limit: int = MOST_REPLICAS,
+    expired: Expired = never,
+) -> ReplicasAmong[K]:
+    """Return how many of `asked` replicas fit beside the pods with `assumed` that come before them.
+
+    See `place_replicas`. The placement of a replica that only has no room because of these pods is Waiting and names
+    their number.
+
+    Raises:
+        InvalidInput: a field of a pod that is read is malformed; holds every error.
+    """
+    left = iter(pods)
+    first = next(left)
+    signature = PodSignature.of(first)
+    before = assumed.before_pod(signature.info.preemption)
+    read = _Last(chain((first,), left))
+    found = place_replicas(scheduler, before, read, asked, limit=limit, expired=expired)
+    if not assumed.count_before(assumed.priority_of(signature.info.preemption)):
+        return ReplicasAmong(found, before, assumed.on(found.snapshot))
+    after = assumed.on(_with_replicas(assumed.base, found))
+    first_placement = among_waiting(scheduler, signature, found.first, assumed, expired)
+    stopped = found.stopped
+    if stopped is not None:
+        is_first = stopped is found.first
+        last = signature if read.last == first else PodSignature.of(read.last)
+        stopped = first_placement if is_first else among_waiting(scheduler, last, stopped, after, expired)
+    return ReplicasAmong(replace(found, first=first_placement, stopped=stopped), before, after)
+
+
+class _Last:
+    """Yields `pods` and keeps the last one."""
+
+    def __init__(self, pods: Iterable[Pod]) -> None:
+        self._pods = pods
+        self.last: Pod = {}
+
+    def __iter__(self) -> Iterator[Pod]:
+        for pod in self._pods:
+            self.last = pod
+            yield pod
+
+
+def _with_replicas(snapshot: Snapshot, found: Replicas) -> Snapshot:
+    """Return `snapshot` with the replicas of `found`, and the volumes that they got."""
+    infos = []
+    for node, count in found.nodes.items():
+        # The replicas were added last.
+        replicas = found.snapshot.nodes[found.snapshot.rows[node]].pods[-count:]
+        infos.append(snapshot.nodes[snapshot.rows[node]].with_pods(replicas))
+    generation = found.snapshot.generation
+    return replace(updated(snapshot, infos, generation), storage=found.snapshot.storage)

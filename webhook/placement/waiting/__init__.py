@@ -1,0 +1,1 @@
+"""Pods that wait, and the nodes they are assumed on."""

@@ -1,0 +1,211 @@
+"""Places pods that wait, in the order of kube-scheduler's queue, and reserves their room."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.pods.pending_pods import PendingPod, PodKey
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.field import InvalidInput
+from webhook.kube.deadline import DeadlineNearError, Expired, never
+from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.kube.pod.amounts import CPU, MEMORY
+from webhook.kube.pod.gang_key import gangs_of
+from webhook.placement.framework.result import Placement
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.pod.preemption import Preemption
+from webhook.placement.scorer import PodSignature, Scorer
+from webhook.placement.waiting.assumed_pods import (
+    MOST_SCORED_NODES,
+    AssumedPod,
+    AssumedPods,
+    K,
+    chosen_node,
+    tied_nodes,
+    with_ties,
+)
+
+# The reason of a pod that waits for others, by their number.
+ONE_WAITS = "1 pod that waits before it needs"
+MANY_WAIT = "{} pods that wait before it need"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPod:
+    """What placing a pod needs: its signature, and the facts that it has as a running pod."""
+
+    signature: PodSignature
+    running: RunningPod
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any]) -> "WaitingPod":
+        """Return the facts of `pod`, a raw API object.
+
+        Raises:
+            InvalidInput: a field that is read is malformed; holds every error.
+        """
+        return cls(PodSignature.of(pod), RunningPod.of(pod))
+
+    @property
+    def preemption(self) -> Preemption:
+        """Return what the priority follows from."""
+        return self.signature.info.preemption
+
+
+def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
+    """Return the facts of the new pod with `info` and `metadata` once it runs, without its node."""
+    scoring = dict(info.scoring_requests)
+    if info.container_requests is not None:
+        # Those of a running pod include the pod-level resources.
+        scoring |= {name: amount for name, amount in info.requests if name in (CPU, MEMORY)}
+    scheduler, inter_pod = info.nomination.scheduler_name, info.inter_pod
+    return RunningPod(
+        namespace=inter_pod.namespace,
+        name=metadata.get("name") or "",
+        labels=dict(inter_pod.labels),
+        is_terminating=metadata.get("deletionTimestamp") is not None,
+        node_name="",
+        requests=dict(info.requests),
+        non_zero_milli_cpu=scoring.get(CPU, 0),
+        non_zero_memory_bytes=scoring.get(MEMORY, 0),
+        host_ports=info.host_ports,
+        terms=inter_pod.terms,
+        priority=info.preemption.priority or 0,
+        volumes=info.volumes,
+        scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
+        gangs=gangs_of(inter_pod.namespace, metadata),
+    )
+
+
+def answer_among(
+    scorer: Scorer, asked: PodSignature, assumed: AssumedPods[Any], seed: str | None, expired: Expired
+) -> Placement:
+    """Return the placement of a new pod with the signature `asked` beside the pods that wait before it.
+
+    If only these take its room, the verdict is Waiting and the message names their number. `seed` chooses between
+    nodes with equal scores; None: the first by name.
+    """
+    priority = assumed.priority_of(asked.info.preemption)
+    snapshot = assumed.before(priority)
+    placement = scorer.answer(asked, snapshot, expired)
+    if placement.verdict != "Feasible":
+        return among_waiting(scorer, asked, placement, assumed, expired)
+    node = placement.node if seed is None else chosen_node(placement, snapshot, seed)
+    reserved = assumed.count_before(priority)
+    if node != placement.node or reserved:
+        placement = replace(placement, node=node, reserved_pods=reserved)
+    return _with_possible_nodes(scorer, asked, placement, assumed, expired) if reserved else placement
+
+
+def among_waiting(
+    scorer: Scorer, asked: PodSignature, placement: Placement, assumed: AssumedPods[Any], expired: Expired
+) -> Placement:
+    """Return `placement`, which is that beside the pods that wait before the pod, with their number and effect.
+
+    It is Waiting if the pod would fit without them.
+    """
+    priority = assumed.priority_of(asked.info.preemption)
+    reserved = assumed.count_before(priority)
+    if not reserved or placement.verdict == "Unknown":
+        return placement
+    placement = replace(placement, reserved_pods=reserved)
+    if placement.verdict == "Feasible":
+        return _with_possible_nodes(scorer, asked, placement, assumed, expired)
+    try:
+        rows = scorer.feasible_rows(asked, assumed.base, expired)
+    except DeadlineNearError:
+        return replace(placement, is_final=False)
+    if not len(rows):
+        return placement
+    # Pods on other nodes are the reason if they exclude whole domains, such as a zone, or use a claim.
+    waiting = assumed.count_on(rows.tolist(), priority) or reserved
+    pods = ONE_WAITS if waiting == 1 else MANY_WAIT.format(waiting)
+    message = f"{placement.message.removesuffix('.')}. It would fit, but {pods} the room."
+    return replace(placement, verdict="Waiting", message=message, waiting_before=waiting)
+
+
+def _with_possible_nodes(
+    scorer: Scorer, asked: PodSignature, placement: Placement, assumed: AssumedPods[Any], expired: Expired
+) -> Placement:
+    """Return `placement` with the nodes that can have the best score, depending on the nodes of the pods before it."""
+    if placement.feasible > MOST_SCORED_NODES:
+        return placement
+    best = tied_nodes(placement, assumed.base) or frozenset((placement.node or "",))
+    more = with_ties(best, assumed) - best
+    if not more:
+        return placement
+    try:
+        rows = scorer.feasible_rows(asked, assumed.base, expired)
+    except DeadlineNearError:
+        return placement
+    fitting = {assumed.base.nodes[row].node.name for row in rows.tolist()}
+    return replace(placement, possible_nodes=more & fitting)
+
+
+def place_and_assume(
+    scorer: Scorer, key: K, pod: WaitingPod, assumed: AssumedPods[K], seed: str, expired: Expired = never
+) -> tuple[Placement, tuple[K, ...]]:
+    """Place `pod` beside the pods that wait before it, and assume it on its node; return also who lost their room."""
+    placement = answer_among(scorer, pod.signature, assumed, seed, expired)
+    if placement.verdict != "Feasible" or placement.node is None:
+        return placement, ()
+    return placement, assume(key, pod, placement, assumed)
+
+
+def assume(key: K, pod: WaitingPod, placement: Placement, assumed: AssumedPods[K]) -> tuple[K, ...]:
+    """Assume `pod` on the node of `placement`, whose verdict is Feasible; return the pods that lose their room to it.
+
+    These have a lower priority and are on that node: they come later.
+    """
+    assert placement.node is not None  # noqa: S101 - Feasible
+    priority = assumed.priority_of(pod.preemption)
+    displaced = assumed.after_on_node(placement.node, priority)
+    if displaced:
+        assumed.forget(displaced)
+    running = pod.running.assumed_on(placement.node, priority)
+    is_sampled = placement.feasible > MOST_SCORED_NODES
+    assumed.assume(key, AssumedPod(running, priority, tied_nodes(placement, assumed.base), is_sampled))
+    return displaced
+
+
+class PlacedPods(NamedTuple):
+    """The assumed of pending pods, and the pods that got no room, in the order of the queue.
+
+    `unread` are the pods that wait and cannot be read.
+    """
+
+    assumed: AssumedPods[PodKey]
+    without_room: tuple[PodKey, ...]
+    unread: tuple[PodKey, ...]
+
+
+def place_pending(
+    scorer: Scorer, snapshot: Snapshot, pending: Sequence[PendingPod], expired: Expired = never
+) -> PlacedPods:
+    """Place those of `pending` that wait, each beside the ones before it.
+
+    Pods that cannot be read, and nominated pods, whose room the filters know, are left out.
+    """
+    read = [(pod, read_waiting(pod)) for pod in pending if pod.is_waiting and pod.nominated is None]
+    found = [(pod, waiting) for pod, waiting in read if waiting is not None]
+    # The sort is stable, so pods of one second stay in the order of their arrival.
+    assumed: AssumedPods[PodKey] = AssumedPods(snapshot)
+    without_room = []
+    found.sort(key=lambda each: (-assumed.priority_of(each[1].preemption), each[0].created))
+    for pod, waiting in found:
+        placement, _ = place_and_assume(scorer, pod.key, waiting, assumed, str(pod.key), expired)
+        if placement.verdict != "Feasible":
+            without_room.append(pod.key)
+    unread = tuple(pod.key for pod, waiting in read if waiting is None)
+    return PlacedPods(assumed, tuple(without_room), unread)
+
+
+def read_waiting(pod: PendingPod) -> WaitingPod | None:
+    """Return what placing `pod` needs; None if it cannot be read."""
+    if not pod.content:
+        return None
+    try:
+        return WaitingPod.of(pod.object())
+    except InvalidInput:
+        return None

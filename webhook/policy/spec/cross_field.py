@@ -1,0 +1,182 @@
+"""Validate fields of a policy that depend on each other: one function and one entry of `CROSS_FIELD_RULES` per rule.
+
+The rules read the raw document, so they also run if other fields are invalid. A rule skips values of the wrong type.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.field import FieldError, invalid
+from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.policy.spec.document import PolicySpec
+from webhook.policy.spec.schedulers import BinPacking, Spread
+from webhook.policy.spec.workloads import Qos
+
+_DEFAULT_QOS = Qos().model_dump(mode="json", by_alias=True)
+_DEFAULT_WEIGHT = Spread().weight
+_DEFAULT_PACKING_KEY = BinPacking().topology_key
+
+# Takes a `spec` with its defaults and yields its errors.
+CrossFieldRule = Callable[[JsonObject], Iterator[FieldError]]
+
+
+def _preferred_usages_are_allowed(spec: JsonObject) -> Iterator[FieldError]:
+    for name, each in _workload_types(spec):
+        allow, prefer = field(each, "nodeUsage", "allow"), field(each, "nodeUsage", "prefer")
+        if isinstance(allow, list) and isinstance(prefer, dict):
+            missing = ", ".join(f'"{usage}"' for usage in prefer if usage not in allow)
+            if missing:
+                detail = f"{missing} must stand in allow too: a pod can only prefer what it may use"
+                yield invalid(f"spec.workloadTypes.{name}.nodeUsage.prefer", prefer, detail)
+
+
+def _chosen_schedulers_are_allowed(spec: JsonObject) -> Iterator[FieldError]:
+    allowed = spec["allowedSchedulers"]
+    if not isinstance(allowed, list):
+        return
+    chosen = [(name, field(each, "schedulerName")) for name, each in _workload_types(spec)]
+    missing = [
+        f'"{scheduler}", the schedulerName of workloadTypes.{name}'
+        for name, scheduler in chosen
+        if isinstance(scheduler, str) and scheduler not in allowed
+    ]
+    if missing:
+        yield invalid("spec.allowedSchedulers", allowed, f"must hold {', and '.join(missing)}")
+
+
+def _control_plane_is_not_tolerated(spec: JsonObject) -> Iterator[FieldError]:
+    taint = f"{spec['keyDomain']}/control-plane"
+    holders = [(f"spec.workloadTypes.{name}", each) for name, each in _workload_types(spec)]
+    accelerators = spec["accelerators"]
+    if isinstance(accelerators, list):
+        holders += [(f"spec.accelerators[{index}]", each) for index, each in enumerate(accelerators)]
+    for path, holder in holders:
+        tolerations = field(holder, "extraTolerations")
+        for index, each in enumerate(tolerations if isinstance(tolerations, list) else ()):
+            if field(each, "key") == taint:
+                detail = "no pod may tolerate the control plane; name the key of another taint"
+                yield invalid(f"{path}.extraTolerations[{index}].key", taint, detail)
+
+
+def _spread_topologies_are_known(spec: JsonObject) -> Iterator[FieldError]:
+    aliases = spec["topologyAliases"]
+    for name, each in _workload_types(spec):
+        topology = field(each, "spread", "topology")
+        if isinstance(topology, str) and isinstance(aliases, dict) and topology not in aliases and "/" not in topology:
+            names = ", ".join(f'"{alias}"' for alias in aliases)
+            detail = f"must be one of topologyAliases ({names}), or a topology key such as kubernetes.io/hostname"
+            yield invalid(f"spec.workloadTypes.{name}.spread.topology", topology, detail)
+
+
+def _spread_fields_have_an_effect(spec: JsonObject) -> Iterator[FieldError]:
+    for name, each in _workload_types(spec):
+        path, spread = f"spec.workloadTypes.{name}.spread", field(each, "spread")
+        if not isinstance(spread, dict):
+            continue
+        is_anti_affinity = spread.get("form", "antiAffinity") == "antiAffinity"
+        is_preferred = spread.get("mode", "preferred") == "preferred"
+        if is_anti_affinity and spread.get("maxSkew", 1) != 1:
+            yield invalid(f"{path}.maxSkew", spread["maxSkew"], "has no effect without form: topologySpread")
+        if "weight" in spread and spread["weight"] != _DEFAULT_WEIGHT and not (is_anti_affinity and is_preferred):
+            detail = "has an effect only with mode: preferred and form: antiAffinity"
+            yield invalid(f"{path}.weight", spread["weight"], detail)
+
+
+def _packing_does_not_undo_spreading(spec: JsonObject) -> Iterator[FieldError]:
+    aliases, packing = spec["topologyAliases"], spec["binPacking"]
+    if not isinstance(aliases, dict) or not isinstance(packing, dict):
+        return
+    packed_key = packing.get("topologyKey", _DEFAULT_PACKING_KEY)
+    for name, each in _workload_types(spec):
+        topology = field(each, "spread", "topology")
+        is_preferred = field(each, "spread", "mode") in (None, "preferred")
+        if not (field(each, "binPacking") is True and is_preferred and isinstance(topology, str)):
+            continue
+        if aliases.get(topology, topology) == packed_key:
+            detail = f"binPacking over {packed_key} would undo it; set mode: required, binPacking: false or another one"
+            yield invalid(f"spec.workloadTypes.{name}.spread.topology", topology, detail)
+
+
+def _qos_fields_have_an_effect(spec: JsonObject) -> Iterator[FieldError]:
+    for name, each in _workload_types(spec):
+        qos = field(each, "qos")
+        if isinstance(qos, dict) and qos.get("class") is None:
+            for key in ("limitsFromRequests", "wholeCpus", "onMissing"):
+                if key in qos and qos[key] != _DEFAULT_QOS[key]:
+                    detail = "has no effect without class: Guaranteed"
+                    yield invalid(f"spec.workloadTypes.{name}.qos.{key}", qos[key], detail)
+
+
+def _limits_are_reached(spec: JsonObject) -> Iterator[FieldError]:
+    seen: dict[str, int] = {}
+    for index, each in _namespace_limits(spec):
+        namespaces = each.get("namespaces")
+        known = [name for name in namespaces if isinstance(name, str)] if isinstance(namespaces, list) else []
+        if known and (earlier := [seen[name] for name in known if name in seen]):
+            detail = (
+                f"spec.namespaceLimits[{earlier[0]}] comes first for one of them, so this entry does not hold for it"
+            )
+            yield invalid(f"spec.namespaceLimits[{index}].namespaces", namespaces, detail)
+        seen |= {name: index for name in known if name not in seen}
+
+
+def _limited_types_exist_and_have_their_schedulers(spec: JsonObject) -> Iterator[FieldError]:
+    types = dict(_workload_types(spec))
+    for index, each in _namespace_limits(spec):
+        path, allowed, schedulers = f"spec.namespaceLimits[{index}]", each.get("workloadTypes"), each.get("schedulers")
+        names = [name for name in allowed if isinstance(name, str)] if isinstance(allowed, list) else list(types)
+        if unknown := [name for name in names if name not in types]:
+            detail = f'has no workload type "{unknown[0]}": workloadTypes are {", ".join(types)}'
+            yield invalid(f"{path}.workloadTypes", allowed, detail)
+        if not isinstance(schedulers, list):
+            continue
+        chosen = {name: field(types[name], "schedulerName") for name in names if name in types}
+        missing = [(name, used) for name, used in chosen.items() if isinstance(used, str) and used not in schedulers]
+        for name, used in missing[:1]:
+            if used != DEFAULT_SCHEDULER:
+                detail = f'must hold "{used}", the schedulerName of workloadTypes.{name}, or workloadTypes must not'
+                yield invalid(f"{path}.schedulers", schedulers, detail)
+
+
+def _a_canary_is_enforced(spec: JsonObject) -> Iterator[FieldError]:
+    if spec["mode"] == "shadow" and spec["canaryPercent"] != _DEFAULTS["canaryPercent"]:
+        yield invalid("spec.canaryPercent", spec["canaryPercent"], "has no effect with mode: shadow")
+
+
+CROSS_FIELD_RULES: Sequence[CrossFieldRule] = (
+    _preferred_usages_are_allowed,
+    _chosen_schedulers_are_allowed,
+    _control_plane_is_not_tolerated,
+    _spread_topologies_are_known,
+    _spread_fields_have_an_effect,
+    _packing_does_not_undo_spreading,
+    _qos_fields_have_an_effect,
+    _limits_are_reached,
+    _limited_types_exist_and_have_their_schedulers,
+    _a_canary_is_enforced,
+)
+
+_DEFAULTS = PolicySpec().model_dump(mode="json", by_alias=True)
+
+
+def cross_field_errors(content: JsonObject) -> Iterator[FieldError]:
+    """Yield the errors that `CROSS_FIELD_RULES` find in the policy document `content`."""
+    spec = content.get("spec", {})
+    if isinstance(spec, dict):
+        for rule in CROSS_FIELD_RULES:
+            yield from rule({**_DEFAULTS, **spec})
+
+
+def _workload_types(spec: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    types: Any = spec["workloadTypes"]
+    for name, each in types.items() if isinstance(types, dict) else ():
+        if isinstance(each, dict):
+            yield name, each
+
+
+def _namespace_limits(spec: JsonObject) -> Iterator[tuple[int, JsonObject]]:
+    limits: Any = spec["namespaceLimits"]
+    for index, each in enumerate(limits if isinstance(limits, list) else ()):
+        if isinstance(each, dict):
+            yield index, each

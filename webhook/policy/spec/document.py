@@ -1,0 +1,267 @@
+"""The PlacementPolicy document.
+
+The docstrings of its fields are the descriptions in the reference page (docs/policy.md) and in the JSON schema.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, field_validator
+
+from webhook.kube import names as wellknown
+from webhook.policy.spec.admission import Exemption, NamespaceLimits, NamespaceSelector, PlacementCheck, WorkloadObjects
+from webhook.policy.spec.cases import PolicyTest
+from webhook.policy.spec.fields import (
+    KeyDomain,
+    LabelKey,
+    LabelValue,
+    NamespacePattern,
+    Percent,
+    Priority,
+    ProductPattern,
+    ProductSuffix,
+    StrictModel,
+    Subdomain,
+    Values,
+    WholePercent,
+    not_empty,
+    wrong,
+)
+from webhook.policy.spec.schedulers import BinPacking, NodeTemplate, PackGpus, SchedulerSettings, Spread
+from webhook.policy.spec.workloads import (
+    BUILT_IN_ACCELERATORS,
+    Accelerator,
+    NodeUsage,
+    WithoutAccelerator,
+    WithoutAcceleratorField,
+    WorkloadKind,
+    WorkloadType,
+)
+
+API_VERSION = "placement.maip.mxsf.io/v1alpha1"
+KIND = "PlacementPolicy"
+
+
+# Each product adds a toleration for each of its variants.
+_MOST_VARIANTS = 10
+# Each exemption is looked at for every pod, each test case runs at every reload.
+_MOST_ENTRIES = 100
+
+
+def _few_variants(suffixes: tuple[str, ...]) -> tuple[str, ...]:
+    if len(suffixes) > _MOST_VARIANTS:
+        raise wrong(f"must hold at most {_MOST_VARIANTS} suffixes")
+    return suffixes
+
+
+class PolicySpec(StrictModel):
+    """The settings of the policy. Every field has a default; `spec: {}` is the built-in policy."""
+
+    key_domain: KeyDomain = "maip.mxsf.io"
+    """The domain of every annotation, of the `node.usage` label and taint."""
+
+    workload_types: dict[LabelValue, WorkloadType] = Field(
+        default={
+            "training": WorkloadType(
+                node_usage=NodeUsage(allow=("training", "hybrid"), prefer={"training": 100}),
+                scheduler_name="volcano",
+                bin_packing=True,
+            ),
+            "inference": WorkloadType(
+                node_usage=NodeUsage(allow=("inference", "hybrid"), prefer={"inference": 100}),
+                spread=Spread(topology=wellknown.HOSTNAME_LABEL),
+            ),
+        }
+    )
+    """The values of the annotation `workload-type`. A policy that sets this field must list all its types."""
+
+    accelerators: Values[Accelerator] = BUILT_IN_ACCELERATORS
+    """The vendors. The accelerator of a pod is the first one whose resource the pod requests, or the first of the list
+    if it requests none."""
+
+    product_affinity: bool = True
+    """Require the product label of the node, too, for `gpu-product`. A toleration only permits a node; affinity
+    selects it. Set this to `false` if nodes are separated by taints alone."""
+
+    tolerate_any_product: bool = True
+    """Tolerate the product taint of every card (`CARD.product Exists NoSchedule`) if a pod requests an accelerator and
+    names no product: any product that `allowedProducts` allows will do. With `false`, such a pod runs on nodes without
+    a product taint only."""
+
+    product_variants: Annotated[Values[ProductSuffix], AfterValidator(_few_variants)] = ()
+    """Suffixes of products that are accepted with the product: with `-SHARED`, `gpu-product: NVIDIA-H20` accepts
+    `NVIDIA-H20-SHARED`, too. A restriction in `allowedProducts` on a product also holds for its variants. At most 10
+    suffixes. See docs/annotations.md for the variants that GPU Feature Discovery reports."""
+
+    gpu_memory_tolerance_percent: Percent = 5
+    """The percentage by which the memory that a node reports may be below `gpu-memory`, 0 to 50. Cards report less
+    than the size that they are sold by."""
+
+    without_accelerator: WithoutAcceleratorField = WithoutAccelerator()
+    """The handling of pods that request no accelerator. One word sets both fields: `withoutAccelerator: inject`."""
+
+    allowed_products: dict[ProductPattern, Values[NamespacePattern]] = Field(default={})
+    """Namespaces whose pods may request a restricted product with `gpu-product`, by product. Products and namespaces
+    are names or patterns with `*`. If several entries match a product, one entry that allows the namespace is enough.
+    A product without a matching entry is allowed in every namespace. A restriction also holds for pods that name no
+    product: see docs/annotations.md."""
+
+    namespace_limits: Annotated[tuple[NamespaceLimits, ...], Field(strict=False)] = ()
+    """Limits of the workload types, products, schedulers, queues and cards of a pod, by namespace. A pod beyond them is
+    denied with 403. Without an entry for its namespace, a pod has no limits but `allowedNamespaces` and
+    `allowedProducts`."""
+
+    bin_packing: BinPacking = BinPacking()
+    """Settings of bin-packing for pods of types with `binPacking: true`."""
+
+    topology_aliases: dict[LabelValue, LabelKey] = Field(
+        default={
+            "host": wellknown.HOSTNAME_LABEL,
+            "rack": "topology.kubernetes.io/rack",
+            "zone": wellknown.ZONE_LABEL,
+        }
+    )
+    """Short names of topology keys for the annotation `spread`, and for `topology` of the workload types."""
+
+    allowed_schedulers: Values[LabelValue] = (
+        wellknown.DEFAULT_SCHEDULER,
+        "volcano",
+        "kai-scheduler",
+        "binpack-scheduler",
+    )
+    """Schedulers that the annotation `scheduler` can choose. Must include the `schedulerName` of each workload type."""
+
+    schedulers: dict[LabelValue, SchedulerSettings] = Field(default={})
+    """The kinds of the schedulers, by their name. A scheduler that is absent here is a profile of kube-scheduler,
+    except for `volcano` and `kai-scheduler`, whose backends are `volcano` and `kai`."""
+
+    queueing: Literal["scheduler", "kueue"] = "scheduler"
+    """The reader of the annotations `queue` and `gang`: the scheduler of the pod, or Kueue, which admits pods before
+    any scheduler sees them."""
+    default_priority_class: Subdomain | None = None
+    """The PriorityClass with `globalDefault` of the cluster, if it has one. The API server gives it to every pod that
+    names no class, before the webhook sees the pod. With this field, a pod with that class counts as one that names
+    none, so it gets the `priorityClassName` of its workload type."""
+
+    opt_out_namespaces: Values[NamespacePattern] | None = None
+    """Namespaces whose pods may opt out with `inject: disabled`, each a name or a pattern with `*`. In other namespaces
+    the annotation has no effect and leads to a warning. If absent: every namespace, or none if `placementCheck.floor`
+    is `deny`."""
+
+    placement_check: PlacementCheck = PlacementCheck()
+    """The placement check at admission."""
+
+    pack_gpus: PackGpus = PackGpus()
+    """Settings of the scheduler profile `pack-gpus`."""
+
+    node_templates: Annotated[tuple[NodeTemplate, ...], Field(strict=False)] = ()
+    """The nodes that an autoscaler can add. If no node of the cluster could ever run a pod, but an empty node of a
+    template could, the verdict is Waiting instead of Infeasible."""
+
+    workload_kinds: Annotated[tuple[WorkloadKind, ...], Field(strict=False)] = ()
+    """Kinds that create pods, beside the built-in ones; an entry replaces the built-in kind of its group and name."""
+
+    invalid_annotations: Literal["deny", "warn"] = "deny"
+    """The handling of a pod with an invalid annotation: deny it, or admit it with a warning and ignore the annotation
+    (an invalid workload type: without any injection). A Namespace with an invalid annotation is denied, or allowed with
+    a warning, likewise."""
+
+    workload_objects: WorkloadObjects = WorkloadObjects()
+    """Settings of the admission of objects that create pods."""
+
+    namespace_selector: NamespaceSelector | None = None
+    """The namespaces that one of several policies is in force for, see "Several policies". The default policy has none;
+    it is for the namespaces that no other policy selects. It has no effect in a file with one policy, and does not
+    change the revision."""
+
+    priority: Priority = 0
+    """The order of the policies that select the same namespace: the one with the highest priority is in force; of equal
+    ones, the first by name. -1000000 to 1000000. It has no effect in a file with one policy, and does not change the
+    revision."""
+
+    exemptions: Annotated[tuple[Exemption, ...], Field(strict=False)] = ()
+    """Requests and pods that the policy leaves alone, at most 100 entries. The first one that matches is on record."""
+
+    mode: Literal["enforce", "shadow"] = "enforce"
+    """`enforce`: pods are patched and denied. `shadow`: nothing is patched, denied or warned of; every decision is
+    computed, counted and on record as it would have been. See docs/operations.md."""
+
+    canary_percent: WholePercent = 100
+    """With `mode: enforce`, the percentage of the owners of pods for which the policy is enforced; for the others it is
+    in shadow mode. All pods of one owner are treated alike. Below 100, other objects than pods are in shadow mode. See
+    docs/operations.md for the hash."""
+
+    tests: Annotated[tuple[PolicyTest, ...], Field(strict=False)] = ()
+    """Test cases, at most 100. A policy with a case that fails is not valid, so that it never gets into force. They do
+    not change the revision. `placement-webhook policy test` runs them."""
+
+    @field_validator("workload_types")
+    @classmethod
+    def _some_type(cls, types: dict[str, WorkloadType]) -> dict[str, WorkloadType]:
+        if not types:
+            raise wrong("must hold at least one workload type")
+        return types
+
+    @field_validator("accelerators")
+    @classmethod
+    def _accelerators_have_names_of_their_own(cls, accelerators: tuple[Accelerator, ...]) -> tuple[Accelerator, ...]:
+        names = [accelerator.name for accelerator in accelerators]
+        if len(set(names)) < len(names):
+            raise wrong("each accelerator must have a name of its own")
+        return not_empty(accelerators)
+
+    @field_validator("node_templates")
+    @classmethod
+    def _templates_have_names_of_their_own(cls, templates: tuple[NodeTemplate, ...]) -> tuple[NodeTemplate, ...]:
+        if len({template.name for template in templates}) < len(templates):
+            raise wrong("each node template must have a name of its own")
+        return templates
+
+    @field_validator("exemptions", "tests")
+    @classmethod
+    def _are_few(cls, entries: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(entries) > _MOST_ENTRIES:
+            raise wrong(f"must hold at most {_MOST_ENTRIES} entries")
+        return entries
+
+    @field_validator("tests")
+    @classmethod
+    def _tests_have_names_of_their_own(cls, tests: tuple[PolicyTest, ...]) -> tuple[PolicyTest, ...]:
+        if len({test.name for test in tests}) < len(tests):
+            raise wrong("each test case must have a name of its own")
+        return tests
+
+    @field_validator("workload_kinds")
+    @classmethod
+    def _kinds_are_given_once(cls, kinds: tuple[WorkloadKind, ...]) -> tuple[WorkloadKind, ...]:
+        if len({(each.group, each.kind) for each in kinds}) < len(kinds):
+            raise wrong("must hold each kind of a group once")
+        return kinds
+
+
+class Metadata(StrictModel):
+    """The policy's identity."""
+
+    name: Subdomain = "default"
+    """Name of the policy, which the annotation `placement-policy` of every mutated pod includes."""
+
+    labels: dict[str, str] = Field(default={})
+    """Ignored."""
+
+    annotations: dict[str, str] = Field(default={})
+    """Ignored."""
+
+
+class PolicyDocument(StrictModel):
+    """A PlacementPolicy in a file."""
+
+    api_version: Literal["placement.maip.mxsf.io/v1alpha1"]
+    """`placement.maip.mxsf.io/v1alpha1`"""
+
+    kind: Literal["PlacementPolicy"]
+    """`PlacementPolicy`"""
+
+    metadata: Metadata = Metadata()
+    """The policy's identity."""
+
+    spec: PolicySpec = PolicySpec()
+    """The settings of the policy."""

@@ -1,0 +1,125 @@
+"""Builds the audit record of a request and its verdict."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
+from webhook.audit.field_changes import values_before
+from webhook.audit.record import (
+    POD,
+    AuditRecord,
+    GangEntry,
+    Owner,
+    PlacementEntry,
+    PolicyName,
+    ReservedEntry,
+    RuleEntry,
+    ShadowEntry,
+)
+from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.placement.scheduler import Placement
+from webhook.policy.policy import Policy
+
+
+def audit_record(
+    request: AdmissionRequest,
+    verdict: Verdict | ObjectVerdict | str,
+    policy: Policy,
+    *,
+    time: str = "",
+    decision: str = "",
+    duration_seconds: float = 0.0,
+    replica: str = "",
+    shadow: ShadowEntry | None = None,
+) -> AuditRecord:
+    """Return the audit record of one admission; a `verdict` that is a text is the message of an internal error.
+
+    `shadow` is the answer that was not given.
+
+    The keyword arguments differ between equal pods, so they are left out for a record template.
+    """
+    rules = () if isinstance(verdict, (str, Bypassed)) else verdict.rules
+    operations = verdict.operations if isinstance(verdict, Patched | Advised) else ()
+    would_be = shadow.patch if shadow is not None else operations
+    placement = None if isinstance(verdict, (str, Bypassed)) else verdict.placement
+    return AuditRecord(
+        time=time,
+        decision=decision,
+        uid=request.uid,
+        dry_run=request.dry_run,
+        operation=request.operation,
+        namespace=request.namespace,
+        name=request.name,
+        owner=owner_of(request.object),
+        user=request.user,
+        workload_type=None if isinstance(verdict, str) else verdict.workload_type,
+        policy=PolicyName(policy.name, policy.revision),
+        outcome="Error" if isinstance(verdict, str) else verdict.outcome,
+        rules=tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in rules),
+        patch=tuple(operations),
+        warnings=() if isinstance(verdict, str) else verdict.warnings,
+        placement=placement_entry(placement) if placement else None,
+        error=_error(verdict),
+        duration_ms=duration_seconds * 1000,
+        replica=replica,
+        kind=request.kind or POD,
+        qos_class=verdict.mutated.qos_class if isinstance(verdict, Patched | Unchanged) else None,
+        before=replaced_values(request.object, would_be),
+        shadow=shadow,
+    )
+
+
+def shadow_entry(verdict: Verdict | ObjectVerdict | str) -> ShadowEntry:
+    """Return `verdict`, or the message of an internal error, as an answer that is not given."""
+    if isinstance(verdict, str):
+        return ShadowEntry("Error", message=verdict)
+    rules, placement = ((), None) if isinstance(verdict, Bypassed) else (verdict.rules, verdict.placement)
+    return ShadowEntry(
+        verdict.outcome,
+        tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in rules),
+        tuple(verdict.operations) if isinstance(verdict, Patched | Advised) else (),
+        verdict.warnings,
+        placement_entry(placement) if placement else None,
+        _error(verdict),
+    )
+
+
+def replaced_values(pod: Mapping[str, Any] | None, operations: Iterable[JsonObject]) -> JsonObject:
+    """Return the values of `pod` that `operations` replace, by JSON pointer."""
+    # An "add" has no previous value; otherwise it would be a "replace".
+    replacements = [operation for operation in operations if operation["op"] != "add"]
+    return values_before(pod or {}, replacements) if replacements else {}
+
+
+def owner_of(pod: Mapping[str, Any] | None) -> Owner | None:
+    """Return the controller of `pod`, a raw object of any shape; None if it has none."""
+    metadata = (pod or {}).get("metadata")
+    owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, Mapping) and owner.get("controller"):
+            return Owner(str(owner.get("kind", "")), str(owner.get("name", "")))
+    return None
+
+
+def placement_entry(placement: Placement) -> PlacementEntry:
+    """Return the placement as a record states it."""
+    gang = placement.gang
+    return PlacementEntry(
+        placement.verdict,
+        placement.node,
+        placement.total,
+        placement.feasible,
+        placement.message,
+        placement.unmodelled,
+        ReservedEntry(placement.reserved_pods) if placement.reserved_pods else None,
+        GangEntry(gang.name, gang.size, gang.fit, gang.is_complete) if gang else None,
+    )
+
+
+def _error(verdict: Verdict | ObjectVerdict | str) -> str | None:
+    """Return the reason for an error, a denial or a bypass."""
+    if isinstance(verdict, str):
+        return verdict
+    if isinstance(verdict, Denied):
+        return verdict.denial.message
+    return verdict.reason if isinstance(verdict, Bypassed) else None

@@ -1,0 +1,161 @@
+"""The lanes of the two threads: each has its own decision cache, and the large one has its own scorer.
+
+The small lane caches the policy's result and runs the scorer again when the cluster has changed. The large lane caches
+only the rendered decision, for a limited time.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from webhook.admission.pipeline import ClusterView, not_a_pod_creation, read_pod
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.kube.api.admission import AdmissionRequest
+from webhook.placement.scheduler import Placement, PodSignature
+from webhook.placement.scorer import Scorer
+from webhook.policy.exempt import request_exemption, shadow_reason
+from webhook.policy.policy import Policy
+from webhook.runtime.byte_cache import ByteCache, parsed_bytes
+from webhook.serving.decisions.decision_cache import DecisionCache, DecisionKey
+from webhook.serving.decisions.rendering import Rendered
+from webhook.serving.decisions.reuse import TIMED_CACHE_BYTES, ForLimitedTime
+from webhook.serving.tracing import spans
+from webhook.serving.work_budget import WorkBudget
+
+# A place in a set; up to three quarters of the places are empty.
+_NODE_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class TimedScorer:
+    """A scorer that reports to `observe` the duration of each answer in seconds."""
+
+    scorer: Scorer
+    observe: Callable[[float], None]
+
+    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
+        """Return the placement of the scorer."""
+        began_seconds = time.perf_counter()
+        with spans.step("place"):
+            placement = self.scorer.answer(asked, snapshot, expired)
+        self.observe(time.perf_counter() - began_seconds)
+        return placement
+
+    def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Rows:
+        """Return the rows of the scorer; the time for them is not reported."""
+        return self.scorer.feasible_rows(asked, snapshot, expired)
+
+
+class Lane(Protocol):
+    """The caches and the scorer for admissions in one thread."""
+
+    @property
+    def records_predictions(self) -> bool:
+        """Return whether predictions for its pods are compared with the nodes that the pods are bound to."""
+        ...
+
+    def rendered(
+        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
+    ) -> Rendered:
+        """Return the rendered decision on `request`.
+
+        Raises:
+            InvalidInput: the request's object cannot be read as a Pod.
+        """
+        ...
+
+
+class SmallLane:
+    """The lane of small pods.
+
+    `observe` is called with 0 seconds for each placement check that is answered from the cache, so that the metric
+    counts every check. `scorer` returns the scorer of a policy, if that is not the one of the cluster view.
+    """
+
+    records_predictions = True
+
+    def __init__(
+        self,
+        observe: Callable[[float], object] = lambda _: None,
+        scorer: Callable[[Policy], Scorer] | None = None,
+    ) -> None:
+        self._scorer = scorer
+        self._decisions = DecisionCache(on_reuse=lambda: observe(0.0))
+
+    @property
+    def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
+        """Return the caches by name, for metrics."""
+        return self._decisions.caches
+
+    def rendered(
+        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
+    ) -> Rendered:
+        """Return the rendered decision on `request` for the current `cluster`."""
+        if cluster is not None and cluster.scorer is not None and self._scorer is not None:
+            scorer = self._scorer(policy)
+            cluster = cluster if scorer is cluster.scorer else replace(cluster, scorer=scorer)
+        return self._decisions.decide(request, policy, cluster, work_budget)
+
+
+class LargeLane:
+    """The lane of expensive pods: replicas of one template share a decision for a limited time.
+
+    `scorer` returns the scorer of a policy, which replaces that of the cluster view: the other thread uses that one.
+    """
+
+    records_predictions = False
+
+    def __init__(
+        self,
+        scorer: Callable[[Policy], Scorer] | None = None,
+        cache_bytes: int = TIMED_CACHE_BYTES,
+        monotonic_seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._scorer = scorer
+        self._reuse = ForLimitedTime(cache_bytes, monotonic_seconds)
+        self._decisions = DecisionCache(0)
+
+    @property
+    def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
+        """Return the caches by name, for metrics."""
+        return {"large_decisions": (self._reuse.cache,)}
+
+    def rendered(
+        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
+    ) -> Rendered:
+        """Return the rendered decision on `request`, or a recent one on an equal request."""
+        if cluster is not None and self._scorer is not None:
+            cluster = replace(cluster, scorer=self._scorer(policy))
+        if not_a_pod_creation(request) or request_exemption(request, policy.spec):
+            return self._decisions.decide(request, policy, cluster, work_budget)
+        self._reuse.begin(cluster)
+        content = read_pod(request, cluster)
+        key = DecisionKey.of(content, policy), shadow_reason(request, policy.spec)
+        known = None if key[0] is None else self._reuse.get(key)
+        if known is not None and _has_room(known, cluster):
+            return known
+        rendered = self._decisions.decide(request, policy, cluster, work_budget)
+        if content.data is not None:
+            self._reuse.put(key, rendered, work_budget, _cached_bytes(rendered, content.data))
+        return rendered
+
+
+def _has_room(rendered: Rendered, cluster: ClusterView | None) -> bool:
+    """Return false if pods that wait have taken the room of an earlier pod of the template meanwhile."""
+    candidate, assumed = rendered.candidate, None if cluster is None else cluster.assumed
+    if candidate is None or assumed is None:
+        return True
+    node = candidate.placement.node or ""
+    return node in assumed.base.rows and assumed.has_room(node, candidate.pod.running)
+
+
+def _cached_bytes(rendered: Rendered, data: bytes) -> int:
+    """Return the maximum size of `rendered` in memory."""
+    size_bytes, placement = rendered.size_bytes, rendered.placement
+    if rendered.candidate is not None:
+        size_bytes += 2 * parsed_bytes(data) + len(rendered.candidate.content)
+    if placement is not None:
+        size_bytes += _NODE_BYTES * (len(placement.possible_nodes) + len(placement.binding.possible_nodes))
+        size_bytes += len(placement.binding.message)
+    return size_bytes

@@ -1,0 +1,229 @@
+"""Renders a decision: the answer, audit record and counts, of which pods of one template share the largest part."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import orjson
+
+from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
+from webhook.audit.bounds import Truncator
+from webhook.audit.lines import RecordTemplate, before_json, owner_json, placement_json, qos_class_json
+from webhook.audit.record import Outcome, ShadowEntry
+from webhook.events.report import Report, report_of
+from webhook.kube.api.admission import AdmissionRequest
+from webhook.kube.api.review_answer import ReviewAnswer
+from webhook.mutation.mutate import RuleOutcome
+from webhook.objects.admission import counted_kind
+from webhook.placement.scheduler import Placement
+from webhook.placement.waiting.waiting_pods import WaitingPod
+from webhook.policy.policy import Policy
+from webhook.runtime.admission_counts import Tally
+from webhook.runtime.byte_cache import ByteCache
+from webhook.serving.decisions.audit_record import (
+    audit_record,
+    owner_of,
+    placement_entry,
+    replaced_values,
+    shadow_entry,
+)
+
+# The size of a rendered decision without its texts.
+_RENDERED_BYTES = 4096
+# The fixed memory of an admitted pod while it waits, and that of a label key that no other pod has.
+_WAITING_BYTES = 8192
+_LABEL_BYTES = 1024
+
+
+class Candidate(NamedTuple):
+    """An allowed pod that fits, for which room is reserved: what a scheduler reads of it, and its placement."""
+
+    content: bytes
+    pod: WaitingPod
+    placement: Placement
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the upper bound of its memory while it waits."""
+        return self.pod.signature.size_bytes + _WAITING_BYTES + _LABEL_BYTES * len(self.pod.running.labels)
+
+
+@dataclass(slots=True)
+class Rendered:
+    """A rendered decision: answer, audit record and counts. It references nothing of the request."""
+
+    outcome: Outcome
+    placement: Placement | None
+    answer: ReviewAnswer
+    record: RecordTemplate
+    tally: Tally
+    report: Report | None
+    """What an Event reports; None if there is nothing to report."""
+    candidate: Candidate | None = None
+    """The pod, if room is to be reserved for it."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the maximum size in memory, without the scores of the placement and the candidate."""
+        # Answer and record contain the patch once each.
+        size_bytes = _RENDERED_BYTES + 2 * sum(map(len, self.record)) + 4 * len(self.answer.content)
+        return size_bytes + (4 * len(self.report.note) if self.report is not None else 0)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Return whether the pod is allowed without a prediction."""
+        return self.prediction is not None and self.prediction.verdict == "Unknown"
+
+    @property
+    def prediction(self) -> Placement | None:
+        """Return the placement predicted for an allowed pod."""
+        is_pod = not self.tally.kind
+        return self.placement if is_pod and self.outcome in ("Patched", "Unchanged") else None
+
+
+class PodParts(NamedTuple):
+    """The parts of the audit record that depend on the pod alone, so that those of equal pods are equal."""
+
+    owner: bytes
+    before: bytes
+    qos_class: bytes
+
+
+class _InjectionParts(NamedTuple):
+    """The parts of an answer and its record that depend on the injection and the warnings alone."""
+
+    rules: tuple[RuleOutcome, ...]
+    """The parts are found by the identity of the rules, which this keeps."""
+    content: bytes
+    patch: bytes
+    decided: bytes
+    tally: Tally
+
+
+class Renderer:
+    """Renders the decisions on pods, and keeps in `cache_bytes` what pods of other shapes share. Not thread-safe."""
+
+    def __init__(self, cache_bytes: int) -> None:
+        self.cache: ByteCache[tuple[int, tuple[str, ...]], _InjectionParts] = ByteCache(cache_bytes)
+
+    def allowed(
+        self, request: AdmissionRequest, verdict: Patched | Unchanged, policy: Policy, pod: PodParts | None
+    ) -> tuple[Rendered, PodParts | None]:
+        """Return the rendered `verdict` for `request`, and the parts of its pod, which `pod` are if they are known.
+
+        None if a part is too long for a record.
+        """
+        rules, placement = verdict.mutated.rules, verdict.placement
+        key = (id(rules), verdict.warnings)
+        known = self.cache.get(key)
+        if known is None:
+            rendered = render(request, verdict, policy)
+            if not rendered.record.truncated:
+                answer = rendered.answer
+                tally = rendered.tally._replace(verdict=None)
+                known = _InjectionParts(rules, answer.content, answer.patch, rendered.record.decided, tally)
+                self.cache.put(key, known, rendered.size_bytes)
+            return rendered, pod
+        truncator = Truncator()
+        if pod is None:
+            pod = PodParts(
+                owner_json(owner_of(request.object), truncator),
+                before_json(replaced_values(request.object, verdict.mutated.operations), truncator),
+                qos_class_json(verdict.mutated.qos_class),
+            )
+        of_placement = placement_json(placement_entry(placement), truncator)
+        if truncator.truncated:
+            return render(request, verdict, policy), None
+        annotations = {"outcome": verdict.outcome, "policy": policy.identity, **_predicted(placement)}
+        return Rendered(
+            verdict.outcome,
+            placement,
+            ReviewAnswer(known.content, known.patch, annotations),
+            RecordTemplate(pod.owner, known.decided, of_placement, b"null", pod.before, b"", pod.qos_class),
+            known.tally._replace(verdict=placement.verdict),
+            report_of(verdict),
+        ), pod
+
+
+def render(
+    request: AdmissionRequest,
+    verdict: Verdict | ObjectVerdict,
+    policy: Policy,
+    *,
+    shadow: str | None = None,
+) -> Rendered:
+    """Return the rendered answer, record and counts of `verdict` for `request`.
+
+    `shadow` is why the policy is not enforced for the request: the answer is to leave the object alone, and the record
+    has the verdict as an answer that is not given.
+    """
+    if shadow is not None and not _is_silent(verdict):
+        return _rendered(request, Bypassed(shadow, (), verdict.workload_type), policy, shadow=shadow_entry(verdict))
+    return _rendered(request, verdict, policy)
+
+
+def render_failure(request: AdmissionRequest, error: Exception, policy: Policy, shadow: str) -> Rendered:
+    """Return the rendered answer to a request whose decision failed, if the policy is not enforced for it."""
+    entry = shadow_entry(f"{type(error).__name__}: {error}")
+    return _rendered(request, Bypassed(shadow), policy, shadow=entry)
+
+
+def _is_silent(verdict: Verdict | ObjectVerdict) -> bool:
+    return isinstance(verdict, Bypassed) and not verdict.warnings
+
+
+def _rendered(
+    request: AdmissionRequest,
+    verdict: Verdict | ObjectVerdict,
+    policy: Policy,
+    *,
+    shadow: ShadowEntry | None = None,
+) -> Rendered:
+    placement = None if isinstance(verdict, Bypassed) else verdict.placement
+    record = RecordTemplate.of(audit_record(request, verdict, policy, shadow=shadow))
+    answer, tally = _answer(verdict, policy), _tally(request, verdict, policy)
+    if shadow is not None:
+        answer = answer._replace(audit_annotations={**answer.audit_annotations, "shadow": shadow.outcome})
+        tally = tally._replace(shadow=shadow.outcome)
+    report: Report | None = None
+    if not tally.kind and not isinstance(verdict, Advised):
+        report = report_of(verdict)
+    return Rendered(verdict.outcome, placement, answer, record, tally, report)
+
+
+def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:
+    annotations = {"outcome": verdict.outcome, "policy": policy.identity}
+    if isinstance(verdict, Bypassed):
+        annotations["reason"] = verdict.reason
+    elif verdict.placement is not None:
+        annotations |= _predicted(verdict.placement)
+    patch = b""
+    if isinstance(verdict, Patched):
+        patch = verdict.mutated.patch
+    elif isinstance(verdict, Advised) and verdict.operations:
+        patch = orjson.dumps(verdict.operations)
+    return ReviewAnswer.of(
+        patch,
+        verdict.warnings,
+        annotations,
+        verdict.denial if isinstance(verdict, Denied) else None,
+    )
+
+
+def _predicted(placement: Placement) -> dict[str, str]:
+    counts = {"feasible": str(placement.feasible), "total": str(placement.total)}
+    return {"placement": placement.verdict} | counts | ({"node": placement.node} if placement.node else {})
+
+
+def _tally(request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy) -> Tally:
+    if kind := counted_kind(request, policy):
+        return Tally(verdict.outcome, kind=kind)
+    rules = () if isinstance(verdict, Bypassed) else verdict.rules
+    placement = None if isinstance(verdict, Bypassed) else verdict.placement
+    # An unknown type is not a label value: each misspelling would create a series in Prometheus.
+    known = verdict.workload_type in policy.spec.workload_types
+    return Tally(
+        verdict.outcome,
+        (verdict.workload_type or "") if known else "",
+        tuple((rule.name, len(rule.edits)) for rule in rules if rule.edits),
+        placement.verdict if placement is not None else None,
+    )

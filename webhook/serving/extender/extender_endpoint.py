@@ -1,0 +1,165 @@
+"""The scheduler extender: a stock kube-scheduler asks it to filter and to prioritize nodes by a profile.
+
+It never keeps kube-scheduler from placing a pod. Without a current view of the cluster, or if a pod takes too long, the
+answer is neutral: every node passes, with the priority 0.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+import structlog
+
+from webhook.admission.pipeline import ClusterView
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.extender import ExtenderArgs, filter_result, host_priority_list, parse_args
+from webhook.kube.deadline import DeadlineNearError, Expired
+from webhook.placement.profiles.profile import Profile
+from webhook.placement.ranking.candidates import permanent_rejections, priorities
+from webhook.placement.scorer import PodSignature
+from webhook.runtime.byte_cache import value_count
+from webhook.runtime.metrics import Metrics
+from webhook.serving.decisions.admissions import MAX_VALUES, Answer
+from webhook.serving.extender.extender_pods import ExtenderPods, PodName
+from webhook.serving.scheduling.dispatcher import Work
+from webhook.serving.work_budget import TimeSliceEndedError
+
+_VERBS = {"/extender/filter": "filter", "/extender/prioritize": "prioritize"}
+EXTENDER_PATHS = tuple(_VERBS)
+# kube-scheduler waits as long by default.
+# Source: k8s.io/kubernetes/pkg/scheduler/extender.go, DefaultExtenderTimeout
+TIMEOUT_SECONDS = 5.0
+
+# All calls share one place in the fair queue of the worker thread.
+_FLOWS = (b"extender",)
+
+
+class Judged(NamedTuple):
+    """The answer to a call, and whether it was `scored`, is `neutral`, or is neutral because the call `failed`."""
+
+    body: bytes
+    result: str
+
+
+class Extender:
+    """Judges the nodes that kube-scheduler names, by the profile and over the view that `profile` and `cluster` return.
+
+    `judge` runs in the worker thread, everything else in the event loop.
+    """
+
+    def __init__(
+        self,
+        profile: Callable[[], Profile],
+        cluster: Callable[[], ClusterView],
+        metrics: Metrics,
+        monotonic_seconds: Callable[[], float],
+    ) -> None:
+        self._cluster = cluster
+        self._profile = profile
+        self._monotonic_seconds = monotonic_seconds
+        self._assumed = ExtenderPods(monotonic_seconds)
+        self._requests = metrics.extender_requests
+        self._seconds = metrics.extender_seconds
+        self._refused = metrics.refused_requests
+        self._log = structlog.get_logger()
+
+    def work(self, path: str, body: bytes, arrived_seconds: float) -> Work:
+        """Return the work for one call of `path`, which arrived at `arrived_seconds` of the monotonic clock."""
+        verb = _VERBS[path]
+        return Work(
+            _FLOWS,
+            lambda work_budget: partial(self.judge, verb, body, self._profile(), self._cluster(), work_budget),
+            lambda judged: self._finish(verb, judged, arrived_seconds),
+        )
+
+    def judge(
+        self, verb: str, body: bytes, profile: Profile, cluster: ClusterView, expired: Expired
+    ) -> Judged | Answer:
+        """Return the judgement of a call, or the answer to a body that is not a call of kube-scheduler.
+
+        Raises:
+            TimeSliceEndedError: the client has disconnected.
+        """
+        if len(body) > MAX_VALUES and value_count(body) > MAX_VALUES:
+            return Answer(413, f"the call has more than {MAX_VALUES} JSON values\n".encode())
+        try:
+            args = parse_args(body)
+            return self._judge_args(verb, args, profile, cluster, expired)
+        except InvalidInput as error:
+            return Answer(400, f"{error}\n".encode("utf-8", "replace"))
+
+    def _judge_args(
+        self, verb: str, args: ExtenderArgs, profile: Profile, cluster: ClusterView, expired: Expired
+    ) -> Judged:
+        if cluster.stale_reason or not cluster.snapshot.nodes:
+            return Judged(_neutral(verb, args), "neutral")
+        judge = self._filter if verb == "filter" else self._prioritize
+        try:
+            pod = PodSignature.of(args.pod, expired)
+            return Judged(judge(args, pod, profile, cluster.snapshot, expired), "scored")
+        except DeadlineNearError:
+            return Judged(_neutral(verb, args), "neutral")
+        except (InvalidInput, TimeSliceEndedError):
+            raise
+        except Exception:
+            self._log.exception("scheduler extender failed", verb=verb, namespace=args.namespace, pod=args.pod_name)
+            return Judged(_neutral(verb, args), "failed")
+
+    def _filter(
+        self, args: ExtenderArgs, pod: PodSignature, profile: Profile, view: Snapshot, expired: Expired
+    ) -> bytes:
+        found = permanent_rejections(profile, pod, view, np.unique(_known(_rows(args, view))), expired)
+        rejected = {view.nodes[row].node.name: reason for row, reason in found.items()}
+        passing = set(args.node_names) - rejected.keys()
+        if len(passing) == 1:
+            # kube-scheduler does not ask for the priority of a single node.
+            self._assume(args, pod, passing.pop(), view)
+        return filter_result(args, rejected)
+
+    def _prioritize(
+        self, args: ExtenderArgs, pod: PodSignature, profile: Profile, view: Snapshot, expired: Expired
+    ) -> bytes:
+        rows = _rows(args, view)
+        candidates = np.unique(_known(rows))
+        # The last one is that of nodes which the view does not have.
+        by_row = np.zeros(len(view.nodes) + 1, dtype=np.int64)
+        if len(candidates):
+            snapshot = self._assumed.on(view, PodName(args.namespace, args.pod_name))
+            by_row[candidates] = priorities(profile, pod, snapshot, candidates, expired)
+            self._assume(args, pod, view.nodes[int(by_row.argmax())].node.name, view)
+        return host_priority_list(args.node_names, by_row[rows].tolist())
+
+    def _assume(self, args: ExtenderArgs, signature: PodSignature, node: str, view: Snapshot) -> None:
+        """Assume the pod on `node`: kube-scheduler picks the node with the highest priority."""
+        if node in view.rows:
+            pod = RunningPod.of({**args.pod, "spec": {**(args.pod.get("spec") or {}), "nodeName": node}})
+            self._assumed.assume(pod.assumed_on(node, 0), signature.size_bytes, view)
+
+    def _finish(self, verb: str, judged: Judged | Answer, arrived_seconds: float) -> Answer:
+        """Count the call and return its answer."""
+        if isinstance(judged, Answer):
+            self._refused.labels(str(judged.status)).inc()
+            return judged
+        self._requests.labels(verb, judged.result).inc()
+        self._seconds.observe(self._monotonic_seconds() - arrived_seconds)
+        return Answer(200, judged.body)
+
+
+def _rows(args: ExtenderArgs, view: Snapshot) -> Rows:
+    """Return the row of each candidate in `view`, -1 for a node that it does not have."""
+    rows = map(view.rows.get, args.node_names, repeat(-1))
+    return np.fromiter(rows, dtype=np.intp, count=len(args.node_names))
+
+
+def _known(rows: Rows) -> Rows:
+    return rows[rows >= 0]
+
+
+def _neutral(verb: str, args: ExtenderArgs) -> bytes:
+    if verb == "filter":
+        return filter_result(args, {})
+    return host_priority_list(args.node_names, repeat(0))

@@ -1,0 +1,80 @@
+"""The pods that kube-scheduler has just placed, as far as the view of the cluster does not show them yet.
+
+kube-scheduler places the next pod before the last one is bound. Without this, the next pod would find the same nodes.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
+
+# kube-scheduler binds a pod within milliseconds. A pod that it has placed elsewhere is forgotten after this time.
+_ASSUMED_SECONDS = 10.0
+# Callers are not authenticated, so the number and the memory of the pods that they can name are limited.
+_MOST_PODS = 300
+_MOST_BYTES = 16 * 1024 * 1024
+
+
+class PodName(NamedTuple):
+    """The namespace and the name of a pod."""
+
+    namespace: str
+    name: str
+
+
+class _Entry(NamedTuple):
+    since_seconds: float
+    size_bytes: int
+
+
+class ExtenderPods:
+    """The pods that kube-scheduler has placed, each assumed on the node that was best for it. Not thread-safe."""
+
+    def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
+        self._monotonic_seconds = monotonic_seconds
+        self._assumed: AssumedPods[PodName] = AssumedPods(Snapshot.of(()))
+        # In the order of their time.
+        self._entries: dict[PodName, _Entry] = {}
+        self._used_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def on(self, snapshot: Snapshot, pod: PodName) -> Snapshot:
+        """Return `snapshot` with the assumed pods, without `pod`, which is scheduled again."""
+        assumed = self._assumed
+        end_seconds = self._monotonic_seconds() - _ASSUMED_SECONDS
+        gone = [key for key, entry in self._entries.items() if entry.since_seconds <= end_seconds or key == pod]
+        gone += [key for key, each in assumed.by_key.items() if _is_on_node(each.pod, snapshot)]
+        for key in (*gone, *assumed.follow(snapshot, gone)):
+            self._forget(key)
+        return assumed.all_shown if assumed else snapshot
+
+    def assume(self, pod: RunningPod, size_bytes: int, snapshot: Snapshot) -> None:
+        """Assume `pod`, which takes up to `size_bytes` of memory, on its node, which is one of `snapshot`."""
+        if size_bytes > _MOST_BYTES:
+            return
+        key = PodName(pod.namespace, pod.name)
+        gone = [key]
+        self._forget(key)
+        while len(self._entries) >= _MOST_PODS or self._used_bytes + size_bytes > _MOST_BYTES:
+            oldest = next(iter(self._entries))
+            self._forget(oldest)
+            gone.append(oldest)
+        for lost in self._assumed.follow(snapshot, gone):
+            self._forget(lost)
+        self._entries[key] = _Entry(self._monotonic_seconds(), size_bytes)
+        self._used_bytes += size_bytes
+        self._assumed.assume(key, AssumedPod(pod, 0))
+
+    def _forget(self, key: PodName) -> None:
+        if entry := self._entries.pop(key, None):
+            self._used_bytes -= entry.size_bytes
+
+
+def _is_on_node(pod: RunningPod, snapshot: Snapshot) -> bool:
+    row = snapshot.rows.get(pod.node_name)
+    pods = () if row is None else snapshot.nodes[row].pods
+    return any(each.name == pod.name and each.namespace == pod.namespace for each in pods)

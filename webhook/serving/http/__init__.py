@@ -1,0 +1,1 @@
+"""HTTP over TLS: connections, limits, clients, health and certificates."""

@@ -1,0 +1,40 @@
+"""The bearer token of the admin port, read from a file."""
+
+import hmac
+from contextlib import suppress
+from pathlib import Path
+
+from webhook.documents.field import InvalidInput, invalid
+
+_MOST_BYTES = 4096
+_FLAG = "--admin-token-file"
+
+
+class BearerToken:
+    """The token in `path`, which is read at each request, so that a mounted Secret can change.
+
+    Raises:
+        InvalidInput: the file cannot be read, or holds no token.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._token = _read(path)
+
+    def allows(self, authorization: str) -> bool:
+        """Return whether the header `authorization` holds the token. While the file is bad, the last token counts."""
+        with suppress(InvalidInput):
+            self._token = _read(self._path)
+        scheme, _, given = authorization.partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            token = file.read(_MOST_BYTES + 1).strip()
+    except OSError as error:
+        raise InvalidInput([invalid(_FLAG, str(path), f"cannot be read: {error.strerror}")]) from error
+    if not token or len(token) > _MOST_BYTES or len(token.split()) > 1:
+        raise InvalidInput([invalid(_FLAG, str(path), f"must hold one token of at most {_MOST_BYTES} bytes")])
+    return token

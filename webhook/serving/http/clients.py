@@ -1,0 +1,66 @@
+"""Who may call the webhook's port: the names of the certificates that clients present."""
+
+import ssl
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from aiohttp import web
+
+from webhook.documents.text import cut, printable
+from webhook.serving.clock import LimitedLog
+
+_SHOWN_CHARACTERS = 253
+_MOST_NAMES = 5
+_ALTERNATIVES = ("DNS", "URI", "email", "IP Address")
+
+
+class Clients:
+    """The clients that may call: all, or those whose verified certificate has a name that matches a pattern.
+
+    The names are the CN of the subject and the subject alternative names. Without patterns every certificate of the
+    CA will do. TLS verifies the certificate; a client without one completes the handshake, so that probes can read
+    the server's certificate, and is answered 403.
+    """
+
+    def __init__(self, patterns: tuple[str, ...] = (), *, is_required: bool = False) -> None:
+        self._patterns = patterns
+        self._is_required = is_required
+        self._log = LimitedLog()
+
+    def verified(self, request: web.BaseRequest) -> str:
+        """Return the name of the client of `request`; empty if no certificate is required.
+
+        Raises:
+            HTTPForbidden: the client has no certificate, or one without a name that may call.
+        """
+        if not self._is_required:
+            return ""
+        transport = request.transport
+        tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object") if transport is not None else None
+        certificate = tls.getpeercert() if tls is not None else None
+        if not certificate:
+            raise self._forbidden(request, "no client certificate: the API server needs the kubeconfig of docs/mtls.md")
+        names = [*_names(certificate)]
+        if self._patterns and not any(fnmatchcase(name, each) for name in names for each in self._patterns):
+            shown = ", ".join(names[:_MOST_NAMES]) or "no name"
+            raise self._forbidden(request, f"the client certificate of {shown} has no name that --client-name allows")
+        return names[0] if names else ""
+
+    def _forbidden(self, request: web.BaseRequest, reason: str) -> web.HTTPForbidden:
+        self._log.warning("client refused", address=request.remote, reason=reason)
+        # The body is not read, and the connection is of no use.
+        refusal = web.HTTPForbidden(text=f"{reason}\n")
+        refusal.force_close()
+        return refusal
+
+
+def _names(certificate: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the CN of the subject and the subject alternative names, as `ssl` decodes a certificate."""
+    subject = [attribute for part in certificate.get("subject", ()) for attribute in part]
+    yield from (_shown(value) for key, value in subject if key == "commonName")
+    yield from (_shown(value) for key, value in certificate.get("subjectAltName", ()) if key in _ALTERNATIVES)
+
+
+def _shown(value: Any) -> str:
+    return cut(printable(str(value)), _SHOWN_CHARACTERS)

@@ -1,0 +1,287 @@
+"""The webhook's port over HTTP: checks path, content type, sizes and timeouts, then calls the dispatcher."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from aiohttp import StreamReader, hdrs, web
+
+from webhook.runtime.metrics import Metrics
+from webhook.runtime.settings import Settings, parse_go_duration
+from webhook.serving.decisions.admissions import Answer
+from webhook.serving.decisions.refusals import LimitError
+from webhook.serving.extender.extender_endpoint import EXTENDER_PATHS, TIMEOUT_SECONDS, Extender
+from webhook.serving.http.body_budget import BodyBudget, BodyBudgetExceededError
+from webhook.serving.http.clients import Clients
+from webhook.serving.http.headers import JSON, check_identity, check_json
+from webhook.serving.http.protocol import JsonResponse, mark_processing
+from webhook.serving.scheduling.dispatcher import CLIENT_GONE, SMALL_BYTES, Dispatcher, OverdueError, Timeouts
+from webhook.serving.tracing import spans
+
+# This share of the API server's timeout is reserved for sending the answer.
+_MARGIN_RATIO = 0.2
+_MAX_MARGIN_SECONDS = 0.5
+# The longest timeoutSeconds of a webhook.
+_MAX_TIMEOUT_SECONDS = 30.0
+# A body with reserved memory must arrive within this time.
+_BODY_LATENCY_SECONDS = 1.0
+_MIN_BYTES_PER_SECOND = 2 * 1024 * 1024
+
+PATH = "/mutate"
+
+REFUSALS = (400, 403, 404, 405, 408, 413, 415, CLIENT_GONE, 500, 503)
+"""The statuses of requests that do not become admissions."""
+
+
+class MutateEndpoint:
+    """The webhook's endpoint. While `draining`, each answer closes its connection, so that callers use other replicas.
+
+    An answer is sent only after `written()`: its audit record is written by then. `now` returns the time in RFC 3339.
+    Without an `extender`, its paths are not found. A connection whose context is no longer `tls()` is closed after its
+    answer: it was verified by CAs that have changed.
+    """
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        metrics: Metrics,
+        settings: Settings,
+        written: Callable[[], Awaitable[None]],
+        now: Callable[[], str],
+        extender: Extender | None = None,
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
+    ) -> None:
+        self.draining = False
+        self._extender = extender
+        self._written = written
+        self._now = now
+        self._dispatcher = dispatcher
+        self._refused = metrics.refused_requests
+        self._settings = settings
+        self._clients = Clients(settings.client_names, is_required=settings.client_ca is not None)
+        self._tls = tls
+        self._answers = 0
+        self._in_flight = 0
+        self._body_budget = BodyBudget(settings.max_bytes_in_flight)
+        metrics.in_flight.set_function(lambda: self._in_flight)
+        metrics.waiting.set_function(lambda: dispatcher.waiting)
+
+    def skip_scoring(self) -> None:
+        """Answer the requests in flight without the placement check, because the process is about to exit."""
+        self._dispatcher.draining = True
+
+    def close(self) -> None:
+        """Stop the worker of the dispatcher."""
+        self._dispatcher.close()
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request of any path and method."""
+        try:
+            return await self._mutate(request)
+        except web.HTTPException as refusal:
+            self._refused.labels(str(refusal.status)).inc()
+            raise
+
+    async def _mutate(self, request: web.BaseRequest) -> web.StreamResponse:
+        arrived_seconds = time.monotonic()
+        limits = _time_limits(request.raw_path)
+        if limits.path != PATH and self._extender is None:
+            raise web.HTTPNotFound
+        if request.method != hdrs.METH_POST:
+            raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_POST])
+        client = self._clients.verified(request)
+        headers = request.headers
+        check_json(headers.get(hdrs.CONTENT_TYPE, ""))
+        check_identity(headers.get(hdrs.CONTENT_ENCODING, ""))
+        self._in_flight += 1
+        is_whole = True
+        try:
+            answer = await self._answer_within_limits(request, limits, arrived_seconds, client)
+        except LimitError as error:
+            answer = await self._answer_in_shadow(request, error, limits.path, arrived_seconds, client)
+            is_whole = False
+        finally:
+            self._in_flight -= 1
+        self._answers += 1
+        is_last = self.draining or self._answers % self._settings.answers_per_connection == 0
+        is_last = is_last or not is_whole or (bool(client) and self._is_of_old_context(request))
+        if answer.status == 200 and not is_last and JsonResponse.is_for(request):
+            return JsonResponse(answer.body)
+        content_type = JSON if answer.status == 200 else "text/plain"
+        response = web.Response(status=answer.status, body=answer.body, content_type=content_type)
+        if is_last:
+            response.force_close()
+        return response
+
+    async def _answer_within_limits(
+        self, request: web.BaseRequest, limits: "_TimeLimits", arrived_seconds: float, client: str
+    ) -> Answer:
+        """Return the answer to a request.
+
+        Raises:
+            LimitError: the request exceeds a limit.
+        """
+        size_bytes = self._size_bytes(request.headers)
+        # The number of connections bounds the small bodies, so they do not wait for large ones.
+        reserved_bytes = size_bytes if size_bytes > SMALL_BYTES else 0
+        body = await (self._large_body(request, size_bytes) if reserved_bytes else self._body(request))
+        try:
+            mark_processing(request)
+            with spans.admission(request.headers) if limits.path == PATH else spans.NOTHING:
+                return await self._answer_to(body, limits, arrived_seconds, client)
+        except OverdueError as error:
+            text = f"its turn did not come within {limits.whole_seconds:g} s\n"
+            raise LimitError(web.HTTPServiceUnavailable(text=text), body) from error
+        finally:
+            self._body_budget.release(reserved_bytes)
+
+    async def _answer_in_shadow(
+        self, request: web.BaseRequest, error: LimitError, path: str, arrived_seconds: float, client: str
+    ) -> Answer:
+        """Return the answer to a request beyond a limit, if its policy is in shadow mode.
+
+        Raises:
+            HTTPException: it is not, or the body does not begin as that of an API server.
+        """
+        refusals = self._dispatcher.refusals
+        if path != PATH or not refusals.are_possible:
+            raise error.refusal from error
+        beginning = error.beginning or await self._beginning(request)
+        answer = refusals.answer(error, beginning, self._now(), arrived_seconds, client)
+        await self._written()
+        return answer
+
+    async def _beginning(self, request: web.BaseRequest) -> bytes:
+        """Return the beginning of a body that is not read to its end."""
+        try:
+            return await self._body(request, 1, timeout_seconds=_BODY_LATENCY_SECONDS)
+        except LimitError as error:
+            return error.beginning
+
+    def _is_of_old_context(self, request: web.BaseRequest) -> bool:
+        found = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
+        return found is not None and found.context is not self._tls()
+
+    async def _answer_to(self, body: bytes, limits: "_TimeLimits", arrived_seconds: float, client: str) -> Answer:
+        timeouts = limits.timeouts(arrived_seconds)
+        if limits.path != PATH and self._extender is not None:
+            return await self._dispatcher.answer_in_worker(
+                self._extender.work(limits.path, body, arrived_seconds), timeouts
+            )
+        answer = await self._dispatcher.answer(body, timeouts, self._now(), client)
+        with spans.step("audit"):
+            await self._written()
+        return answer
+
+    def _size_bytes(self, headers: Mapping[str, str]) -> int:
+        """Return the size that is reserved for a request's body; for a chunked body that is the limit."""
+        limit = self._settings.max_body_bytes
+        length = headers.get(hdrs.CONTENT_LENGTH)
+        if length is None:
+            return limit
+        if int(length) > limit:
+            raise LimitError(web.HTTPRequestEntityTooLarge(limit, int(length)))
+        return int(length)
+
+    async def _large_body(self, request: web.BaseRequest, size_bytes: int) -> bytes:
+        """Read a large body, reserve memory for it and return it.
+
+        Memory is reserved after the first bytes have arrived, so an announced body alone reserves none.
+        """
+        timeout_seconds = self._settings.read_timeout_seconds
+        whole_seconds = _time_limits(request.raw_path).whole_seconds
+        start = await self._body(request, SMALL_BYTES)
+        try:
+            await self._body_budget.reserve(size_bytes, min(whole_seconds, timeout_seconds))
+        except BodyBudgetExceededError as error:
+            raise LimitError(web.HTTPServiceUnavailable(text=f"{error}\n"), start) from error
+        try:
+            # A body with reserved memory must arrive soon: API servers send a megabyte in milliseconds.
+            left_seconds = _BODY_LATENCY_SECONDS + size_bytes / _MIN_BYTES_PER_SECOND
+            rest = await self._body(request, timeout_seconds=min(left_seconds, timeout_seconds), start=start)
+        except BaseException:
+            self._body_budget.release(size_bytes)
+            raise
+        return rest
+
+    async def _body(
+        self,
+        request: web.BaseRequest,
+        most_bytes: int | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        start: bytes = b"",
+    ) -> bytes:
+        """Read the body that begins with `start`; with `most_bytes`, stop after about so many bytes."""
+        seconds = self._settings.read_timeout_seconds if timeout_seconds is None else timeout_seconds
+        pieces = [start]
+        try:
+            if not start and request.content.is_eof():  # the common case: a body of a few KiB arrives with the head
+                return self._whole_body(request.content)
+            if not start and request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
+                await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            async with asyncio.timeout(seconds):
+                return await self._read(request.content, pieces, most_bytes)
+        except TimeoutError as error:
+            refusal = web.HTTPRequestTimeout(text=f"the body did not arrive within {seconds:g} s\n")
+            raise LimitError(refusal, b"".join(pieces)) from error
+        except web.RequestPayloadError as error:
+            text = "the body is not what Content-Length and Transfer-Encoding say\n"
+            raise web.HTTPBadRequest(text=text) from error
+
+    async def _read(self, content: StreamReader, pieces: list[bytes], enough_bytes: int | None) -> bytes:
+        """Read the body in `pieces` and join them once."""
+        size_bytes, most_bytes = len(pieces[0]), self._settings.max_body_bytes
+        while piece := await content.readany():
+            size_bytes += len(piece)
+            if size_bytes > most_bytes:
+                raise LimitError(web.HTTPRequestEntityTooLarge(most_bytes, size_bytes), b"".join([*pieces, piece]))
+            pieces.append(piece)
+            if enough_bytes is not None and size_bytes >= enough_bytes:
+                break
+        return b"".join(pieces)
+
+    def _whole_body(self, content: StreamReader) -> bytes:
+        body = content.read_nowait()
+        if len(body) > self._settings.max_body_bytes:
+            raise LimitError(web.HTTPRequestEntityTooLarge(self._settings.max_body_bytes, len(body)), body)
+        return body
+
+
+class _TimeLimits(NamedTuple):
+    """The path, and the time for the whole answer and for the scorer, in seconds; None: no limit."""
+
+    path: str
+    whole_seconds: float
+    scorer_seconds: float | None
+
+    def timeouts(self, arrived_seconds: float) -> Timeouts:
+        """Return the points in time for a request that arrived at `arrived_seconds`."""
+        deadline_seconds = None if self.scorer_seconds is None else arrived_seconds + self.scorer_seconds
+        return Timeouts(arrived_seconds, deadline_seconds, arrived_seconds + self.whole_seconds)
+
+
+@lru_cache(maxsize=64)
+def _time_limits(target: str) -> _TimeLimits:
+    """Return the path and `?timeout=` of the URL. An API server always sends the same URL, hence the cache.
+
+    Raises:
+        HTTPNotFound: there is no such path.
+    """
+    try:
+        url = urlsplit(target)
+    except ValueError as error:  # an IPv6 address without its closing bracket
+        raise web.HTTPNotFound from error
+    path = unquote(url.path)
+    if path not in (PATH, *EXTENDER_PATHS):
+        raise web.HTTPNotFound
+    longest_seconds = _MAX_TIMEOUT_SECONDS if path == PATH else TIMEOUT_SECONDS
+    timeout_seconds = parse_go_duration(dict(parse_qsl(url.query)).get("timeout", ""))
+    if timeout_seconds is None:
+        return _TimeLimits(path, longest_seconds, None)
+    margin_seconds = min(timeout_seconds * _MARGIN_RATIO, _MAX_MARGIN_SECONDS)
+    return _TimeLimits(path, min(timeout_seconds, longest_seconds), timeout_seconds - margin_seconds)

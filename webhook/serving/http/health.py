@@ -1,0 +1,66 @@
+"""The admin port: liveness, readiness, metrics, the policy in force."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+from aiohttp import hdrs, web
+
+from webhook.runtime.metrics import CONTENT_TYPE, Metrics
+from webhook.serving.http.bearer_token import BearerToken
+
+_PROBES = ("/healthz", "/readyz")
+
+
+async def _nothing() -> None:
+    pass
+
+
+class Health:
+    """The server's readiness: ready while it listens and does not stop, unless `unready_reason()` returns a reason.
+
+    `notes` return a problem each that does not make it unready; empty for none. `policy()` describes the policy.
+    `before_scrape()` completes the metrics. With a `token`, everything but the probes of the kubelet needs it.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        unready_reason: Callable[[], str],
+        *notes: Callable[[], str],
+        policy: Callable[[], dict[str, Any]] = dict,
+        before_scrape: Callable[[], Awaitable[None]] = _nothing,
+        token: BearerToken | None = None,
+    ) -> None:
+        self._token = token
+        self.ready = False
+        self._before_scrape = before_scrape
+        self._notes = notes
+        self._policy = policy
+        self._metrics = metrics
+        self._unready_reason = unready_reason
+
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """Answer `/healthz`, `/readyz`, `/metrics` and `/policy`."""
+        path = request.raw_path.partition("?")[0]
+        if path not in ("/healthz", "/readyz", "/metrics", "/policy"):
+            raise web.HTTPNotFound
+        if request.method not in (hdrs.METH_GET, hdrs.METH_HEAD):
+            raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_GET, hdrs.METH_HEAD])
+        if path not in _PROBES and not (self._token is None or self._token.allows(_authorization(request))):
+            text = "needs the header Authorization: Bearer TOKEN, with the token of --admin-token-file\n"
+            raise web.HTTPUnauthorized(text=text, headers={hdrs.WWW_AUTHENTICATE: "Bearer"})
+        if path == "/metrics":
+            await self._before_scrape()
+            return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
+        if path == "/policy":
+            body = orjson.dumps(self._policy(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+            return web.Response(body=body, content_type="application/json")
+        reason = "" if path == "/healthz" else self._unready_reason() if self.ready else "starting or stopping"
+        notes = [] if path == "/healthz" else [note for each in self._notes if (note := each())]
+        lines = [f"not ready: {reason}" if reason else "ok", *notes]
+        return web.Response(status=503 if reason else 200, text="".join(f"{line}\n" for line in lines))
+
+
+def _authorization(request: web.BaseRequest) -> str:
+    return request.headers.get(hdrs.AUTHORIZATION, "")

@@ -1,0 +1,290 @@
+"""A listener that limits its connections when they are accepted, before TLS or HTTP use memory.
+
+There are limits for all connections and for those of one address. At a limit, a new connection evicts another one:
+first one that has not sent the head of a request yet, then an idle one, then one whose request is still being read;
+among these, the one that has been in its stage for longest. A connection whose request is being processed is never
+evicted.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from webhook.documents.field import InvalidInput, invalid, shown
+from webhook.runtime.settings import Address
+from webhook.serving.clock import LimitedLog
+from webhook.serving.http.protocol import HttpProtocol, Stage
+
+_BACKLOG = 1024
+# After accepting this many, the loop serves the open connections.
+_ACCEPTED_AT_ONCE = 64
+# When the process is out of file descriptors, accepting again at once would fail again.
+_PAUSE_SECONDS = 0.2
+_TLS_SHUTDOWN_SECONDS = 5.0
+# A stopping listener waits this long for the first requests of connections that clients have just opened.
+_OPENING_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one listener.
+
+    `most` connections in total, `most_per_address` for one address; `head_seconds` for TLS and the head of the first
+    request; `keepalive_seconds` between requests.
+    """
+
+    most: int
+    most_per_address: int
+    head_seconds: float
+    keepalive_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counters of requests that cannot be read, by status of the answer, and of closed connections, by result.
+
+    The result is `evicted` (for a new connection), `refused` (at the limit) or `untrusted` (by its certificate).
+    """
+
+    request: Callable[[int], None] = lambda _: None
+    connection: Callable[[str], None] = lambda _: None
+
+
+class Listener:
+    """Listens on one address and calls `handler` for each request."""
+
+    def __init__(
+        self,
+        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        limits: Limits,
+        *,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        max_body_bytes: int = 1024,
+        counts: Counts = Counts(),
+    ) -> None:
+        self.limits = limits
+        self._handler = handler
+        self._tls = tls
+        self._max_body_bytes = max_body_bytes
+        self._counts = counts
+        self._open: set[HttpProtocol] = set()
+        self._by_address: Counter[str] = Counter()
+        self._opening: set[asyncio.Task[None]] = set()
+        self._sockets: list[socket.socket] = []
+        self._log = structlog.get_logger()
+        self._limited_log = LimitedLog()
+        self._server: web.Server | None = None
+        self._all_opened: asyncio.Event | None = None
+
+    @property
+    def connections(self) -> int:
+        """Return the number of open connections."""
+        return len(self._open)
+
+    async def start(self, flag: str, address: Address) -> Address:
+        """Listen on `address`, the value of `flag`; return it with the resolved port.
+
+        Raises:
+            InvalidInput: the address cannot be listened on.
+        """
+        loop = asyncio.get_running_loop()
+        # The handler of a request is cancelled when its client disconnects.
+        self._server = web.Server(self._answer, request_factory=self._request, handler_cancellation=True)
+        try:
+            infos = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            for family, kind, protocol, _, where in dict.fromkeys(infos):
+                self._sockets.append(_bound(family, kind, protocol, where))
+        except (OSError, UnicodeError) as error:
+            for each in self._sockets:
+                each.close()
+            # UnicodeError: an invalid host name, such as one with an empty label.
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
+            detail = f"cannot be listened on: {reason}; give another address or port"
+            raise InvalidInput([invalid(flag, str(address), detail)]) from error
+        for each in self._sockets:
+            loop.add_reader(each, self._accept, each)
+        host, port = self._sockets[0].getsockname()[:2]
+        return Address(host, port)
+
+    async def close(self, grace_seconds: float) -> None:
+        """Accept no more connections, wait up to `grace_seconds` for requests in flight, and close the rest.
+
+        A connection that has just been opened gets the answer to its first request: the API server does not retry it.
+        """
+        loop = asyncio.get_running_loop()
+        for each in self._sockets:
+            # To their clients, connections in the backlog are open.
+            for _ in range(_BACKLOG // _ACCEPTED_AT_ONCE):
+                self._accept(each)
+            loop.remove_reader(each)
+            each.close()
+        await self._wait_opened(min(grace_seconds, _OPENING_SECONDS))
+        for task in self._opening:
+            task.cancel()
+        if self._server is None:
+            return
+        await asyncio.sleep(0)
+        self._server.pre_shutdown()
+        # shutdown() waits for the handlers twice: before and after it cancels them.
+        await self._server.shutdown(grace_seconds / 2)
+        for protocol in list(self._open):
+            protocol.abort()
+
+    async def _wait_opened(self, seconds: float) -> None:
+        """Return once each open connection has sent the head of a request, after `seconds` at the latest."""
+        self._all_opened = asyncio.Event()
+        self._note_opened()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._all_opened.wait(), seconds)
+
+    def _note_opened(self) -> None:
+        if self._all_opened is not None and not any(each.stage == Stage.OPENING for each in self._open):
+            self._all_opened.set()
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                accepted, where = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._log_limited("connections cannot be accepted", error=error.strerror)
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(listening)
+                loop.call_later(_PAUSE_SECONDS, self._accept_again, listening)
+                return
+            self._admit(accepted, where[0] if isinstance(where, tuple) else "")
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if listening.fileno() >= 0:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    def _admit(self, accepted: socket.socket, address: str) -> None:
+        if self._server is None or not self._ensure_capacity(address):
+            accepted.close()
+            self._counts.connection("refused")
+            return
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        protocol = HttpProtocol(self, self._server, accepted, address, self.limits.keepalive_seconds)
+        self._open.add(protocol)
+        self._by_address[address] += 1
+        loop = asyncio.get_running_loop()
+        protocol.timer = loop.call_later(self.limits.head_seconds, protocol.abort)
+        task = loop.create_task(self._connect(protocol))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _connect(self, protocol: HttpProtocol) -> None:
+        loop, seconds = asyncio.get_running_loop(), self.limits.head_seconds
+        try:
+            if self._tls is None:
+                await loop.connect_accepted_socket(lambda: protocol, protocol.socket)
+            else:
+                await loop.connect_accepted_socket(
+                    lambda: protocol,
+                    protocol.socket,
+                    ssl=self._tls(),
+                    ssl_handshake_timeout=seconds,
+                    ssl_shutdown_timeout=_TLS_SHUTDOWN_SECONDS,
+                )
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, ssl.SSLCertVerificationError):
+                self._counts.connection("untrusted")
+                self._log_limited("client certificate refused", address=protocol.address, reason=error.verify_message)
+            # Any other failed TLS handshake or an early disconnect is not logged: any client can cause it at will.
+            self.forget(protocol)
+            protocol.socket.close()
+
+    def _ensure_capacity(self, address: str) -> bool:
+        """Return whether a connection of `address` is accepted; evict another one for it at a limit."""
+        if self._by_address[address] >= self.limits.most_per_address:
+            return self._evict([each for each in self._open if each.address == address], address)
+        return len(self._open) < self.limits.most or self._evict(list(self._open), address)
+
+    def _evict(self, candidates: list[HttpProtocol], address: str) -> bool:
+        least = min(candidates, key=lambda each: (each.stage, each.since_seconds))
+        counts = {"open": len(self._open), "of_this_address": self._by_address[address], "address": address}
+        remedy = "find out who opens so many"
+        self._log_limited("connections are closed to make room for others", **counts, remedy=remedy)
+        if least.stage == Stage.PROCESSING:
+            return False
+        self._counts.connection("evicted")
+        self.forget(least)
+        least.abort()
+        return True
+
+    def forget(self, protocol: HttpProtocol) -> None:
+        """Stop counting this connection."""
+        if protocol.timer is not None:
+            protocol.timer.cancel()
+            protocol.timer = None
+        if protocol in self._open:
+            self._open.remove(protocol)
+            self._by_address[protocol.address] -= 1
+            if not self._by_address[protocol.address]:
+                del self._by_address[protocol.address]
+        self._note_opened()
+
+    def _request(
+        self, message: Any, payload: Any, http: web.RequestHandler, writer: Any, task: "asyncio.Task[None]"
+    ) -> web.BaseRequest:
+        loop, most = task.get_loop(), self._max_body_bytes
+        return web.BaseRequest(message, payload, http, writer, task, loop, client_max_size=most)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        protocol = request.protocol
+        assert isinstance(protocol, HttpProtocol)  # noqa: S101 - created in _admit
+        if protocol.timer is not None:
+            protocol.timer.cancel()
+            protocol.timer = None
+        protocol.stage = Stage.READING
+        self._note_opened()
+        protocol.since_seconds = asyncio.get_running_loop().time()
+        try:
+            return await self._handler(request)
+        finally:
+            protocol.mark_idle()
+
+    def answer_failure(
+        self, protocol: HttpProtocol, status: int, exc: BaseException | None, message: str | None
+    ) -> web.StreamResponse:
+        """Answer, log and count a request that is not HTTP (`status` below 500) or that failed internally."""
+        self._counts.request(status)
+        if status >= 500:
+            self._log.error("request failed", exc_info=exc, address=protocol.address)
+            text = "internal fault; the server's log says more\n"
+        else:
+            reason = shown(" ".join((message or type(exc).__name__).split()))
+            self._log_limited("not HTTP", status=status, address=protocol.address, reason=reason)
+            text = f"cannot be read as HTTP: {reason}\n"
+        response = web.Response(status=status, text=text)
+        response.force_close()
+        return response
+
+    def _log_limited(self, event: str, **fields: Any) -> None:
+        """Log an event caused by a client, and count the lines over the limit."""
+        self._limited_log.warning(event, **fields)
+
+
+def _bound(family: int, kind: int, protocol: int, where: Any) -> socket.socket:
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.setblocking(False)
+        listening.bind(where)
+        listening.listen(_BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
+    return listening

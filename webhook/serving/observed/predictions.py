@@ -1,0 +1,272 @@
+"""Compares predictions for pods with the nodes that the pods are bound to, and with the pods that stay pending.
+
+At admission a pod has no UID and often no name, because the API server generates it from `generateName` later. The
+volume of its service account token has a random name, which identifies it. A pod without one is matched by its name, or
+else by its generateName and controller, and by a creation time close to its admission. Pods of one controller that are
+admitted within seconds of each other are then matched in order; they come from one template, so confusing two of them
+changes little.
+
+Not compared are pods that another replica admitted, pods whose prediction was dropped, and nodes that were not in the
+view. Changes of the cluster between admission and binding are ignored, though they can be the reason for another node.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
+from typing import Any, Literal
+
+import numpy as np
+
+from webhook.cluster.pods.pending_pods import PendingPod, PodKey, pending_changes
+from webhook.documents.documents import field
+from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.placement.framework.result import Bits, Placement, PlacementVerdict
+from webhook.serving.waiting.admitted_pods import identity_keys
+
+PredictionResult = Literal[
+    "same_node",
+    "in_best_set",
+    "feasible_elsewhere",
+    "foretold_infeasible_but_bound",
+    "foretold_waiting_but_bound",
+    "foretold_feasible_but_pending",
+]
+# The pods of a burst. An entry takes about a KiB without its sets of nodes.
+_MOST_PREDICTIONS = 5_000
+_SETS_BYTES = 8 * 1024 * 1024
+# The node names of a view take a MiB at 5,000 nodes; only a change of the nodes makes others.
+_MOST_NODE_NAMES = 8
+# A creationTimestamp has whole seconds, and the clocks of two machines differ slightly.
+_CLOSE_SECONDS = 5.0
+# A pod that is bound within this time did not wait.
+_AT_ONCE_SECONDS = 5.0
+# A pod that fits is bound within this time, unless the prediction was wrong or the scheduler is overloaded.
+_PENDING_SECONDS = 60.0
+# The interval at which pending pods are looked at for that.
+_SWEEP_SECONDS = 5.0
+
+_NO_BITS: Bits = np.empty(0, dtype=np.uint8)
+
+
+@dataclass(slots=True, eq=False)
+class _Predicted:
+    """The part of a placement that is compared, shared by equal pods: without its snapshot, which is large.
+
+    `rows` are those of the nodes in the view by name, `best` and `feasible` sets of them: a bit for each. With
+    `is_beside_others`, the other nodes can be infeasible because of the predicted places of pods that wait.
+    """
+
+    verdict: PlacementVerdict
+    node: str | None
+    rows: Mapping[str, int]
+    best: Bits
+    feasible: Bits
+    is_beside_others: bool
+    pods: int = 0
+
+    @classmethod
+    def of(cls, placement: Placement, rows: Mapping[str, int]) -> "_Predicted":
+        best = _NO_BITS
+        if placement.best_rows is not None:
+            is_best = np.zeros(len(rows), dtype=np.bool_)
+            is_best[placement.best_rows] = True
+            is_best[[rows[name] for name in placement.possible_nodes if name in rows]] = True
+            best = np.packbits(is_best)
+        feasible = _NO_BITS if placement.feasible_bits is None else placement.feasible_bits
+        return cls(placement.verdict, placement.node, rows, best, feasible, placement.reserved_pods > 0)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.best.nbytes + self.feasible.nbytes
+
+
+@dataclass(slots=True, eq=False)
+class _Prediction:
+    key: Hashable
+    at_seconds: float
+    predicted: _Predicted
+
+
+class Predictions:
+    """The predictions for the last `size` pods. An instance is for one thread.
+
+    A Waiting prediction is kept for the seconds in which it can turn out to be wrong.
+    """
+
+    def __init__(self, size: int = _MOST_PREDICTIONS, sets_bytes: int = _SETS_BYTES) -> None:
+        self._size = size
+        self._most_sets_bytes = sets_bytes
+        self._sets_bytes = 0
+        self._next = 0
+        self._predictions: OrderedDict[int, _Prediction] = OrderedDict()
+        self._numbers: dict[Hashable, dict[int, None]] = {}
+        self._pods_of_names: dict[int, int] = {}
+        self._last: tuple[Placement, _Predicted] | None = None
+        # The predictions that pods which stay pending can disprove or confirm, with their times, the oldest first.
+        self._waiting: dict[int, float] = {}
+        self._feasible: dict[int, float] = {}
+        self._next_sweep_seconds = 0.0
+        self._pending: Mapping[PodKey, PendingPod] = {}
+
+    def __len__(self) -> int:
+        return len(self._predictions)
+
+    def remember(
+        self,
+        identity: PodIdentity,
+        placement: Placement,
+        rows: Mapping[str, int],
+        at_seconds: float,
+        *,
+        reinvoked: bool,
+    ) -> None:
+        """Keep the prediction for the pod with `identity`, admitted at `at_seconds` of the wall clock.
+
+        `rows` are those of the nodes in the view, by name. With `reinvoked`, the pod has just been admitted, and the
+        API server calls again because another webhook changed it; the new prediction replaces the last one.
+        """
+        key = next(identity_keys(identity))
+        if (reinvoked or identity.token_volume) and (numbers := self._numbers.get(key)):
+            self._forget(next(reversed(numbers)))
+        if placement.verdict == "Unknown":
+            return
+        predicted = self._shared(placement, rows)
+        number, self._next = self._next, self._next + 1
+        self._predictions[number] = _Prediction(key, at_seconds, predicted)
+        self._numbers.setdefault(key, {})[number] = None
+        self._count(predicted, 1)
+        if placement.verdict == "Waiting":
+            self._waiting[number] = at_seconds
+        elif placement.verdict == "Feasible":
+            self._feasible[number] = at_seconds
+        while self._is_full():
+            self._forget(next(iter(self._predictions)))
+
+    def compare(self, pod: Mapping[str, Any], now_seconds: float) -> PredictionResult | None:
+        """Compare the prediction for the bound `pod` with its node; return None if there is nothing to compare."""
+        created = str(field(pod, "metadata", "creationTimestamp"))
+        number = self._find(PodIdentity.of(pod), _seconds(created))
+        if number is None:
+            return None
+        prediction = self._predictions[number]
+        self._forget(number)
+        if prediction.predicted.verdict == "Waiting":
+            is_at_once = now_seconds - prediction.at_seconds <= _AT_ONCE_SECONDS
+            return "foretold_waiting_but_bound" if is_at_once else None
+        return _result(prediction.predicted, str(field(pod, "spec", "nodeName")))
+
+    def follow(self, pending: Mapping[PodKey, PendingPod], now_seconds: float) -> Iterator[PredictionResult]:
+        """Yield a result for each pod predicted Feasible that has been pending for a minute, once.
+
+        A Waiting prediction was right if its pod was found unschedulable, or has scheduling gates.
+        """
+        for number in _older(self._waiting, now_seconds - _AT_ONCE_SECONDS):
+            self._forget(number)
+        if self._waiting and pending is not self._pending:
+            for pod in pending_changes(self._pending, pending)[0]:
+                if not pod.is_waiting:
+                    self._forget_waiting(pod)
+        self._pending = pending
+        if now_seconds >= self._next_sweep_seconds:
+            self._next_sweep_seconds = now_seconds + _SWEEP_SECONDS
+            yield from self._still_pending(pending, now_seconds)
+
+    def _still_pending(self, pending: Mapping[PodKey, PendingPod], now_seconds: float) -> Iterator[PredictionResult]:
+        due = set(_older(self._feasible, now_seconds - _PENDING_SECONDS))
+        for number in due:
+            del self._feasible[number]
+        for pod in pending.values() if due else ():
+            found = self._find(pod.identity, _seconds(pod.created), due)
+            if found is not None:
+                due.discard(found)
+                yield "foretold_feasible_but_pending"
+
+    def _forget_waiting(self, pod: PendingPod) -> None:
+        number = self._find(pod.identity, _seconds(pod.created))
+        if number is not None and self._predictions[number].predicted.verdict == "Waiting":
+            self._forget(number)
+
+    def _find(self, identity: PodIdentity, created_seconds: float | None, among: set[int] | None = None) -> int | None:
+        """Return the prediction for a stored pod, one of `among` if that is given; None if there is none."""
+        for key in identity_keys(identity):
+            is_certain = bool(identity.token_volume) and key == (identity.namespace, "volume", identity.token_volume)
+            for number in self._numbers.get(key, ()):
+                if among is not None and number not in among:
+                    continue
+                if is_certain or _is_close(created_seconds, self._predictions[number].at_seconds):
+                    return number
+        return None
+
+    def _shared(self, placement: Placement, rows: Mapping[str, int]) -> _Predicted:
+        """Return what is compared of `placement`; the same object for the same placement in a row."""
+        if self._last is None or self._last[0] is not placement or self._last[1].rows is not rows:
+            # The placement keeps its snapshot in memory, until the next one.
+            self._last = placement, _Predicted.of(placement, rows)
+        return self._last[1]
+
+    def _is_full(self) -> bool:
+        return (
+            len(self._predictions) > self._size
+            or self._sets_bytes > self._most_sets_bytes
+            or len(self._pods_of_names) > _MOST_NODE_NAMES
+        )
+
+    def _count(self, predicted: _Predicted, pods: int) -> None:
+        if predicted.pods == 0:
+            self._sets_bytes += predicted.size_bytes
+        predicted.pods += pods
+        if predicted.pods == 0:
+            self._sets_bytes -= predicted.size_bytes
+        # `rows` is in memory while it is counted, so its id is that of no other one.
+        names = id(predicted.rows)
+        self._pods_of_names[names] = self._pods_of_names.get(names, 0) + pods
+        if not self._pods_of_names[names]:
+            del self._pods_of_names[names]
+
+    def _forget(self, number: int) -> None:
+        prediction = self._predictions.pop(number, None)
+        if prediction is None:
+            return
+        self._waiting.pop(number, None)
+        self._feasible.pop(number, None)
+        self._count(prediction.predicted, -1)
+        numbers = self._numbers[prediction.key]
+        del numbers[number]
+        if not numbers:
+            del self._numbers[prediction.key]
+
+
+def _result(predicted: _Predicted, node: str) -> PredictionResult | None:
+    if predicted.verdict == "Infeasible":
+        return "foretold_infeasible_but_bound"
+    if predicted.node == node:
+        return "same_node"
+    row = predicted.rows.get(node)
+    if row is None:
+        return None
+    if _has(predicted.best, row):
+        return "in_best_set"
+    is_feasible = predicted.is_beside_others or _has(predicted.feasible, row)
+    return "feasible_elsewhere" if is_feasible else "foretold_infeasible_but_bound"
+
+
+def _older(numbers: Mapping[int, float], seconds: float) -> list[int]:
+    """Return the numbers with a time before `seconds`, which come first."""
+    return [*takewhile(lambda number: numbers[number] < seconds, numbers)]
+
+
+def _has(bits: Bits, row: int) -> bool:
+    return bool(bits[row >> 3] >> (7 - (row & 7)) & 1)
+
+
+def _is_close(created_seconds: float | None, at_seconds: float) -> bool:
+    return created_seconds is not None and abs(created_seconds - at_seconds) <= _CLOSE_SECONDS
+
+
+def _seconds(timestamp: str) -> float | None:
+    try:
+        return datetime.fromisoformat(timestamp).timestamp()
+    except ValueError:
+        return None

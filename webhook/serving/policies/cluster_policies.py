@@ -1,0 +1,296 @@
+"""Follows the PlacementPolicy objects of a cluster: validates each, puts it into force, and writes its status.
+
+An object that is not valid leaves its last good generation in force, which its status has for replicas that start. If
+the objects cannot be read, what is in force stays in force.
+"""
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+
+import structlog
+
+from webhook.cluster.cache.cluster_cache import InvalidObject
+from webhook.cluster.cache.resources import Resource
+from webhook.documents.documents import JsonObject, field
+from webhook.documents.field import InvalidInput
+from webhook.policy.policy import Policy
+from webhook.policy.policy_object import last_good_policy, policy_text
+from webhook.policy.policy_set import DEFAULT_NAME
+from webhook.policy.spec.document import API_VERSION, KIND
+from webhook.serving.policies.in_force import ALL_OBJECTS, MOST_ERRORS, Policies, errors_of
+from webhook.serving.policies.policy_file import PolicyFile
+from webhook.serving.policies.policy_status import GoodGeneration
+from webhook.serving.policies.policy_status_writer import JudgedObject, StatusWriter
+from webhook.serving.scheduling.worker import in_background
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import Connect
+from webhook.watch.reflector import Reflector
+from webhook.watch.timing import Timing
+
+POLICY_OBJECTS = Resource(KIND, API_VERSION, "placementpolicies", is_extension=True)
+_RETRY_SECONDS = 30.0
+# Longer than a roll-out takes to show that a pod does not become ready; shorter than a stop of all admissions may last,
+# if the replicas with the last good generation have ended.
+_LONGEST_WAIT_SECONDS = 600.0
+_MOST_OBJECTS = 256
+_TOO_MANY = f"left out: the cluster has {_MOST_OBJECTS} older PlacementPolicies, which is the limit"
+_RESTORED = "the last good generation of a PlacementPolicy is read from its status"
+_NOT_RESTORED = "the last good generation in the status of a PlacementPolicy cannot be used"
+_UNREADABLE = (
+    "the PlacementPolicies of the cluster cannot be read: install deploy/crd, and let the service "
+    "account list and watch placementpolicies"
+)
+
+
+@dataclass(slots=True)
+class _Judged:
+    """One object: its identity when it was judged, its last good policy, and the errors of the newest content.
+
+    `tried` is what the status had as last good generation when it was judged.
+    """
+
+    uid: str = ""
+    generation: int = -1
+    good: Policy | None = None
+    good_generation: GoodGeneration | None = None
+    tried: tuple[object, object] | None = None
+    errors: tuple[str, ...] = ()
+    content: JsonObject = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_judged(self) -> bool:
+        """Return false after an internal error, which says nothing of the policy."""
+        return self.generation >= 0
+
+    @property
+    def missing_revision(self) -> str:
+        """The revision that was in force, if this replica has none and rejects the newest content."""
+        return str(field(self.content, "status", "revision") or "") if self.lacks_good else ""
+
+    @property
+    def lacks_good(self) -> bool:
+        """Return whether no generation of the object is known to be valid."""
+        return bool(self.errors) and self.good is None
+
+    def keep(self, policy: Policy, spec: JsonObject, generation: int) -> None:
+        """Keep the policy in `spec` as the last good one. A generation that is not known is 0."""
+        self.good, self.good_generation = policy, GoodGeneration(policy.revision, spec, generation)
+
+
+class ClusterPolicies:
+    """Follows the objects of the cluster behind `connect`, with `file`, if any, for namespaces without an object.
+
+    `store` has the objects as they were read. `validated` returns the policy in a text; it runs in another thread.
+    `now` returns the time in RFC 3339. `monotonic_seconds` is the clock for the longest wait of a replica that starts.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        policies: Policies,
+        validated: Callable[[bytes, str], Policy],
+        now: Callable[[], str],
+        file: PolicyFile | None = None,
+        on_fault: Callable[[], None] = lambda: None,
+        monotonic_seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._connect, self._policies, self._validated = connect, policies, validated
+        self._writer = StatusWriter(connect, POLICY_OBJECTS.path, now)
+        self._file, self._on_fault = file, on_fault
+        self.store = PolicyObjects()
+        self._reflector = Reflector(POLICY_OBJECTS, self.store, connect, Timing(), on_fault=on_fault)
+        self._judged: dict[str, _Judged] = {}
+        self._is_judged = self._is_complete = False
+        self._monotonic_seconds, self._end_seconds = monotonic_seconds, monotonic_seconds() + _LONGEST_WAIT_SECONDS
+        self._log = structlog.get_logger()
+
+    def unready_reason(self) -> str:
+        """Return why the policies that other replicas apply are not in force yet; empty once they have been.
+
+        Later, the replica stays ready: it decides as before. A rejected object of which no good generation is known
+        holds the replica back for a limited time, because there may be no other replica.
+        """
+        if not self._is_judged:
+            return "the PlacementPolicies of the cluster have not been read yet"
+        if self._is_complete:
+            return ""
+        return _UNREADABLE if self.store.is_unknown else self._policies.missing_reason()
+
+    async def reload(self) -> None:
+        """Read the file again at once, if there is one."""
+        if self._file is not None:
+            await self._file.reload()
+
+    @asynccontextmanager
+    async def polled(self, poll_seconds: float) -> AsyncIterator[None]:
+        """Follow the objects, and the file at this interval, until the block ends."""
+        async with AsyncExitStack() as stack:
+            if self._file is not None:
+                await stack.enter_async_context(self._file.polled(poll_seconds))
+            await stack.enter_async_context(in_background(self._reflector.run(), "policy objects"))
+            await stack.enter_async_context(in_background(self._run(), "policies"))
+            yield
+
+    async def _run(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_RETRY_SECONDS):
+                    await self.store.changed.wait()
+            self.store.changed.clear()
+            try:
+                await self.judge()
+                await self.write_status()
+            except ApiServerError as error:
+                self._log.warning("the status of a PlacementPolicy cannot be written", error=str(error))
+            except Exception:
+                self._on_fault()
+                self._log.exception("the PlacementPolicies cannot be followed")
+
+    async def judge(self) -> None:
+        """Judge the objects that have changed, and put the valid ones into force together."""
+        if self.store.by_name is None:
+            if self.store.is_unknown:
+                self._policies.reject_objects({ALL_OBJECTS: (_UNREADABLE,)})
+                self._is_judged = True
+                # Where the kind is not installed, other replicas have no objects either.
+                self._is_complete = self._is_complete or not self._reflector.is_forbidden
+            return
+        by_age = sorted(self.store.by_name.items(), key=_age)
+        objects = dict(sorted(by_age[:_MOST_OBJECTS]))
+        for name in self._judged.keys() - objects.keys():
+            del self._judged[name]
+        for name, content in objects.items():
+            known = self._judged.setdefault(name, _Judged())
+            await self._judge_one(known, name, content)
+            if known.lacks_good:
+                await self._restore(known, name)
+        self._policies.put_objects([each.good for each in self._judged.values() if each.good is not None])
+        rejected = {name: each.errors for name, each in self._judged.items() if each.errors}
+        missing = {name: revision for name, each in self._judged.items() if (revision := each.missing_revision)}
+        self._policies.miss_objects(missing)
+        self._policies.reject_objects(rejected | {name: (_TOO_MANY,) for name, _ in by_age[_MOST_OBJECTS:]})
+        is_too_late = self._monotonic_seconds() >= self._end_seconds
+        self._is_judged, self._is_complete = True, self._is_complete or not missing or is_too_late
+
+    async def _judge_one(self, known: _Judged, name: str, content: JsonObject) -> None:
+        metadata = content["metadata"]
+        uid, generation = str(metadata.get("uid")), int(metadata.get("generation", 0))
+        known.content = content
+        if (known.uid, known.generation) == (uid, generation):
+            return
+        if known.uid != uid:
+            known.good = known.good_generation = known.tried = None
+        known.uid, known.generation = uid, generation
+        try:
+            policy = await asyncio.to_thread(self._validated, policy_text(content), f"PlacementPolicy {name}")
+            known.errors = _selection_errors(policy)
+        except InvalidInput as error:
+            known.errors = errors_of(error)
+            return
+        except Exception as error:
+            # An internal error can pass, so the object is judged again.
+            known.errors, known.generation = errors_of(error), -1
+            return
+        if not known.errors:
+            known.keep(policy, content.get("spec", {}), generation)
+
+    async def _restore(self, known: _Judged, name: str) -> None:
+        """Take the last good generation from the status, if it has one that is valid."""
+        spec, revision = field(known.content, "status", "inForceSpec"), field(known.content, "status", "revision")
+        if not isinstance(spec, dict) or known.tried == (revision, spec):
+            return
+        known.tried = revision, spec
+        try:
+            policy = await asyncio.to_thread(last_good_policy, known.content, self._validated)
+            errors = _selection_errors(policy) if policy else ()
+        except Exception as error:
+            policy, errors = None, errors_of(error)
+            if not isinstance(error, InvalidInput):
+                known.tried = None
+        if policy is None or errors:
+            self._log.warning(_NOT_RESTORED, policy=name, errors=errors[:MOST_ERRORS])
+            return
+        known.keep(policy, spec, 0)
+        self._log.info(_RESTORED, policy=policy.identity)
+
+    async def write_status(self) -> None:
+        """Write the statuses that differ.
+
+        Raises:
+            ApiServerError: the API server does not answer.
+        """
+        conflicts = self._policies.in_force().conflicts()
+        await self._writer.write(
+            [
+                JudgedObject(each.content, each.good_generation, each.errors, conflicts.get(name, ""))
+                for name, each in self._judged.items()
+                if each.is_judged
+            ]
+        )
+
+
+def _age(item: tuple[str, JsonObject]) -> tuple[str, str]:
+    """Return a sort key: the oldest objects first."""
+    name, content = item
+    return str(content["metadata"].get("creationTimestamp") or ""), name
+
+
+def _selection_errors(policy: Policy) -> tuple[str, ...]:
+    is_default, has_selector = policy.name == DEFAULT_NAME, policy.spec.namespace_selector is not None
+    if is_default == has_selector:
+        detail = "must be absent: it is for all other namespaces" if is_default else "must be set"
+        return (f"PlacementPolicy {policy.name}: spec.namespaceSelector: Invalid value; {detail}",)
+    return ()
+
+
+class PolicyObjects:
+    """The objects by name, as a reflector keeps them; None before they are known. `changed` is set by each change."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, JsonObject] | None = None
+        self.is_unknown = False
+        self.changed = asyncio.Event()
+
+    def listing(self, _: str) -> "_Listing":
+        """Return a new list."""
+        return _Listing(self)
+
+    def replace(self, objects: dict[str, JsonObject]) -> None:
+        """Take a complete list."""
+        self.by_name, self.is_unknown = objects, False
+        self.changed.set()
+
+    def apply(self, _: str, event: str, content: JsonObject) -> InvalidObject | None:
+        """Apply an event of a watch."""
+        objects, name = self.by_name if self.by_name is not None else {}, content["metadata"]["name"]
+        if event == "DELETED":
+            objects.pop(name, None)
+        else:
+            objects[name] = content
+        self.changed.set()
+        return None
+
+    def mark_unknown(self, _: str) -> None:
+        """Forget the objects: they cannot be read."""
+        if not self.is_unknown:
+            self.by_name, self.is_unknown = None, True
+            self.changed.set()
+
+
+class _Listing:
+    def __init__(self, objects: PolicyObjects) -> None:
+        self._objects = objects
+        self._found: dict[str, JsonObject] = {}
+
+    def add(self, items: Iterable[JsonObject]) -> list[InvalidObject]:
+        """Take objects of the list."""
+        self._found |= {each["metadata"]["name"]: each for each in items}
+        return []
+
+    def finish(self) -> None:
+        """End the list."""
+        self._objects.replace(self._found)

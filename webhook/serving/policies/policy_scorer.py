@@ -1,0 +1,92 @@
+"""Scorers that follow the policy."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import orjson
+
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.placement.backend_schedulers import BackendSchedulers
+from webhook.placement.framework.result import Placement
+from webhook.placement.scorer import PodSignature
+from webhook.policy.policy import Policy
+from webhook.runtime.byte_cache import ByteCache
+from webhook.serving.decisions.lanes import TimedScorer
+
+_MOST_SCORERS = 4
+
+
+class PolicyScorer:
+    """Returns the scorer of a policy, first of `policy`; another one gets its own. An instance is for one thread.
+
+    Policies that predict alike share a scorer, whose caches are large. A few scorers are kept.
+
+    `observe` is called with the duration of each answer in seconds.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Policy], BackendSchedulers],
+        policy: Policy,
+        observe: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        self._make = make
+        self._observe = observe
+        self._kept: dict[bytes, _Kept] = {}
+        self._use(policy)
+
+    @property
+    def caches(self) -> tuple[ByteCache[Any, Any], ...]:
+        """Return the caches of the scorers, for metrics. Any thread may read them."""
+        return tuple(cache for each in tuple(self._kept.values()) for cache in each.schedulers.caches)
+
+    def of(self, policy: Policy) -> TimedScorer:
+        """Return the scorer of `policy`; the same one until there is another policy."""
+        if policy is not self._policy:
+            self._use(policy)
+        return self._scorer
+
+    def schedulers_of(self, policy: Policy) -> BackendSchedulers:
+        """Return the schedulers of the scorer of `policy`."""
+        if policy is not self._policy:
+            self._use(policy)
+        return self._schedulers
+
+    def _use(self, policy: Policy) -> None:
+        key = _settings(policy)
+        kept = self._kept.pop(key, None)
+        if kept is None:
+            schedulers = self._make(policy)
+            kept = _Kept(schedulers, TimedScorer(schedulers, self._observe))
+        # The scorer that was used last comes last.
+        self._kept = dict([*self._kept.items(), (key, kept)][-_MOST_SCORERS:])
+        self._policy, self._schedulers, self._scorer = policy, kept.schedulers, kept.scorer
+
+
+class _Kept(NamedTuple):
+    schedulers: BackendSchedulers
+    scorer: TimedScorer
+
+
+@lru_cache(maxsize=64)
+def _settings(policy: Policy) -> bytes:
+    """Return the settings of `policy` that predictions depend on."""
+    spec = policy.spec
+    settings = spec.model_dump(mode="json", include={"accelerators", "node_templates", "pack_gpus", "schedulers"})
+    return orjson.dumps([settings, spec.placement_check.profile], option=orjson.OPT_SORT_KEYS)
+
+
+class ScorerAlone:
+    """Answers without suggestions, with the schedulers that `current` returns."""
+
+    def __init__(self, current: Callable[[], BackendSchedulers]) -> None:
+        self._current = current
+
+    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
+        """Return the placement of the schedulers."""
+        return self._current().answer_alone(asked, snapshot, expired)
+
+    def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Rows:
+        """Return the rows of the schedulers."""
+        return self._current().feasible_rows(asked, snapshot, expired)

@@ -1,0 +1,1 @@
+"""Which review is worked on, when, and in which thread."""

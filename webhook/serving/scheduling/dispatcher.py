@@ -1,0 +1,268 @@
+"""Schedules reviews: small ones in the event loop, large and costly ones, and other work, in a worker thread.
+
+The event loop answers small reviews at once, or from a fair queue if too many arrive. A review waits in a fair queue
+for the worker thread if it is large, if its scorer needs more than one time slice, or if its user or namespace has
+recently exceeded its time slices. The interpreter switches threads every millisecond, so normal pods and `/healthz` do
+not wait for the worker. ARCHITECTURE.md explains why the worker is a thread and not a process.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextvars import copy_context
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from webhook.admission.pipeline import ClusterView
+from webhook.policy.policy_set import PolicyOrSet
+from webhook.serving.decisions.admissions import Admissions, Answer, Decision
+from webhook.serving.decisions.lanes import Lane
+from webhook.serving.decisions.refusals import ShadowedRefusals
+from webhook.serving.scheduling.fair_queue import FairQueue, UsageTracker, flows
+from webhook.serving.scheduling.worker import Worker
+from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
+
+# The review of a hand-written pod has a few KiB; one of 32 KiB takes a few milliseconds without the scorer.
+SMALL_BYTES = 32 * 1024
+# A cold placement takes 0.3 to 3 ms at 5,000 to 15,000 nodes.
+_TIME_SLICE_SECONDS = 0.01
+# After so much work on small reviews, the loop serves connections, health and metrics first.
+_BATCH_SECONDS = 0.01
+# A cached decision takes less, and is not charged to its flows.
+_MIN_CHARGED_SECONDS = 0.0005
+# Flows with more recent overruns than this go to the worker, their small reviews too.
+_MAX_OVERRUN_SECONDS = 0.05
+
+CLIENT_GONE = 499
+"""The status that is counted for a request whose client disconnected before the answer; nginx logs the same."""
+
+
+class Timeouts(NamedTuple):
+    """The time limits of one request, on the monotonic clock.
+
+    After `deadline_seconds` the placement check stops; after `overdue_seconds` the client has timed out.
+    """
+
+    arrived_seconds: float
+    deadline_seconds: float | None
+    overdue_seconds: float
+
+
+class OverdueError(Exception):
+    """The client has timed out."""
+
+
+class Work(NamedTuple):
+    """Work for the worker thread, which is charged to `flows`.
+
+    `begin` is called in the event loop when its turn has come, and returns what the worker thread does within the
+    budget. `finish` returns, in the event loop, the answer for the result.
+    """
+
+    flows: tuple[bytes, ...]
+    begin: Callable[[WorkBudget], Callable[[], Any]]
+    finish: Callable[[Any], Answer]
+
+
+class _Job:
+    """Work that waits for the worker or is processed by it."""
+
+    def __init__(self, work: Work, timeouts: Timeouts, answer: "asyncio.Future[Answer]") -> None:
+        self.work = work
+        self.timeouts = timeouts
+        self.answer = answer
+        self.work_budget: WorkBudget | None = None
+        # The worker has the context of the request, such as its span.
+        self.context = copy_context()
+
+
+class Dispatcher:
+    """Schedules reviews in the event loop and the worker thread. An instance is for one event loop.
+
+    While `draining`, the scorer is skipped, so that waiting reviews are answered soon.
+    """
+
+    def __init__(
+        self,
+        admissions: Admissions,
+        policy: Callable[[], PolicyOrSet],
+        cluster: Callable[[], ClusterView | None],
+        small: Lane,
+        large: Lane,
+        monotonic_seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.draining = False
+        self.refusals = ShadowedRefusals(admissions, policy, cluster)
+        self._admissions = admissions
+        self._policy = policy
+        self._cluster = cluster
+        self._small = small
+        self._large = large
+        self._monotonic_seconds = monotonic_seconds
+        self._usage = UsageTracker(monotonic_seconds)
+        # Work beyond one time slice. Normal reviews have none, so they stay in the event loop.
+        self._overruns = UsageTracker(monotonic_seconds)
+        self._queue: FairQueue[_Job] = FairQueue(self._usage)
+        self._running: _Job | None = None
+        self._worker: Worker | None = None
+        self._batch_seconds = 0.0
+        self._small_queue: FairQueue[asyncio.Future[None]] = FairQueue(self._usage)
+        # As many as were like the last one take the time of a batch.
+        self._batch_size = 1
+        self._is_busy = False
+
+    @property
+    def waiting(self) -> int:
+        """Return how many reviews wait for the worker, including the one that it processes."""
+        return len(self._queue) + (self._running is not None)
+
+    async def answer(self, body: bytes, timeouts: Timeouts, now: str, client: str = "") -> Answer:
+        """Return the answer to the review in `body`, which arrived at `now` (RFC 3339) from the verified `client`.
+
+        Raises:
+            OverdueError: the client timed out while the review waited.
+        """
+        if len(body) <= SMALL_BYTES and not (self._overruns and self._exceeds_share(body)):
+            if self._is_busy:
+                await self._wait_for_turn(body)
+            began_seconds = time.perf_counter()
+            try:
+                if self._monotonic_seconds() >= timeouts.overdue_seconds:
+                    raise OverdueError
+                return self._answer_in_loop(body, timeouts, now, client)
+            except TimeSliceEndedError:
+                self._overruns.charge(flows(body), _TIME_SLICE_SECONDS)
+            finally:
+                self._charge_small(body, time.perf_counter() - began_seconds)
+        return await self.answer_in_worker(
+            Work(
+                flows(body),
+                partial(self._begin, body),
+                lambda decision: self._admissions.finish(decision, now, timeouts.arrived_seconds, client),
+            ),
+            timeouts,
+        )
+
+    def close(self) -> None:
+        """Stop the worker after its current review."""
+        if self._worker is not None:
+            self._worker.end()
+
+    async def _wait_for_turn(self, body: bytes) -> None:
+        """Wait in the fair queue of small reviews."""
+        turn = asyncio.get_running_loop().create_future()
+        self._small_queue.put(turn, flows(body))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self._small_queue.remove(turn)
+            raise
+
+    def _charge_small(self, body: bytes, seconds: float) -> None:
+        """Charge the work for a small review; after a batch of such work, yield to the event loop."""
+        if seconds > _MIN_CHARGED_SECONDS:
+            self._usage.charge(flows(body), seconds)
+        self._batch_seconds += seconds
+        if self._batch_seconds >= _BATCH_SECONDS:
+            self._batch_seconds = 0.0
+            self._batch_size = max(1, int(_BATCH_SECONDS / max(seconds, _MIN_CHARGED_SECONDS)))
+            if not self._is_busy:
+                self._is_busy = True
+                asyncio.get_running_loop().call_soon(self._begin_batch)
+
+    def _begin_batch(self) -> None:
+        """Let a batch of the small reviews that wait go on, those of the flows with the least work."""
+        size = self._batch_size
+        while size and len(self._small_queue):
+            turn = self._small_queue.take()
+            if not turn.done():
+                turn.set_result(None)
+                size -= 1
+        self._is_busy = len(self._small_queue) > 0
+        if self._is_busy:
+            asyncio.get_running_loop().call_soon(self._begin_batch)
+
+    def _exceeds_share(self, body: bytes) -> bool:
+        return self._overruns.used_seconds(flows(body)) > _MAX_OVERRUN_SECONDS
+
+    def _answer_in_loop(self, body: bytes, timeouts: Timeouts, now: str, client: str) -> Answer:
+        work_budget = self._work_budget(timeouts, _TIME_SLICE_SECONDS)
+        decision = self._admissions.decide(self._small, body, self._policy(), self._cluster(), work_budget)
+        return self._admissions.finish(decision, now, timeouts.arrived_seconds, client)
+
+    def _begin(self, body: bytes, work_budget: WorkBudget) -> Callable[[], Decision]:
+        policy, cluster = self._policy(), self._cluster()
+        if cluster is not None and cluster.assumed is not None:
+            # The event loop changes the pods that wait while the worker thread reads them.
+            cluster = replace(cluster, assumed=cluster.assumed.copy())
+        return partial(self._admissions.decide, self._large, body, policy, cluster, work_budget)
+
+    async def answer_in_worker(self, work: Work, timeouts: Timeouts) -> Answer:
+        """Return the answer to a request whose `work` waits in the fair queue for the worker.
+
+        Raises:
+            OverdueError: the client timed out while the work waited.
+        """
+        job = _Job(work, timeouts, asyncio.get_running_loop().create_future())
+        self._queue.put(job, work.flows)
+        self._start_next()
+        try:
+            return await job.answer
+        except asyncio.CancelledError:
+            self._queue.remove(job)
+            if job.work_budget is not None:
+                job.work_budget.abandoned = True
+            self._admissions.count_refusal(CLIENT_GONE)
+            raise
+
+    def _work_budget(self, timeouts: Timeouts, slice_seconds: float | None) -> WorkBudget:
+        return WorkBudget(
+            float("-inf") if self.draining else timeouts.deadline_seconds,
+            self._policy().spec.placement_check.work_budget_milliseconds,
+            monotonic_seconds=self._monotonic_seconds,
+            cpu_seconds=time.thread_time,
+            slice_seconds=slice_seconds,
+        )
+
+    def _start_next(self) -> None:
+        """Give the worker the next review, unless it is busy or none waits."""
+        while self._running is None and len(self._queue):
+            job = self._queue.take()
+            if job.answer.done():
+                # Its client has disconnected, and the cancelled task has not run yet.
+                continue
+            if self._monotonic_seconds() >= job.timeouts.overdue_seconds:
+                job.answer.set_exception(OverdueError())
+                continue
+            try:
+                self._start(job)
+            except Exception as error:
+                job.answer.set_exception(error)
+
+    def _start(self, job: _Job) -> None:
+        work_budget = self._work_budget(job.timeouts, None)
+        task = partial(job.context.run, job.work.begin(work_budget))
+        if self._worker is None:
+            self._worker = Worker(asyncio.get_running_loop())
+        job.work_budget, self._running = work_budget, job
+        self._worker.work(task, lambda finished, seconds: self._complete(job, finished, seconds))
+
+    def _complete(self, job: _Job, finished: Any, seconds: float) -> None:
+        self._running = None
+        self._usage.charge(job.work.flows, seconds)
+        self._overruns.charge(job.work.flows, max(0.0, seconds - _TIME_SLICE_SECONDS))
+        try:
+            if not job.answer.done():
+                job.answer.set_result(_answer_of(job, finished))
+        except Exception as error:
+            if not job.answer.done():
+                job.answer.set_exception(error)
+        finally:
+            self._start_next()
+
+
+def _answer_of(job: _Job, finished: Any) -> Answer:
+    if isinstance(finished, BaseException):
+        raise finished
+    return job.context.run(job.work.finish, finished)

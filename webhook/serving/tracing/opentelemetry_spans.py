@@ -1,0 +1,107 @@
+"""Traces admissions with OpenTelemetry, and exports the spans over OTLP/HTTP in a thread of its own.
+
+It needs the extra `tracing`. `webhook.serving.tracing.spans` is what the server calls.
+"""
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import structlog
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from webhook.runtime.admission_counts import Tally
+from webhook.serving.tracing import spans
+
+# A stopping server exports its last spans for about the sum of both at most.
+_LAST_EXPORTS_SECONDS = 3.0
+_EXPORT_SECONDS = 3.0
+
+_NAME = "placement-webhook"
+
+
+class AdmissionTracer:
+    """Makes the spans of admissions. A request with a W3C `traceparent` continues the trace of its caller.
+
+    API servers that trace send it.
+
+    Source: k8s.io/apiserver/pkg/util/webhook/authentication.go
+    """
+
+    def __init__(self, provider: trace.TracerProvider) -> None:
+        self._tracer = provider.get_tracer(_NAME)
+        self._propagator = TraceContextTextMapPropagator()
+
+    def admission(self, headers: Mapping[str, str]) -> AbstractContextManager[Any]:
+        """Return the span of one admission; its parent is the one that `headers` name."""
+        parent = self._propagator.extract({name.lower(): value for name, value in headers.items()})
+        # An overdue request is answered with an HTTP status, which the API server's own span has.
+        return self._tracer.start_as_current_span(
+            "admission", parent, trace.SpanKind.SERVER, record_exception=False, set_status_on_exception=False
+        )
+
+    def step(self, name: str) -> AbstractContextManager[Any]:
+        """Return the span of one step. The exceptions of steps are part of their work, such as the end of a turn."""
+        if not trace.get_current_span().is_recording():
+            return spans.NOTHING
+        return self._tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False)
+
+    def note(self, decision: str, tally: Tally) -> None:
+        """Set the attributes of the current span."""
+        span = trace.get_current_span()
+        span.set_attribute("admission.decision", decision)
+        span.set_attribute("admission.outcome", tally.outcome)
+        if tally.workload_type:
+            span.set_attribute("admission.workload_type", tally.workload_type)
+        if tally.kind:
+            span.set_attribute("admission.kind", tally.kind)
+        if tally.verdict is not None:
+            span.set_attribute("admission.verdict", tally.verdict)
+        if tally.outcome == "Error":
+            span.set_status(trace.StatusCode.ERROR)
+
+
+@contextmanager
+def exporting(endpoint: str) -> Iterator[None]:
+    """Trace the admissions of this process until the block ends; export the spans to the URL `endpoint`.
+
+    The variables `OTEL_…` of OpenTelemetry set the rest: sampler, headers, batch sizes and attributes of the resource.
+    """
+    attributes = {
+        "service.name": os.environ.get("OTEL_SERVICE_NAME") or _NAME,
+        "service.instance.id": os.environ.get("POD_NAME") or socket.gethostname(),
+    }
+    exporter = OTLPSpanExporter(endpoint, timeout=_EXPORT_SECONDS)
+    provider = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    logger, handler = logging.getLogger("opentelemetry"), _LogToStructlog(logging.WARNING)
+    logger.addHandler(handler)
+    logger.propagate = False
+    spans.set_tracer(AdmissionTracer(provider))
+    try:
+        yield
+    finally:
+        spans.set_tracer(None)
+        giving_up = threading.Timer(_LAST_EXPORTS_SECONDS, exporter.shutdown)
+        giving_up.start()
+        provider.shutdown()
+        giving_up.cancel()
+        logger.removeHandler(handler)
+        logger.propagate = True
+
+
+class _LogToStructlog(logging.Handler):
+    """Logs what OpenTelemetry reports, such as an exporter without an answer, as events of this server."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log one record."""
+        structlog.get_logger().warning("spans cannot be exported", error=record.getMessage())

@@ -1,0 +1,89 @@
+"""The live view of the server, and what follows it: predictions, pods that wait, missed pods."""
+
+import gc
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from certs.webhook_rules import PODS
+from webhook.admission.registered_selection import Selection, selection_of_configuration
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.field import InvalidInput, required
+from webhook.policy.policy import Policy
+from webhook.runtime.metrics import Metrics
+from webhook.serving.observed.missed_pods import MissedPods
+from webhook.serving.observed.prediction_recorder import PredictionRecorder
+from webhook.serving.observed.predictions import Predictions
+from webhook.serving.policies.in_force import Policies
+from webhook.serving.server import PolicySource
+from webhook.serving.waiting.waiting_pods import WaitingPods
+from webhook.watch.api_server import ClientConfig
+from webhook.watch.live import LiveCluster
+from webhook.watch.timing import Timing, timing_for
+
+
+def live_view(
+    source: ClientConfig,
+    metrics: Metrics,
+    predictions: Predictions,
+    waiting: WaitingPods,
+    policies: Policies,
+    followed: PolicySource | None = None,
+    webhook_configuration: str = "",
+) -> LiveCluster:
+    """Return a live view of the cluster of `source` that keeps within the maximum age of the policy in force.
+
+    Pods are compared with `predictions`. The pods of `waiting` are placed in the background. Missed pods are those of
+    `webhook_configuration` and of the policies that come from `followed`.
+    """
+    recorder = PredictionRecorder(predictions, metrics, time.time)
+    missed = MissedPods(
+        policies.in_force,
+        time.monotonic,
+        lambda: followed is None or not followed.unready_reason(),
+        lambda: live.list_pods_again(),
+    )
+    metrics.missed_pods.set_function(lambda: missed.count)
+
+    def on_bound(pod: Mapping[str, Any]) -> None:
+        waiting.note_bound(pod)
+        recorder.compare(pod)
+
+    def on_settled(snapshot: Snapshot) -> None:
+        waiting.settle(snapshot)
+        recorder.follow(snapshot)
+        missed.work()
+
+    # The objects of a page are long-lived: freezing them spares the garbage collector tens of thousands of pods.
+    live = LiveCluster(
+        source.connect,
+        timing=_timing(policies.current()),
+        on_bound=on_bound,
+        on_page=gc.freeze,
+        on_settled=on_settled,
+        on_object=missed.note,
+        on_fault=metrics.feed_faults.inc,
+        webhook_configuration=webhook_configuration,
+        on_configuration=lambda found: missed.select(_selection(found)),
+    )
+    policies.follow(lambda policy: live.pace(_timing(policy)))
+    return live
+
+
+def _selection(configuration: Mapping[str, Any] | None) -> Selection:
+    """Return the pods that are sent to the webhook, by its configuration; None: it is not known.
+
+    Raises:
+        InvalidInput: the configuration has no valid webhook for pods.
+    """
+    if configuration is None:
+        return Selection.shipped(os.environ.get("POD_NAMESPACE") or "placement-webhook")
+    found = selection_of_configuration(configuration)
+    if found is None:
+        raise InvalidInput([required("webhooks", f"must have {PODS}")])
+    return found
+
+
+def _timing(policy: Policy) -> Timing:
+    return timing_for(policy.spec.placement_check.max_view_age_seconds)

@@ -1,0 +1,1 @@
+"""The pods that wait, and the room that is reserved for them."""

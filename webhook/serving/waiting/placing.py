@@ -1,0 +1,142 @@
+"""Places the pods that wait, before admissions or in the background."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.scorer import Scorer
+from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
+from webhook.placement.waiting.waiting_pods import place_and_assume
+from webhook.serving.waiting.placing_queue import PlacingQueue, PlacingQueues, QueueOrder
+from webhook.serving.waiting.waiting_entries import Entries, Entry, PodKind, ReadPods
+from webhook.serving.work_budget import ends_after
+
+# A pod that takes the scorer longer than this gets no room.
+_POD_SECONDS = 0.01
+# More pods without room than these wait for the retries.
+_MOST_WITHOUT_ROOM = 200
+
+
+class Placing:
+    """Places pods of `entries` and assumes them on their nodes. Not thread-safe.
+
+    The pods behind `outdated_after` in the queue are to be placed again. The arguments are those of `WaitingPods`.
+    """
+
+    def __init__(
+        self,
+        entries: Entries,
+        scorer: Scorer,
+        admitted_seconds: Callable[[], float],
+        monotonic_seconds: Callable[[], float],
+        cpu_seconds: Callable[[], float],
+        is_absent: Callable[[str, Snapshot], bool],
+    ) -> None:
+        self._entries, self._scorer, self._admitted_seconds = entries, scorer, admitted_seconds
+        self._monotonic_seconds, self._cpu_seconds, self._is_absent = monotonic_seconds, cpu_seconds, is_absent
+        self.read_pods, self.queues = ReadPods(), PlacingQueues()
+        self.outdated_after: QueueOrder | None = None
+        self.assumed: AssumedPods[int] = AssumedPods(Snapshot.of(()))
+
+    def is_abandoned(self, number: int, scheduler: str) -> bool:
+        """Return whether a pod has waited for long for a scheduler that shows no sign of running.
+
+        If it kept its room, any user could make all other pods wait with a name that no scheduler has.
+        """
+        until_seconds = self._entries[number].since_seconds + self._admitted_seconds()
+        return self._monotonic_seconds() >= until_seconds and self._is_absent(scheduler, self.assumed.base)
+
+    def take_room(self, numbers: Iterable[int]) -> None:
+        """Take the room of pods, which are placed again."""
+        lost = [*numbers]
+        self.assumed.forget(lost)
+        self.put(lost)
+
+    def put(self, numbers: Iterable[int]) -> None:
+        """Put pods that have lost their room into the queue."""
+        for number in numbers:
+            if number in self._entries:
+                self.queues.ready.put(self._entries[number].order)
+
+    def order_of(self, number: int) -> QueueOrder:
+        """Return the place of a pod in the queue."""
+        return self._entries[number].order
+
+    def place_again(self, slice_seconds: float, most: int) -> None:
+        """Place at most `most` pods after `outdated_after` again. Those that the slice leaves keep their room.
+
+        So do those whose node cannot be predicted. A pod without room can get some.
+        """
+        first = self.outdated_after
+        if first is None:
+            return
+        room = {number: each for number, each in self.assumed.by_key.items() if not each.is_sampled}
+        others = self.queues.without_room if len(self.queues.without_room) <= _MOST_WITHOUT_ROOM else ()
+        orders = sorted(order for order in map(self.order_of, (*room, *others)) if order > first)
+        if len(orders) > most:
+            return
+        self.outdated_after = None
+        self.assumed.forget([order.number for order in orders])
+        ends_seconds = self._monotonic_seconds() + slice_seconds
+        without_room: set[PodKind] = set()
+        for at, (_, _, number) in enumerate(orders, start=1):
+            self._place_unless_equal(number, without_room)
+            if at < len(orders) and self._monotonic_seconds() >= ends_seconds:
+                self.outdated_after = orders[at - 1]
+                left = [order.number for order in orders[at:] if order.number in room]
+                self._return_room({number: room[number] for number in left})
+                return
+
+    def _return_room(self, room: Mapping[int, AssumedPod]) -> None:
+        """Give pods their earlier room again; where the node does not have it any more, they are placed again."""
+        for number, each in room.items():
+            self.assumed.assume(number, each)
+        nodes = {each.pod.node_name for each in room.values()}
+        full = {node for node in nodes if not self.assumed.has_room(node)}
+        self.take_room([number for number, each in room.items() if each.pod.node_name in full])
+
+    def place(self, queue: PlacingQueue, slice_seconds: float) -> None:
+        """Place pods of `queue` until `slice_seconds` have passed."""
+        if not queue:
+            return
+        ends_seconds = self._monotonic_seconds() + slice_seconds
+        without_room: set[PodKind] = set()
+        while (number := queue.take()) is not None:
+            if self._place_unless_equal(number, without_room) and self._monotonic_seconds() >= ends_seconds:
+                return
+
+    def _place_unless_equal(self, number: int, without_room: set[PodKind]) -> bool:
+        """Place a pod unless it is equal to one `without_room`; return whether that was tried.
+
+        Equal pods get no room either. There can be thousands of them.
+        """
+        entry = self._entries[number]
+        if entry.kind in without_room:
+            self.queues.leave_without_room(number)
+            return False
+        self._place_one(number, entry)
+        if number in self.queues.without_room:
+            without_room.add(entry.kind)
+        return True
+
+    def _place_one(self, number: int, entry: Entry) -> None:
+        # It can be in another queue, too, if it was changed while it waited there.
+        self.queues.leave(number)
+        pod = self.read_pods.read(entry)
+        if pod is None or entry.is_too_expensive:
+            return
+        if self.is_abandoned(number, pod.running.scheduler):
+            self.queues.leave_without_room(number)
+            return
+        seed = str(entry.pending.key) if entry.pending else str(number)
+        placement, displaced = place_and_assume(
+            self._scorer,
+            number,
+            pod,
+            self.assumed,
+            seed,
+            ends_after(_POD_SECONDS, self._monotonic_seconds, self._cpu_seconds),
+        )
+        self.put(displaced)
+        entry.is_too_expensive = not placement.is_final
+        if placement.verdict != "Feasible":
+            self.queues.leave_without_room(number)

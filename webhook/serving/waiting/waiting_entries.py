@@ -1,0 +1,145 @@
+"""The table of the pods that wait, which is bounded and shared fairly by namespaces."""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NamedTuple
+
+from webhook.cluster.pods.pending_pods import PendingPod
+from webhook.placement.pod.pod_info import has_volumes
+from webhook.placement.waiting.waiting_pods import WaitingPod, read_waiting
+from webhook.runtime.byte_cache import ByteCache
+from webhook.serving.waiting.placing_queue import QueueOrder
+
+# The number of pods that can have room. Each takes a few KiB and a millisecond to place.
+MOST_WAITING = 5_000
+
+_READ_BYTES = 4 * 1024 * 1024
+
+# It sorts after every creationTimestamp.
+_NOT_CREATED_YET = "~"
+
+
+class PodKind(NamedTuple):
+    """All that the placement of a pod depends on, but for its name."""
+
+    namespace: str
+    minus_priority: int
+    digest: bytes
+
+
+@dataclass(slots=True)
+class Entry:
+    """A pod that waits: known from its admission (`pod`), or seen in the cluster (`pending`).
+
+    `since_seconds` is the monotonic time of the first sight of it. `is_too_expensive`: the scorer did not place it in
+    time.
+    """
+
+    namespace: str
+    order: QueueOrder
+    digest: bytes
+    since_seconds: float
+    pod: WaitingPod | None = None
+    pending: PendingPod | None = None
+    is_too_expensive: bool = False
+
+    @property
+    def kind(self) -> PodKind:
+        """Return what is equal for pods that get the same answer on the same nodes."""
+        return PodKind(self.namespace, self.order.minus_priority, self.digest)
+
+    def see(self, pending: PendingPod) -> bool:
+        """Take over the state of the pod in the cluster; return whether it is another one to a scheduler."""
+        before, self.digest = self.digest, digest_of(pending.content)
+        self.pod, self.pending = None, pending
+        self.order = QueueOrder(-pending.priority, pending.created, self.order.number)
+        self.is_too_expensive = self.is_too_expensive and self.digest == before
+        return self.digest != before
+
+
+class Entries:
+    """The entries by number. `is_incomplete`: pods in the cluster were left out because the table was full."""
+
+    def __init__(self, most: int = MOST_WAITING) -> None:
+        self.is_incomplete = False
+        self._most = most
+        self._last = 0
+        self._entries: dict[int, Entry] = {}
+        self._numbers_of: dict[str, dict[int, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._entries
+
+    def __getitem__(self, number: int) -> Entry:
+        return self._entries[number]
+
+    @property
+    def is_half_empty(self) -> bool:
+        """Return whether there is much room for pods that were left out."""
+        return 2 * len(self._entries) < self._most
+
+    def admit(self, namespace: str, priority: int, content: bytes, now_seconds: float) -> int:
+        """Add a pod that is known from its admission; return its number."""
+        return self._add(namespace, QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1), content, now_seconds)
+
+    def see(self, pending: PendingPod, now_seconds: float) -> int:
+        """Add a pod that is seen in the cluster; return its number."""
+        order = QueueOrder(-pending.priority, pending.created, self._last + 1)
+        number = self._add(pending.identity.namespace, order, pending.content, now_seconds)
+        self._entries[number].pending = pending
+        return number
+
+    def to_make_room(self, namespace: str) -> int | None:
+        """Return the pod to forget for one of `namespace`: the latest of the namespace with the most pods.
+
+        None if there is room. It is 0, no pod, if `namespace` has the most itself: the new pod is then left out.
+        """
+        if len(self._entries) < self._most:
+            return None
+        self.is_incomplete = True
+        largest = max(self._numbers_of.values(), key=len)
+        return next(reversed(largest)) if len(largest) > len(self._numbers_of.get(namespace, ())) + 1 else 0
+
+    def pop(self, number: int) -> Entry | None:
+        """Remove and return the pod `number`; None if it is not there."""
+        entry = self._entries.pop(number, None)
+        if entry is not None:
+            numbers = self._numbers_of[entry.namespace]
+            del numbers[number]
+            if not numbers:
+                del self._numbers_of[entry.namespace]
+        return entry
+
+    def _add(self, namespace: str, order: QueueOrder, content: bytes, now_seconds: float) -> int:
+        self._last = order.number
+        self._entries[order.number] = Entry(namespace, order, digest_of(content), now_seconds)
+        self._numbers_of.setdefault(namespace, {})[order.number] = None
+        return order.number
+
+
+class ReadPods:
+    """What placing needs of pods, which those of one template share. Not thread-safe."""
+
+    def __init__(self, cache_bytes: int = _READ_BYTES) -> None:
+        self._cache: ByteCache[tuple[str, bytes], WaitingPod] = ByteCache(cache_bytes)
+
+    def read(self, entry: Entry) -> WaitingPod | None:
+        """Return what placing the pod of `entry` needs; None if it cannot be read."""
+        pod = entry.pod or self._cache.get((entry.namespace, entry.digest))
+        if pod is None and entry.pending is not None and (pod := read_waiting(entry.pending)) is not None:
+            self.keep(entry, pod)
+        return pod
+
+    def keep(self, entry: Entry, pod: WaitingPod) -> None:
+        """Keep what placing the pod of `entry` needs."""
+        # The claims of a pod's own volumes have its name; all else is the same for pods with equal content.
+        if not has_volumes(pod.signature.info):
+            self._cache.put((entry.namespace, entry.digest), pod, 2 * pod.signature.size_bytes)
+
+
+def digest_of(content: bytes) -> bytes:
+    """Return a short digest of what a scheduler reads of a pod."""
+    return blake2b(content, digest_size=16).digest()
