@@ -1,4 +1,4 @@
-"""The files that the lists of ARCHITECTURE.md under "How to add …" name exist and mention the model to copy."""
+"""The files that the lists of docs/contributing.md under "How to add …" name exist and mention the model to copy."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.markdown import ROOT, spans_of
 
-PAGE = ROOT / "ARCHITECTURE.md"
+PAGE = ROOT / "docs" / "contributing.md"
 HEADING = "## How to add …\n"
 
 

@@ -57,7 +57,7 @@ def test_every_annotation_is_documented() -> None:
 
 
 def test_classes_and_private_functions_of_the_architecture_exist() -> None:
-    named = set(re.findall(r"`([A-Z][a-z]+[A-Z]\w*|_[a-z_]+)(?:\(\))?`", (ROOT / "ARCHITECTURE.md").read_text()))
+    named = set(re.findall(r"`([A-Z][a-z]+[A-Z]\w*|_[a-z_]+)(?:\(\))?`", (ROOT / "docs" / "design.md").read_text()))
     code = "\n".join(path.read_text() for path in (ROOT / "webhook").rglob("*.py"))
     defined = set(re.findall(r"\b(?:class|def) (\w+)", code))
 

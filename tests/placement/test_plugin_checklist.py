@@ -1,4 +1,4 @@
-"""Every plugin has the tests and table entries of the checklist "A plugin" in ARCHITECTURE.md."""
+"""Every plugin has the tests and table entries of the checklist "A plugin" in docs/contributing.md."""
 
 import ast
 import pkgutil
