@@ -29,7 +29,7 @@ demo: $(STAMP) ## the main job end to end on an embedded sample cluster, over re
 TEST_PROCESSES ?= 2
 
 test: $(STAMP) ## all tests, including those on a real control plane
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=10 $(PYTEST_ARGS)
 
 test-fast: $(STAMP) ## the tests in a minute: in parallel, without the control plane and the slow ones, fewer examples
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not control_plane and not slow" --hypothesis-profile=fast $(PYTEST_ARGS)
