@@ -122,7 +122,7 @@ bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes
 
 docs: $(STAMP) ## regenerate docs/policy.md, docs/placement.svg, deploy/crd and the tables of docs/annotations.md and docs/workloads.md
 	$(BIN)/python -m tests.docs.reference > docs/policy.md
-	$(BIN)/python -m webhook.policy.custom_resource > deploy/crd/placementpolicies.yaml
+	$(BIN)/python -m tests.docs.custom_resource > deploy/crd/placementpolicies.yaml
 	$(BIN)/python -m tests.docs.annotation_reference docs/annotations.md
 	$(BIN)/python -m tests.docs.workload_reference docs/workloads.md
 	$(BIN)/python -m tests.docs.picture

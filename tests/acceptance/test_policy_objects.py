@@ -18,6 +18,7 @@ import yaml
 from tests.controlplane.client import ApiError, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.docs.custom_resource import page
 from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import make_pod
 from tests.support.command import run_here
@@ -25,7 +26,6 @@ from tests.support.manifests import read
 from tests.support.policy_objects import CRD, policy, served_policies
 from tests.support.server import write_certificate
 from tests.support.service_account import limited_to
-from webhook.policy.custom_resource import page
 from webhook.policy.spec.document import API_VERSION, KIND
 
 

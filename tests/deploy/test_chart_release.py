@@ -18,11 +18,11 @@ from tests.controlplane.process import Process
 from tests.controlplane.webhooks import ADMISSION
 from tests.deploy.helm import CHART, Helm
 from tests.deploy.variants import CA_PEM, VARIANTS
+from tests.docs.custom_resource import NAME as CRD
 from tests.support.builders import make_pod
 from tests.support.manifests import DEPLOY, container_of
 from tests.support.policy_objects import policy
 from tests.support.service_account import token_kubeconfig
-from webhook.policy.custom_resource import NAME as CRD
 from webhook.policy.spec.document import API_VERSION, KIND
 
 NAMESPACE = RELEASE = "placement-webhook"

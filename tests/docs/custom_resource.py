@@ -1,4 +1,4 @@
-"""Generate the CustomResourceDefinition of PlacementPolicy: `python -m webhook.policy.custom_resource` prints it.
+"""Generate the CustomResourceDefinition of PlacementPolicy: `python -m tests.docs.custom_resource` prints it.
 
 The schema follows from the models of the policy; CEL states the rules that a schema cannot. The API server checks
 both when an object is written. The server validates the rest, and reports it in the condition Accepted.
@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
+from tests.docs.custom_resource_rules import RULES
 from webhook.documents.documents import JsonObject
-from webhook.policy.custom_resource_rules import RULES
 from webhook.policy.spec.document import API_VERSION, KIND, PolicySpec
 
 PLURAL = "placementpolicies"
