@@ -4,6 +4,7 @@ All writes are PATCH requests on one name. Server-side apply also creates object
 `create` and `patch` to the `resourceNames`; a POST has no name to restrict.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import NOT_FOUND, ApiServer, ClientConfig
 
 CONFLICT = 409
+TOO_MANY_REQUESTS = 429
+_BUSY = (TOO_MANY_REQUESTS, 503)
+# The pause that an API server asks for when it limits requests.
+_RETRY_SECONDS = 1.0
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
@@ -52,17 +57,21 @@ class Cluster:
     dry_run: bool = False
 
     async def read(self, name: ObjectName) -> JsonObject | None:
-        """Return the object, or None if it does not exist.
+        """Return the object, or None if it does not exist; ask once more if the API server is busy.
 
         Raises:
             ApiServerError: the API server does not answer or rejects the request.
         """
-        try:
-            return await self.api.get(name.path, {})
-        except ApiServerError as error:
-            if error.code == NOT_FOUND:
-                return None
-            raise
+        for is_last in (False, True):
+            try:
+                return await self.api.get(name.path, {})
+            except ApiServerError as error:
+                if error.code == NOT_FOUND:
+                    return None
+                if is_last or error.code not in _BUSY:
+                    raise
+                await asyncio.sleep(_RETRY_SECONDS)
+        raise AssertionError("the last attempt returns or raises")
 
     async def apply(self, name: ObjectName, content: JsonObject, *, manager: str = "", force: bool = False) -> None:
         """Create the object, or change the fields that `manager` owns; `force` takes over those of other managers.

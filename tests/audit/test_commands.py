@@ -462,6 +462,11 @@ class TestAnyCommand:
         assert (ran.code, ran.output) == (2, "")
         assert ran.errors.startswith('Error: absent.jsonl: Invalid value: "No such file or directory"; ')
 
+    def test_of_a_folder_names_it(self, run: Run, command: list[str]) -> None:
+        ran = run(*command, ".")
+        assert (ran.code, ran.output) == (2, "")
+        assert ran.errors.startswith('Error: .: Invalid value: "Is a directory"; ')
+
     def test_has_help_with_examples(self, run: Run, command: list[str]) -> None:
         ran = run(command[0], "--help")
         assert ran.code == 0

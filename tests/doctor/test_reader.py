@@ -12,9 +12,11 @@ import pytest
 from aiohttp import web
 
 from tests.doctor.healthy import NAMESPACE, deployment, faults, make_installation
+from tests.support.builders import make_node_object
 from tests.support.http_server import http_server
 from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.manifests import container_of
+from webhook.cluster.node_info import Node
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.kept import kept
 from webhook.doctor.reader import Wanted, read_cluster
@@ -94,6 +96,13 @@ def test_what_is_kept_is_enough_for_the_checks() -> None:
 
     assert faults(found) == []
     assert (found.deployment or {}).keys() == {"kind", "metadata", "spec", "status"}
+
+
+def test_a_cordoned_node_is_kept_as_one() -> None:
+    """The checks ask the scorer whether the pods of a workload type fit."""
+    cordoned = make_node_object("n", capacity={"cpu": "1"}) | {"spec": {"unschedulable": True}}
+
+    assert Node.of(kept(Source.NODES, cordoned)).unschedulable is True
 
 
 @pytest.mark.parametrize("source", Source)

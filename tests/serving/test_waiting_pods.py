@@ -459,6 +459,56 @@ def test_a_namespace_with_many_pods_leaves_places_to_the_others() -> None:
     assert len(cluster.waiting) == MOST_WAITING
 
 
+def near(name: str, created: str) -> Object:
+    """Return a pod that must run beside one of the app b."""
+    beside = {"labelSelector": {"matchLabels": {"app": "b"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [beside]}}
+    return stored(make_pod(name).namespace("x").gpu(1).label("app", "a").affinity(affinity).obj(), name, created)
+
+
+def free_node(cluster: Cluster) -> str:
+    taken = {each.pod.node_name for each in cluster.waiting._assumed.by_key.values()}
+    return next(f"n{number}" for number in range(cluster.nodes) if f"n{number}" not in taken)
+
+
+def test_a_pod_that_a_pod_before_it_made_room_for_keeps_some_when_it_is_placed_again() -> None:
+    """An equal pod that comes before both of them has none."""
+    cluster = Cluster(nodes=4)
+    first = stored(make_pod("first").namespace("x").gpu(1).obj(), "first", "2026-01-01T00:00:01Z")
+    third = stored(make_pod("b").namespace("x").gpu(1).label("app", "b").obj(), "b", "2026-01-01T00:00:03Z")
+    for each in (first, near("early", "2026-01-01T00:00:02Z"), third, near("late", "2026-01-01T00:00:04Z")):
+        cluster.see(each)
+        cluster.gpus()
+    cluster.waiting.settle(cluster.cache.snapshot())
+    assert cluster.waiting.reserved == 4
+
+    cluster.bind(first, free_node(cluster))
+
+    assert sorted(cluster.gpus()) == [0, 0, 1, 2]
+
+
+def test_a_pod_is_placed_again_though_an_equal_one_has_waited_too_long_for_its_scheduler() -> None:
+    cluster = Cluster(nodes=4)
+    cluster.cache.put_scheduler_evidence(NO_SCHEDULERS)
+    created = {"old": "2026-01-01T00:00:10Z", "other": "2026-01-01T00:00:01Z", "new": "2026-01-01T00:02:00Z"}
+    pods = {name: pod(name) for name in created}
+    for name in ("old", "new"):
+        pods[name]["spec"]["schedulerName"] = "absent-scheduler"
+    for name, admitted in pods.items():
+        cluster.admit(admitted)
+        cluster.see(stored(admitted, name, created[name]))
+        cluster.gpus()
+        cluster.now_seconds = 64
+    cluster.now_seconds += 1
+    for _ in range(2):
+        cluster.waiting.settle(cluster.cache.snapshot())
+    assert cluster.waiting.reserved == 2
+
+    cluster.bind(stored(pods["other"], "other", created["other"]), free_node(cluster))
+
+    assert sorted(cluster.gpus()) == [0, 0, 4, 4]
+
+
 def test_pods_that_were_left_out_are_placed_when_there_are_fewer() -> None:
     cluster = Cluster(nodes=1, pod_seconds=1.0)
     for number in range(MOST_WAITING + 10):

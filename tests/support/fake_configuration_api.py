@@ -29,12 +29,16 @@ class FakeConfigurationApi:
     writes: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     conflicts: int = 0
     refuses: int = 0
+    refuses_once: int = 0
     url: str = ""
 
     def answer(self, method: str, target: str, content_type: str, body: bytes) -> tuple[int, Object]:
         """Return status and content."""
         url = urlsplit(target)
         found = self.objects.get(url.path)
+        if self.refuses_once:
+            status, self.refuses_once = self.refuses_once, 0
+            return status, {"kind": "Status", "message": "because Busy"}
         if self.refuses:
             return self.refuses, {"kind": "Status", "message": "because Refused"}
         if method == "GET":

@@ -19,7 +19,7 @@ _SHAPES: Mapping[Source, Shape] = {
     Source.NAMESPACES: {"metadata": {**_NAMES, "labels": _ALL, "annotations": _ALL}},
     Source.NODES: {
         "metadata": {**_NAMES, "labels": _ALL},
-        "spec": {"taints": _ALL},
+        "spec": {"taints": _ALL, "unschedulable": _ALL},
         "status": {"allocatable": _ALL, "capacity": _ALL},
     },
     Source.DEPLOYMENTS: {

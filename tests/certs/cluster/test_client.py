@@ -57,3 +57,18 @@ def test_another_rejection_is_an_error_with_the_path_of_the_object(tmp_path: Pat
         answered(status, tmp_path, work)
     assert f" {path}: " in str(refused.value)
     assert refused.value.code == status
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_read_that_a_busy_api_server_rejects_is_asked_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr("certs.cluster.client._RETRY_SECONDS", 0)
+
+    async def run(kubeconfig: Path) -> None:
+        async with connected(ClientConfig(kubeconfig)) as cluster:
+            assert await cluster.read(SECRET) is None
+
+    with fake_api() as api:
+        api.refuses_once = status
+        asyncio.run(run(api.kubeconfig(tmp_path)))

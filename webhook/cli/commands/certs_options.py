@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from certs.cluster.client import Cluster, connected
+from certs.cluster.client import TOO_MANY_REQUESTS, Cluster, connected
 from certs.names import ServerNames, server_names
 from certs.registration import Target
 from certs.webhook_rules import Coverage
@@ -100,7 +100,8 @@ def run_in(source: ClientConfig, work: Callable[[Cluster], Awaitable[T]], *, dry
         return asyncio.run(run())
     except ApiServerError as error:
         echo(f"Error: {error}", err=True)
-        raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
+        is_of_caller = 400 <= error.code < 500 and error.code != TOO_MANY_REQUESTS
+        raise click.exceptions.Exit(2 if is_of_caller else 1) from error
 
 
 def coverage_of(policy: Path | None) -> Coverage | None:

@@ -165,7 +165,7 @@ _LISTENER = (
     _setting(
         "--prove-patches",
         click.IntRange(min=0),
-        "Apply one patch in N to its pod before the answer is sent, and answer 500 if it is wrong; 0: none.",
+        "Apply one patch in N, at most ten a second, before the answer is sent; 500 if it is wrong. 1: all; 0: none.",
         metavar="N",
     ),
 )

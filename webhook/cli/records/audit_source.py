@@ -141,6 +141,8 @@ def _kept_heads(names: Iterable[str]) -> dict[str, ChainHead]:
 def _head_paths(name: str) -> list[Path]:
     if name.endswith(SUFFIX):
         return [Path(name)]
+    if not PurePath(name).name:
+        return []
     base, _, number = name.rpartition(".")
     is_left_over = PurePath(base).name and number.isdecimal() and not Path(base).exists()
     return [head_path(Path(name)), *([head_path(Path(base))] if is_left_over else [])]

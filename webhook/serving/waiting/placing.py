@@ -79,7 +79,11 @@ class Placing:
         ends_seconds = self._monotonic_seconds() + slice_seconds
         without_room: set[PodKind] = set()
         for at, (_, _, number) in enumerate(orders, start=1):
-            self._place_unless_equal(number, without_room)
+            if number in room:
+                # Pods that come between it and an equal one can make room for it, as those that it wants to be near.
+                self._place_one(number, self._entries[number])
+            else:
+                self._place_unless_equal(number, without_room)
             if at < len(orders) and self._monotonic_seconds() >= ends_seconds:
                 self.outdated_after = orders[at - 1]
                 left = [order.number for order in orders[at:] if order.number in room]
@@ -113,20 +117,20 @@ class Placing:
         if entry.kind in without_room:
             self.queues.leave_without_room(number)
             return False
-        self._place_one(number, entry)
-        if number in self.queues.without_room:
+        if self._place_one(number, entry):
             without_room.add(entry.kind)
         return True
 
-    def _place_one(self, number: int, entry: Entry) -> None:
+    def _place_one(self, number: int, entry: Entry) -> bool:
+        """Place a pod; return whether no node has room for it."""
         # It can be in another queue, too, if it was changed while it waited there.
         self.queues.leave(number)
         pod = self.read_pods.read(entry)
         if pod is None or entry.is_too_expensive:
-            return
+            return False
         if self.is_abandoned(number, pod.running.scheduler):
             self.queues.leave_without_room(number)
-            return
+            return False
         seed = str(entry.pending.key) if entry.pending else str(number)
         placement, displaced = place_and_assume(
             self._scorer,
@@ -138,5 +142,7 @@ class Placing:
         )
         self.put(displaced)
         entry.is_too_expensive = not placement.is_final
-        if placement.verdict != "Feasible":
-            self.queues.leave_without_room(number)
+        if placement.verdict == "Feasible":
+            return False
+        self.queues.leave_without_room(number)
+        return True
