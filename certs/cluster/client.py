@@ -62,16 +62,21 @@ class Cluster:
         Raises:
             ApiServerError: the API server does not answer or rejects the request.
         """
-        for is_last in (False, True):
-            try:
-                return await self.api.get(name.path, {})
-            except ApiServerError as error:
-                if error.code == NOT_FOUND:
-                    return None
-                if is_last or error.code not in _BUSY:
-                    raise
-                await asyncio.sleep(_RETRY_SECONDS)
-        raise AssertionError("the last attempt returns or raises")
+        try:
+            return await self._read(name)
+        except ApiServerError as error:
+            if error.code not in _BUSY:
+                raise
+        await asyncio.sleep(_RETRY_SECONDS)
+        return await self._read(name)
+
+    async def _read(self, name: ObjectName) -> JsonObject | None:
+        try:
+            return await self.api.get(name.path, {})
+        except ApiServerError as error:
+            if error.code == NOT_FOUND:
+                return None
+            raise
 
     async def apply(self, name: ObjectName, content: JsonObject, *, manager: str = "", force: bool = False) -> None:
         """Create the object, or change the fields that `manager` owns; `force` takes over those of other managers.

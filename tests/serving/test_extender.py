@@ -74,7 +74,7 @@ def prioritizing(*call: Any) -> tuple[str, Any]:
 
 @pytest.mark.parametrize("call", [filtering, prioritizing])
 def test_work_for_a_client_that_has_left_ends(call: Any) -> None:
-    """It is no answer that is neutral: nobody reads it, and another call waits."""
+    """A neutral answer would cost time that another call waits for."""
 
     def expired() -> bool:
         raise TimeSliceEndedError

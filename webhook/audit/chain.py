@@ -261,7 +261,7 @@ class _Verifier:
             self._report_order(start, "it does not follow the line above")
 
     def _report_gap(self, last: Entry, start: Entry) -> None:
-        """Report two records of which the second does not hold the hash of the first."""
+        """Report two records where the second does not hold the hash of the first."""
         if missing := start.record.sequence - last.record.sequence - 1:
             self._fault(start, f"cut out: {_count(missing)} between {last.place} and this one; {_REMEDY}")
         else:

@@ -1,4 +1,4 @@
-"""A node with its running pods."""
+"""A node with its running pods, whose equal values are kept once."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace

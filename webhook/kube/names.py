@@ -1,4 +1,7 @@
-"""Well-known names of Kubernetes and of schedulers, and the rules of names."""
+"""Well-known names of Kubernetes and of schedulers; the rules of names, label keys and label values.
+
+Source: k8s.io/apimachinery/pkg/util/validation/validation.go
+"""
 
 import re
 

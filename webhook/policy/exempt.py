@@ -52,7 +52,7 @@ def owner_bucket(pod: Mapping[str, Any], namespace: str, gang_key: str) -> int:
     It is the first 8 bytes of the SHA-256 of the UID of the pod's controller, an unsigned integer in network byte
     order, modulo 100. A pod without a controller has the text `NAMESPACE/GENERATENAME`, or `NAMESPACE/NAME` without a
     generateName, in place of the UID: at admission it has no UID of its own. A pod with the annotation `gang_key` has
-    `NAMESPACE/GANG`, since a gang of which only a part is admitted as such would never start.
+    `NAMESPACE/GANG`, since a gang that is only partly in the canary would never start.
     """
     digest = hashlib.sha256(_owner(pod, namespace, gang_key).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") % 100

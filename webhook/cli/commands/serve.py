@@ -215,7 +215,7 @@ def _warn_of_equal_names(policies: Policies, default: Policy) -> None:
 
 
 def _validated_file(text: bytes, place: str, *, knows_labels: bool) -> PolicySet:
-    """Return the policies in `text`, which pass their test cases, and of which schedulers can be made.
+    """Return the policies in `text`, which pass their test cases, and for which schedulers can be made.
 
     Raises:
         InvalidInput: a document is not a valid PlacementPolicy, a test case fails, or they cannot be in force together.
@@ -232,7 +232,7 @@ def _validated_file(text: bytes, place: str, *, knows_labels: bool) -> PolicySet
 
 
 def _validated(text: bytes, place: str) -> Policy:
-    """Return the policy in `text`, which passes its test cases, and of which schedulers can be made.
+    """Return the policy in `text`, which passes its test cases, and for which schedulers can be made.
 
     Raises:
         InvalidInput: it is not one valid PlacementPolicy, or a test case fails.

@@ -169,7 +169,7 @@ def _of_product_taints(key: str, nodes: tuple[Node, ...]) -> Iterator[Finding]:
 
 
 def _out_of_reach(cluster: Cluster, key: str, nodes: tuple[Node, ...]) -> Iterator[Finding]:
-    """Yield a finding for each product of which every node is outside of the pools of all workload types."""
+    """Yield a finding for each product that no node in the pool of a workload type has."""
     owners = [policy for policy in cluster.policies if key in product_labels([policy])]
     pools = {(policy.node_usage_key, pool) for policy in owners for pool in pools_of(policy)}
     usages = sorted({usage for usage, _ in pools})

@@ -1,4 +1,8 @@
-"""Names and amounts of resources."""
+"""Names of resources, and their amounts: read, add and compare ResourceLists.
+
+While they are added, amounts are in thousandths, so that a sum is rounded once. Results are in thousandths of a core
+for `cpu`, and in bytes or units for other resources.
+"""
 
 from collections.abc import Mapping
 from typing import Any

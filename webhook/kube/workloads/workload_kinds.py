@@ -1,4 +1,10 @@
-"""The kinds of objects that create pods, those whose templates are patched, and those without pods."""
+"""The kinds of objects that create pods, those whose pod templates may be patched, and well-known ones without pods.
+
+The templates of a kind may be patched if they are PodTemplateSpecs that its controller copies to the pods, and if its
+own admission takes every field of a pod. Left out are kinds whose templates are no PodTemplateSpecs (InferenceService,
+Notebook, Workflow), that refuse fields of a pod (Knative's Service refuses affinity and tolerations by default), whose
+pods are left alone (DaemonSet), and kinds that the policy adds.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

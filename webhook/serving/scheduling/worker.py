@@ -1,4 +1,4 @@
-"""The worker thread for large and costly reviews."""
+"""The worker thread for large and costly reviews, and tasks in the background of the event loop."""
 
 import asyncio
 import threading
