@@ -1,0 +1,1 @@
+"""Tests of the core: the decision on one pod."""

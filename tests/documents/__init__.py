@@ -1,0 +1,1 @@
+"""Tests of JSON, YAML and errors that name a field."""
