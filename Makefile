@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
+.PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
 	bench-outcome bench-feed-real rotate-under-load soak abuse docs lock audit-dependencies sbom control-plane clean \
 	differential differential-capacity differential-moves differential-releases test-schedulers upstream-tables mutants \
 	golden examples rules site
@@ -33,6 +33,9 @@ test: $(STAMP) ## all tests, including those on a real control plane
 
 test-fast: $(STAMP) ## the tests in a minute: in parallel, without the control plane and the slow ones, fewer examples
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not control_plane and not slow" --hypothesis-profile=fast $(PYTEST_ARGS)
+
+test-long: $(STAMP) ## all tests, with three times the random examples
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=10 --hypothesis-profile=long $(PYTEST_ARGS)
 
 examples: $(STAMP) ## rewrite what the webhook makes of the manifests in examples/
 	$(BIN)/python -m tests.examples
