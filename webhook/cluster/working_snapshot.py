@@ -16,7 +16,7 @@ from webhook.kube.pod.amounts import CPU, MEMORY
 # The fields on which filters and scores depend, beside the pods of the nodes.
 _FACTS = (
     *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns"),
-    *("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "nominated", "release"),
+    *("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "nominated", "release", "left_out"),
 )
 _MOST_OLD_CLASSES = 1000
 
