@@ -124,9 +124,10 @@ class Snapshot:
     Row n of every column is `nodes[n]`. Amounts are in thousandths of a core for cpu, in bytes or units for other
     resources. `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces.
     `left_out` are the objects that are not in it although their kind is known. `scheduler_evidence` is None if it is
-    not known. `release` is that of the API server, and is taken for that of kube-scheduler. `nominated` are the pending pods with a nominated node; they do not use resources yet. `assumed` are
-    the nominated pods that this snapshot shows as running, each with the row of its node. `pending` are the pods that
-    are not bound, in the order of their arrival. `is_without_pods`: it shows the nodes without their pods.
+    not known. `release` is that of the API server, and is taken for that of kube-scheduler. `nominated` are the pending
+    pods with a nominated node; they do not use resources yet. `assumed` are the nominated pods that this snapshot shows
+    as running, each with the row of its node. `pending` are the pods that are not bound, in the order of their arrival.
+    `is_without_pods`: it shows the nodes without their pods.
     """
 
     generation: int
