@@ -153,7 +153,7 @@ _TERM = {
     "namespaces": [str(each) for each in range(9_000)],
 }
 _LARGE_TERMS = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]}}
-_SPREADING = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "topologyKey": "zone", "labelSelector": {}}
+_SPREADING = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "topologyKey": "zone", "labelSelector": {}}
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def parse(expression: str) -> Node | None:
         parser = _parser().parse_interactive(expression)
         if next(islice(parser.iter_parse(), MOST_TOKENS, None), None) is not None:
             return None
-        tree: Node = parser.feed_eof()
+        tree: Node = parser.feed_eof()  # type: ignore[no-untyped-call] # its author left it without types
     except LarkError:
         return None
     return tree

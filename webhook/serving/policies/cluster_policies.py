@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import structlog
+from pydantic import ValidationError
 
 from webhook.cluster.cache.cluster_cache import InvalidObject
 from webhook.cluster.cache.resources import Resource
@@ -20,8 +21,9 @@ from webhook.documents.field import InvalidInput
 from webhook.policy.policy import Policy
 from webhook.policy.policy_object import last_good_policy, policy_text
 from webhook.policy.policy_set import DEFAULT_NAME
+from webhook.policy.spec.admission import NamespaceSelector
 from webhook.policy.spec.document import API_VERSION, KIND
-from webhook.serving.policies.in_force import ALL_OBJECTS, MOST_ERRORS, Policies, errors_of
+from webhook.serving.policies.in_force import ALL_OBJECTS, MOST_ERRORS, Policies, Selection, errors_of
 from webhook.serving.policies.policy_file import PolicyFile
 from webhook.serving.policies.policy_status import GoodGeneration
 from webhook.serving.policies.policy_status_writer import JudgedObject, StatusWriter
@@ -168,7 +170,13 @@ class ClusterPolicies:
             await self._judge_one(known, name, content)
             if known.lacks_good:
                 await self._restore(known, name)
-        self._policies.put_objects([each.good for each in self._judged.values() if each.good is not None])
+        never_valid = {
+            name: selection
+            for name, each in self._judged.items()
+            if each.lacks_good and (selection := _selection_in(each.content)) is not None
+        }
+        good = [each.good for each in self._judged.values() if each.good is not None]
+        self._policies.put_objects(good, never_valid)
         rejected = {name: each.errors for name, each in self._judged.items() if each.errors}
         missing = {name: revision for name, each in self._judged.items() if (revision := each.missing_revision)}
         self._policies.miss_objects(missing)
@@ -245,6 +253,15 @@ def _selection_errors(policy: Policy) -> tuple[str, ...]:
         detail = "must be absent: it is for all other namespaces" if is_default else "must be set"
         return (f"PlacementPolicy {policy.name}: spec.namespaceSelector: Invalid value; {detail}",)
     return ()
+
+
+def _selection_in(content: JsonObject) -> Selection | None:
+    """Return which namespaces a rejected object selects; None if that is not valid, or it is the default policy."""
+    selector, priority = field(content, "spec", "namespaceSelector"), field(content, "spec", "priority") or 0
+    try:
+        return Selection(NamespaceSelector.model_validate(selector), priority) if isinstance(priority, int) else None
+    except ValidationError:
+        return None
 
 
 class PolicyObjects:
