@@ -172,8 +172,9 @@ def test_setting_has_no_effect_where_labels_choose_no_policy() -> None:
 def test_decision_on_an_unknown_namespace_is_not_kept_for_the_known_one() -> None:
     policies, cache = with_unknown("deny", SELECTOR), DecisionCache()
     request = make_request(make_pod("trainer").annotate(TYPE, "training").obj(), namespace="new")
+    labels_seen: list[dict[str, str] | None] = [None, {}, None]
     outcomes = [
         cache.decide(request, policies.of_namespace("new", labels), None, make_work_budget()).tally.outcome
-        for labels in (None, {}, None)
+        for labels in labels_seen
     ]
     assert outcomes == ["Denied", "Patched", "Denied"]

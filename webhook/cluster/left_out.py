@@ -33,17 +33,16 @@ NOTHING_LEFT_OUT = LeftOut({})
 
 
 class LeftOutTracker:
-    """Keeps the objects that are left out. An instance is for one thread."""
+    """Keeps the objects that are left out. An instance is for one thread.
+
+    `has_changed`: `current` returns another value than before.
+    """
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], set[str]] = {}
         self._changed: set[tuple[str, str]] = set()
         self._shown = NOTHING_LEFT_OUT
-
-    @property
-    def has_changed(self) -> bool:
-        """Return whether `current` returns another value than before."""
-        return bool(self._changed)
+        self.has_changed = False
 
     def names(self, kind: str) -> list[tuple[str, str]]:
         """Return the namespace and name of each object of `kind`."""
@@ -52,7 +51,7 @@ class LeftOutTracker:
     def add(self, kind: str, namespace: str, name: str) -> None:
         """Leave out an object."""
         self._names.setdefault((kind, namespace), set()).add(name)
-        self._changed.add((kind, namespace))
+        self._note((kind, namespace))
 
     def discard(self, kind: str, namespace: str, name: str) -> bool:
         """Record that an object is not left out; return whether it was."""
@@ -62,15 +61,20 @@ class LeftOutTracker:
         names.discard(name)
         if not names:
             del self._names[kind, namespace]
-        self._changed.add((kind, namespace))
+        self._note((kind, namespace))
         return True
 
     def current(self) -> LeftOut:
         """Return the objects; the same value until one changes."""
-        if self._changed:
+        if self.has_changed:
             names = dict(self._shown.names)
             for each in self._changed:
                 names[each] = frozenset(self._names.get(each, ()))
             self._changed.clear()
+            self.has_changed = False
             self._shown = LeftOut({each: found for each, found in names.items() if found})
         return self._shown
+
+    def _note(self, changed: tuple[str, str]) -> None:
+        self._changed.add(changed)
+        self.has_changed = True

@@ -16,7 +16,7 @@ from webhook.kube.pod.amounts import CPU, MEMORY
 # The fields on which filters and scores depend, beside the pods of the nodes.
 _FACTS = (
     *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns"),
-    *("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "nominated", "release", "left_out"),
+    *("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "nominated", "release"),
 )
 _MOST_OLD_CLASSES = 1000
 
@@ -63,7 +63,7 @@ class WorkingSnapshot:
                 return False
             if any(getattr(before, name) is not getattr(base, name) for name in _FACTS):
                 return False
-            if before.pods.classes is not base.pods.classes:
+            if before.left_out is not base.left_out or before.pods.classes is not base.pods.classes:
                 return False
         shown = self.snapshot
         rows = {base.rows[node] for node in nodes}

@@ -65,7 +65,7 @@ class UnsupportedFeatures:
             # A volume that is attached without a running pod is being detached, or its pod is starting.
             preferred.add(NodeVolumeLimits.name)
         required = set(_volume_plugins(info.volumes, snapshot))
-        if snapshot.left_out.has_any("Pod"):
+        if snapshot.left_out.names and snapshot.left_out.has_any("Pod"):
             required |= _plugins_of_running_pods(info)
         if info.preemption.class_name and snapshot.nominated:
             # The pod's priority decides which nominated pods count.

@@ -57,7 +57,7 @@ class PolicySet:
                 continue
             if selector_matches(selector.requirements, known):
                 return each
-        handling = self.spec.unknown_namespace
+        handling = self.default.spec.unknown_namespace
         if labels is not None or handling == "default" or not self.selects_by_labels:
             return self.default
         return self.default.withheld_as(Withheld(handling, _UNKNOWN))

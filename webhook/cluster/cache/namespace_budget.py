@@ -11,27 +11,23 @@ _MAPPING_ENTRY_BYTES = 48
 
 
 class NamespaceBudget:
-    """The bytes of each namespace. Beyond the budget, the namespace with the most has to give up objects."""
+    """The bytes of each namespace. While `left_bytes` is negative, the largest has to give up objects."""
 
     def __init__(self, budget_bytes: int) -> None:
-        self._budget_bytes = budget_bytes
-        self._used_bytes = 0
+        self.left_bytes = budget_bytes
         self._bytes_of: dict[str, int] = {}
 
     def use(self, namespace: str, size_bytes: int) -> None:
         """Add `size_bytes`, which can be negative, to what the namespace has."""
-        self._used_bytes += size_bytes
+        self.left_bytes -= size_bytes
         left = self._bytes_of.get(namespace, 0) + size_bytes
         if left:
             self._bytes_of[namespace] = left
         else:
             self._bytes_of.pop(namespace, None)
 
-    @property
-    def largest(self) -> str | None:
-        """Return the namespace that has to give up an object; None within the budget."""
-        if self._used_bytes <= self._budget_bytes:
-            return None
+    def largest(self) -> str:
+        """Return the namespace with the most bytes."""
         return max(self._bytes_of, key=self._bytes_of.__getitem__)
 
 

@@ -86,12 +86,12 @@ class OptionalObjects:
             if size_bytes > MOST_OBJECT_BYTES:
                 self.leave_out(kind, key, facts)
                 detail = f"what the view reads of it takes more than {MOST_OBJECT_BYTES} bytes"
-                raise InvalidInput([forbidden("", detail)])
+                raise InvalidInput([forbidden("spec", detail)])
             self._budget.use(key.namespace, size_bytes)
         self._objects[kind].facts.setdefault(key.namespace, {})[key.name] = facts
         self._note_change(kind, key)
-        while (largest := self._budget.largest) is not None:
-            self._leave_out_latest(largest)
+        while self._budget.left_bytes < 0:
+            self._leave_out_latest(self._budget.largest())
 
     def leave_out(self, kind: str, key: Key, facts: Facts | None = None) -> None:
         """Leave out an object, which has these facts if they are known."""

@@ -54,8 +54,8 @@ class PendingTracker:
             self._leaving[key] = before
         self._left_before -= {key}
         self._touched.add(key)
-        while (largest := self._budget.largest) is not None:
-            self._mark_changed(self._remove(next(reversed(self._keys_of[largest]))))
+        while self._budget.left_bytes < 0:
+            self._mark_changed(self._remove(next(reversed(self._keys_of[self._budget.largest()]))))
 
     def mark_bound(self, key: Key) -> None:
         """Record that the pod has become bound, or is no longer bound."""

@@ -32,7 +32,7 @@ def queue_warnings(names: Iterable[BatchNames], pod: PodInfo, snapshot: Snapshot
     """Yield the warnings about the queues and groups in `names`, which the admitted `pod` names."""
     for each in names:
         kind, name = _KIND_OF_TENANTS[each.backend], each.queue if each.backend == "kueue" else each.group
-        if not snapshot.left_out.has(kind, pod.inter_pod.namespace, name):
+        if not snapshot.left_out.names or not snapshot.left_out.has(kind, pod.inter_pod.namespace, name):
             yield from _BY_BACKEND[each.backend](each, pod, snapshot)
 
 
