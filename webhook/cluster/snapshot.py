@@ -123,11 +123,11 @@ class Snapshot:
 
     Row n of every column is `nodes[n]`. Amounts are in thousandths of a core for cpu, in bytes or units for other
     resources. `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces.
-    `left_out` are the objects that are not in it although their kind is known. `scheduler_evidence` is None if it is
-    not known. `release` is that of the API server, and is taken for that of kube-scheduler. `nominated` are the pending
-    pods with a nominated node; they do not use resources yet. `assumed` are the nominated pods that this snapshot shows
-    as running, each with the row of its node. `pending` are the pods that are not bound, in the order of their arrival.
-    `is_without_pods`: it shows the nodes without their pods.
+    `left_out` are objects of known kinds that are not in it. `scheduler_evidence` is None if it is not known. `release`
+    is that of the API server, taken for that of kube-scheduler. `nominated` are the pending pods with a nominated node;
+    they do not use resources yet. `assumed` are the nominated pods that this snapshot shows as running, each with the
+    row of its node. `pending` are the pods that are not bound, in the order of their arrival. `is_without_pods`: it
+    shows the nodes without their pods.
     """
 
     generation: int
@@ -243,8 +243,9 @@ class Snapshot:
 
     def with_nodes(self, nodes: Iterable[NodeInfo], generation: int) -> "Snapshot":
         """Return the snapshot with exactly these `nodes` and their pods."""
-        kept = {name: getattr(self, name) for name in _NOT_OF_NODES}
-        return replace(Snapshot.of(nodes), generation=generation, **kept)
+        return replace(
+            Snapshot.of(nodes), generation=generation, **{name: getattr(self, name) for name in _NOT_OF_NODES}
+        )
 
     def with_other_nodes(self, nodes: Iterable[NodeInfo]) -> "Snapshot":
         """Return the snapshot with exactly these `nodes`, without pods; their devices are not known."""

@@ -24,7 +24,6 @@ from webhook.documents.field import InvalidInput, invalid
 from webhook.kube.api.kubeconfig import read_kubeconfig
 from webhook.watch.api_errors import (
     ApiServerError,
-    TooLargeError,
     UnreachableError,
     causes_of,
     message_of,
@@ -32,6 +31,7 @@ from webhook.watch.api_errors import (
     read_body,
     read_status,
 )
+from webhook.watch.bounds import lines_of
 
 JsonObject = dict[str, Any]
 Query = Mapping[str, str | int]
@@ -42,13 +42,6 @@ _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _JSON = "application/json"
 _MERGE_PATCH = "application/merge-patch+json"
-# 100 ordinary pods have about 1 MiB. Decoded, dense JSON takes twenty times as much.
-PAGE_BYTES = 3 * 1024 * 1024
-"""The bytes of a page or an event of which each reader may hold one."""
-# A request has at most 3 MiB, and JSON escapes a character with up to six bytes.
-# Source: k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes
-OBJECT_BYTES = 20 * 1024 * 1024
-"""The bytes of an event, or of a page with one object."""
 GONE = 410
 NOT_FOUND = 404
 NOT_READABLE = (403, NOT_FOUND)
@@ -230,38 +223,16 @@ class ApiServer:
     async def lines(
         self, path: str, query: Query, silence_seconds: float, gate: asyncio.Lock | None = None
     ) -> AsyncGenerator[list[bytes], None]:
-        """Yield batches of the lines that have arrived, until the server closes the response.
-
-        `gate` is held while a line longer than PAGE_BYTES is read and used, so that few are in memory.
+        """Yield batches of the lines that have arrived, until the server closes the response; `gate` as by `lines_of`.
 
         Raises:
             ApiServerError: the request failed, the response ended within a line, or no byte arrived for
                 `silence_seconds`.
             TooLargeError: a line is longer than OBJECT_BYTES.
         """
-        rest, gate, is_held = bytearray(), gate or asyncio.Lock(), False
-        try:
-            async with aclosing(self.chunks(path, query, silence_seconds)) as chunks:
-                async for chunk in chunks:
-                    first, *others = chunk.split(b"\n")
-                    rest += first
-                    if others:
-                        lines, rest = [bytes(rest), *others[:-1]], bytearray(others[-1])
-                        yield lines
-                        # An idle watch keeps no line.
-                        lines.clear()
-                        if is_held:
-                            is_held = False
-                            gate.release()
-                    elif len(rest) > OBJECT_BYTES:
-                        raise TooLargeError(f"GET {path}: a line is larger than {OBJECT_BYTES} bytes")
-                    elif len(rest) > PAGE_BYTES and not is_held:
-                        is_held = await gate.acquire()
-        finally:
-            if is_held:
-                gate.release()
-        if rest:
-            raise ApiServerError(f"GET {path}: the response ended within an object")
+        async with aclosing(self.chunks(path, query, silence_seconds)) as chunks:
+            async for lines in lines_of(chunks, path, gate or asyncio.Lock()):
+                yield lines
 
     async def web_socket(self, path: str, query: Sequence[tuple[str, str]], protocol: str) -> WebSocket:
         """Return a WebSocket at `path` that speaks this subprotocol. The caller closes it.

@@ -6,7 +6,8 @@ from contextlib import AsyncExitStack
 
 from webhook.documents.documents import field
 from webhook.watch.api_errors import ApiServerError, TooLargeError
-from webhook.watch.api_server import GONE, OBJECT_BYTES, PAGE_BYTES, ApiServer, JsonObject, Query, parsed
+from webhook.watch.api_server import GONE, ApiServer, JsonObject, Query, parsed
+from webhook.watch.bounds import OBJECT_BYTES, PAGE_BYTES
 
 OnPage = Callable[[list[JsonObject], bool], Awaitable[None]]
 

@@ -39,11 +39,11 @@ from webhook.watch.api_server import (
     METADATA_LIST,
     NOT_FOUND,
     NOT_READABLE,
-    PAGE_BYTES,
     ApiServer,
     Connect,
     JsonObject,
 )
+from webhook.watch.bounds import PAGE_BYTES
 from webhook.watch.pages import list_pages
 from webhook.watch.store import Store
 from webhook.watch.timing import CatchUpTarget, Timing

@@ -15,8 +15,8 @@ from webhook.documents.field import InvalidInput, forbidden
 
 # An ordinary object has about 1 KiB.
 MOST_OBJECT_BYTES = 64 * 1024
-# About 70,000 ordinary ReplicaSets. Only what tenants can create counts.
-BUDGET_BYTES = 64 * 1024 * 1024
+# About 80,000 ordinary ReplicaSets, which take 90 MiB. Only what tenants can create counts.
+BUDGET_BYTES = 128 * 1024 * 1024
 
 
 class _Objects:

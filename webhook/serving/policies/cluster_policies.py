@@ -7,14 +7,13 @@ the objects cannot be read, what is in force stays in force.
 import asyncio
 import dataclasses
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import structlog
 from pydantic import ValidationError
 
-from webhook.cluster.cache.cluster_cache import InvalidObject
 from webhook.cluster.cache.resources import Resource
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
@@ -25,6 +24,7 @@ from webhook.policy.spec.admission import NamespaceSelector
 from webhook.policy.spec.document import API_VERSION, KIND
 from webhook.serving.policies.in_force import ALL_OBJECTS, MOST_ERRORS, Policies, Selection, errors_of
 from webhook.serving.policies.policy_file import PolicyFile
+from webhook.serving.policies.policy_objects import PolicyObjects
 from webhook.serving.policies.policy_status import GoodGeneration
 from webhook.serving.policies.policy_status_writer import JudgedObject, StatusWriter
 from webhook.serving.scheduling.worker import in_background
@@ -262,52 +262,3 @@ def _selection_in(content: JsonObject) -> Selection | None:
         return Selection(NamespaceSelector.model_validate(selector), priority) if isinstance(priority, int) else None
     except ValidationError:
         return None
-
-
-class PolicyObjects:
-    """The objects by name, as a reflector keeps them; None before they are known. `changed` is set by each change."""
-
-    def __init__(self) -> None:
-        self.by_name: dict[str, JsonObject] | None = None
-        self.is_unknown = False
-        self.changed = asyncio.Event()
-
-    def listing(self, _: str) -> "_Listing":
-        """Return a new list."""
-        return _Listing(self)
-
-    def replace(self, objects: dict[str, JsonObject]) -> None:
-        """Take a complete list."""
-        self.by_name, self.is_unknown = objects, False
-        self.changed.set()
-
-    def apply(self, _: str, event: str, content: JsonObject) -> InvalidObject | None:
-        """Apply an event of a watch."""
-        objects, name = self.by_name if self.by_name is not None else {}, content["metadata"]["name"]
-        if event == "DELETED":
-            objects.pop(name, None)
-        else:
-            objects[name] = content
-        self.changed.set()
-        return None
-
-    def mark_unknown(self, _: str) -> None:
-        """Forget the objects: they cannot be read."""
-        if not self.is_unknown:
-            self.by_name, self.is_unknown = None, True
-            self.changed.set()
-
-
-class _Listing:
-    def __init__(self, objects: PolicyObjects) -> None:
-        self._objects = objects
-        self._found: dict[str, JsonObject] = {}
-
-    def add(self, items: Iterable[JsonObject]) -> list[InvalidObject]:
-        """Take objects of the list."""
-        self._found |= {each["metadata"]["name"]: each for each in items}
-        return []
-
-    def finish(self) -> None:
-        """End the list."""
-        self._objects.replace(self._found)

@@ -220,7 +220,7 @@ class Policies:
         before = self._set
         chosen = self._file.with_objects(self._objects)
         if self._never_valid and chosen.spec.missing_policy == "deny":
-            chosen = PolicySet.of(chosen.default, (*chosen.others, *self._denying(chosen.default)))
+            chosen = PolicySet.of(chosen.default, (*self._denying(chosen.default), *chosen.others))
         # An equal set stays the same object, by which others notice a change.
         self._set = before if chosen == before else chosen
         if self._set.default is not before.default:
