@@ -243,9 +243,8 @@ class Snapshot:
 
     def with_nodes(self, nodes: Iterable[NodeInfo], generation: int) -> "Snapshot":
         """Return the snapshot with exactly these `nodes` and their pods."""
-        return replace(
-            Snapshot.of(nodes), generation=generation, **{name: getattr(self, name) for name in _NOT_OF_NODES}
-        )
+        kept = {name: getattr(self, name) for name in _NOT_OF_NODES}
+        return replace(Snapshot.of(nodes), generation=generation, **kept)
 
     def with_other_nodes(self, nodes: Iterable[NodeInfo]) -> "Snapshot":
         """Return the snapshot with exactly these `nodes`, without pods; their devices are not known."""
