@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.random_json import replace_somewhere
 from webhook.cluster.cache.namespace_budget import memory_bytes
-from webhook.cluster.node_info import RunningPod
+from webhook.cluster.node_info import Interner, RunningPod
 from webhook.cluster.pods.running_pod_reader import RunningPodReader
 from webhook.documents.field import InvalidInput
 
@@ -123,3 +123,12 @@ def test_pod_with_many_containers_is_whole() -> None:
     for number in range(100):
         pod = pod.sidecar(f"sidecar-{number}", cpu="100m", memory="1Gi")
     assert RunningPodReader().read(pod.obj()) == RunningPod.of(pod.obj())
+
+
+def test_values_that_are_shared_take_bounded_memory() -> None:
+    """Users decide how large labels are, and pods come and go."""
+    interner, size = Interner(), 1024 * 1024
+    for number in range(100):
+        interner.known_or({str(number): "x" * size}, number)
+    assert len(interner._known) <= 17
+    assert interner.known_or({"new": "x"}, 99) == {"99": "x" * size}

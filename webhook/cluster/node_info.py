@@ -29,16 +29,25 @@ class Interner:
         self._known: dict[Hashable, Any] = {}
         self._used_bytes = 0
 
-    def known_or(self, value: V, key: Hashable, size_bytes: int = 0) -> V:
+    def known_or(self, value: V, key: Hashable) -> V:
         """Return the value of earlier calls with `key`, or `value`; values with one key must be equal."""
         known: V | None = self._known.get(key)
         if known is None:
-            self._used_bytes += size_bytes
             if len(self._known) >= _MOST or self._used_bytes > _MOST_BYTES:
                 self._known.clear()
-                self._used_bytes = size_bytes
+                self._used_bytes = 0
+            self._used_bytes += len(value) if isinstance(value, bytes) else _length(value)
             known = self._known[key] = value
         return known
+
+
+def _length(value: object) -> int:
+    """Return the length of the texts in a map, such as labels; other values are not large."""
+    return (
+        sum(len(each) for each in (*value, *value.values()) if isinstance(each, str))
+        if isinstance(value, Mapping)
+        else 0
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class PendingPod:
             short_text(metadata.get("uid")),
             short_text(metadata.get("creationTimestamp")),
             priority if isinstance(priority, int) else 0,
-            content if interner is None else interner.known_or(content, content, len(content)),
+            content if interner is None else interner.known_or(content, content),
             _is_waiting(pod),
             NominatedPod.of(pod) if is_nominated(pod) else None,
         )

@@ -22,6 +22,7 @@ JsonObject = Mapping[str, Any]
 # Far more than a real pod has. Users decide how large a pod is, and a pod stays in the view.
 _MOST_BYTES = 16 * 1024
 _MOST_ITEMS = 256
+_MOST_LABELS = 128
 # Those of about two thousand usual templates.
 _BUDGET_BYTES = 16 * 1024 * 1024
 
@@ -59,20 +60,17 @@ class RunningPodReader:
         labels = reader.text_map(metadata.get("labels"), "metadata.labels")
         node_name = reader.text(spec.get("nodeName"), "spec.nodeName")
         volumes = read_pod_volumes(reader, metadata, spec, namespace, name)
-        labels_bytes = sum(map(len, labels)) + sum(map(len, labels.values()))
         template = None if reader.errors else self._template(namespace, labels, spec, pod.get("status"))
         if template is None:
             return RunningPod.of(pod)
         is_partial = template.is_partial
-        if (
-            labels_bytes > _MOST_BYTES
-            or sum(map(len, (volumes.claims, volumes.disks, volumes.attached_inline))) > _MOST_ITEMS
-        ):
+        volume_count = len(volumes.claims) + len(volumes.disks) + len(volumes.attached_inline)
+        if len(labels) > _MOST_LABELS or volume_count > _MOST_ITEMS:
             labels, volumes, is_partial = {}, NO_VOLUMES, True
         return RunningPod(
             namespace=intern(namespace),
             name=name,
-            labels=self._labels.known_or(labels, tuple(labels.items()), labels_bytes) if labels else template.labels,
+            labels=self._labels.known_or(labels, tuple(labels.items())) if labels else template.labels,
             is_terminating=metadata.get("deletionTimestamp") is not None,
             node_name=intern(node_name),
             requests=template.requests,
