@@ -246,6 +246,9 @@ def _throttle(
     throttle = SnapshotThrottle(current, time.monotonic)
     policies.follow(lambda _: throttle.forget())
     metrics.view_follows(
-        lambda: len(throttle().snapshot.nodes), lambda: int(throttle().snapshot.load.pods.sum()), view.age_seconds
+        lambda: len(throttle().snapshot.nodes),
+        lambda: int(throttle().snapshot.load.pods.sum()),
+        lambda: throttle().snapshot.left_out.count,
+        view.age_seconds,
     )
     return throttle

@@ -1,14 +1,17 @@
 """Pods of one template are read once, with the facts and the errors of each read by itself."""
 
 import copy
+from functools import reduce
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.builders import make_pod
+from tests.support.builders import PodBuilder, make_pod
 from tests.support.random_json import replace_somewhere
-from webhook.cluster.node_info import RunningPod
+from webhook.cluster.cache.namespace_budget import memory_bytes
+from webhook.cluster.node_info import Interner, RunningPod
 from webhook.cluster.pods.running_pod_reader import RunningPodReader
 from webhook.documents.field import InvalidInput
 
@@ -83,3 +86,49 @@ def test_a_pod_nested_too_deeply_for_a_template_is_read_by_itself() -> None:
         deep = {"inner": deep}
     pod = make_pod("p").node_name("a").requests(cpu="1").spec(affinity={"nodeAffinity": deep}).obj()
     assert RunningPodReader().read(pod) == RunningPod.of(pod)
+
+
+_LONG = [str(number) for number in range(10_000)]
+_LARGE_TERM = {**_TERM, "labelSelector": {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": _LONG}]}}
+_LARGE_AFFINITY = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_LARGE_TERM]}}
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(make_pod().requests(cpu="1").affinity(_LARGE_AFFINITY), id="terms"),
+        pytest.param(make_pod().requests(cpu="1", **{f"a.io/r{each}": "1" for each in _LONG}), id="resources"),
+        pytest.param(
+            make_pod()
+            .requests(cpu="1")
+            .spec(volumes=[{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in _LONG]),
+            id="volumes",
+        ),
+        pytest.param(
+            reduce(lambda pod, each: pod.label(f"key-{each}", "value"), _LONG[:2_000], make_pod().requests(cpu="1")),
+            id="labels",
+        ),
+    ],
+)
+def test_pod_that_is_too_large_counts_with_what_it_requests(pod: PodBuilder) -> None:
+    small = RunningPodReader().read(make_pod().requests(cpu="1").node_name("a").obj())
+    large = RunningPodReader().read(pod.node_name("a").obj())
+    assert (large.is_partial, small.is_partial) == (True, False)
+    assert large.requests["cpu"] == small.requests["cpu"]
+    assert memory_bytes(large, 10**9) < 64 * 1024
+
+
+def test_pod_with_many_containers_is_whole() -> None:
+    pod = make_pod().requests(cpu="1").label("app", "web")
+    for number in range(100):
+        pod = pod.sidecar(f"sidecar-{number}", cpu="100m", memory="1Gi")
+    assert RunningPodReader().read(pod.obj()) == RunningPod.of(pod.obj())
+
+
+def test_values_that_are_shared_take_bounded_memory() -> None:
+    """Users decide how large labels are, and pods come and go."""
+    interner, size = Interner(), 1024 * 1024
+    for number in range(100):
+        interner.known_or({str(number): "x" * size}, number)
+    assert len(interner._known) <= 17
+    assert interner.known_or({"new": "x"}, 99) == {"99": "x" * size}

@@ -84,7 +84,7 @@ def test_other_nodes_are_those_of_the_same_cluster() -> None:
             [_info("a", make_pod())],
             {"x": Namespace({}, {})},
             generation=7,
-            workloads=SelectingObjects({}, {}),
+            workloads=SelectingObjects({}),
             storage=replace(NO_STORAGE),
             csi=replace(NO_CSI),
             devices=replace(NO_DEVICES),

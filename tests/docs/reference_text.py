@@ -160,7 +160,12 @@ spec:
   policy. `{}` selects all namespaces. A policy that is never in force because another one has the same selector and
   priority is a warning. A new Namespace is judged by its own labels.
 - **Unknown labels.** Selectors by other labels than `kubernetes.io/metadata.name` do not select a namespace whose
-  labels are not known.
+  labels are not known: one that was created a moment ago, or every namespace if the server has no view of the cluster.
+  `unknownNamespace` of the default policy decides on its pods: `default` applies the default policy, `leave` admits
+  them unchanged, `deny` denies them until the labels are known. Labels that have changed count as soon as the view
+  shows the change, usually within a second.
+- **Who chooses.** Who may label a Namespace chooses its policy. If tenants may do so, select by
+  `kubernetes.io/metadata.name`, which the API server sets and no user can change; that label is also always known.
 - **Identity.** `NAME@REVISION` on the pod and in the audit record names the policy that decided. Selection and test
   cases do not change the revision.
 - **Objects.** Of an object with a UID, as `kubectl get` prints it, `status` and the metadata that the API server sets
@@ -270,7 +275,9 @@ spec:
   spec is not there or not valid, a replica that starts stays unready, and a roll-out waits, until the object is
   corrected or deleted, for 10 minutes at most: there may be no other replica. Then it becomes ready, and the next
   policy that matches decides for these namespaces; `placement_webhook_policies_missing` counts such objects. An object
-  that was never in force keeps no replica waiting.
+  that was never in force keeps no replica waiting. With `missingPolicy: deny` in the default policy, pods in the
+  namespaces that a rejected object selects are denied while no generation of it is known to be valid; without it, the
+  next policy that matches decides for them, too.
 - **Differences from a file.** An object has the long form of `withoutAccelerator` alone, quantities are integers or
   text, lists and maps have at most 64 entries (`tests` and `exemptions` 100), and texts 317 characters. At most 256
   objects count, the oldest ones.

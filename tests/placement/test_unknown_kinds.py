@@ -21,6 +21,7 @@ from tests.support.storage import (
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
+from webhook.placement.profiles.profile import BINPACK
 from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
@@ -106,7 +107,7 @@ _ENTRIES = {
 }
 
 
-def _place(pod: PodBuilder, unknown: str = "") -> Placement:
+def _place(pod: PodBuilder, unknown: str = "", left_out: str = "") -> Placement:
     cache = ClusterCache()
     cache.replace("Node", [make_node_object("a"), make_node_object("b")])
     cache.replace("Namespace", [{"metadata": {"name": "default"}}])
@@ -115,6 +116,11 @@ def _place(pod: PodBuilder, unknown: str = "") -> Placement:
     for kind in OPTIONAL_KINDS:
         if kind != unknown:
             cache.replace(kind, [each for each in _OBJECTS if each["kind"] == kind])
+    if left_out:
+        found = [each["metadata"] for each in _OBJECTS if each["kind"] == left_out] or [{"name": "web"}]
+        for metadata in found:
+            malformed = {"metadata": {"namespace": "default", **metadata}, "spec": "none"}
+            assert cache.apply(left_out, "MODIFIED", malformed) is not None
     return Scheduler().place(pod.namespace("default").obj(), cache.snapshot())
 
 
@@ -125,3 +131,48 @@ def test_kind_that_is_not_known_is_named(kind: str) -> None:
     assert (known.verdict, known.unmodelled) == ("Feasible", ())
     assert unknown.unmodelled == entry.plugins
     assert unknown.verdict == ("Feasible" if entry.keeps_verdict else "Unknown")
+
+
+_OF_TENANTS = (
+    *("Service", "ReplicationController", "ReplicaSet", "StatefulSet"),
+    *("PersistentVolumeClaim", "ResourceClaim", "ResourceClaimTemplate"),
+)
+
+
+@pytest.mark.parametrize("kind", _OF_TENANTS)
+def test_object_that_is_left_out_counts_as_unknown_and_not_as_missing(kind: str) -> None:
+    entry = _ENTRIES[kind]
+    placement = _place(entry.pod, left_out=kind)
+    assert placement.unmodelled == entry.plugins
+    assert placement.verdict == ("Feasible" if entry.keeps_verdict else "Unknown")
+
+
+_TERM = {
+    "labelSelector": {"matchLabels": {"app": "web"}},
+    "topologyKey": "zone",
+    "namespaces": [str(each) for each in range(9_000)],
+}
+_LARGE_TERMS = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]}}
+_SPREADING = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "topologyKey": "zone", "labelSelector": {}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "plugins"),
+    [
+        (make_pod(), ("InterPodAffinity",)),
+        (make_pod().host_port(80), ("InterPodAffinity", "NodePorts")),
+        (make_pod().spec(topologySpreadConstraints=[_SPREADING]), ("InterPodAffinity", "PodTopologySpread")),
+    ],
+)
+def test_running_pod_that_is_too_large_leaves_open_what_compares_pods(
+    pod: PodBuilder, plugins: tuple[str, ...]
+) -> None:
+    cache = ClusterCache()
+    cache.replace("Node", [make_node_object("a")])
+    for kind in OPTIONAL_KINDS:
+        cache.replace(kind, [])
+    cache.replace("Pod", [make_pod("large").affinity(_LARGE_TERMS).node_name("a").obj()])
+    placement = Scheduler(BINPACK).place(pod.obj(), cache.snapshot())
+    assert (placement.verdict, placement.unmodelled) == ("Unknown", plugins)
+    cache.replace("Pod", [])
+    assert Scheduler(BINPACK).place(pod.obj(), cache.snapshot()).unmodelled == ()

@@ -113,6 +113,8 @@ def test_built_in_policy_matches_the_contract() -> None:
             },
             "namespaceSelector": None,
             "priority": 0,
+            "unknownNamespace": "default",
+            "missingPolicy": "default",
             "exemptions": [],
             "mode": "enforce",
             "canaryPercent": 100,

@@ -6,11 +6,12 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
 from tests.support.builders import make_pod
-from tests.support.server import World, review_bytes
+from tests.support.server import World, make_work_budget, review_bytes
 from webhook.admission.pipeline import ClusterView, policy_for
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
+from webhook.objects.admission import admit_request
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
@@ -139,3 +140,41 @@ def test_an_invalid_selection_is_rejected(field: str, error: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_policy(f"{head}\nspec:\n  {field}\n", "policy.yaml")
     assert error in str(caught.value)
+
+
+def with_unknown(handling: str, selector: dict[str, Any]) -> PolicySet:
+    return PolicySet.of(policy_with(unknownNamespace=handling), [named("a", selector)])
+
+
+@pytest.mark.parametrize(("handling", "outcome"), [("default", "Patched"), ("leave", "Bypassed"), ("deny", "Denied")])
+def test_setting_decides_on_pods_of_a_namespace_whose_labels_are_not_known(handling: str, outcome: str) -> None:
+    policies = with_unknown(handling, SELECTOR)
+    request = make_request(make_pod("trainer").annotate(TYPE, "training").obj(), namespace="new")
+    verdict = admit_request(request, policy_for(request, policies, None), None)
+    assert verdict.outcome == outcome
+    known = policies.of_namespace("new", {})
+    assert admit_request(request, known, None).outcome == "Patched"
+
+
+def test_pod_that_no_policy_reads_is_not_denied_for_an_unknown_namespace() -> None:
+    pod = make_pod("agent").owner("DaemonSet", "agent").annotate(TYPE, "training").obj()
+    request = make_request(pod, namespace="new")
+    assert admit_request(request, policy_for(request, with_unknown("deny", SELECTOR), None), None).outcome == "Bypassed"
+
+
+def test_setting_has_no_effect_where_labels_choose_no_policy() -> None:
+    by_name = {"matchLabels": {"kubernetes.io/metadata.name": "team-a"}}
+    policies = with_unknown("deny", by_name)
+    assert policies.of_namespace("new", None) is policies.default
+    assert policies.of_namespace("team-a", None).name == "a"
+
+
+def test_decision_on_an_unknown_namespace_is_not_kept_for_the_known_one() -> None:
+    policies, cache = with_unknown("deny", SELECTOR), DecisionCache()
+    request = make_request(make_pod("trainer").annotate(TYPE, "training").obj(), namespace="new")
+    labels_seen: list[dict[str, str] | None] = [None, {}, None]
+    outcomes = [
+        cache.decide(request, policies.of_namespace("new", labels), None, make_work_budget()).tally.outcome
+        for labels in labels_seen
+    ]
+    assert outcomes == ["Denied", "Patched", "Denied"]

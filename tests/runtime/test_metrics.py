@@ -22,14 +22,14 @@ def test_caches_of_one_name_are_summed_at_each_scrape() -> None:
 
 
 def test_the_view_is_read_at_each_scrape() -> None:
-    metrics, seen = Metrics(), {"nodes": 1.0, "pods": 2.0, "age": 3.0}
-    metrics.view_follows(lambda: seen["nodes"], lambda: seen["pods"], lambda: seen["age"])
-    names = ("cluster_nodes", "cluster_pods", "cluster_age_seconds")
+    metrics, seen = Metrics(), {"nodes": 1.0, "pods": 2.0, "left": 7.0, "age": 3.0}
+    metrics.view_follows(lambda: seen["nodes"], lambda: seen["pods"], lambda: seen["left"], lambda: seen["age"])
+    names = ("cluster_nodes", "cluster_pods", "cluster_left_out_objects", "cluster_age_seconds")
     values = [metrics.registry.get_sample_value(f"placement_webhook_{name}") for name in names]
-    seen.update(nodes=4.0, pods=5.0, age=6.0)
+    seen.update(nodes=4.0, pods=5.0, left=0.0, age=6.0)
 
-    assert values == [1.0, 2.0, 3.0]
-    assert [metrics.registry.get_sample_value(f"placement_webhook_{name}") for name in names] == [4.0, 5.0, 6.0]
+    assert values == [1.0, 2.0, 7.0, 3.0]
+    assert [metrics.registry.get_sample_value(f"placement_webhook_{name}") for name in names] == [4.0, 5.0, 0.0, 6.0]
 
 
 def test_memory_and_garbage_collections_of_the_process_are_shown_where_asked_for() -> None:

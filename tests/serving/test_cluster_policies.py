@@ -430,3 +430,35 @@ def test_a_good_generation_whose_status_was_not_written_is_stored() -> None:
 
 def test_a_spec_that_etcd_may_not_take_twice_is_not_stored() -> None:
     assert last_good(policy("a", 2), good("r1", 1, text="a" * 300_000)) == ("r1", None)
+
+
+_STRICT = {"matchLabels": {"team": "a"}}
+
+
+def denying(followed: Followed) -> list[str]:
+    """Return the names of the policies in force that deny every pod."""
+    return [each.name for each in followed.policies.in_force().others if each.withheld is not None]
+
+
+def test_an_object_that_was_never_valid_denies_its_namespaces_where_the_default_policy_says_so(
+    followed: Followed,
+) -> None:
+    followed.see("ADDED", policy("strict", namespaceSelector=_STRICT, priority=5, workloadTypes={}))
+    assert denying(followed) == []
+    followed.see("ADDED", policy("default", uid="d", namespaceSelector=None, missingPolicy="deny"))
+    assert denying(followed) == ["strict"]
+    in_force = followed.policies.in_force()
+    assert in_force.of_namespace("x", {"team": "a"}).withheld is not None
+    assert in_force.of_namespace("x", {}).withheld is None
+    applied = followed.applied()
+    followed.judged()
+    assert followed.applied() == applied
+    followed.see("MODIFIED", policy("strict", 2, namespaceSelector=_STRICT, priority=5))
+    assert denying(followed) == []
+
+
+def test_an_object_with_a_last_good_generation_denies_nothing(followed: Followed) -> None:
+    followed.see("ADDED", policy("default", uid="d", namespaceSelector=None, missingPolicy="deny"))
+    followed.see("ADDED", policy("strict", namespaceSelector=_STRICT))
+    assert followed.see("MODIFIED", policy("strict", 2, namespaceSelector=_STRICT, workloadTypes={})) == ["strict 0"]
+    assert denying(followed) == []

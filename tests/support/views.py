@@ -53,8 +53,8 @@ def _pods(snapshot: Snapshot) -> Any:
 
 
 def _workloads(snapshot: Snapshot) -> Any:
-    services = {namespace: sorted(found) for namespace, found in snapshot.workloads.services.items()}
-    return services, dict(snapshot.workloads.controllers)
+    by_namespace = snapshot.workloads.by_namespace
+    return {namespace: (sorted(found.services), found.controllers) for namespace, found in by_namespace.items()}
 
 
 def _storage(snapshot: Snapshot) -> Any:
@@ -106,6 +106,7 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "pod_groups": lambda snapshot: [
         each or frozenset() for each in (snapshot.pod_groups.coscheduling, snapshot.pod_groups.native)
     ],
+    "left_out": lambda snapshot: snapshot.left_out.names,
     # Read at intervals, so an object that has just been created can be missing.
     "scheduler_evidence": lambda _: "not of watches",
     "release": lambda _: "not of watches",

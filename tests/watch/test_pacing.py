@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
+import orjson
 import pytest
 from structlog.testing import capture_logs
 
@@ -89,8 +90,9 @@ class QuietServer:
 class ServerWithNodes:
     """An API server with three nodes."""
 
-    async def get(self, *_: Any) -> dict[str, Any]:
-        return {"metadata": {"resourceVersion": "7"}, "items": [versioned_node(name) for name in "abc"]}
+    async def body(self, *_: Any) -> bytes:
+        items = [versioned_node(name) for name in "abc"]
+        return orjson.dumps({"metadata": {"resourceVersion": "7"}, "items": items})
 
 
 def test_others_get_their_turn_within_a_page_of_a_list() -> None:

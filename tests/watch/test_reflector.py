@@ -111,19 +111,14 @@ def test_410_leads_to_a_new_list(tmp_path: Path, script: list[Answer], versions:
     assert [each.get("resourceVersion") for each in api.asked][: len(versions)] == versions
 
 
-def test_list_that_expires_between_pages_is_requested_without_pages(tmp_path: Path) -> None:
-    api = followed(tmp_path, page([], "1", "next"), GONE, page([versioned_node("a")], "9"), wanted=["a"], asked=4)
-    assert [each.get("limit") for each in api.asked[:3]] == ["100", "100", "0"]
-
-
-def test_list_that_expires_without_pages_is_requested_in_pages_again(tmp_path: Path) -> None:
+def test_list_that_expires_between_pages_is_requested_in_pages_again(tmp_path: Path) -> None:
     api = followed(tmp_path, page([], "1", "next"), GONE, GONE, page([versioned_node("a")], "9"), wanted=["a"], asked=5)
-    assert [each.get("limit") for each in api.asked[:4]] == ["100", "100", "0", "100"]
+    assert [each.get("limit") for each in api.asked[:4]] == ["100"] * 4
 
 
 @pytest.mark.parametrize("code", [410, 504])
 def test_list_that_fails_at_its_first_page_is_retried_after_a_pause(tmp_path: Path, code: int) -> None:
-    """Only a list that expires between two pages is requested at once without pages."""
+    """Only a list that expires between two pages is requested again at once."""
     with capture_logs() as logs:
         api = followed(tmp_path, refusal(code, "Refused"), page([versioned_node("a")], "9"), wanted=["a"], asked=3)
 

@@ -45,6 +45,9 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     namespace = content.namespace or DEFAULT_NAMESPACE
     if reason := _bypass_reason(pod, namespace, defaults, policy):
         return Bypassed(reason)
+    if policy.withheld is not None:
+        handling, reason = policy.withheld
+        return Bypassed(reason) if handling == "leave" else Denied(Denial(403, "Forbidden", reason), None)
     reading = read_workload(pod, namespace, defaults, policy, extended_resources)
     if reading.type_name is None:
         return Bypassed(reading.bypass_reason, reading.warnings)

@@ -17,8 +17,9 @@ from webhook.kube.reader import Reader
 
 V = TypeVar("V")
 
-# The cache is cleared when it has this many values; existing objects keep theirs.
+# The cache is cleared when it has this many values, or values of this size; existing objects keep theirs.
 _MOST = 20_000
+_MOST_BYTES = 16 * 1024 * 1024
 
 
 class Interner:
@@ -26,15 +27,27 @@ class Interner:
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Any] = {}
+        self._used_bytes = 0
 
     def known_or(self, value: V, key: Hashable) -> V:
         """Return the value of earlier calls with `key`, or `value`; values with one key must be equal."""
         known: V | None = self._known.get(key)
         if known is None:
-            if len(self._known) >= _MOST:
+            if len(self._known) >= _MOST or self._used_bytes > _MOST_BYTES:
                 self._known.clear()
+                self._used_bytes = 0
+            self._used_bytes += len(value) if isinstance(value, bytes) else _length(value)
             known = self._known[key] = value
         return known
+
+
+def _length(value: object) -> int:
+    """Return the length of the texts in a map, such as labels; other values are not large."""
+    return (
+        sum(len(each) for each in (*value, *value.values()) if isinstance(each, str))
+        if isinstance(value, Mapping)
+        else 0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +76,8 @@ class RunningPod:
     is_reserved: bool = False
     """The pod is not bound yet; its room is reserved."""
     gangs: tuple[GangKey, ...] = ()
+    is_partial: bool = False
+    """Its labels, ports, terms or volumes are too large, and are not in it."""
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "RunningPod":
@@ -123,6 +138,7 @@ class RunningPod:
             and self.terms == other.terms
             and self.volumes == other.volumes
             and self.gangs == other.gangs
+            and self.is_partial == other.is_partial
         )
 
 

@@ -96,6 +96,7 @@ BATCH_KINDS: Mapping[str, OptionalKind] = {
     f"PodGroup.{_NATIVE}": OptionalKind(f"{_NATIVE}/v1alpha2", "podgroups", PodGroup.of, "pod_groups"),
 }
 EVERY_OPTIONAL_KIND: Mapping[str, OptionalKind] = {**OPTIONAL_KINDS, **BATCH_KINDS}
+WORKLOAD_KINDS = frozenset([kind for kind, row in OPTIONAL_KINDS.items() if row.field == "workloads"])
 
 
 def optional_kind_named(api_version: str, kind: str) -> str | None:
@@ -126,8 +127,7 @@ def snapshot_fields(found: FactsByKind, fields: Iterable[str] | None = None) -> 
 
 
 def _workloads(found: FactsByKind) -> SelectingObjects:
-    kinds = (kind for kind, row in OPTIONAL_KINDS.items() if row.field == "workloads")
-    objects = (each for kind in kinds for each in found.get(kind, ()))
+    objects = (each for kind in WORKLOAD_KINDS for each in found.get(kind, ()))
     return SelectingObjects.of(objects, knows_services="Service" in found)
 
 

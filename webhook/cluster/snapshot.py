@@ -16,6 +16,7 @@ from webhook.cluster.index.images import Images
 from webhook.cluster.index.labels import LabelColumns, Mask
 from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.index.taint_classes import TaintClasses
+from webhook.cluster.left_out import NOTHING_LEFT_OUT, LeftOut
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.objects.priority_class import PriorityClass, priority_class_named
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
@@ -45,10 +46,7 @@ _NOT_OF_NODES = (
     "devices",
     "priority_classes",
     "full_quotas",
-    "volcano",
-    "kai",
-    "kueue",
-    "pod_groups",
+    *("volcano", "kai", "kueue", "pod_groups", "left_out"),
     "scheduler_evidence",
     "release",
     "nominated",
@@ -121,10 +119,11 @@ class Snapshot:
 
     Row n of every column is `nodes[n]`. Amounts are in thousandths of a core for cpu, in bytes or units for other
     resources. `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces.
-    `scheduler_evidence` is None if it is not known. `release` is that of the API server, and is taken for that of
-    kube-scheduler. `nominated` are the pending pods with a nominated node; they do not use resources yet. `assumed` are
-    the nominated pods that this snapshot shows as running, each with the row of its node. `pending` are the pods that
-    are not bound, in the order of their arrival. `is_without_pods`: it shows the nodes without their pods.
+    `left_out` are objects of known kinds that are not in it. `scheduler_evidence` is None if it is not known. `release`
+    is that of the API server, taken for that of kube-scheduler. `nominated` are the pending pods with a nominated node;
+    they do not use resources yet. `assumed` are the nominated pods that this snapshot shows as running, each with the
+    row of its node. `pending` are the pods that are not bound, in the order of their arrival. `is_without_pods`: it
+    shows the nodes without their pods.
     """
 
     generation: int
@@ -148,6 +147,7 @@ class Snapshot:
     kai: KaiObjects
     kueue: KueueObjects
     pod_groups: PodGroups
+    left_out: LeftOut
     scheduler_evidence: SchedulerEvidence | None
     release: Release
     nominated: NominatedPods
@@ -201,6 +201,7 @@ class Snapshot:
             kai=kai,
             kueue=kueue,
             pod_groups=pod_groups,
+            left_out=NOTHING_LEFT_OUT,
             scheduler_evidence=scheduler_evidence,
             release=release,
             nominated=NO_NOMINATED_PODS,

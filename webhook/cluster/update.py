@@ -36,7 +36,7 @@ KNOWN_FIELDS = frozenset(
             "is_without_pods",
         ),
         *("devices", "priority_classes", "full_quotas", "scheduler_evidence", "release", "nominated", "assumed"),
-        *("pending", "volcano", "kai", "kueue", "pod_groups"),
+        *("pending", "volcano", "kai", "kueue", "pod_groups", "left_out"),
         *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns", "_zeros", "_log"),
     )
 )

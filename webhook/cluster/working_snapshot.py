@@ -63,7 +63,7 @@ class WorkingSnapshot:
                 return False
             if any(getattr(before, name) is not getattr(base, name) for name in _FACTS):
                 return False
-            if before.pods.classes is not base.pods.classes:
+            if before.left_out is not base.left_out or before.pods.classes is not base.pods.classes:
                 return False
         shown = self.snapshot
         rows = {base.rows[node] for node in nodes}

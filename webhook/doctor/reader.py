@@ -25,7 +25,8 @@ from webhook.policy.policy_object import accepted_policies
 from webhook.policy.policy_set import PolicyOrSet, set_of
 from webhook.policy.spec.document import API_VERSION
 from webhook.watch.api_errors import ApiServerError, UnreachableError
-from webhook.watch.api_server import NOT_FOUND, ApiServer, list_pages
+from webhook.watch.api_server import NOT_FOUND, ApiServer
+from webhook.watch.pages import list_pages
 from webhook.watch.release import read_release
 
 _PAGE = 500

@@ -8,11 +8,10 @@ from webhook.documents.documents import field
 from webhook.events.subject import ObjectReference, Subject, controller_of
 from webhook.runtime.byte_cache import ByteCache
 from webhook.watch.api_errors import ApiServerError, TooLargeError
-from webhook.watch.api_server import NOT_READABLE, ApiServer, JsonObject
+from webhook.watch.api_server import METADATA_LIST, NOT_READABLE, ApiServer, JsonObject
 
 # Metadata alone: a pod can have 1.5 MiB, and its spec is not needed.
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _MOST_PODS = 500
 # 500 pods have about 1.5 MiB. A user can give each pod 256 KiB of annotations, and decoding blocks the event loop.
 _MOST_BYTES = 2 * 1024 * 1024
@@ -51,7 +50,7 @@ class Lookup:
         await self._pace()
         path = f"/api/v1/namespaces/{subject.namespace}/pods"
         try:
-            content = await server.get(path, query, _METADATA_LIST, most_bytes=_MOST_BYTES)
+            content = await server.get(path, query, METADATA_LIST, most_bytes=_MOST_BYTES)
         except TooLargeError:
             return Pods([], complete=False)
         items = content.get("items")
@@ -83,7 +82,9 @@ class Lookup:
         path = f"/apis/apps/v1/namespaces/{replica_set.namespace}/replicasets/{replica_set.name}"
         await self._pace()
         try:
-            content = await server.get(path, {}, _METADATA)
+            content = await server.get(path, {}, _METADATA, most_bytes=_MOST_BYTES)
+        except TooLargeError:
+            return None
         except ApiServerError as error:
             if error.code in NOT_READABLE:
                 return None

@@ -27,6 +27,8 @@ def admit_request(
         if is_namespace(request):
             return admit_namespace(request, policy)
         if kind := _workload_kind(request, policy):
+            if policy.withheld is not None:
+                return Bypassed(policy.withheld.reason)
             return admit_workload(request, kind, policy, cluster, expired)
     return admit(request, policy, cluster, expired)
 

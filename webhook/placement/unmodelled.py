@@ -19,6 +19,7 @@ from webhook.placement.dra.feasibility import device_feasibility, resource_claim
 from webhook.placement.framework.volume_claims import attached_volumes
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
+from webhook.placement.plugins.node_ports import NodePorts
 from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.plugins.volume_binding import VolumeBinding
@@ -54,7 +55,8 @@ class UnsupportedFeatures:
         """
         inter_pod = info.inter_pod
         preferred = set()
-        if not inter_pod.spread and snapshot.workloads.lacks(inter_pod.namespace, inter_pod.owner):
+        lacks_workloads = snapshot.workloads.lacks(inter_pod.namespace, inter_pod.owner)
+        if not inter_pod.spread and (lacks_workloads or ("Service", inter_pod.namespace) in snapshot.left_out.names):
             preferred.add(PodTopologySpread.name)
         if (info.volumes.claims or info.volumes.attached_inline) and snapshot.storage.limits is None:
             # A node without a CSINode has no limits, and possibly no node has a CSINode.
@@ -63,6 +65,8 @@ class UnsupportedFeatures:
             # A volume that is attached without a running pod is being detached, or its pod is starting.
             preferred.add(NodeVolumeLimits.name)
         required = set(_volume_plugins(info.volumes, snapshot))
+        if snapshot.left_out.names and snapshot.left_out.has_any("Pod"):
+            required |= _plugins_of_running_pods(info)
         if info.preemption.class_name and snapshot.nominated:
             # The pod's priority decides which nominated pods count.
             required.add(DEFAULT_PREEMPTION)
@@ -130,6 +134,18 @@ def _effects_with_namespace_selector(terms: PodTerms) -> Iterator[_Effect]:
         yield "scores"
 
 
+def _plugins_of_running_pods(info: PodInfo) -> set[str]:
+    """Return the plugins that compare the pod with running pods beside their requests; each pod can have terms."""
+    found = {InterPodAffinity.name}
+    if info.host_ports:
+        found.add(NodePorts.name)
+    if info.inter_pod.spread:
+        found.add(PodTopologySpread.name)
+    if info.volumes.claims or info.volumes.disks or info.volumes.attached_inline:
+        found |= {VolumeRestrictions.name, NodeVolumeLimits.name}
+    return found
+
+
 def _volume_plugins(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
     """Yield the plugins that need volume objects of the pod that `snapshot` lacks."""
     storage = snapshot.storage
@@ -137,7 +153,9 @@ def _volume_plugins(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
         yield NodeVolumeLimits.name
     for use in volumes.claims:
         claim = None if storage.claims is None else storage.claims.get((volumes.namespace, use.name))
-        if claim is not None:
+        if snapshot.left_out.has("PersistentVolumeClaim", volumes.namespace, use.name):
+            yield from _CLAIM_PLUGINS
+        elif claim is not None:
             yield from _claim_plugins(claim, snapshot)
         elif storage.claims is None or use.is_ephemeral:
             yield from _CLAIM_PLUGINS

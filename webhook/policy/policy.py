@@ -4,22 +4,30 @@ import hashlib
 from collections.abc import Iterable
 from copy import copy
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import orjson
 
 from webhook.kube.workloads.workload_kinds import Kinds, kinds_by_name
 from webhook.policy.keys import Keys
+from webhook.policy.spec.admission import NamespaceSelector
 from webhook.policy.spec.document import PolicyDocument, PolicySpec
 from webhook.policy.spec.fields import matches_any
 from webhook.policy.spec.workloads import Accelerator, WorkloadType
 
 REVISION_LENGTH = 12
-_WITHOUT_EFFECT = {"tests", "namespace_selector", "priority"}
+_WITHOUT_EFFECT = {"tests", "namespace_selector", "priority", "unknown_namespace", "missing_policy"}
+
+
+class Withheld(NamedTuple):
+    """A decision on every pod, because it is not known which policy is in force for it."""
+
+    handling: Literal["leave", "deny"]
+    reason: str
 
 
 class Policy:
-    """An immutable policy.
+    """An immutable policy. With `withheld`, that decides on pods, and not the rules.
 
     `kinds` are the kinds that create pods: the built-in ones, and those of the policy.
 
@@ -30,6 +38,7 @@ class Policy:
 
     def __init__(self, document: PolicyDocument) -> None:
         self.document = document
+        self.withheld: Withheld | None = None
         self.name: str = document.metadata.name
         self.spec: PolicySpec = document.spec
         self.keys = Keys(document.spec.key_domain)
@@ -53,6 +62,22 @@ class Policy:
             return self
         other = copy(self)
         other.spec = self.spec.model_copy(update={"invalid_annotations": handling})
+        return other
+
+    def withheld_as(self, withheld: Withheld, name: str = "") -> "Policy":
+        """Return this policy with a decision on every pod, in place of the policy `name`."""
+        other = copy(self)
+        other.withheld = withheld
+        if name:
+            other.name, other.revision = name, "rejected"
+        # Results are cached by the identity.
+        other.identity = f"{other.name}@{other.revision} ({withheld.handling}: {withheld.reason})"
+        return other
+
+    def selected_by(self, selector: NamespaceSelector, priority: int) -> "Policy":
+        """Return the policy for the namespaces that `selector` selects."""
+        other = copy(self)
+        other.spec = self.spec.model_copy(update={"namespace_selector": selector, "priority": priority})
         return other
 
     def accelerators_of(self, resources: Iterable[str]) -> list[Accelerator]:

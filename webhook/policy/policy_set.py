@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from webhook.kube.names import NAMESPACE_NAME_LABEL
 from webhook.kube.selectors import selector_matches
-from webhook.policy.policy import Policy
+from webhook.policy.policy import Policy, Withheld
 from webhook.policy.spec.document import PolicySpec
 
+_UNKNOWN = "the labels of the namespace, which choose its policy, are not known yet"
 DEFAULT_NAME = "default"
 """The name of the policy for all other namespaces among the objects of a cluster."""
 
@@ -46,7 +47,8 @@ class PolicySet:
         """Return the policy in force for the namespace `name` with `labels`.
 
         If they are not known (None), only selectors by the name of the namespace count: otherwise, one that excludes a
-        label would select every namespace.
+        label would select every namespace. Where other selectors could count, `unknownNamespace` of the default policy
+        decides.
         """
         known = {NAMESPACE_NAME_LABEL: name, **(labels or {})}
         for each in self.others:
@@ -55,7 +57,10 @@ class PolicySet:
                 continue
             if selector_matches(selector.requirements, known):
                 return each
-        return self.default
+        handling = self.default.spec.unknown_namespace
+        if labels is not None or handling == "default" or not self.selects_by_labels:
+            return self.default
+        return self.default.withheld_as(Withheld(handling, _UNKNOWN))
 
     def with_objects(self, objects: Iterable[Policy]) -> "PolicySet":
         """Return these policies with those of the objects of a cluster, which replace them by name.

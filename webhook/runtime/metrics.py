@@ -108,6 +108,10 @@ class Metrics:
     )
     cluster_nodes: Gauge = _gauge("cluster_nodes", "Nodes in the cluster view.")
     cluster_pods: Gauge = _gauge("cluster_pods", "Running pods in the cluster view.")
+    cluster_left_out: Gauge = _gauge(
+        "cluster_left_out_objects",
+        "Objects that the cluster view leaves out because they are malformed, too large or too many.",
+    )
     waiting_pods: Gauge = _gauge(
         "waiting_pods",
         "Pods that wait for a node: with reserved room, or without room.",
@@ -230,11 +234,16 @@ class Metrics:
         return generate_latest(self.registry)
 
     def view_follows(
-        self, nodes: Callable[[], float], pods: Callable[[], float], age_seconds: Callable[[], float]
+        self,
+        nodes: Callable[[], float],
+        pods: Callable[[], float],
+        left_out: Callable[[], float],
+        age_seconds: Callable[[], float],
     ) -> None:
         """Read the size and the age of the view at each scrape."""
         self.cluster_nodes.set_function(nodes)
         self.cluster_pods.set_function(pods)
+        self.cluster_left_out.set_function(left_out)
         self.cluster_age_seconds.set_function(age_seconds)
 
     def waiting_pods_follow(self, reserved: Callable[[], float], without_room: Callable[[], float]) -> None:

@@ -43,12 +43,13 @@ async def read_body(response: aiohttp.ClientResponse, most_bytes: int | None) ->
     """
     if most_bytes is None:
         return await response.read()
-    body = b""
+    chunks, size_bytes = [], 0
     async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > most_bytes:
+        chunks.append(chunk)
+        size_bytes += len(chunk)
+        if size_bytes > most_bytes:
             raise TooLargeError(f"GET {response.url.path}: the response is larger than {most_bytes} bytes")
-    return body
+    return b"".join(chunks)
 
 
 async def read_status(response: aiohttp.ClientResponse) -> JsonObject:

@@ -1,11 +1,11 @@
-"""One connection to an API server: pages of lists, lines of watches, objects written, as raw JSON.
+"""One connection to an API server: bodies of lists, lines of watches, objects written, as raw JSON.
 
 The `kubernetes` package reads the configuration, authenticates and connects. Its models are not used: they cost ten
 times as much as decoding, and lose fields that are newer than the package.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,7 @@ from webhook.watch.api_errors import (
     read_body,
     read_status,
 )
+from webhook.watch.bounds import lines_of
 
 JsonObject = dict[str, Any]
 Query = Mapping[str, str | int]
@@ -45,6 +46,9 @@ GONE = 410
 NOT_FOUND = 404
 NOT_READABLE = (403, NOT_FOUND)
 """The status codes of a kind that this client may not read or that the API server does not serve."""
+
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""The media type of a list of the metadata alone."""
 
 # The package has no types for these functions.
 _load_incluster_config: Any = config.load_incluster_config
@@ -98,6 +102,21 @@ class ClientConfig:
                 [invalid(place, shown, f"no cluster can be read from it: {' '.join(str(error).split())}")]
             ) from error
         return configuration, f"context {found.context}, {found.server}"
+
+
+def parsed(method: str, path: str, body: bytes) -> JsonObject:
+    """Return the object in the body of a response.
+
+    Raises:
+        ApiServerError: it is no JSON object.
+    """
+    try:
+        content = orjson.loads(body)
+    except ValueError as error:
+        raise ApiServerError(f"{method} {path}: the response is incomplete: {message_of(error)}") from error
+    if not isinstance(content, dict):
+        raise ApiServerError(f"{method} {path}: the response is not an object")
+    return content
 
 
 Connect = Callable[[], AbstractAsyncContextManager["ApiServer"]]
@@ -158,16 +177,33 @@ class ApiServer:
         body: Body | None = None,
         most_bytes: int | None = None,
     ) -> JsonObject:
+        return parsed(method, path, await self._body(method, path, query, headers, body, most_bytes))
+
+    async def body(self, path: str, query: Query, most_bytes: int) -> bytes:
+        """Return the JSON at `path`, which `parsed` decodes.
+
+        Raises:
+            ApiServerError: the request failed or timed out.
+            TooLargeError: the response is larger than `most_bytes`.
+        """
+        return await self._body("GET", path, query, {"Accept": _JSON}, None, most_bytes)
+
+    async def _body(
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        headers: Mapping[str, str],
+        body: Body | None,
+        most_bytes: int | None,
+    ) -> bytes:
         response = await self._request(method, path, query, headers, _ANSWER_SECONDS, body)
         try:
-            content = orjson.loads(await read_body(response, most_bytes))
-        except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
+            return await read_body(response, most_bytes)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiServerError(f"{method} {path}: the response is incomplete: {message_of(error)}") from error
         finally:
             response.release()
-        if not isinstance(content, dict):
-            raise ApiServerError(f"{method} {path}: the response is not an object")
-        return content
 
     async def chunks(self, path: str, query: Query, silence_seconds: float) -> AsyncGenerator[bytes, None]:
         """Yield the bytes that have arrived, until the server closes the response.
@@ -184,21 +220,19 @@ class ApiServer:
         finally:
             response.close()
 
-    async def lines(self, path: str, query: Query, silence_seconds: float) -> AsyncGenerator[list[bytes], None]:
-        """Yield batches of the lines that have arrived, until the server closes the response.
+    async def lines(
+        self, path: str, query: Query, silence_seconds: float, gate: asyncio.Lock | None = None
+    ) -> AsyncGenerator[list[bytes], None]:
+        """Yield batches of the lines that have arrived, until the server closes the response; `gate` as by `lines_of`.
 
         Raises:
             ApiServerError: the request failed, the response ended within a line, or no byte arrived for
                 `silence_seconds`.
+            TooLargeError: a line is longer than OBJECT_BYTES.
         """
-        rest = b""
         async with aclosing(self.chunks(path, query, silence_seconds)) as chunks:
-            async for chunk in chunks:
-                *lines, rest = (rest + chunk).split(b"\n")
-                if lines:
-                    yield lines
-        if rest:
-            raise ApiServerError(f"GET {path}: the response ended within an object")
+            async for lines in lines_of(chunks, path, gate or asyncio.Lock()):
+                yield lines
 
     async def web_socket(self, path: str, query: Sequence[tuple[str, str]], protocol: str) -> WebSocket:
         """Return a WebSocket at `path` that speaks this subprotocol. The caller closes it.
@@ -263,32 +297,3 @@ class ApiServer:
             message = field(status, "message") or response.reason
             raise ApiServerError(f"{method} {path}: {response.status} {message}", response.status, causes_of(status))
         return response
-
-
-OnPage = Callable[[list[JsonObject], bool], Awaitable[None]]
-
-
-async def list_pages(server: ApiServer, path: str, query: Query, on_page: OnPage, page_size: int) -> str:
-    """Call `on_page` with the items of each page, and true for the first page; return the resourceVersion of the list.
-
-    The request has no resourceVersion: the list is the most recent state, never older than an earlier one. If the
-    server answers 410 Gone to a continue token, the list starts again, without pages.
-
-    Raises:
-        ApiServerError: the list could not be read to its end.
-    """
-    continuation: Query = {}
-    while True:
-        try:
-            content = await server.get(path, {**query, "limit": page_size, **continuation})
-        except ApiServerError as error:
-            if error.code != GONE or not continuation:
-                raise
-            page_size, continuation = 0, {}
-            continue
-        items = content.get("items")
-        await on_page(items if isinstance(items, list) else [], not continuation)
-        token = field(content, "metadata", "continue")
-        if not token:
-            return str(field(content, "metadata", "resourceVersion") or "")
-        continuation = {"continue": token}

@@ -62,6 +62,7 @@ class LiveCluster:
         self._snapshot: Snapshot | None = None
         self._snapshot_seconds = -math.inf
         self._fails_to_update = False
+        gate = asyncio.Lock()
         self._reflectors = [
             Reflector(
                 resource,
@@ -72,6 +73,7 @@ class LiveCluster:
                 on_page=self._guarded(on_page),
                 on_fault=on_fault,
                 on_reachable=self._wake,
+                gate=gate,
             )
             for resource in RESOURCES
         ]

@@ -34,7 +34,17 @@ from webhook.cluster.cache.resources import Resource
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
 from webhook.watch.api_errors import ApiServerError, UnreachableError
-from webhook.watch.api_server import GONE, NOT_FOUND, NOT_READABLE, ApiServer, Connect, JsonObject, list_pages
+from webhook.watch.api_server import (
+    GONE,
+    METADATA_LIST,
+    NOT_FOUND,
+    NOT_READABLE,
+    ApiServer,
+    Connect,
+    JsonObject,
+)
+from webhook.watch.bounds import PAGE_BYTES
+from webhook.watch.pages import list_pages
 from webhook.watch.store import Store
 from webhook.watch.timing import CatchUpTarget, Timing
 
@@ -53,7 +63,7 @@ class Reflector:
     `current_as_of_seconds` is the monotonic time as of which the cached objects are known to be current; None before
     the first list is complete. `version` is the resourceVersion of the cached objects. `is_refused`: the API server
     forbids or does not serve the resource, and the cache has none of it; `is_forbidden`: it forbids it.
-    `is_unreachable`: the last request got no response.
+    `is_unreachable`: the last request got no response. Reflectors that share `gate` decode one page at a time.
     """
 
     def __init__(
@@ -67,6 +77,7 @@ class Reflector:
         on_page: Callable[[], None] = lambda: None,
         on_fault: Callable[[], None] = lambda: None,
         on_reachable: Callable[[], None] = lambda: None,
+        gate: asyncio.Lock | None = None,
     ) -> None:
         self.resource = resource
         self.current_as_of_seconds: float | None = None
@@ -74,6 +85,7 @@ class Reflector:
         self._cache = cache
         self._connect = connect
         self._timing = timing
+        self._gate = gate or asyncio.Lock()
         self._on_added = on_added
         self._on_page = on_page
         self._on_fault = on_fault
@@ -155,7 +167,9 @@ class Reflector:
     async def _catch_up_target(self, server: ApiServer) -> CatchUpTarget:
         """Return the newest resourceVersion, by a consistent read of one object."""
         asked_seconds = time.monotonic()
-        content = await server.get(self.resource.path, {**self._query(), "limit": 1})
+        # The metadata alone: the object itself can be large.
+        query = {**self._query(), "limit": 1}
+        content = await server.get(self.resource.path, query, METADATA_LIST, most_bytes=PAGE_BYTES)
         self._mark_reachable()
         return CatchUpTarget(asked_seconds, str(field(content, "metadata", "resourceVersion") or ""))
 
@@ -187,7 +201,7 @@ class Reflector:
                 await self._yield_to_loop()
             self._on_page()
 
-        version = await list_pages(server, self.resource.path, self._query(), take, self._timing.page_size)
+        version = await list_pages(server, self.resource.path, self._query(), take, self._timing.page_size, self._gate)
         listing.finish()
         self._mark_current(asked_seconds)
         self.is_refused = self.is_forbidden = False
@@ -207,14 +221,10 @@ class Reflector:
             "timeoutSeconds": seconds,
         }
         started_seconds = time.monotonic()
-        events = 0
-        async with aclosing(server.lines(self.resource.path, query, seconds + timing.silence_seconds)) as arriving:
+        events, silence_seconds = 0, seconds + timing.silence_seconds
+        async with aclosing(server.lines(self.resource.path, query, silence_seconds, self._gate)) as arriving:
             async for lines in arriving:
-                self._slice_started = time.monotonic()
-                for line in filter(None, lines):
-                    self._apply(line)
-                    events += 1
-                    await self._yield_to_loop()
+                events += await self._apply_all(lines)
         lasted_seconds = time.monotonic() - started_seconds
         if not events and lasted_seconds < min(timing.shortest_watch_seconds, seconds - _EARLY_SECONDS):
             raise ApiServerError("the API server ended a watch at once")
@@ -224,6 +234,16 @@ class Reflector:
         elif not (self._target and events):
             self._failures = 0
             self._mark_current(time.monotonic())
+
+    async def _apply_all(self, lines: list[bytes]) -> int:
+        """Apply the events in `lines`, and return how many they are."""
+        self._slice_started = time.monotonic()
+        events = 0
+        for line in filter(None, lines):
+            self._apply(line)
+            events += 1
+            await self._yield_to_loop()
+        return events
 
     def _apply(self, line: bytes) -> None:
         """Apply one event of a watch to the cache.

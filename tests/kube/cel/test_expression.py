@@ -9,6 +9,7 @@ from tests.support.work import calls_of
 from webhook.kube.cel import expression, functions
 from webhook.kube.cel.expression import Expression, compiled
 from webhook.kube.cel.semver import parse_semver
+from webhook.kube.cel.syntax import MOST_TOKENS
 from webhook.kube.cel.values import Defaulting, Quantity
 
 _DEVICE: dict[str, Any] = {
@@ -129,7 +130,7 @@ def test_hostile_selector_takes_few_steps(expression: str) -> None:
 
 
 def test_parentheses_do_not_count_as_depth() -> None:
-    assert _holds("(" * 4_000 + "true" + ")" * 4_000) is True
+    assert _holds("(" * 400 + "true" + ")" * 400) is True
 
 
 @pytest.mark.parametrize(("depth", "expected"), [(60, True), (61, None), (62, None)])
@@ -152,6 +153,15 @@ def test_caches_are_bounded_by_the_length_of_user_input() -> None:
     assert misses() == [before[0] + 1, before[1] + 1, before[2] + 2]
 
 
+@pytest.mark.parametrize("text", ["true" + " && true" * 1_000, "!" * 10_000 + "true", "[" + "1," * 5_000 + "1] == []"])
+def test_expression_of_too_many_tokens_is_not_known_and_costs_no_more_than_one_of_the_most(text: str) -> None:
+    """A parse cannot be interrupted."""
+    _holds("true")  # loads the parser
+    longest = calls_of(lambda: Expression("[" + "1," * (MOST_TOKENS // 2 - 2) + "1]"))
+    assert calls_of(lambda: Expression(text)) < longest
+    assert _holds(text) is None
+
+
 @pytest.mark.slow
 def test_compiled_expressions_take_a_bounded_memory() -> None:
     """The largest that each cache may hold, measured, times their number."""
@@ -160,7 +170,7 @@ def test_compiled_expressions_take_a_bounded_memory() -> None:
         compiled("true")
         total = 0
         for cache, length in ((expression._short, expression._LONGEST_SHORT), (expression._long, expression._LONGEST)):
-            text = "&&".join(["a.b==1"] * (length // 8))
+            text = "&&".join(["a.b==1"] * min(length // 8, MOST_TOKENS // 6))
             before = tracemalloc.get_traced_memory()[0]
             kept = expression.Expression(text)
             total += (tracemalloc.get_traced_memory()[0] - before) * (cache.cache_info().maxsize or 0)

@@ -18,7 +18,8 @@ from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 from webhook.kube.release import Release
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import NOT_FOUND, NOT_READABLE, ApiServer, ClientConfig, list_pages
+from webhook.watch.api_server import NOT_FOUND, NOT_READABLE, ApiServer, ClientConfig
+from webhook.watch.pages import list_pages
 from webhook.watch.release import read_release
 from webhook.watch.scheduler_evidence import read_scheduler_evidence
 

@@ -3,7 +3,7 @@
 It stores only what plugins read. It does not store pods that have ended.
 """
 
-from collections.abc import Callable, Iterable, KeysView, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from webhook.cluster.cache.object_key import PENDING_PODS, Key, key_of
 from webhook.cluster.cache.optional_objects import OptionalObjects
 from webhook.cluster.cache.pending_tracker import PendingTracker
 from webhook.cluster.file import occupies_node
+from webhook.cluster.left_out import LeftOutTracker
 from webhook.cluster.node_info import Interner, Node, NodeInfo, RunningPod
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, read_optional, snapshot_fields
@@ -29,7 +30,7 @@ DELETED = "DELETED"
 
 @dataclass(frozen=True, slots=True)
 class InvalidObject:
-    """A malformed object, which is left out of the view; `message` has every invalid field."""
+    """A malformed or too large object, which is left out of the view; `message` has every invalid field."""
 
     kind: str
     key: Key
@@ -37,19 +38,23 @@ class InvalidObject:
 
 
 class _Kind(NamedTuple):
-    """The functions that read, store (None: delete) and list the objects of one kind."""
+    """The functions that read, store (None: delete) and list the objects of one kind.
+
+    `leave_out` records that an object is not known; without it, a malformed object counts as missing.
+    """
 
     read: Callable[[JsonObject], Any]
     put: Callable[[Key, Any], None]
-    keys: Callable[[], KeysView[Key]]
+    keys: Callable[[], Iterable[Key]]
+    leave_out: Callable[[Key], None] | None = None
 
 
 class ClusterCache:
     """The objects of lists and watch events. An instance is for one thread.
 
-    An event replaces the stored object, so it may be applied twice. A malformed object is left out and is in `invalid`
-    until a valid one arrives. `on_object` is called with the kind or part, the key and the content of each object that
-    arrives or is deleted (None).
+    An event replaces the stored object, so it may be applied twice. An object that is malformed or too large is left
+    out and is in `invalid` until a valid one arrives. `on_object` is called with the kind or part, the key and the
+    content of each object that arrives or is deleted (None).
     """
 
     def __init__(self, on_object: Callable[[str, Key, JsonObject | None], None] = lambda *_: None) -> None:
@@ -68,10 +73,12 @@ class ClusterCache:
             "Namespace": _Kind(Namespace.of, self._put_namespace, self._namespaces.keys),
             PENDING_PODS: _Kind(self._pending_pod, self._pending.put, self._pending.keys),
         }
-        self._optional = OptionalObjects()
+        self._left_out = LeftOutTracker()
+        self._optional = OptionalObjects(self._left_out)
         for kind in EVERY_OPTIONAL_KIND:
             put, keys = partial(self._optional.put, kind), partial(self._optional.keys, kind)
-            self._kinds[kind] = _Kind(partial(read_optional, kind), put, keys)
+            leave_out = partial(self._optional.leave_out, kind)
+            self._kinds[kind] = _Kind(partial(read_optional, kind), put, keys, leave_out)
         self._infos: dict[str, NodeInfo] = {}
         self._snapshot = Snapshot.of((), **snapshot_fields({}))
         self._namespaces_snapshot: Snapshot | None = None
@@ -99,13 +106,15 @@ class ClusterCache:
         Return the object if it has become invalid, or is invalid for another reason than before.
         """
         functions, key = self._kinds[kind], key_of(kind, content)
-        facts, problem = None, None
-        if event_type != DELETED:
-            try:
-                facts = functions.read(content)
-            except InvalidInput as error:
-                problem = InvalidObject(kind, key, str(error))
-        functions.put(key, facts)
+        problem = None
+        try:
+            functions.put(key, None if event_type == DELETED else functions.read(content))
+        except InvalidInput as error:
+            problem = InvalidObject(kind, key, str(error))
+            if functions.leave_out is None:
+                functions.put(key, None)
+            else:
+                functions.leave_out(key)
         self._on_object(kind, key, None if event_type == DELETED else content)
         if problem is None:
             self.invalid.pop((kind, key), None)
@@ -166,6 +175,8 @@ class ClusterCache:
         changed = {**self._optional.changed_fields(), "scheduler_evidence": self._evidence, "release": self._release}
         if self._namespaces_changed:
             changed["namespaces"] = self._namespaces_by_name()
+        if self._left_out.has_changed:
+            changed["left_out"] = self._left_out.current()
         if self._pending.has_changed:
             pending = self._pending.pending(self._pods)
             changed |= {"pending": pending, "nominated": self._pending.nominated(pending)}
@@ -183,7 +194,7 @@ class ClusterCache:
             return True
         if (self._evidence, self._release) != (self._snapshot.scheduler_evidence, self._snapshot.release):
             return True
-        return self._optional.has_changed or self._pending.has_changed
+        return self._optional.has_changed or self._pending.has_changed or self._left_out.has_changed
 
     def _keys(self, kind: str) -> set[Key]:
         return {*self._kinds[kind].keys(), *(key for of, key in self.invalid if of == kind)}
@@ -227,8 +238,12 @@ class ClusterCache:
             del self._pods[key], pods_on_node[key]
             if not pods_on_node:
                 del self._pods_on[before.node_name]
+            if before.is_partial:
+                self._left_out.discard("Pod", *key)
         if pod is not None:
             self._pods[key] = pod
+            if pod.is_partial:
+                self._left_out.add("Pod", *key)
             added = self._changed_nodes.setdefault(pod.node_name, [])
             if added is not None:
                 added.append(pod)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, KeysView, Mapping
 from typing import cast
 
+from webhook.cluster.cache.namespace_budget import NamespaceBudget
 from webhook.cluster.cache.object_key import Key
 from webhook.cluster.pods.nominated_pods import NominatedPods
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
@@ -23,9 +24,7 @@ class PendingTracker:
 
     def __init__(self, budget_bytes: int = BUDGET_BYTES) -> None:
         self.has_changed = False
-        self._budget_bytes = budget_bytes
-        self._used_bytes = 0
-        self._bytes_of: dict[str, int] = {}
+        self._budget = NamespaceBudget(budget_bytes)
         self._keys_of: dict[str, dict[Key, None]] = {}
         self._nominations_changed = False
         self._nominated = NominatedPods.of(())
@@ -49,15 +48,14 @@ class PendingTracker:
         if pod is not None:
             self._pods[key] = pod
             self._keys_of.setdefault(key.namespace, {})[key] = None
-            self._use(key, _size_bytes(pod) - (_size_bytes(before) if before else 0))
+            self._budget.use(key.namespace, _size_bytes(pod) - (_size_bytes(before) if before else 0))
         elif before is not None:
             self._remove(key)
             self._leaving[key] = before
         self._left_before -= {key}
         self._touched.add(key)
-        while self._used_bytes > self._budget_bytes:
-            largest = max(self._bytes_of, key=self._bytes_of.__getitem__)
-            self._mark_changed(self._remove(next(reversed(self._keys_of[largest]))))
+        while self._budget.left_bytes < 0:
+            self._mark_changed(self._remove(next(reversed(self._keys_of[self._budget.largest()]))))
 
     def mark_bound(self, key: Key) -> None:
         """Record that the pod has become bound, or is no longer bound."""
@@ -95,14 +93,10 @@ class PendingTracker:
     def _remove(self, key: Key) -> PendingPod:
         pod = self._pods.pop(key)
         del self._keys_of[key.namespace][key]
-        self._use(key, -_size_bytes(pod))
-        return pod
-
-    def _use(self, key: Key, size_bytes: int) -> None:
-        self._used_bytes += size_bytes
-        self._bytes_of[key.namespace] = self._bytes_of.get(key.namespace, 0) + size_bytes
         if not self._keys_of[key.namespace]:
-            del self._keys_of[key.namespace], self._bytes_of[key.namespace]
+            del self._keys_of[key.namespace]
+        self._budget.use(key.namespace, -_size_bytes(pod))
+        return pod
 
     def _mark_changed(self, *pods: PendingPod | None) -> None:
         self.has_changed = True

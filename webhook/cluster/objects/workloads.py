@@ -66,52 +66,76 @@ def _exact(reader: Reader, selector: Any) -> LabelSelector | None:
     return None if selector is None else exact_selector(reader.text_map(selector, "spec.selector"))
 
 
+class NamespaceSelectors(NamedTuple):
+    """The selectors of the Services of a namespace, and those of its controllers."""
+
+    services: tuple[LabelSelector, ...]
+    controllers: Mapping[Owner, LabelSelector | None]
+
+
+_NO_SELECTORS = NamespaceSelectors((), {})
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectingObjects:
-    """The known selecting objects of a cluster: Services by namespace, controllers by namespace and owner.
+    """The known selecting objects of a cluster, by namespace; a namespace without any is not in it.
 
     `knows_services`: there are no other Services.
     """
 
-    services: Mapping[str, tuple[LabelSelector, ...]]
-    controllers: Mapping[tuple[str, Owner], LabelSelector | None]
+    by_namespace: Mapping[str, NamespaceSelectors]
     knows_services: bool = True
 
     @classmethod
     def of(cls, objects: Iterable[SelectingObject], *, knows_services: bool = True) -> "SelectingObjects":
         """Return the tables of `objects`."""
-        services: dict[str, list[LabelSelector]] = {}
-        controllers: dict[tuple[str, Owner], LabelSelector | None] = {}
-        for namespace, owner, selector in objects:
-            if owner[:2] != SERVICE:
-                controllers[namespace, owner] = selector
-            elif selector is not None:
-                services.setdefault(namespace, []).append(selector)
-        return cls({namespace: tuple(found) for namespace, found in services.items()}, controllers, knows_services)
+        of_namespaces: dict[str, list[SelectingObject]] = {}
+        for each in objects:
+            of_namespaces.setdefault(each.namespace, []).append(each)
+        return cls({}, knows_services).with_namespaces(of_namespaces)
+
+    def with_namespaces(self, objects: Mapping[str, Iterable[SelectingObject]]) -> "SelectingObjects":
+        """Return the tables with exactly these objects in these namespaces."""
+        by_namespace = dict(self.by_namespace)
+        for namespace, found in objects.items():
+            services: list[LabelSelector] = []
+            controllers: dict[Owner, LabelSelector | None] = {}
+            for _, owner, selector in found:
+                if owner[:2] != SERVICE:
+                    controllers[owner] = selector
+                elif selector is not None:
+                    services.append(selector)
+            by_namespace[namespace] = NamespaceSelectors(tuple(services), controllers)
+            if not services and not controllers:
+                del by_namespace[namespace]
+        return SelectingObjects(by_namespace, self.knows_services)
 
     def __bool__(self) -> bool:
-        return bool(self.services or self.controllers)
+        return bool(self.by_namespace)
 
     def read_keys(self, namespace: str, owner: Owner | None) -> frozenset[str]:
         """Return the label keys in the selectors of the Services of `namespace` and of a pod's `owner` there."""
-        of_owner = self.controllers.get((namespace, owner)) if owner is not None else None
-        selectors = (*self.services.get(namespace, ()), of_owner or ())
-        return frozenset(requirement.key for selector in selectors for requirement in selector)
+        services, controllers = self.by_namespace.get(namespace, _NO_SELECTORS)
+        of_owner = controllers.get(owner) if owner is not None else None
+        return frozenset(requirement.key for selector in (*services, of_owner or ()) for requirement in selector)
 
     def lacks(self, namespace: str, owner: Owner | None) -> bool:
         """Return true if kube-scheduler reads the selector of `owner`, or of a Service, and it is not known."""
         if not self.knows_services:
             return True
-        return owner is not None and owner.is_looked_up and (namespace, owner) not in self.controllers
+        if owner is None or not owner.is_looked_up:
+            return False
+        return owner not in self.by_namespace.get(namespace, _NO_SELECTORS).controllers
 
     def default_selector(self, namespace: str, labels: Mapping[str, str], owner: Owner | None) -> LabelSelector:
         """Return the combined selector of a pod's `owner` and of the Services that select a pod with `labels`.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper/spread.go, DefaultSelector
         """
-        services = [selector for selector in self.services.get(namespace, ()) if selector_matches(selector, labels)]
-        of_owner = self.controllers.get((namespace, owner)) if owner is not None and owner.is_looked_up else None
-        return tuple(dict.fromkeys(requirement for selector in (*services, of_owner or ()) for requirement in selector))
+        services, controllers = self.by_namespace.get(namespace, _NO_SELECTORS)
+        matching = [selector for selector in services if selector_matches(selector, labels)]
+        of_owner = controllers.get(owner) if owner is not None and owner.is_looked_up else None
+        return tuple(dict.fromkeys(requirement for selector in (*matching, of_owner or ()) for requirement in selector))
 
 
-NO_WORKLOADS = SelectingObjects({}, {})
+NO_WORKLOADS = SelectingObjects({})

@@ -1,21 +1,28 @@
 """Read bound pods fast: tens of thousands of pods come from a few templates, and most events change no fact."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from sys import intern
 from typing import Any
 
 import orjson
 
+from webhook.cluster.index.pod_term import NO_TERMS
 from webhook.cluster.node_info import Interner, RunningPod, read_pod_volumes
 from webhook.documents.field import InvalidInput
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.gang_key import gangs_of
 from webhook.kube.pod.resources import RESIZE_PENDING
+from webhook.kube.pod.volumes import NO_VOLUMES
 from webhook.kube.reader import Reader
 from webhook.runtime.byte_cache import ByteCache, parsed_bytes
 
 JsonObject = Mapping[str, Any]
 
+# Far more than a real pod has. Users decide how large a pod is, and a pod stays in the view.
+_MOST_BYTES = 16 * 1024
+_MOST_ITEMS = 256
+_MOST_LABELS = 128
 # Those of about two thousand usual templates.
 _BUDGET_BYTES = 16 * 1024 * 1024
 
@@ -31,7 +38,7 @@ _LABEL_KEYS = b"abelKeys"
 class RunningPodReader:
     """Reads pods as `RunningPod.of`; pods of one template are read once and share their facts.
 
-    An instance is for one thread.
+    The facts of a pod that is too large are partial. An instance is for one thread.
     """
 
     def __init__(self) -> None:
@@ -56,6 +63,10 @@ class RunningPodReader:
         template = None if reader.errors else self._template(namespace, labels, spec, pod.get("status"))
         if template is None:
             return RunningPod.of(pod)
+        is_partial = template.is_partial
+        volume_count = len(volumes.claims) + len(volumes.disks) + len(volumes.attached_inline)
+        if len(labels) > _MOST_LABELS or volume_count > _MOST_ITEMS:
+            labels, volumes, is_partial = {}, NO_VOLUMES, True
         return RunningPod(
             namespace=intern(namespace),
             name=name,
@@ -71,6 +82,7 @@ class RunningPodReader:
             volumes=volumes,
             scheduler=template.scheduler,
             gangs=gangs_of(namespace, metadata),
+            is_partial=is_partial,
         )
 
     def _template(self, namespace: str, labels: Mapping[str, str], spec: JsonObject, status: Any) -> RunningPod | None:
@@ -84,10 +96,22 @@ class RunningPodReader:
             template = self._templates.get(key)
             if template is None:
                 template = RunningPod.of(content)
+                if len(key) > _MOST_BYTES:
+                    template = _without_large_parts(template, spec.get("affinity"))
                 self._templates.put(key, template, parsed_bytes(key))
         except (orjson.JSONEncodeError, InvalidInput):  # nested too deeply, or malformed
             return None
         return template
+
+
+def _without_large_parts(template: RunningPod, affinity: Any) -> RunningPod:
+    """Return `template` without what is larger than in any real pod: ports, terms, or resources beside the first."""
+    has_large_terms = len(orjson.dumps(affinity)) > _MOST_BYTES
+    if not has_large_terms and len(template.host_ports) + len(template.requests) <= _MOST_ITEMS:
+        return template
+    # Those of each node come first.
+    most = sorted(template.requests.items(), key=lambda each: "/" in each[0])[:_MOST_ITEMS]
+    return replace(template, requests=dict(most), host_ports=(), terms=NO_TERMS, is_partial=True)
 
 
 def _spec(spec: JsonObject) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def _feasibility(pod: PodInfo, nodes: Snapshot, expired: Expired) -> DeviceFeasi
     known = [claim for claim in claims if claim is not None]
     extended = extended_resource_claims(pod, nodes, expired)
     needs_devices = bool(pod.device_claims) or any(need.claim for need in extended.needs)
-    is_decided = extended.is_known and (not needs_devices or _is_known(pod, nodes.devices))
+    is_decided = extended.is_known and (not needs_devices or _is_known(pod, nodes))
     fit = _feasibility_of(known, extended, nodes, expired, is_decided=is_decided)
     if not nodes.is_without_pods or all(claim.allocation is None for claim in known):
         return fit
@@ -152,8 +152,16 @@ def _feasibility_of(
     )
 
 
-def _is_known(pod: PodInfo, devices: Devices) -> bool:
+def is_left_out(use: PodResourceClaim, nodes: Snapshot) -> bool:
+    """Return whether the claim or claim template that a pod uses is left out of the view."""
+    return nodes.left_out.has("ResourceClaimTemplate" if use.is_template else "ResourceClaim", use.namespace, use.name)
+
+
+def _is_known(pod: PodInfo, nodes: Snapshot) -> bool:
     """Return whether the pod's claims, and the devices allocated to others, are known."""
+    devices = nodes.devices
+    if any(is_left_out(use, nodes) for use in pod.device_claims):
+        return False
     if devices.claims is None or any(use.is_template and devices.templates is None for use in pod.device_claims):
         return False
     return len(set(pod.device_claims)) == len(pod.device_claims) or all(use.is_template for use in pod.device_claims)

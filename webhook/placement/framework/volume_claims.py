@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage
-from webhook.kube.pod.volumes import MIGRATIONS, AttachedVolume, PodVolumes
+from webhook.kube.pod.volumes import MIGRATIONS, AttachedVolume, ClaimUse, PodVolumes
 
 _DRIVERS = {each.plugin: each.driver for each in MIGRATIONS.values()}
 _PLUGINS = {each.driver: each.plugin for each in MIGRATIONS.values()}
@@ -16,6 +17,13 @@ Migrated = frozenset[str] | None
 def not_found(name: str) -> str:
     """Return the reason of a missing claim."""
     return f'persistentvolumeclaim "{name}" not found'
+
+
+def is_missing(use: ClaimUse, namespace: str, nodes: Snapshot) -> bool:
+    """Return whether the claim does not exist; one of an ephemeral volume will be created, others may be left out."""
+    if use.is_ephemeral or nodes.storage.claims is None or (namespace, use.name) in nodes.storage.claims:
+        return False
+    return not nodes.left_out.has("PersistentVolumeClaim", namespace, use.name)
 
 
 def owner_error(claim: PersistentVolumeClaim | None, volumes: PodVolumes) -> str:

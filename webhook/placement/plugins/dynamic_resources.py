@@ -8,7 +8,7 @@ from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.release import Change
-from webhook.placement.dra.feasibility import device_feasibility, resource_claim
+from webhook.placement.dra.feasibility import device_feasibility, is_left_out, resource_claim
 from webhook.placement.framework.interface import Failure, PreFilterResult, default_normalize
 from webhook.placement.pod.pod_info import PodInfo, PodResourceClaim
 
@@ -82,7 +82,7 @@ def _claim_rejection(use: PodResourceClaim, claim: ResourceClaim | None, nodes: 
             return f"{owned} was not created for Pod {use.namespace}/{use.owner.name} (Pod is not owner)"
         return ""
     known = nodes.devices.templates if use.is_template else nodes.devices.claims
-    if known is None:
+    if known is None or is_left_out(use, nodes):
         return ""
     if use.is_template:
         return f'resourceclaimtemplate "{use.name}" not found: ResourceClaim not created yet'

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.storage.storage import Storage
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.volumes import NO_VOLUMES, AttachedVolume, PodVolumes
 from webhook.kube.release import Change
 from webhook.placement.framework.interface import Failure
-from webhook.placement.framework.volume_claims import Migrated, attached_volumes, not_found, owner_error
+from webhook.placement.framework.volume_claims import Migrated, attached_volumes, is_missing, not_found, owner_error
 from webhook.placement.pod.pod_info import PodInfo, has_volumes
 
 ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
@@ -36,7 +35,7 @@ class NodeVolumeLimits:
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes whose limit for a driver would be exceeded; all nodes if a claim is invalid."""
         storage = nodes.storage
-        if not nodes.is_without_pods and (reason := _claim_rejection(pod.volumes, storage)):
+        if not nodes.is_without_pods and (reason := _claim_rejection(pod.volumes, nodes)):
             return (Failure(reason, np.ones(len(nodes.nodes), dtype=np.bool_)),)
         if not storage.limits or not any(attached_volumes(pod.volumes, storage)):
             return ()
@@ -50,11 +49,12 @@ class NodeVolumeLimits:
         return (Failure(ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED, full),)
 
 
-def _claim_rejection(volumes: PodVolumes, storage: Storage) -> str:
+def _claim_rejection(volumes: PodVolumes, nodes: Snapshot) -> str:
     """Return why a claim rejects all nodes; VolumeBinding, if enabled, rejects these claims earlier."""
+    storage = nodes.storage
     for use in volumes.claims if storage.claims is not None else ():
         claim = (storage.claims or {}).get((volumes.namespace, use.name))
-        if claim is None and not use.is_ephemeral:
+        if is_missing(use, volumes.namespace, nodes):
             return f"looking up PVC {volumes.namespace}/{use.name}: {not_found(use.name)}"
         if use.is_ephemeral and (reason := owner_error(claim, volumes)):
             return reason

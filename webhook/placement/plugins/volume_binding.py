@@ -15,7 +15,7 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.volumes import MIGRATIONS
 from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.interface import Failure, PreFilterResult
-from webhook.placement.framework.volume_claims import not_found, owner_error
+from webhook.placement.framework.volume_claims import is_missing, not_found, owner_error
 from webhook.placement.pod.pod_info import PodInfo, has_volumes
 
 ERR_REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
@@ -48,9 +48,13 @@ class VolumeBinding:
             return PreFilterResult()
         for use in pod.volumes.claims:
             claim = storage.claims.get((pod.volumes.namespace, use.name))
-            if claim is None and use.is_ephemeral:
+            if is_missing(use, pod.volumes.namespace, nodes):
+                reason = not_found(use.name)
+            elif claim is None:
                 continue
-            reason = _claim_rejection(claim, use.name) or (owner_error(claim, pod.volumes) if use.is_ephemeral else "")
+            else:
+                reason = _claim_rejection(claim, use.name)
+                reason = reason or (owner_error(claim, pod.volumes) if use.is_ephemeral else "")
             if reason:
                 return PreFilterResult(reason=reason, is_transient=True)
         if any(_waits_for_controller(claim, storage) for claim in _claims(pod, storage)):
@@ -100,9 +104,7 @@ def _claims(pod: PodInfo, storage: Storage) -> Iterator[PersistentVolumeClaim]:
             yield claim
 
 
-def _claim_rejection(claim: PersistentVolumeClaim | None, name: str) -> str:
-    if claim is None:
-        return not_found(name)
+def _claim_rejection(claim: PersistentVolumeClaim, name: str) -> str:
     if claim.is_lost:
         return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.volume_name}"'
     return f'persistentvolumeclaim "{name}" is being deleted' if claim.is_being_deleted else ""

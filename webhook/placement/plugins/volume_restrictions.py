@@ -8,7 +8,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.release import Change
 from webhook.placement.framework.interface import Failure, PreFilterResult
-from webhook.placement.framework.volume_claims import not_found
+from webhook.placement.framework.volume_claims import is_missing, not_found
 from webhook.placement.pod.pod_info import PodInfo, has_volumes
 
 ERR_REASON_DISK_CONFLICT = "node(s) had no available disk"
@@ -35,9 +35,8 @@ class VolumeRestrictions:
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """Reject all nodes while a claim that `pod` uses does not exist."""
-        claims = nodes.storage.claims
-        for use in pod.volumes.claims if claims is not None else ():
-            if not use.is_ephemeral and claims is not None and (pod.volumes.namespace, use.name) not in claims:
+        for use in pod.volumes.claims:
+            if is_missing(use, pod.volumes.namespace, nodes):
                 return PreFilterResult(reason=not_found(use.name), is_transient=True)
         return PreFilterResult()
 

@@ -7,11 +7,11 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage.pv import PersistentVolume
-from webhook.cluster.storage.storage import NamespacedName, Storage
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.names import REGION_LABEL, ZONE_LABEL
+from webhook.kube.pod.volumes import ClaimUse
 from webhook.placement.framework.interface import Failure, PreFilterResult
-from webhook.placement.framework.volume_claims import not_found
+from webhook.placement.framework.volume_claims import is_missing, not_found
 from webhook.placement.pod.pod_info import PodInfo, has_volumes
 
 ERR_REASON_CONFLICT = "node(s) had no available volume zone"
@@ -41,7 +41,7 @@ class VolumeZone:
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """Reject all nodes while a claim of `pod` or its volume is missing, or the claim binds immediately."""
         for use in pod.volumes.claims if nodes.storage.claims is not None else ():
-            if not use.is_ephemeral and (reason := _claim_rejection((pod.volumes.namespace, use.name), nodes.storage)):
+            if not use.is_ephemeral and (reason := _claim_rejection(use, pod.volumes.namespace, nodes)):
                 return PreFilterResult(reason=reason, is_transient=True)
         return PreFilterResult()
 
@@ -62,17 +62,18 @@ class VolumeZone:
         return (Failure(ERR_REASON_CONFLICT, has_zone & ~reached),)
 
 
-def _claim_rejection(key: NamespacedName, storage: Storage) -> str:
-    """Return why the claim `key` rejects all nodes; empty if it does not, or is not known.
+def _claim_rejection(use: ClaimUse, namespace: str, nodes: Snapshot) -> str:
+    """Return why the claim in `namespace` rejects all nodes; empty if it does not, or is not known.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone/volume_zone.go, getPVbyPod
     """
-    claim = (storage.claims or {}).get(key)
+    storage = nodes.storage
+    claim = (storage.claims or {}).get((namespace, use.name))
     if claim is None:
-        return not_found(key[1])
+        return not_found(use.name) if is_missing(use, namespace, nodes) else ""
     if claim.volume_name:
-        is_missing = storage.volumes is not None and claim.volume_name not in storage.volumes
-        return f'persistentvolume "{claim.volume_name}" not found' if is_missing else ""
+        lacks_volume = storage.volumes is not None and claim.volume_name not in storage.volumes
+        return f'persistentvolume "{claim.volume_name}" not found' if lacks_volume else ""
     if not claim.storage_class:
         return "PersistentVolumeClaim had no pv name and storageClass name"
     if storage.classes is None:

@@ -1,6 +1,6 @@
 """Warnings about the queue and the group of a pod: what a batch scheduler reports late, elsewhere, or not at all.
 
-They never change the patch or the verdict. A kind that is not known gives none.
+They never change the patch or the verdict. A kind that is not known, or an object that is left out, gives none.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,7 +31,9 @@ _SILENTLY = "the pod waits without a condition or an Event until it does"
 def queue_warnings(names: Iterable[BatchNames], pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
     """Yield the warnings about the queues and groups in `names`, which the admitted `pod` names."""
     for each in names:
-        yield from _BY_BACKEND[each.backend](each, pod, snapshot)
+        kind, name = _KIND_OF_TENANTS[each.backend], each.queue if each.backend == "kueue" else each.group
+        if not snapshot.left_out.names or not snapshot.left_out.has(kind, pod.inter_pod.namespace, name):
+            yield from _BY_BACKEND[each.backend](each, pod, snapshot)
 
 
 def _volcano(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
@@ -216,4 +218,12 @@ _BY_BACKEND: Mapping[str, Callable[[BatchNames, PodInfo, Snapshot], Iterator[str
     "kueue": _kueue,
     "coscheduling": _coscheduling,
     "native": _native,
+}
+# The kind that tenants create.
+_KIND_OF_TENANTS = {
+    "volcano": "PodGroup.scheduling.volcano.sh",
+    "kai": "PodGroup.scheduling.run.ai",
+    "coscheduling": "PodGroup.scheduling.x-k8s.io",
+    "native": "PodGroup.scheduling.k8s.io",
+    "kueue": "LocalQueue.kueue.x-k8s.io",
 }

@@ -178,6 +178,16 @@ class PolicySpec(StrictModel):
     ones, the first by name. -1000000 to 1000000. It has no effect in a file with one policy, and does not change the
     revision."""
 
+    unknown_namespace: Literal["default", "leave", "deny"] = "default"
+    """The handling of pods in a namespace whose labels the server does not know yet, while policies select namespaces
+    by labels: `default` applies the default policy, `leave` admits the pod unchanged, `deny` denies it until the
+    labels are known. Only that of the default policy counts. It does not change the revision."""
+
+    missing_policy: Literal["default", "deny"] = "default"
+    """The handling of pods in the namespaces that a PlacementPolicy object selects if it is rejected and no generation
+    of it was ever valid: `default` applies the next policy that selects the namespace, `deny` denies them. Only that
+    of the default policy counts. It does not change the revision."""
+
     exemptions: Annotated[tuple[Exemption, ...], Field(strict=False)] = ()
     """Requests and pods that the policy leaves alone, at most 100 entries. The first one that matches is on record."""
 

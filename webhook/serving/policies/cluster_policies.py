@@ -7,22 +7,24 @@ the objects cannot be read, what is in force stays in force.
 import asyncio
 import dataclasses
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import structlog
+from pydantic import ValidationError
 
-from webhook.cluster.cache.cluster_cache import InvalidObject
 from webhook.cluster.cache.resources import Resource
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.policy.policy import Policy
 from webhook.policy.policy_object import last_good_policy, policy_text
 from webhook.policy.policy_set import DEFAULT_NAME
+from webhook.policy.spec.admission import NamespaceSelector
 from webhook.policy.spec.document import API_VERSION, KIND
-from webhook.serving.policies.in_force import ALL_OBJECTS, MOST_ERRORS, Policies, errors_of
+from webhook.serving.policies.in_force import ALL_OBJECTS, MOST_ERRORS, Policies, Selection, errors_of
 from webhook.serving.policies.policy_file import PolicyFile
+from webhook.serving.policies.policy_objects import PolicyObjects
 from webhook.serving.policies.policy_status import GoodGeneration
 from webhook.serving.policies.policy_status_writer import JudgedObject, StatusWriter
 from webhook.serving.scheduling.worker import in_background
@@ -168,7 +170,13 @@ class ClusterPolicies:
             await self._judge_one(known, name, content)
             if known.lacks_good:
                 await self._restore(known, name)
-        self._policies.put_objects([each.good for each in self._judged.values() if each.good is not None])
+        never_valid = {
+            name: selection
+            for name, each in self._judged.items()
+            if each.lacks_good and (selection := _selection_in(each.content)) is not None
+        }
+        good = [each.good for each in self._judged.values() if each.good is not None]
+        self._policies.put_objects(good, never_valid)
         rejected = {name: each.errors for name, each in self._judged.items() if each.errors}
         missing = {name: revision for name, each in self._judged.items() if (revision := each.missing_revision)}
         self._policies.miss_objects(missing)
@@ -247,50 +255,10 @@ def _selection_errors(policy: Policy) -> tuple[str, ...]:
     return ()
 
 
-class PolicyObjects:
-    """The objects by name, as a reflector keeps them; None before they are known. `changed` is set by each change."""
-
-    def __init__(self) -> None:
-        self.by_name: dict[str, JsonObject] | None = None
-        self.is_unknown = False
-        self.changed = asyncio.Event()
-
-    def listing(self, _: str) -> "_Listing":
-        """Return a new list."""
-        return _Listing(self)
-
-    def replace(self, objects: dict[str, JsonObject]) -> None:
-        """Take a complete list."""
-        self.by_name, self.is_unknown = objects, False
-        self.changed.set()
-
-    def apply(self, _: str, event: str, content: JsonObject) -> InvalidObject | None:
-        """Apply an event of a watch."""
-        objects, name = self.by_name if self.by_name is not None else {}, content["metadata"]["name"]
-        if event == "DELETED":
-            objects.pop(name, None)
-        else:
-            objects[name] = content
-        self.changed.set()
+def _selection_in(content: JsonObject) -> Selection | None:
+    """Return which namespaces a rejected object selects; None if that is not valid, or it is the default policy."""
+    selector, priority = field(content, "spec", "namespaceSelector"), field(content, "spec", "priority") or 0
+    try:
+        return Selection(NamespaceSelector.model_validate(selector), priority) if isinstance(priority, int) else None
+    except ValidationError:
         return None
-
-    def mark_unknown(self, _: str) -> None:
-        """Forget the objects: they cannot be read."""
-        if not self.is_unknown:
-            self.by_name, self.is_unknown = None, True
-            self.changed.set()
-
-
-class _Listing:
-    def __init__(self, objects: PolicyObjects) -> None:
-        self._objects = objects
-        self._found: dict[str, JsonObject] = {}
-
-    def add(self, items: Iterable[JsonObject]) -> list[InvalidObject]:
-        """Take objects of the list."""
-        self._found |= {each["metadata"]["name"]: each for each in items}
-        return []
-
-    def finish(self) -> None:
-        """End the list."""
-        self._objects.replace(self._found)

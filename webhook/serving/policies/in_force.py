@@ -1,15 +1,17 @@
 """The policy in force, and what is known of the source that it comes from."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import structlog
 
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
 from webhook.kube.workloads.pod_template_path import WorkloadKind
-from webhook.policy.policy import Policy
+from webhook.policy.policy import Policy, Withheld
 from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
+from webhook.policy.spec.admission import NamespaceSelector
 from webhook.runtime.metrics import Metrics
 
 BUILT_IN = "built-in"
@@ -28,6 +30,16 @@ MOST_ERRORS = 20
 """The most errors of a policy that are reported: clients read them."""
 
 _INTERNAL_ERROR = "internal error: "
+
+
+class Selection(NamedTuple):
+    """The selector and the priority of a PlacementPolicy."""
+
+    selector: NamespaceSelector
+    priority: int
+
+
+_NONE: Mapping[str, Selection] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,8 @@ class Policies:
         self._now = now
         self._log = structlog.get_logger()
         self._objects: tuple[Policy, ...] = ()
+        self._never_valid: Mapping[str, Selection] = {}
+        self._stand_ins: dict[tuple[str, str, Policy], Policy] = {}
         self._rejected_objects: dict[str, tuple[str, ...]] = {}
         self._missing_objects: dict[str, str] = {}
         self._followers: list[Callable[[Policy], None]] = []
@@ -94,9 +108,13 @@ class Policies:
             self._log.warning(_REGISTER, policy=policy.identity)
         self._tell_followers()
 
-    def put_objects(self, objects: Sequence[Policy]) -> None:
-        """Put the PlacementPolicies of the cluster into force: that named `default` before the policy of the file."""
-        self._objects = tuple(objects)
+    def put_objects(self, objects: Sequence[Policy], never_valid: Mapping[str, Selection] = _NONE) -> None:
+        """Put the PlacementPolicies of the cluster into force: that named `default` before the policy of the file.
+
+        `never_valid` are those of which no generation is valid, by name. With `missingPolicy: deny`, pods in the
+        namespaces that they select are denied.
+        """
+        self._objects, self._never_valid = tuple(objects), never_valid
         if not self._choose():
             return
         self._metrics.policy_reloads.labels("applied").inc()
@@ -201,6 +219,8 @@ class Policies:
         """
         before = self._set
         chosen = self._file.with_objects(self._objects)
+        if self._never_valid and chosen.spec.missing_policy == "deny":
+            chosen = PolicySet.of(chosen.default, (*self._denying(chosen.default), *chosen.others))
         # An equal set stays the same object, by which others notice a change.
         self._set = before if chosen == before else chosen
         if self._set.default is not before.default:
@@ -208,8 +228,16 @@ class Policies:
         self._show()
         return self._set is not before
 
+    def _denying(self, default: Policy) -> Iterator[Policy]:
+        """Yield a policy that denies every pod for each one that was never valid; the same ones while these stay."""
+        before, self._stand_ins = self._stand_ins, {}
+        for name, selection in self._never_valid.items():
+            key = name, repr(selection), default
+            self._stand_ins[key] = before.get(key) or _denying(name, selection, default)
+        yield from self._stand_ins.values()
+
     def _source_of(self, policy: Policy) -> str:
-        return f"PlacementPolicy {policy.name}" if policy in self._objects else self.source
+        return f"PlacementPolicy {policy.name}" if policy in self._objects or policy.withheld else self.source
 
     def _show(self) -> None:
         self._metrics.policy.clear()
@@ -218,6 +246,11 @@ class Policies:
 
     def _show_rejections(self) -> None:
         self._metrics.policy_rejected.set(1 if self._rejection or self._rejected_objects else 0)
+
+
+def _denying(name: str, selection: Selection, default: Policy) -> Policy:
+    reason = f"PlacementPolicy {name}, which selects the namespace, is rejected, and no earlier generation is known"
+    return default.withheld_as(Withheld("deny", reason), name).selected_by(*selection)
 
 
 def _described(policy: Policy, source: str) -> JsonObject:

@@ -1,0 +1,80 @@
+"""The objects that a view leaves out, although it knows their kind: too large, malformed, or too many.
+
+What depends on such an object is unknown. It does not count as missing. Of a running pod, only what it requests is
+known.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftOut:
+    """The names of the objects that are left out, by kind and namespace; empty sets are not in it."""
+
+    names: Mapping[tuple[str, str], AbstractSet[str]]
+
+    def has(self, kind: str, namespace: str, name: str) -> bool:
+        """Return whether the object is left out."""
+        return name in self.names.get((kind, namespace), ())
+
+    def has_any(self, kind: str) -> bool:
+        """Return whether an object of `kind` is left out."""
+        return any(of == kind for of, _ in self.names)
+
+    @property
+    def count(self) -> int:
+        """Return the number of objects."""
+        return sum(map(len, self.names.values()))
+
+
+NOTHING_LEFT_OUT = LeftOut({})
+
+
+class LeftOutTracker:
+    """Keeps the objects that are left out. An instance is for one thread.
+
+    `has_changed`: `current` returns another value than before.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str], set[str]] = {}
+        self._changed: set[tuple[str, str]] = set()
+        self._shown = NOTHING_LEFT_OUT
+        self.has_changed = False
+
+    def names(self, kind: str) -> list[tuple[str, str]]:
+        """Return the namespace and name of each object of `kind`."""
+        return [(namespace, name) for (of, namespace), names in self._names.items() if of == kind for name in names]
+
+    def add(self, kind: str, namespace: str, name: str) -> None:
+        """Leave out an object."""
+        self._names.setdefault((kind, namespace), set()).add(name)
+        self._note((kind, namespace))
+
+    def discard(self, kind: str, namespace: str, name: str) -> bool:
+        """Record that an object is not left out; return whether it was."""
+        names = self._names.get((kind, namespace))
+        if names is None or name not in names:
+            return False
+        names.discard(name)
+        if not names:
+            del self._names[kind, namespace]
+        self._note((kind, namespace))
+        return True
+
+    def current(self) -> LeftOut:
+        """Return the objects; the same value until one changes."""
+        if self.has_changed:
+            names = dict(self._shown.names)
+            for each in self._changed:
+                names[each] = frozenset(self._names.get(each, ()))
+            self._changed.clear()
+            self.has_changed = False
+            self._shown = LeftOut({each: found for each, found in names.items() if found})
+        return self._shown
+
+    def _note(self, changed: tuple[str, str]) -> None:
+        self._changed.add(changed)
+        self.has_changed = True
