@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.documents.object_path import segments
-from webhook.kube.names import MANUAL_JOB, MANUAL_JOB_ANNOTATION
+from webhook.kube.names import DAEMON_SET, MANUAL_JOB, MANUAL_JOB_ANNOTATION
 from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
 from webhook.policy.policy import Policy
 
@@ -67,10 +67,11 @@ _RESERVED = frozenset(
     )
 )
 
+# The pods of a DaemonSet are not sent, so it is, also with a controller: any user can name one.
 _NOT_CONTROLLED: JsonObject = {
     "name": "not-of-a-controller",
     "expression": (
-        "!has(object.metadata.ownerReferences) || "
+        f"request.kind.kind == '{DAEMON_SET}' || !has(object.metadata.ownerReferences) || "
         "!object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller) || "
         f"object.?metadata.?annotations[?'{MANUAL_JOB_ANNOTATION}'].orValue('') == '{MANUAL_JOB}'"
     ),

@@ -12,7 +12,7 @@ from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.documents.field import FieldError
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import Expired, never
-from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
+from webhook.kube.names import DAEMON_SET, DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
 from webhook.kube.pod.resources import requested_extended_resources
 from webhook.kube.shape import check_pod
 from webhook.mutation.edits.edits import PodTooLargeError
@@ -129,7 +129,7 @@ def _is_bypassed_by_metadata(content: PodContent, policy: Policy) -> bool:
         return True
     if policy.keys.workload_type not in annotations and policy.keys.workload_type not in content.defaults:
         return True
-    return any(isinstance(owner, dict) and owner.get("kind") == "DaemonSet" for owner in owners)
+    return any(isinstance(owner, dict) and owner.get("kind") == DAEMON_SET for owner in owners)
 
 
 def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, str], policy: Policy) -> str | None:
@@ -140,7 +140,7 @@ def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str
     if spec.get("nodeName"):
         return "spec.nodeName is set"
     owners = metadata.get("ownerReferences") or ()
-    if any(owner.get("kind") == "DaemonSet" for owner in owners):
+    if any(owner.get("kind") == DAEMON_SET for owner in owners):
         # The DaemonSet controller has chosen the node already and does not know the injection (kubernetes#61886).
         return "pod of a DaemonSet"
     if reason := pod_exemption(pod, namespace, policy.spec):

@@ -27,6 +27,8 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 # The annotations with which a pod of KAI requests a share of a card: a fraction, or memory of the card in MiB.
 KAI_SHARES = ("gpu-fraction", "gpu-memory")
 DEFAULT_NAMESPACE = "default"
+# The kind whose controller chooses the node of each pod, in any API group.
+DAEMON_SET = "DaemonSet"
 
 
 _DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
