@@ -9,12 +9,12 @@ from typing import Any
 
 from webhook.backends.kueue import Kueue
 from webhook.backends.registry import backend_of
-from webhook.documents.field import FieldError, InvalidInput, forbidden
+from webhook.documents.field import FieldError, forbidden
 from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_SCHEDULER
-from webhook.kube.pod.resources import pod_requests
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.mutation.workload.annotations import Annotations
+from webhook.mutation.workload.card_count import cards_of
 from webhook.policy.keys import Keys
 from webhook.policy.policy import Policy, allows_namespace
 from webhook.policy.products import limits_of, may_use_product, namespaces_of_product, products_instead_of
@@ -77,9 +77,18 @@ def allowed_defaults(
 
 
 def limit_denials(
-    annotations: Annotations, pod: Mapping[str, Any], scheduler_name: str, namespace: str, policy: Policy
+    annotations: Annotations,
+    pod: Mapping[str, Any],
+    scheduler_name: str,
+    namespace: str,
+    policy: Policy,
+    *,
+    gpu_fraction: str | None = None,
 ) -> Iterator[FieldError]:
-    """Yield the denials of queue, scheduler and number of cards of `pod`, which `scheduler_name` will schedule."""
+    """Yield the denials of queue, scheduler and number of cards of `pod`, which `scheduler_name` will schedule.
+
+    `gpu_fraction` is the share of a card that it asks for by annotation.
+    """
     limits = limits_of(policy.spec, namespace)
     if limits is None:
         return
@@ -89,7 +98,9 @@ def limit_denials(
     if scheduler and not _may_use_scheduler(scheduler, limits.schedulers):
         detail = f'namespace "{namespace}" may not use scheduler "{cut(scheduler, LONGEST_SHOWN)}"'
         yield _of_values("spec.schedulerName", detail, "schedulers", limits.schedulers or ())
-    if limits.max_cards_per_pod is not None and (cards := _cards_of(pod, policy)) > limits.max_cards_per_pod:
+    if limits.max_cards_per_pod is None:
+        return
+    if (cards := cards_of(pod, scheduler_name, gpu_fraction, policy)) > limits.max_cards_per_pod:
         detail = f'namespace "{namespace}" may not request {cards} cards in a pod'
         yield forbidden("spec.containers", f"{detail}; allowed: at most {limits.max_cards_per_pod}")
 
@@ -125,15 +136,6 @@ def _denied_queues(metadata: Mapping[str, Any], scheduler: str, namespace: str, 
 
 def _may_use_scheduler(scheduler: str, allowed: Sequence[str] | None) -> bool:
     return allowed is None or scheduler == DEFAULT_SCHEDULER or scheduler in allowed
-
-
-def _cards_of(pod: Mapping[str, Any], policy: Policy) -> int:
-    """Return the number of cards that `pod` requests; 0 if its resources are malformed: the API server rejects it."""
-    try:
-        requests = pod_requests(pod)
-    except InvalidInput:
-        return 0
-    return sum(amount for name, amount in requests.items() if policy.accelerators_of((name,)))
 
 
 def _of_namespaces(path: str, detail: str, allowed: Sequence[str]) -> FieldError:

@@ -108,7 +108,12 @@ def read_workload(
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
     warnings += annotations.ignored
-    beyond_limits = [*limit_denials(annotations, pod, workload.batch.scheduler, namespace, policy)]
+    batch = workload.batch
+    beyond_limits = [
+        *limit_denials(
+            annotations, pod, batch.scheduler, namespace, policy, gpu_fraction=batch.request.gpu_fraction
+        )
+    ]
     beyond_limits += _denied_gaps(workload)
     denials += beyond_limits
     warnings += _warned_gaps(workload)
