@@ -22,6 +22,8 @@ MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 MANUAL_JOB_ANNOTATION, MANUAL_JOB = "cronjob.kubernetes.io/instantiate", "manual"
 # The annotation with the PodGroup of a pod of Volcano. Its controller sets it on pods that name none.
 VOLCANO_GROUP = "scheduling.k8s.io/group-name"
+# The queues of pods that name none.
+VOLCANO_DEFAULT_QUEUE, KAI_DEFAULT_QUEUE = "default", "default-queue"
 # The label with the LocalQueue of a pod that Kueue holds until the queue has quota for it.
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 # The annotations with which a pod of KAI requests a share of a card: a fraction, or memory of the card in MiB.

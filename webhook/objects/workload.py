@@ -28,6 +28,7 @@ from webhook.objects.advice import advise
 from webhook.objects.gangs import Role
 from webhook.objects.misplaced import keys_of, misplaced
 from webhook.objects.per_node import per_node_errors
+from webhook.objects.queues import queue_denials
 from webhook.objects.template_patch import template_patch
 from webhook.policy.policy import Policy
 
@@ -173,6 +174,8 @@ def _evaluated(
                 findings.errors += per_node_errors(each, request, defaults, policy)
         elif keys or defaults or _has_domain(each, policy):
             _evaluate(each, request, defaults, policy, expired, findings, prefix=len(sets) > 1)
+    if findings.workload_type is not None:
+        findings.errors += queue_denials(content, request, policy)
     return findings
 
 

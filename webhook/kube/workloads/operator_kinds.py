@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from webhook.kube.names import VOLCANO_DEFAULT_QUEUE
 from webhook.kube.workloads.pod_template_path import STATEFUL_SET_LABELS, Count, PodTemplatePath, WorkloadKind
 
 
@@ -18,12 +19,20 @@ def _kubeflow(kind: str, resource: str, specs: str) -> WorkloadKind:
         labels=(*_KUBEFLOW_LABELS, ("training.kubeflow.org/replica-index", "{0}")),
     )
     return WorkloadKind(
-        "kubeflow.org", kind, resource, (template,), suspended="spec.runPolicy.suspend", gang=_KUBEFLOW_GANG
+        "kubeflow.org",
+        kind,
+        resource,
+        (template,),
+        suspended="spec.runPolicy.suspend",
+        gang=_KUBEFLOW_GANG,
+        queue=_KUBEFLOW_QUEUE,
     )
 
 
 # Source: github.com/NVIDIA/KAI-scheduler, pkg/podgrouper/podgrouper/plugins/kubeflow/distributed_common.go and pytorch
 _KUBEFLOW_GANG = ("spec.runPolicy.schedulingPolicy.minAvailable", "spec.elasticPolicy.minReplicas")
+# Source: github.com/kubeflow/training-operator (release-1.9), pkg/controller.v1/common/job.go, ReconcileJobs
+_KUBEFLOW_QUEUE = "spec.runPolicy.schedulingPolicy.queue"
 _KUBEFLOW_LABELS = (("training.kubeflow.org/job-name", "{name}"), ("training.kubeflow.org/replica-type", "{role}"))
 
 
@@ -173,6 +182,8 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
             ("priorityClassName", "spec.priorityClassName", ""),
         ),
         gang=("spec.minAvailable",),
+        queue="spec.queue",
+        default_queue=VOLCANO_DEFAULT_QUEUE,
     ),
     _kubeflow("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
     _kubeflow("TFJob", "tfjobs", "tfReplicaSpecs"),
@@ -189,6 +200,7 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
         ),
         suspended="spec.runPolicy.suspend",
         gang=_KUBEFLOW_GANG[:1],
+        queue=_KUBEFLOW_QUEUE,
     ),
     WorkloadKind("trainer.kubeflow.org", "TrainJob", "trainjobs", (), note=_TRAIN_JOB),
     _trainer("TrainingRuntime", "trainingruntimes"),

@@ -112,9 +112,8 @@ def _denied_annotations(annotations: Annotations, namespace: str, policy: Policy
         return
     key = policy.keys.queue
     queue = (annotations.text(key) or "").strip()
-    if queue and limits.queues is not None and not matches_any(queue, limits.queues):
-        detail = f'namespace "{namespace}" may not use queue "{cut(queue, LONGEST_SHOWN)}"'
-        yield key, _of_values(annotations.path(key), detail, "queues", limits.queues)
+    if denial := queue_denial(annotations.path(key), queue, namespace, policy):
+        yield key, denial
     key = policy.keys.scheduler
     scheduler = (annotations.text(key) or "").strip()
     if scheduler and not _may_use_scheduler(scheduler, limits.schedulers):
@@ -124,14 +123,19 @@ def _denied_annotations(annotations: Annotations, namespace: str, policy: Policy
 
 def _denied_queues(metadata: Mapping[str, Any], scheduler: str, namespace: str, policy: Policy) -> Iterator[FieldError]:
     """Yield the denials of queues that the pod names in the terms of its scheduler, or of Kueue."""
-    limits = limits_of(policy.spec, namespace)
-    if limits is None or limits.queues is None:
-        return
     for holder, key in (*backend_of(policy.spec, scheduler).queue_at, *Kueue.queue_at):
         queue = (metadata.get(holder) or {}).get(key)
-        if queue and not matches_any(queue, limits.queues):
-            detail = f'namespace "{namespace}" may not use queue "{cut(queue, LONGEST_SHOWN)}"'
-            yield _of_values(f"metadata.{holder}[{key}]", detail, "queues", limits.queues)
+        if denial := queue_denial(f"metadata.{holder}[{key}]", queue, namespace, policy):
+            yield denial
+
+
+def queue_denial(path: str, queue: str | None, namespace: str, policy: Policy) -> FieldError | None:
+    """Return the denial of the `queue` at `path`; None if there is none or pods of `namespace` may use it."""
+    limits = limits_of(policy.spec, namespace)
+    if not queue or limits is None or limits.queues is None or matches_any(queue, limits.queues):
+        return None
+    detail = f'namespace "{namespace}" may not use queue "{cut(queue, LONGEST_SHOWN)}"'
+    return _of_values(path, detail, "queues", limits.queues)
 
 
 def _may_use_scheduler(scheduler: str, allowed: Sequence[str] | None) -> bool:
