@@ -26,6 +26,7 @@ from tests.support.service_account import token_kubeconfig
 from webhook.policy.spec.document import API_VERSION, KIND
 
 NAMESPACE = RELEASE = "placement-webhook"
+CERTS_NAMESPACE = "placement-webhook-certs"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 SERVICES = f"/api/v1/namespaces/{NAMESPACE}/services"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
@@ -52,7 +53,7 @@ def test_a_release_is_installed_upgraded_and_uninstalled(cluster: Cluster, helm:
 
         assert ca_bundles(cluster) == before
         assert {(each["failurePolicy"], each["timeoutSeconds"]) for each in webhooks(cluster)} == {("Fail", 7)}
-        account = f"system:serviceaccount:{NAMESPACE}:placement-webhook-certs"
+        account = f"system:serviceaccount:{CERTS_NAMESPACE}:placement-webhook-certs"
         asked = ("auth", "can-i", "create", "mutatingwebhookconfigurations/00-placement-webhook", f"--as={account}")
         assert cluster.kubectl(*asked, check=False).stdout == "no\n"
         versions = {path: version_of(cluster, path) for path in (CONFIGURATIONS, SERVICES, DEPLOYMENTS)}
@@ -79,7 +80,7 @@ def test_an_installation_by_kustomize_is_taken_over(cluster: Cluster, helm: Helm
 
     with installed(cluster, helm, "--take-ownership", "--force-conflicts"):
         assert ca_bundles(cluster) == before is not None
-        deployment = cluster.client.get("Deployment", "placement-webhook-certs", NAMESPACE, api_version="apps/v1")
+        deployment = cluster.client.get("Deployment", "placement-webhook-certs", CERTS_NAMESPACE, api_version="apps/v1")
         assert "--create-configuration" not in container_of(deployment)["args"]
     assert left(cluster, namespaced=False) == ["namespace/placement-webhook"]
 
@@ -121,8 +122,8 @@ def release(cluster: Cluster) -> tuple[str, ...]:
 @contextmanager
 def certs_controller(cluster: Cluster, folder: Path) -> Iterator[None]:
     """Run the deployed certs controller: its arguments, as its service account."""
-    deployment = cluster.client.get("Deployment", "placement-webhook-certs", NAMESPACE, api_version="apps/v1")
-    kubeconfig = token_kubeconfig(cluster, folder, NAMESPACE, "placement-webhook-certs")
+    deployment = cluster.client.get("Deployment", "placement-webhook-certs", CERTS_NAMESPACE, api_version="apps/v1")
+    kubeconfig = token_kubeconfig(cluster, folder, CERTS_NAMESPACE, "placement-webhook-certs")
     here = {"--in-cluster": f"--kubeconfig={kubeconfig}", "--admin-listen=0.0.0.0:8080": "--admin-listen=127.0.0.1:0"}
     arguments = container_of(deployment)["args"]
     assert here.keys() <= set(arguments)

@@ -20,6 +20,10 @@ app.kubernetes.io/name: placement-webhook
 app.kubernetes.io/component: certs
 {{- end }}
 
+{{- define "placement-webhook.certsNamespace" -}}
+{{ .Values.certificates.controller.namespace | default (printf "%s-certs" .Release.Namespace) }}
+{{- end }}
+
 {{- define "placement-webhook.image" -}}
 {{- with .Values.image -}}
 {{- if .digest -}}
