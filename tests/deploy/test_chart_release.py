@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from certs.registration import Target, manifest, with_ca_bundle
+from tests.controlplane.cleanup import finalize
 from tests.controlplane.client import NotFound, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
@@ -28,13 +29,14 @@ from webhook.policy.spec.document import API_VERSION, KIND
 NAMESPACE = RELEASE = "placement-webhook"
 CERTS_NAMESPACE = "placement-webhook-certs"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-SERVICES = f"/api/v1/namespaces/{NAMESPACE}/services"
-DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+SERVICES = "/api/v1/services"
+DEPLOYMENTS = "/apis/apps/v1/deployments"
 
 
 @pytest.mark.usefixtures("cert_manager_kinds", "operator_kinds")
 def test_what_the_chart_renders_is_accepted(cluster: Cluster, helm: Helm) -> None:
-    cluster.make_namespace(NAMESPACE)
+    for name in (NAMESPACE, CERTS_NAMESPACE):
+        cluster.make_namespace(name)
     for values in VARIANTS.values():
         text = helm.template(values)
         flags = ("--server-side", "--dry-run=server", "--validate=strict", "--field-manager=helm")
@@ -64,8 +66,9 @@ def test_a_release_is_installed_upgraded_and_uninstalled(cluster: Cluster, helm:
             found = watching.map(lambda path: deletions(cluster, path, versions[path]), versions)
             deleted = dict(zip(versions, found, strict=True))
         (configuration,), others = deleted[CONFIGURATIONS], deleted[SERVICES] + deleted[DEPLOYMENTS]
-        assert len(others) == 3
+        assert len(others) == 4
         assert configuration < min(others)
+        finalize(cluster.client, CERTS_NAMESPACE)
         assert left(cluster, namespaced=False) == []
         assert left(cluster, namespaced=True) == ["secret/placement-webhook-tls"]
         cluster.settle_webhooks()
@@ -113,6 +116,8 @@ def installed(cluster: Cluster, helm: Helm, *flags: str) -> Iterator[None]:
         yield
     finally:
         helm("uninstall", *release(cluster), "--ignore-not-found")
+        with suppress(NotFound):
+            finalize(cluster.client, CERTS_NAMESPACE)
 
 
 def release(cluster: Cluster) -> tuple[str, ...]:

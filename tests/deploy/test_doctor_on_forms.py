@@ -166,8 +166,9 @@ def test_a_release_gets_back_what_was_deleted(cluster: Cluster, helm: Helm, tmp_
 def older_chart(folder: Path) -> str:
     """Write the chart without a group of values, as before the chart had it; return its folder."""
     shutil.copytree(DEPLOY / "chart", folder)
-    template = folder / "templates" / "base.yaml"
-    template.write_text(template.read_text().replace(".Values.resourceQuota.enabled", "false"))
+    for name in ("base", "certs-controller"):
+        template = folder / "templates" / f"{name}.yaml"
+        template.write_text(template.read_text().replace(".Values.resourceQuota.enabled", "false"))
     values = yaml.safe_load((folder / "values.yaml").read_text())
     del values["resourceQuota"]
     (folder / "values.yaml").write_text(yaml.safe_dump(values))

@@ -73,8 +73,7 @@ def test_everything_is_in_the_namespace_and_labelled(cluster: Cluster, overlay: 
         metadata = obj["metadata"]
         if obj["apiVersion"] != "cert-manager.io/v1":
             assert metadata["labels"]["app.kubernetes.io/name"] == "placement-webhook", metadata["name"]
-        is_of_controller = metadata["labels"].get("app.kubernetes.io/component") == "certs"
-        namespaces = (NAMESPACE, CERTS_NAMESPACE) if is_of_controller else (NAMESPACE,)
+        namespaces = (NAMESPACE, CERTS_NAMESPACE) if metadata["name"].startswith(CERTS_NAMESPACE) else (NAMESPACE,)
         assert metadata.get("namespace", NAMESPACE) in namespaces
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from webhook.admission.mutated_pod import Injection, Mutated
+from webhook.admission.mutated_pod import Injection, JsonObject, Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Bypassed, Denied
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
@@ -18,6 +18,7 @@ from webhook.kube.shape import check_pod
 from webhook.mutation.edits.edits import PodTooLargeError
 from webhook.mutation.mutate import mutate
 from webhook.mutation.registry import RULES
+from webhook.mutation.withdrawal import withdrawal
 from webhook.mutation.workload.batch_scheduling import BatchScheduling
 from webhook.mutation.workload.workload import WorkloadReading, opts_out, read_workload
 from webhook.placement.gang.gang import GangRequest
@@ -46,16 +47,16 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     if reason := _bypass_reason(pod, namespace, defaults, policy):
         return Bypassed(reason)
     reading = read_workload(pod, namespace, defaults, policy, extended_resources)
-    if reading.type_name is None:
-        return Bypassed(reading.bypass_reason, reading.warnings)
     warnings = reading.warnings
+    if reading.type_name is None:
+        return _without_workload(pod, reading, warnings, policy)
     if reading.errors or reading.denials:
         if policy.spec.invalid_annotations == "deny":
             errors = (*reading.errors, *reading.denials)
             return Denied(_denial(reading), reading.type_name, warnings=warnings, errors=errors)
         warnings = (*map(str, (*reading.errors, *reading.denials)), *warnings)
     if reading.workload is None:
-        return Bypassed(reading.bypass_reason, warnings, reading.type_name)
+        return _without_workload(pod, reading, warnings, policy)
     try:
         mutation = mutate(pod, reading.workload, policy, RULES)
     except PodTooLargeError as error:
@@ -79,6 +80,20 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         ),
         _gang(reading.workload.batch, is_whole),
         is_whole,
+    )
+
+
+def _without_workload(
+    pod: JsonObject, reading: WorkloadReading, warnings: tuple[str, ...], policy: Policy
+) -> Bypassed | Injection:
+    """Return the result for a pod that gets nothing; one that its namespace may not use is taken back."""
+    mutation = withdrawal(pod, policy) if reading.is_forbidden else None
+    if mutation is None:
+        return Bypassed(reading.bypass_reason, warnings, reading.type_name)
+    references = PodReferences("", (), mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER)
+    operations = mutation.operations
+    return Injection(
+        reading.type_name or "", "off", operations, orjson.dumps(operations), mutation.rules, warnings, references
     )
 
 

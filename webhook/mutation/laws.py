@@ -38,17 +38,26 @@ def overruled_values(before: Mapping[str, Any], after: Mapping[str, Any], policy
 def may_replace(place: Steps, before: Mapping[str, Any], after: Mapping[str, Any], policy: Policy) -> bool:
     """Return whether the value at `place` of the pod `before` counts as unset.
 
-    These are the webhook's own annotations, and the values that the API server has filled in.
+    These are the webhook's own annotations, injected tolerations that it takes back, and the values that the API server
+    has filled in.
     """
     spec = before.get("spec") or {}
     match place:
         case ("metadata", "annotations", key):
             return key in (policy.policy_annotation, policy.rules_annotation)
+        case ("spec", "tolerations", *_):
+            # Those that the webhook has injected itself, and takes back.
+            return _rules(before, policy) != "" == _rules(after, policy)
         case ("spec", "schedulerName"):
             return spec.get("schedulerName") in ("", DEFAULT_SCHEDULER)
         case ("spec", "priorityClassName" | "priority" | "preemptionPolicy"):
             return bool((after.get("spec") or {}).get("priorityClassName")) and _has_default_priority(spec, policy)
     return False
+
+
+def _rules(pod: Mapping[str, Any], policy: Policy) -> str:
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    return str(annotations.get(policy.rules_annotation) or "")
 
 
 def _has_default_priority(spec: Mapping[str, Any], policy: Policy) -> bool:

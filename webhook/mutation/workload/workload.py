@@ -54,7 +54,8 @@ class WorkloadReading:
     """The workload, if the pod has a valid type that its namespace may use, with errors and warnings.
 
     `errors` are invalid values, `denials` are privileges that the namespace lacks. The workload includes neither.
-    Without a workload, `bypass_reason` is the reason to inject nothing if the pod is admitted.
+    Without a workload, `bypass_reason` is the reason to inject nothing if the pod is admitted. `is_forbidden`: it is that
+    the namespace may not use what the pod, or its own default, asks for.
     """
 
     type_name: str | None
@@ -63,6 +64,7 @@ class WorkloadReading:
     denials: tuple[FieldError, ...] = ()
     warnings: tuple[str, ...] = ()
     bypass_reason: str = ""
+    is_forbidden: bool = False
 
 
 def opts_out(pod_annotations: Mapping[str, str], namespace: Mapping[str, str], policy: Policy) -> bool:
@@ -100,7 +102,8 @@ def read_workload(
     type_name, denials = read_type(annotations, namespace, policy)
     if annotations.ignored:
         warnings += [*annotations.ignored, *keys_without_type(own, policy)]
-        return WorkloadReading(None, None, warnings=tuple(warnings), bypass_reason="invalid default of the namespace")
+        reason = "invalid default of the namespace"
+        return WorkloadReading(None, None, warnings=tuple(warnings), bypass_reason=reason, is_forbidden=True)
     if opts_out(own, applied, policy):
         allowed = ", ".join(opt_out_namespaces(policy.spec)) or "none"
         detail = f'"disabled" has no effect in namespace "{namespace}": the policy allows it in {allowed}'
@@ -130,6 +133,7 @@ def read_workload(
         tuple(denials),
         tuple(warnings),
         bypass_reason,
+        bool(denials),
     )
 
 
