@@ -4,27 +4,28 @@ from typing import Any
 
 import pytest
 
-from tests.support.admission import DOMAIN, PRODUCT, TYPE, make_request, policy_with
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, policy_with
 from tests.support.builders import make_node_object, make_pod
 from tests.support.workloads import SAMPLES
 from webhook.admission.patch_proof import prove_pod_patch
 from webhook.admission.pipeline import ClusterView, admit
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import Bypassed, Denied, Patched
+from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.kube.api.json_patch import patched
 from webhook.objects.admission import admit_request
+from webhook.objects.template_proof import prove_template_patch
 
 GRANTED = policy_with(workloadObjects={"mutateTemplates": True})
 OWN = {"key": "example.com/spot", "operator": "Exists"}
 POD = make_pod("p").gpu(1).annotate(PRODUCT, "NVIDIA-H20").spec(tolerations=[OWN])
 TYPED = POD.annotate(TYPE, "training")
-REVOKED: list[Any] = [
-    pytest.param({"workloadTypes": ["inference"]}, id="the type"),
-    pytest.param({"products": ["NVIDIA-L4"]}, id="the product"),
-    pytest.param({"maxCardsPerPod": 0}, id="the cards"),
-]
+REVOKED: dict[str, dict[str, Any]] = {
+    "type": {"workloadTypes": ["inference"]},
+    "product": {"products": ["NVIDIA-L4"]},
+    "cards": {"maxCardsPerPod": 0},
+}
 
 
 def revoked(limits: dict[str, Any], **spec: Any) -> Any:
@@ -42,6 +43,10 @@ def admitted(pod: dict[str, Any], policy: Any, cluster: ClusterView | None = Non
     return admit(make_request(pod, namespace="lab"), policy, cluster)
 
 
+def tolerated(pod: dict[str, Any]) -> set[str]:
+    return {each["key"] for each in pod["spec"]["tolerations"]}
+
+
 def injected(pod: dict[str, Any], cluster: ClusterView | None = None) -> dict[str, Any]:
     """Return the pod of a template that was patched while the namespace had every right."""
     verdict = admitted(pod, GRANTED, cluster)
@@ -49,19 +54,26 @@ def injected(pod: dict[str, Any], cluster: ClusterView | None = None) -> dict[st
     return verdict.pod
 
 
-@pytest.mark.parametrize("limits", REVOKED)
-def test_tolerations_of_a_template_end_with_the_right_to_them(limits: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("limits", "allowed"),
+    [
+        pytest.param(REVOKED["type"], {OWN["key"]}, id="type"),
+        pytest.param(REVOKED["product"], {OWN["key"], USAGE}, id="product"),
+        pytest.param(REVOKED["cards"], {OWN["key"]}, id="cards"),
+    ],
+)
+def test_tolerations_of_a_template_end_with_the_right_to_them(limits: dict[str, Any], allowed: set[str]) -> None:
     policy, pod = revoked(limits), injected(TYPED.obj())
     verdict = admitted(pod, policy)
 
     assert isinstance(verdict, Patched)
-    assert verdict.pod["spec"]["tolerations"] == [OWN]
+    assert tolerated(verdict.pod) == allowed
     assert verdict.pod["spec"]["affinity"] == pod["spec"]["affinity"]
     assert any("Forbidden" in each for each in verdict.warnings)
-    assert isinstance(admitted(verdict.pod, policy), Bypassed)
+    assert isinstance(admitted(verdict.pod, policy), Unchanged if allowed - {OWN["key"]} else Bypassed)
 
 
-@pytest.mark.parametrize("limits", REVOKED)
+@pytest.mark.parametrize("limits", REVOKED.values(), ids=REVOKED)
 def test_the_patch_is_proven(limits: dict[str, Any]) -> None:
     policy, pod = revoked(limits), injected(TYPED.obj())
 
@@ -101,6 +113,8 @@ def test_the_template_loses_them_when_it_is_written() -> None:
     request = make_request(
         deployment, namespace="lab", kind="Deployment", group="apps", resource="deployments", name="web"
     )
-    verdict: Any = admit_request(request, revoked({"workloadTypes": ["inference"]}), None)
+    policy = revoked({"workloadTypes": ["inference"]})
+    verdict: Any = admit_request(request, policy, None)
 
     assert patched(deployment, verdict.operations)["spec"]["template"]["spec"]["tolerations"] == [OWN]
+    prove_template_patch(request, verdict.operations, policy, None)

@@ -1,11 +1,12 @@
 """Evaluates the policy for a pod, independently of the cluster. Pure: equal pods have equal results."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from webhook.admission.mutated_pod import Injection, JsonObject, Mutated
+from webhook.admission.mutated_pod import Injection, Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Bypassed, Denied
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
@@ -16,7 +17,7 @@ from webhook.kube.names import DAEMON_SET, DEFAULT_NAMESPACE, DEFAULT_SCHEDULER,
 from webhook.kube.pod.resources import requested_extended_resources
 from webhook.kube.shape import check_pod
 from webhook.mutation.edits.edits import PodTooLargeError
-from webhook.mutation.mutate import mutate
+from webhook.mutation.mutate import Mutation, mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.withdrawal import withdrawal
 from webhook.mutation.workload.batch_scheduling import BatchScheduling
@@ -48,19 +49,23 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         return Bypassed(reason)
     reading = read_workload(pod, namespace, defaults, policy, extended_resources)
     warnings = reading.warnings
+    taken_back = withdrawal(pod, policy) if reading.is_forbidden else None
     if reading.type_name is None:
-        return _without_workload(pod, reading, warnings, policy)
+        return _without_workload(taken_back, reading, warnings)
     if reading.errors or reading.denials:
         if policy.spec.invalid_annotations == "deny":
             errors = (*reading.errors, *reading.denials)
             return Denied(_denial(reading), reading.type_name, warnings=warnings, errors=errors)
         warnings = (*map(str, (*reading.errors, *reading.denials)), *warnings)
     if reading.workload is None:
-        return _without_workload(pod, reading, warnings, policy)
+        return _without_workload(taken_back, reading, warnings)
     try:
-        mutation = mutate(pod, reading.workload, policy, RULES)
+        mutation = mutate(pod if taken_back is None else taken_back.pod, reading.workload, policy, RULES)
     except PodTooLargeError as error:
         return Denied(Denial(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
+    if taken_back is not None:
+        operations, rules = [*taken_back.operations, *mutation.operations], (*taken_back.rules, *mutation.rules)
+        mutation = replace(mutation, operations=operations, rules=rules)
     scheduler = mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
     is_whole = starts_whole(mutation.pod, policy.spec, scheduler)
     return Injection(
@@ -84,10 +89,9 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
 
 
 def _without_workload(
-    pod: JsonObject, reading: WorkloadReading, warnings: tuple[str, ...], policy: Policy
+    mutation: Mutation | None, reading: WorkloadReading, warnings: tuple[str, ...]
 ) -> Bypassed | Injection:
-    """Return the result for a pod that gets nothing; one that its namespace may not use is taken back."""
-    mutation = withdrawal(pod, policy) if reading.is_forbidden else None
+    """Return the result for a pod into which nothing is injected; `mutation` takes back what was."""
     if mutation is None:
         return Bypassed(reading.bypass_reason, warnings, reading.type_name)
     references = PodReferences("", (), mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER)

@@ -5,7 +5,7 @@ from typing import Any
 
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.mutation.edits.scheduling_edits import PREEMPT_LOWER_PRIORITY
-from webhook.policy.policy import Policy
+from webhook.policy.policy import WITHDRAWAL, Policy
 
 Steps = tuple[str, ...]
 """The keys and indices that lead to a value."""
@@ -47,7 +47,7 @@ def may_replace(place: Steps, before: Mapping[str, Any], after: Mapping[str, Any
             return key in (policy.policy_annotation, policy.rules_annotation)
         case ("spec", "tolerations", *_):
             # Those that the webhook has injected itself, and takes back.
-            return _rules(before, policy) != "" == _rules(after, policy)
+            return _is_withdrawn(after, policy) and not _is_withdrawn(before, policy)
         case ("spec", "schedulerName"):
             return spec.get("schedulerName") in ("", DEFAULT_SCHEDULER)
         case ("spec", "priorityClassName" | "priority" | "preemptionPolicy"):
@@ -55,9 +55,9 @@ def may_replace(place: Steps, before: Mapping[str, Any], after: Mapping[str, Any
     return False
 
 
-def _rules(pod: Mapping[str, Any], policy: Policy) -> str:
+def _is_withdrawn(pod: Mapping[str, Any], policy: Policy) -> bool:
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
-    return str(annotations.get(policy.rules_annotation) or "")
+    return str(annotations.get(policy.rules_annotation) or "").startswith(WITHDRAWAL)
 
 
 def _has_default_priority(spec: Mapping[str, Any], policy: Policy) -> bool:

@@ -8,7 +8,7 @@ from webhook.mutation.edits.editor import PodEditor
 from webhook.mutation.edits.edits import Edit, Effect, SetAnnotation
 from webhook.mutation.rule import Rule, Skipped
 from webhook.mutation.workload.workload import Workload
-from webhook.policy.policy import Policy
+from webhook.policy.policy import WITHDRAWAL, Policy
 
 JsonObject = dict[str, Any]
 
@@ -44,7 +44,8 @@ def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[
     editor = PodEditor(pod)
     outcomes: list[RuleOutcome] = []
     warnings: list[str] = []
-    effective_rules: list[str] = []
+    recorded = (pod["metadata"].get("annotations") or {}).get(policy.rules_annotation) or ""
+    effective_rules = [WITHDRAWAL] if recorded.startswith(WITHDRAWAL) else []
     for rule in rules:
         edits = rule.edits(workload, policy)
         if isinstance(edits, Skipped):

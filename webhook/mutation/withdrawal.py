@@ -1,7 +1,7 @@
-"""Take back what was injected into a pod template while its namespace might use it.
+"""Take back what was injected into a pod template while its namespace had the right to it.
 
 With `mutateTemplates`, the templates of workload objects have the tolerations that their pods get. A pod of such a
-template, for whose type or products its namespace has lost the right, would keep them.
+template would keep them after its namespace has lost the right to its type or its products.
 """
 
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from webhook.kube.pod.taints import NO_SCHEDULE
 from webhook.mutation.edits.editor import PodEditor
 from webhook.mutation.edits.edits import SetAnnotation
 from webhook.mutation.mutate import JsonObject, Mutation, RuleOutcome
-from webhook.policy.policy import Policy
-
-_NAME = "Withdrawal"
+from webhook.policy.policy import WITHDRAWAL, Policy
 
 
 def withdrawal(pod: JsonObject, policy: Policy) -> Mutation | None:
     """Return the mutation of `pod` without the tolerations of node pools and cards; None if nothing was injected.
 
-    The annotation with the rules, which the webhook has written, tells them from those of a user.
+    The annotation with the rules, which the webhook has written, tells them from those of a user. Required affinity
+    stays, because it only restricts the pod.
     """
     annotations: Mapping[str, Any] = pod["metadata"].get("annotations") or {}
-    if not annotations.get(policy.rules_annotation):
+    rules = annotations.get(policy.rules_annotation) or ""
+    if not rules or rules.startswith(WITHDRAWAL):
         return None
     keys = {policy.node_usage_key, *(f"{each.card}.product" for each in policy.spec.accelerators)}
     tolerations = pod["spec"].get("tolerations") or []
@@ -30,6 +30,6 @@ def withdrawal(pod: JsonObject, policy: Policy) -> Mutation | None:
     editor = PodEditor(pod)
     if len(kept) < len(tolerations):
         editor.set(kept, "spec", "tolerations")
-    SetAnnotation(policy.rules_annotation, "").apply(editor)
-    edit = f"remove {len(tolerations) - len(kept)} tolerations of node pools and cards"
-    return Mutation(editor.pod, editor.operations, (RuleOutcome(_NAME, (edit,)),), ())
+    SetAnnotation(policy.rules_annotation, WITHDRAWAL).apply(editor)
+    edit = f"remove {len(tolerations) - len(kept)} injected tolerations of node pools and cards"
+    return Mutation(editor.pod, editor.operations, (RuleOutcome(WITHDRAWAL, (edit,)),), ())

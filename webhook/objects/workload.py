@@ -174,7 +174,7 @@ def _evaluated(
                 findings.errors += per_node_errors(each, request, defaults, policy)
         elif keys or defaults or _has_domain(each, policy):
             _evaluate(each, request, defaults, policy, expired, findings, prefix=len(sets) > 1)
-    if findings.workload_type is not None:
+    if policy.spec.namespace_limits and findings.workload_type is not None:
         findings.errors += queue_denials(content, request, policy)
     return findings
 

@@ -16,6 +16,8 @@ from webhook.policy.spec.fields import matches_any
 from webhook.policy.spec.workloads import Accelerator, WorkloadType
 
 REVISION_LENGTH = 12
+WITHDRAWAL = "Withdrawal"
+"""The first of the rules on record of a pod from which injected tolerations were taken back."""
 _WITHOUT_EFFECT = {"tests", "namespace_selector", "priority"}
 
 
