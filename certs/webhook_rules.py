@@ -145,9 +145,14 @@ def _annotated(key_domains: tuple[str, ...]) -> str:
     return f"{new}.orValue({{}}).exists(key, {is_ours} && {new}[?key] != {old}[?key])"
 
 
-_REQUEUED = f"{[*QUEUE_KEYS]}.exists(key, " + " || ".join(
-    f"object.?metadata.?{holder}[?key] != oldObject.?metadata.?{holder}[?key]" for holder in ("labels", "annotations")
-) + ")"
+_REQUEUED = (
+    f"{[*QUEUE_KEYS]}.exists(key, "
+    + " || ".join(
+        f"object.?metadata.?{holder}[?key] != oldObject.?metadata.?{holder}[?key]"
+        for holder in ("labels", "annotations")
+    )
+    + ")"
+)
 
 
 def _is_of(key_domains: tuple[str, ...]) -> str:

@@ -84,6 +84,11 @@ def as_the_chart_keeps_it(definitions: Objects) -> Objects:
     [
         pytest.param({}, "overlays/self-managed", id="default values"),
         pytest.param({"policyObjects": True}, "overlays/crd", id="policyObjects"),
+        pytest.param(
+            {"networkPolicy": {"apiServerCIDRs": ["10.96.0.1/32", "192.0.2.10/32"]}},
+            "overlays/api-server-egress",
+            id="apiServerCIDRs",
+        ),
     ],
 )
 def test_chart_gives_the_overlay(helm: Helm, overlay: Overlay, values: Object, folder: str) -> None:
@@ -264,7 +269,10 @@ def test_without_events_there_is_no_right_to_write_them(helm: Helm) -> None:
 def test_namespaces_are_exempted_and_selected(helm: Helm) -> None:
     for webhook in by_name(helm.template(VARIANTS["own-secret"]))[CONFIGURATION]["webhooks"]:
         (names,) = webhook["namespaceSelector"]["matchExpressions"]
-        assert (names["operator"], names["values"]) == ("NotIn", ["kube-system", "network", "placement-webhook", "placement-webhook-certs"])
+        assert (names["operator"], names["values"]) == (
+            "NotIn",
+            ["kube-system", "network", "placement-webhook", "placement-webhook-certs"],
+        )
         assert webhook["namespaceSelector"]["matchLabels"] == {"gpu": "yes"}
         assert webhook["timeoutSeconds"] == 3
 

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -199,7 +200,7 @@ def test_the_lists_of_the_policy_against_tolerations_are_those_of_the_built_in_p
 
 CONFIGURATION = "00-placement-webhook"
 ADMISSION = "admissionregistration.k8s.io/v1"
-CHANGES: dict[str, Object] = {
+CHANGES: dict[str, Any] = {
     "clientConfig": {"url": "https://attacker.example/mutate", "caBundle": "QUJD"},
     "clientConfig/service/name": "other",
     "clientConfig/service/path": "/other",

@@ -194,7 +194,9 @@ def test_a_controller_without_replicas_is_scaled() -> None:
     stopped["spec"]["replicas"] = 0
     finding = one(self_managed(stopped))
     assert finding.where.endswith("placement-webhook-certs: spec.replicas")
-    assert finding.remedy == "`kubectl -n placement-webhook-certs scale deployment placement-webhook-certs --replicas=1`"
+    assert (
+        finding.remedy == "`kubectl -n placement-webhook-certs scale deployment placement-webhook-certs --replicas=1`"
+    )
 
 
 def pod(**status: Any) -> Object:

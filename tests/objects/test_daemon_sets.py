@@ -22,9 +22,7 @@ def view(**defaults: str) -> ClusterView:
     """Return a view in which the namespace `lab` has these defaults."""
     annotations = {f"{DOMAIN}/{key.replace('_', '-')}": value for key, value in defaults.items()}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab", "annotations": annotations}}
-    return ClusterView(
-        snapshot_from_documents([Document("c", namespace), Document("c", make_node_object("n1"))]), None
-    )
+    return ClusterView(snapshot_from_documents([Document("c", namespace), Document("c", make_node_object("n1"))]), None)
 
 
 def daemon_set(pod: PodBuilder, **metadata: Any) -> dict[str, Any]:

@@ -89,7 +89,11 @@ def test_a_lenient_policy_warns(obj: Object, path: str) -> None:
 @pytest.mark.parametrize(("obj", "path"), NAMING.values(), ids=NAMING)
 def test_a_change_of_the_queue_is_denied_and_no_other_change_of_the_object(obj: Object, path: str) -> None:
     """The limits can be newer than the object."""
-    before = {**obj, "metadata": {"name": "web"}, "spec": {**obj["spec"], "queue": "", "queueName": "", "runPolicy": {}}}
+    before = {
+        **obj,
+        "metadata": {"name": "web"},
+        "spec": {**obj["spec"], "queue": "", "queueName": "", "runPolicy": {}},
+    }
 
     assert isinstance(admitted(obj, old=before), Denied)
     assert not isinstance(admitted(obj, old=obj), Denied)
@@ -119,9 +123,7 @@ def test_another_namespace_has_no_limits() -> None:
 
 
 def test_the_setting_for_workload_objects_switches_it_off() -> None:
-    off = {"workloadObjects": {"enabled": False}}
-
-    assert isinstance(admitted(NAMING["a PodGroup of KAI"][0], **off), Bypassed)
+    assert isinstance(admitted(NAMING["a PodGroup of KAI"][0], workloadObjects={"enabled": False}), Bypassed)
 
 
 def test_all_that_is_wrong_with_an_object_is_reported_at_once() -> None:

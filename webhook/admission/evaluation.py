@@ -1,7 +1,6 @@
 """Evaluates the policy for a pod, independently of the cluster. Pure: equal pods have equal results."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -19,7 +18,7 @@ from webhook.kube.shape import check_pod
 from webhook.mutation.edits.edits import PodTooLargeError
 from webhook.mutation.mutate import Mutation, mutate
 from webhook.mutation.registry import RULES
-from webhook.mutation.withdrawal import withdrawal
+from webhook.mutation.withdrawal import tolerated, withdrawal
 from webhook.mutation.workload.batch_scheduling import BatchScheduling
 from webhook.mutation.workload.workload import WorkloadReading, opts_out, read_workload
 from webhook.placement.gang.gang import GangRequest
@@ -60,12 +59,13 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     if reading.workload is None:
         return _without_workload(taken_back, reading, warnings)
     try:
-        mutation = mutate(pod if taken_back is None else taken_back.pod, reading.workload, policy, RULES)
+        mutation = mutate(pod, reading.workload, policy, RULES)
+        if taken_back is not None:
+            again = mutate(taken_back.pod, reading.workload, policy, RULES)
+            if tolerated(again.pod) != tolerated(mutation.pod):
+                mutation = taken_back.followed_by(again)
     except PodTooLargeError as error:
         return Denied(Denial(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
-    if taken_back is not None:
-        operations, rules = [*taken_back.operations, *mutation.operations], (*taken_back.rules, *mutation.rules)
-        mutation = replace(mutation, operations=operations, rules=rules)
     scheduler = mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
     is_whole = starts_whole(mutation.pod, policy.spec, scheduler)
     return Injection(

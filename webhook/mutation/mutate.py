@@ -31,6 +31,11 @@ class Mutation:
     rules: tuple[RuleOutcome, ...]
     warnings: tuple[str, ...]
 
+    def followed_by(self, other: "Mutation") -> "Mutation":
+        """Return this mutation and `other`, which is one of the pod that this one makes."""
+        operations, rules = [*self.operations, *other.operations], (*self.rules, *other.rules)
+        return Mutation(other.pod, operations, rules, (*self.warnings, *other.warnings))
+
 
 def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[type[Rule]]) -> Mutation:
     """Return the mutation of `pod` by the rules; `pod` itself is not changed.

@@ -7,7 +7,7 @@ template would keep them after its namespace has lost the right to its type or i
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.kube.pod.taints import NO_SCHEDULE
+from webhook.kube.pod.taints import NO_SCHEDULE, Toleration
 from webhook.mutation.edits.editor import PodEditor
 from webhook.mutation.edits.edits import SetAnnotation
 from webhook.mutation.mutate import JsonObject, Mutation, RuleOutcome
@@ -33,3 +33,8 @@ def withdrawal(pod: JsonObject, policy: Policy) -> Mutation | None:
     SetAnnotation(policy.rules_annotation, WITHDRAWAL).apply(editor)
     edit = f"remove {len(tolerations) - len(kept)} injected tolerations of node pools and cards"
     return Mutation(editor.pod, editor.operations, (RuleOutcome(WITHDRAWAL, (edit,)),), ())
+
+
+def tolerated(pod: JsonObject) -> frozenset[Toleration]:
+    """Return the tolerations of `pod`."""
+    return frozenset(map(Toleration.of, pod["spec"].get("tolerations") or ()))

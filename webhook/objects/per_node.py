@@ -45,4 +45,4 @@ def per_node_errors(
         "nothing is injected into the pods of a DaemonSet, so it must itself have what workload type "
         f'"{result.injection.workload_type}" requires: {", ".join(missing)}'
     )
-    return [forbidden(pods.locate(".".join(REQUIRED_NODE)), detail)]
+    return [forbidden(pods.locate(".".join(map(str, REQUIRED_NODE))), detail)]

@@ -120,7 +120,9 @@ def _extended(limits: Any, requests: Any) -> Iterator[str]:
     for each in (limits, requests):
         amounts |= each if isinstance(each, Mapping) else {}
     for name, amount in amounts.items():
-        if isinstance(name, str) and (name.startswith(DEVICE_CLASS_PREFIX) or ("/" in name and is_extended_resource(name))):
+        if isinstance(name, str) and (
+            name.startswith(DEVICE_CLASS_PREFIX) or ("/" in name and is_extended_resource(name))
+        ):
             reader = Reader()
             if read_milli(reader, {name: amount}, "").get(name) and not reader.errors:
                 yield name

@@ -1,5 +1,6 @@
 """The kinds of batch schedulers, operators and serving platforms that create pods."""
 
+from functools import partial
 from typing import Any
 
 from webhook.kube.names import VOLCANO_DEFAULT_QUEUE
@@ -18,21 +19,15 @@ def _kubeflow(kind: str, resource: str, specs: str) -> WorkloadKind:
         name="{name}-{role}-{0}",
         labels=(*_KUBEFLOW_LABELS, ("training.kubeflow.org/replica-index", "{0}")),
     )
-    return WorkloadKind(
-        "kubeflow.org",
-        kind,
-        resource,
-        (template,),
-        suspended="spec.runPolicy.suspend",
-        gang=_KUBEFLOW_GANG,
-        queue=_KUBEFLOW_QUEUE,
-    )
+    return _OF_KUBEFLOW(kind, resource, (template,), gang=_KUBEFLOW_GANG)
 
 
 # Source: github.com/NVIDIA/KAI-scheduler, pkg/podgrouper/podgrouper/plugins/kubeflow/distributed_common.go and pytorch
 _KUBEFLOW_GANG = ("spec.runPolicy.schedulingPolicy.minAvailable", "spec.elasticPolicy.minReplicas")
 # Source: github.com/kubeflow/training-operator (release-1.9), pkg/controller.v1/common/job.go, ReconcileJobs
-_KUBEFLOW_QUEUE = "spec.runPolicy.schedulingPolicy.queue"
+_OF_KUBEFLOW = partial(
+    WorkloadKind, "kubeflow.org", suspended="spec.runPolicy.suspend", queue="spec.runPolicy.schedulingPolicy.queue"
+)
 _KUBEFLOW_LABELS = (("training.kubeflow.org/job-name", "{name}"), ("training.kubeflow.org/replica-type", "{role}"))
 
 
@@ -190,17 +185,14 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
     _kubeflow("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
     _kubeflow("PaddleJob", "paddlejobs", "paddleReplicaSpecs"),
     _kubeflow("JAXJob", "jaxjobs", "jaxReplicaSpecs"),
-    WorkloadKind(
-        "kubeflow.org",
+    _OF_KUBEFLOW(
         "MPIJob",
         "mpijobs",
         (
             _mpi("Launcher", 1, name="{name}-launcher-", owner_kind="Job", owner_name="{name}-launcher"),
             _mpi("Worker", 0, name="{name}-worker-{0}"),
         ),
-        suspended="spec.runPolicy.suspend",
         gang=_KUBEFLOW_GANG[:1],
-        queue=_KUBEFLOW_QUEUE,
     ),
     WorkloadKind("trainer.kubeflow.org", "TrainJob", "trainjobs", (), note=_TRAIN_JOB),
     _trainer("TrainingRuntime", "trainingruntimes"),

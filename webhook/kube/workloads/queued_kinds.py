@@ -2,6 +2,10 @@
 
 Every pod that Volcano, KAI or Kueue queues has such an object in its namespace, written by a user or by a controller,
 and its queue decides: whether a label, an annotation, a field of an owner or a default has chosen it.
+
+Source: volcano.sh/volcano/pkg/controllers/podgroup/pg_controller_handler.go, buildPodGroupFromPod;
+github.com/NVIDIA/KAI-scheduler/pkg/podgrouper/podgrouper/plugins/defaultgrouper/default_grouper.go, CalcPodGroupQueue;
+sigs.k8s.io/kueue/apis/kueue/v1beta1/workload_types.go, WorkloadSpec
 """
 
 from collections.abc import Mapping
@@ -10,13 +14,10 @@ from webhook.kube.names import KAI_DEFAULT_QUEUE, KUEUE_QUEUE, VOLCANO_DEFAULT_Q
 from webhook.kube.workloads.pod_template_path import WorkloadKind
 
 _KINDS = (
-    # Source: volcano.sh/volcano/pkg/controllers/podgroup/pg_controller_handler.go, buildPodGroupFromPod
     WorkloadKind(
         "scheduling.volcano.sh", "PodGroup", "podgroups", (), queue="spec.queue", default_queue=VOLCANO_DEFAULT_QUEUE
     ),
-    # Source: github.com/NVIDIA/KAI-scheduler/pkg/podgrouper/podgrouper/plugins/defaultgrouper/default_grouper.go
     WorkloadKind("scheduling.run.ai", "PodGroup", "podgroups", (), queue="spec.queue", default_queue=KAI_DEFAULT_QUEUE),
-    # Source: sigs.k8s.io/kueue/apis/kueue/v1beta1/workload_types.go, WorkloadSpec
     WorkloadKind("kueue.x-k8s.io", "Workload", "workloads", (), queue="spec.queueName"),
 )
 QUEUED_KINDS: Mapping[tuple[str, str], WorkloadKind] = {(each.group, each.kind): each for each in _KINDS}

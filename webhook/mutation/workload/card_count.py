@@ -60,6 +60,7 @@ def _number(text: Any, parse: Callable[[Any], Any]) -> Any:
     """Return a positive number; None for any other text, which KAI rejects."""
     try:
         number = parse(text)
-        return number if number > 0 else None
+        is_positive = number > 0
     except (TypeError, ValueError, ArithmeticError):
         return None
+    return number if is_positive else None

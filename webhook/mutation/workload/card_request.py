@@ -28,8 +28,8 @@ class CardRequest:
     accelerators: tuple[Accelerator, ...]
     extended_resources: tuple[str, ...]
     has_claims: bool
-    """Claims for devices (DRA) can be for an accelerator; the patch does not depend on the claims themselves. A resource
-    with the name of a DeviceClass is a claim, too."""
+    """Claims for devices (DRA) can be for an accelerator; the patch does not depend on the claims themselves. A
+    resource with the name of a DeviceClass is a claim, too."""
     has_share: bool
     """The pod requests a share of a card by an annotation instead: that of the policy or, with KAI, one of KAI."""
 

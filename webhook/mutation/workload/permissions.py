@@ -14,6 +14,7 @@ from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.mutation.workload.annotations import Annotations
+from webhook.mutation.workload.batch_scheduling import BatchScheduling
 from webhook.mutation.workload.card_count import cards_of
 from webhook.policy.keys import Keys
 from webhook.policy.policy import Policy, allows_namespace
@@ -77,30 +78,21 @@ def allowed_defaults(
 
 
 def limit_denials(
-    annotations: Annotations,
-    pod: Mapping[str, Any],
-    scheduler_name: str,
-    namespace: str,
-    policy: Policy,
-    *,
-    gpu_fraction: str | None = None,
+    annotations: Annotations, pod: Mapping[str, Any], batch: BatchScheduling, namespace: str, policy: Policy
 ) -> Iterator[FieldError]:
-    """Yield the denials of queue, scheduler and number of cards of `pod`, which `scheduler_name` will schedule.
-
-    `gpu_fraction` is the share of a card that it asks for by annotation.
-    """
+    """Yield the denials of queue, scheduler and number of cards of `pod`, which has the scheduler of `batch`."""
     limits = limits_of(policy.spec, namespace)
     if limits is None:
         return
     yield from (denial for _, denial in _denied_annotations(annotations, namespace, policy))
-    yield from _denied_queues(pod["metadata"], scheduler_name, namespace, policy)
+    yield from _denied_queues(pod["metadata"], batch.scheduler, namespace, policy)
     scheduler = pod["spec"].get("schedulerName")
     if scheduler and not _may_use_scheduler(scheduler, limits.schedulers):
         detail = f'namespace "{namespace}" may not use scheduler "{cut(scheduler, LONGEST_SHOWN)}"'
         yield _of_values("spec.schedulerName", detail, "schedulers", limits.schedulers or ())
     if limits.max_cards_per_pod is None:
         return
-    if (cards := cards_of(pod, scheduler_name, gpu_fraction, policy)) > limits.max_cards_per_pod:
+    if (cards := cards_of(pod, batch.scheduler, batch.request.gpu_fraction, policy)) > limits.max_cards_per_pod:
         detail = f'namespace "{namespace}" may not request {cards} cards in a pod'
         yield forbidden("spec.containers", f"{detail}; allowed: at most {limits.max_cards_per_pod}")
 

@@ -54,8 +54,8 @@ class WorkloadReading:
     """The workload, if the pod has a valid type that its namespace may use, with errors and warnings.
 
     `errors` are invalid values, `denials` are privileges that the namespace lacks. The workload includes neither.
-    Without a workload, `bypass_reason` is the reason to inject nothing if the pod is admitted. `is_forbidden`: it is that
-    the namespace may not use what the pod, or its own default, asks for.
+    Without a workload, `bypass_reason` is the reason to inject nothing if the pod is admitted. `is_forbidden`: the
+    namespace may not use what the pod, or its own default, asks for.
     """
 
     type_name: str | None
@@ -111,12 +111,7 @@ def read_workload(
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
     warnings += annotations.ignored
-    batch = workload.batch
-    beyond_limits = [
-        *limit_denials(
-            annotations, pod, batch.scheduler, namespace, policy, gpu_fraction=batch.request.gpu_fraction
-        )
-    ]
+    beyond_limits = [*limit_denials(annotations, pod, workload.batch, namespace, policy)]
     beyond_limits += _denied_gaps(workload)
     denials += beyond_limits
     warnings += _warned_gaps(workload)
