@@ -70,6 +70,19 @@ def test_the_default_type_of_a_namespace_holds_for_cards_by_any_name(pod: PodBui
     assert read_workload(pod.obj(), "lab", {TYPE: "inference"}, policy_with()).type_name == "inference"
 
 
+def test_a_share_of_kai_is_one_where_the_type_chooses_the_scheduler() -> None:
+    of_kai = {"nodeUsage": {"allow": ["a"]}, "schedulerName": KAI}
+    limits = [{"namespaces": ["lab"], "products": ["L4"]}]
+    policy = policy_with(workloadTypes={"shared": of_kai}, allowedSchedulers=[KAI], namespaceLimits=limits)
+    pod = make_pod().annotate(TYPE, "shared").annotate("gpu-memory", "2000").obj()
+    workload = read_workload(pod, "lab", {}, policy).workload
+
+    assert workload is not None
+    assert [each.card for each in workload.requested_accelerators] == ["nvidia.com/gpu"]
+    assert workload.any_product is not None
+    assert workload.any_product.listed == ("L4",)
+
+
 @pytest.mark.parametrize(
     ("pod", "card"),
     [

@@ -62,8 +62,13 @@ INFERENCE = make_pod("").annotate(TYPE, "inference")
         (INFERENCE.annotate(PRODUCT, "NVIDIA-H20"), f'{IN_LAB} ask for product "NVIDIA-H20"'),
         (INFERENCE.annotate(f"{DOMAIN}/queue", "other"), f'{IN_LAB} use queue "other"'),
         (INFERENCE.gpu(8).annotate(f"{DOMAIN}/inject", "disabled"), f"{IN_LAB} request 8 cards in a pod"),
+        (INFERENCE.gpu(8).node_name("n1"), f"{IN_LAB} request 8 cards in a pod"),
+        (
+            INFERENCE.gpu(8).node_name("n1").annotate("kubernetes.io/config.mirror", "x"),
+            f"{IN_LAB} request 8 cards in a pod",
+        ),
     ],
-    ids=["cards", "product", "queue", "opted out below the floor"],
+    ids=["cards", "product", "queue", "opted out below the floor", "named node", "named node as a mirror pod"],
 )
 def test_a_daemon_set_beyond_the_limits_is_denied(pod: PodBuilder, wanted: str) -> None:
     verdict = admitted(daemon_set(pod), view())

@@ -12,7 +12,8 @@ from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Denied
 from webhook.documents.field import FieldError, InvalidInput, forbidden
-from webhook.kube.api.admission import AdmissionRequest
+from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.kube.names import MIRROR_POD_ANNOTATION
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.mutation.edits.node_edits import REQUIRED_NODE, REQUIRES
 from webhook.policy.policy import Policy
@@ -25,9 +26,7 @@ def per_node_errors(
 
     Requirements are enforced in a namespace with a default workload type. Elsewhere users can leave the type out.
     """
-    pod = pods.pod
-    metadata = {key: value for key, value in pod["metadata"].items() if key != "ownerReferences"}
-    content = PodContent.of(request.with_object({**pod, "metadata": metadata}), defaults)
+    content = PodContent.of(request.with_object(_unbound(pods.pod)), defaults)
     try:
         result = evaluate(content, policy.with_invalid_annotations("deny"))
     except InvalidInput:
@@ -46,3 +45,14 @@ def per_node_errors(
         f'"{result.injection.workload_type}" requires: {", ".join(missing)}'
     )
     return [forbidden(pods.locate(".".join(map(str, REQUIRED_NODE))), detail)]
+
+
+def _unbound(pod: JsonObject) -> JsonObject:
+    """Return `pod` without what makes the policy leave a pod alone: owner, node, and the mark of a mirror pod."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    metadata = {key: value for key, value in metadata.items() if key != "ownerReferences"}
+    if isinstance(annotations := metadata.get("annotations"), dict):
+        metadata["annotations"] = {key: text for key, text in annotations.items() if key != MIRROR_POD_ANNOTATION}
+    if isinstance(spec, dict):
+        spec = {key: value for key, value in spec.items() if key != "nodeName"}
+    return {**pod, "metadata": metadata, "spec": spec}

@@ -5,12 +5,11 @@ from decimal import Decimal
 from math import ceil
 from typing import Any
 
-from webhook.backends.kai import Kai
-from webhook.backends.registry import backend_of
 from webhook.documents.field import InvalidInput
 from webhook.kube.names import KAI_SHARE_DEVICES, KAI_SHARES
 from webhook.kube.pod.card_names import is_share
 from webhook.kube.pod.resources import pod_requests
+from webhook.mutation.workload.card_request import is_of_kai
 from webhook.policy.policy import Policy
 
 
@@ -49,7 +48,7 @@ def _shared_by_kai(pod: Mapping[str, Any], scheduler: str, gpu_fraction: str | N
     own = pod["metadata"].get("annotations") or {}
     fraction, memory = (own.get(key) for key in KAI_SHARES)
     fraction = fraction or gpu_fraction
-    if not (fraction or memory) or backend_of(policy.spec, scheduler) is not Kai:
+    if not (fraction or memory) or not is_of_kai(scheduler, policy):
         return 0
     devices = _number(own.get(KAI_SHARE_DEVICES), int) or 1
     share = _number(fraction, Decimal) if fraction and not memory else None

@@ -32,6 +32,8 @@ class CardRequest:
     resource with the name of a DeviceClass is a claim, too."""
     has_share: bool
     """The pod requests a share of a card by an annotation instead: that of the policy or, with KAI, one of KAI."""
+    has_kai_share: bool
+    """It has an annotation of KAI, which is a request for a share if its scheduler will be KAI."""
 
     @classmethod
     def of(
@@ -40,13 +42,13 @@ class CardRequest:
         """Return the request of `pod`, whose annotations are `own`, for the `extended_resources`."""
         accelerators = tuple(policy.accelerators_of(extended_resources))
         has_claims = bool(pod["spec"].get("resourceClaims"))
-        has_share = False
+        has_share = has_kai_share = False
         if not accelerators:
             has_claims = has_claims or DEVICE_CLASS_PREFIX in " ".join(extended_resources)
-            has_share = policy.keys.gpu_fraction in own or (
-                not own.keys().isdisjoint(KAI_SHARES) and _is_of_kai(pod, policy)
-            )
-        return cls(accelerators, tuple(extended_resources), has_claims, has_share)
+            has_kai_share = not own.keys().isdisjoint(KAI_SHARES)
+            scheduler = pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
+            has_share = policy.keys.gpu_fraction in own or (has_kai_share and is_of_kai(scheduler, policy))
+        return cls(accelerators, tuple(extended_resources), has_claims, has_share, has_kai_share)
 
     @property
     def may_include_card(self) -> bool:
@@ -62,8 +64,9 @@ class CardRequest:
         return {key: defaults[key] for key in kept if key in defaults}
 
 
-def _is_of_kai(pod: Mapping[str, Any], policy: Policy) -> bool:
-    return backend_of(policy.spec, pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER) is Kai
+def is_of_kai(scheduler: str, policy: Policy) -> bool:
+    """Return whether pods of `scheduler` can request a share by an annotation of KAI."""
+    return backend_of(policy.spec, scheduler) is Kai
 
 
 def without_card_warnings(

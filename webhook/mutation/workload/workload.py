@@ -8,7 +8,7 @@ from webhook.documents.field import FieldError, InvalidInput
 from webhook.kube.pod.resources import extended_resource_names
 from webhook.mutation.workload.annotations import Annotations, keys_without_type, misspelt_keys
 from webhook.mutation.workload.batch_scheduling import BatchScheduling, ignored_constraints, read_batch_scheduling
-from webhook.mutation.workload.card_request import CardRequest, without_card_warnings
+from webhook.mutation.workload.card_request import CardRequest, is_of_kai, without_card_warnings
 from webhook.mutation.workload.guaranteed_qos import GuaranteedQos, read_guaranteed_qos
 from webhook.mutation.workload.permissions import allowed_defaults, limit_denials, read_products, read_type
 from webhook.mutation.workload.spreading import Spreading, read_spreading
@@ -169,7 +169,7 @@ def _requested_workload(
     names_product = bool(products) or annotations.is_own(policy.keys.gpu_product)
     scheduler_name = workload_type.scheduler_name if scheduler is None else scheduler
     batch = read_batch_scheduling(annotations, pod, scheduler_name, accelerators, policy, warnings)
-    if request.has_share:
+    if request.has_share or (request.has_kai_share and is_of_kai(batch.scheduler, policy)):
         accelerators = policy.spec.accelerators[:1]
     any_will_do = policy.spec.tolerate_any_product and accelerators and not names_product
     workload = Workload(
