@@ -35,6 +35,11 @@ class Target:
     url: str | None = None
 
     @property
+    def controller_namespace(self) -> str:
+        """Return the namespace of the certs controller, whose rights users of the other one must not get."""
+        return f"{self.namespace}-certs"
+
+    @property
     def secret_place(self) -> str:
         """Return the name of the Secret for messages."""
         return f"Secret {self.namespace}/{self.secret}"
@@ -63,7 +68,7 @@ def manifest(target: Target, coverage: Coverage | None = None) -> JsonObject:
     for webhook in configuration["webhooks"]:
         webhook["clientConfig"]["service"].update(namespace=target.namespace, name=target.service)
         for expression in webhook["namespaceSelector"]["matchExpressions"]:
-            expression["values"] = ["kube-system", target.namespace]
+            expression["values"] = ["kube-system", target.namespace, target.controller_namespace]
         if target.url:
             webhook["clientConfig"] = {"url": target.url}
         if coverage is not None:

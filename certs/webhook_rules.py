@@ -8,11 +8,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from webhook.documents.object_path import segments
-from webhook.kube.names import MANUAL_JOB, MANUAL_JOB_ANNOTATION
+from webhook.kube.names import DAEMON_SET, MANUAL_JOB, MANUAL_JOB_ANNOTATION
 from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
+from webhook.kube.workloads.queued_kinds import QUEUE_KEYS, QUEUED_KINDS
 from webhook.policy.policy import Policy
 
 JsonObject = dict[str, Any]
@@ -67,10 +69,13 @@ _RESERVED = frozenset(
     )
 )
 
+# The pods of a DaemonSet are not sent, and a PodGroup decides on the queue of its pods. So these are sent with a
+# controller, too, which any user can name.
+_ALWAYS_SENT = tuple(dict.fromkeys((DAEMON_SET, *(kind for _, kind in QUEUED_KINDS))))
 _NOT_CONTROLLED: JsonObject = {
     "name": "not-of-a-controller",
     "expression": (
-        "!has(object.metadata.ownerReferences) || "
+        f"request.kind.kind in {[*_ALWAYS_SENT]} || !has(object.metadata.ownerReferences) || "
         "!object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller) || "
         f"object.?metadata.?annotations[?'{MANUAL_JOB_ANNOTATION}'].orValue('') == '{MANUAL_JOB}'"
     ),
@@ -106,25 +111,28 @@ def workload_match_conditions(kinds: Iterable[WorkloadKind], *key_domains: str) 
     """Return the conditions under which an object of `kinds` is sent.
 
     It has no controller, whose own object was sent, or a user has created it from a CronJob. An update changes a pod
-    template, or sets an annotation of a domain on the object: a changed number of replicas is not sent. There is one
-    condition for the kinds with equal paths of templates.
+    template or the queue of the pods, or sets an annotation of a domain on the object: a changed number of replicas is
+    not sent. There is one condition for the kinds with equal paths.
     """
     by_paths: dict[tuple[str, ...], list[WorkloadKind]] = {}
     for kind in _sent(kinds):
-        paths = tuple(dict.fromkeys(path for each in kind.templates for path in (each.template, each.or_else) if path))
-        by_paths.setdefault(paths, []).append(kind)
+        templates = (path for each in kind.templates for path in (each.template, each.or_else))
+        by_paths.setdefault(tuple(dict.fromkeys(filter(None, (*templates, kind.queue)))), []).append(kind)
     return [_NOT_CONTROLLED, *(_changed(paths, equal, key_domains) for paths, equal in by_paths.items())]
 
 
 def _sent(kinds: Iterable[WorkloadKind]) -> Iterator[WorkloadKind]:
-    return (kind for kind in kinds if (kind.group, kind.kind) not in _NOT_SENT)
+    others = {*_NOT_SENT, *QUEUED_KINDS}
+    return chain((kind for kind in kinds if (kind.group, kind.kind) not in others), QUEUED_KINDS.values())
 
 
 def _changed(paths: tuple[str, ...], kinds: list[WorkloadKind], key_domains: tuple[str, ...]) -> JsonObject:
-    """Return the condition that an update of one of `kinds` changes a template at `paths` or sets an annotation."""
+    """Return the condition that an update of one of `kinds` changes a value at `paths`, a queue or an annotation."""
     listed = ", ".join(f"'{kind.group}/{kind.kind}'" for kind in kinds)
     of_other_kind = f"!(request.kind.group + '/' + request.kind.kind in [{listed}])"
-    alternatives = ["request.operation != 'UPDATE'", of_other_kind, *map(_differs, paths), _annotated(key_domains)]
+    alternatives = ["request.operation != 'UPDATE'", of_other_kind, *map(_differs, paths)]
+    if (kinds[0].group, kinds[0].kind) not in QUEUED_KINDS:
+        alternatives += [_annotated(key_domains), _REQUEUED]
     name = f"changed-{kinds[0].resource}.{kinds[0].group}"[:_NAME_LENGTH].rstrip("-.")
     return {"name": name, "expression": " || ".join(alternatives)}
 
@@ -135,6 +143,16 @@ def _annotated(key_domains: tuple[str, ...]) -> str:
     is_ours = _is_of(key_domains)
     is_ours = is_ours if len(key_domains) == 1 else f"({is_ours})"
     return f"{new}.orValue({{}}).exists(key, {is_ours} && {new}[?key] != {old}[?key])"
+
+
+_REQUEUED = (
+    f"{[*QUEUE_KEYS]}.exists(key, "
+    + " || ".join(
+        f"object.?metadata.?{holder}[?key] != oldObject.?metadata.?{holder}[?key]"
+        for holder in ("labels", "annotations")
+    )
+    + ")"
+)
 
 
 def _is_of(key_domains: tuple[str, ...]) -> str:

@@ -34,7 +34,7 @@ def test_manifest_takes_the_names_of_the_target() -> None:
     webhook = made["webhooks"][0]
     assert made["metadata"]["name"] == "my-webhook"
     assert webhook["clientConfig"] == {"service": {"namespace": "team", "name": "web", "port": 443, "path": "/mutate"}}
-    assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "team"]
+    assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "team", "team-certs"]
 
 
 def test_manifest_calls_a_url_in_place_of_the_service() -> None:

@@ -76,10 +76,14 @@ def remove_namespaces(client: Client) -> Objects:
         for obj in client.list(kind, api_version=api_version):
             _delete(client, obj)
     for namespace in namespaces:
-        name = namespace["metadata"]["name"]
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}}
-        client.request("PUT", f"/api/v1/namespaces/{name}/finalize", body=body)
+        finalize(client, namespace["metadata"]["name"])
     return removed
+
+
+def finalize(client: Client, namespace: str) -> None:
+    """Let a deleted namespace end."""
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}, "spec": {"finalizers": []}}
+    client.request("PUT", f"/api/v1/namespaces/{namespace}/finalize", body=body)
 
 
 def _remove_contents(client: Client) -> Objects:

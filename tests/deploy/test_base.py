@@ -187,7 +187,16 @@ def test_certs_controller_calls_the_api_server_the_names_and_the_webhook() -> No
     api_server, names, webhook = read_one("overlays/self-managed/certs-networkpolicy.yaml")["spec"]["egress"]
     assert api_server == {"ports": [{"port": 443}, {"port": 6443}]}
     assert names == {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]}
-    assert webhook["to"] == [{"podSelector": {"matchLabels": SERVER_LABELS}}]
+    namespace = {"matchLabels": {"kubernetes.io/metadata.name": Target().namespace}}
+    assert webhook["to"] == [{"namespaceSelector": namespace, "podSelector": {"matchLabels": SERVER_LABELS}}]
+
+
+def test_certs_controller_shares_its_namespace_with_nobody() -> None:
+    """Its service account can change what the webhook is called for."""
+    (account,) = (each for each in read("overlays/self-managed/certs-rbac.yaml") if each["kind"] == "ServiceAccount")
+    namespace, *_ = read("overlays/self-managed/certs-namespace.yaml")
+    places = {each["metadata"]["namespace"] for each in (account, CERTS)}
+    assert places == {namespace["metadata"]["name"]} == {Target().controller_namespace} != {Target().namespace}
 
 
 def test_certs_controller_is_probed_at_its_admin_port() -> None:

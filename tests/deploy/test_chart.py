@@ -84,6 +84,11 @@ def as_the_chart_keeps_it(definitions: Objects) -> Objects:
     [
         pytest.param({}, "overlays/self-managed", id="default values"),
         pytest.param({"policyObjects": True}, "overlays/crd", id="policyObjects"),
+        pytest.param(
+            {"networkPolicy": {"apiServerCIDRs": ["10.96.0.1/32", "192.0.2.10/32"]}},
+            "overlays/api-server-egress",
+            id="apiServerCIDRs",
+        ),
     ],
 )
 def test_chart_gives_the_overlay(helm: Helm, overlay: Overlay, values: Object, folder: str) -> None:
@@ -205,16 +210,26 @@ def test_policies_that_select_by_names_need_no_live_view(helm: Helm, selectors: 
 def test_another_namespace_is_used_everywhere(helm: Helm) -> None:
     objects = by_name(helm.template({"policyObjects": True}, namespace="gpu-system"))
 
-    cluster_scoped = {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "MutatingWebhookConfiguration"}
-    assert {each["metadata"]["namespace"] for (kind, _), each in objects.items() if kind not in cluster_scoped} == {
-        "gpu-system"
-    }
+    named = {each["metadata"].get("namespace") for each in objects.values()} - {None}
     bindings = [each for (kind, _), each in objects.items() if kind.endswith("RoleBinding")]
-    assert {subject["namespace"] for each in bindings for subject in each["subjects"]} == {"gpu-system"}
+    subjects = {(each["name"], each["namespace"]) for binding in bindings for each in binding["subjects"]}
+    assert named == {"gpu-system", "gpu-system-certs"}
+    assert subjects == {("placement-webhook", "gpu-system"), ("placement-webhook-certs", "gpu-system-certs")}
+    assert objects["Namespace", "gpu-system-certs"]
     for webhook in objects[CONFIGURATION]["webhooks"]:
         assert webhook["clientConfig"]["service"]["namespace"] == "gpu-system"
-        assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gpu-system"]
+        excluded = webhook["namespaceSelector"]["matchExpressions"][0]["values"]
+        assert excluded == ["kube-system", "gpu-system", "gpu-system-certs"]
     assert "--namespace=gpu-system" in container_of(objects[CONTROLLER])["args"]
+
+
+@pytest.mark.parametrize("namespace", ["certs", "placement-webhook"])
+def test_the_namespace_of_the_certs_controller_is_a_value(helm: Helm, namespace: str) -> None:
+    objects = by_name(helm.template({"certificates": {"controller": {"namespace": namespace}}}))
+
+    assert objects[CONTROLLER]["metadata"]["namespace"] == namespace
+    assert "--namespace=placement-webhook" in container_of(objects[CONTROLLER])["args"]
+    assert [name for kind, name in objects if kind == "Namespace"] == [each for each in [namespace] if each == "certs"]
 
 
 @pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
@@ -254,7 +269,10 @@ def test_without_events_there_is_no_right_to_write_them(helm: Helm) -> None:
 def test_namespaces_are_exempted_and_selected(helm: Helm) -> None:
     for webhook in by_name(helm.template(VARIANTS["own-secret"]))[CONFIGURATION]["webhooks"]:
         (names,) = webhook["namespaceSelector"]["matchExpressions"]
-        assert (names["operator"], names["values"]) == ("NotIn", ["kube-system", "network", "placement-webhook"])
+        assert (names["operator"], names["values"]) == (
+            "NotIn",
+            ["kube-system", "network", "placement-webhook", "placement-webhook-certs"],
+        )
         assert webhook["namespaceSelector"]["matchLabels"] == {"gpu": "yes"}
         assert webhook["timeoutSeconds"] == 3
 

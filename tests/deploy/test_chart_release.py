@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from certs.registration import Target, manifest, with_ca_bundle
+from tests.controlplane.cleanup import finalize
 from tests.controlplane.client import NotFound, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
@@ -26,14 +27,16 @@ from tests.support.service_account import token_kubeconfig
 from webhook.policy.spec.document import API_VERSION, KIND
 
 NAMESPACE = RELEASE = "placement-webhook"
+CERTS_NAMESPACE = "placement-webhook-certs"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-SERVICES = f"/api/v1/namespaces/{NAMESPACE}/services"
-DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+SERVICES = "/api/v1/services"
+DEPLOYMENTS = "/apis/apps/v1/deployments"
 
 
 @pytest.mark.usefixtures("cert_manager_kinds", "operator_kinds")
 def test_what_the_chart_renders_is_accepted(cluster: Cluster, helm: Helm) -> None:
-    cluster.make_namespace(NAMESPACE)
+    for name in (NAMESPACE, CERTS_NAMESPACE):
+        cluster.make_namespace(name)
     for values in VARIANTS.values():
         text = helm.template(values)
         flags = ("--server-side", "--dry-run=server", "--validate=strict", "--field-manager=helm")
@@ -52,7 +55,7 @@ def test_a_release_is_installed_upgraded_and_uninstalled(cluster: Cluster, helm:
 
         assert ca_bundles(cluster) == before
         assert {(each["failurePolicy"], each["timeoutSeconds"]) for each in webhooks(cluster)} == {("Fail", 7)}
-        account = f"system:serviceaccount:{NAMESPACE}:placement-webhook-certs"
+        account = f"system:serviceaccount:{CERTS_NAMESPACE}:placement-webhook-certs"
         asked = ("auth", "can-i", "create", "mutatingwebhookconfigurations/00-placement-webhook", f"--as={account}")
         assert cluster.kubectl(*asked, check=False).stdout == "no\n"
         versions = {path: version_of(cluster, path) for path in (CONFIGURATIONS, SERVICES, DEPLOYMENTS)}
@@ -63,8 +66,9 @@ def test_a_release_is_installed_upgraded_and_uninstalled(cluster: Cluster, helm:
             found = watching.map(lambda path: deletions(cluster, path, versions[path]), versions)
             deleted = dict(zip(versions, found, strict=True))
         (configuration,), others = deleted[CONFIGURATIONS], deleted[SERVICES] + deleted[DEPLOYMENTS]
-        assert len(others) == 3
+        assert len(others) == 4
         assert configuration < min(others)
+        finalize(cluster.client, CERTS_NAMESPACE)
         assert left(cluster, namespaced=False) == []
         assert left(cluster, namespaced=True) == ["secret/placement-webhook-tls"]
         cluster.settle_webhooks()
@@ -79,7 +83,7 @@ def test_an_installation_by_kustomize_is_taken_over(cluster: Cluster, helm: Helm
 
     with installed(cluster, helm, "--take-ownership", "--force-conflicts"):
         assert ca_bundles(cluster) == before is not None
-        deployment = cluster.client.get("Deployment", "placement-webhook-certs", NAMESPACE, api_version="apps/v1")
+        deployment = cluster.client.get("Deployment", "placement-webhook-certs", CERTS_NAMESPACE, api_version="apps/v1")
         assert "--create-configuration" not in container_of(deployment)["args"]
     assert left(cluster, namespaced=False) == ["namespace/placement-webhook"]
 
@@ -112,6 +116,8 @@ def installed(cluster: Cluster, helm: Helm, *flags: str) -> Iterator[None]:
         yield
     finally:
         helm("uninstall", *release(cluster), "--ignore-not-found")
+        with suppress(NotFound):
+            finalize(cluster.client, CERTS_NAMESPACE)
 
 
 def release(cluster: Cluster) -> tuple[str, ...]:
@@ -121,8 +127,8 @@ def release(cluster: Cluster) -> tuple[str, ...]:
 @contextmanager
 def certs_controller(cluster: Cluster, folder: Path) -> Iterator[None]:
     """Run the deployed certs controller: its arguments, as its service account."""
-    deployment = cluster.client.get("Deployment", "placement-webhook-certs", NAMESPACE, api_version="apps/v1")
-    kubeconfig = token_kubeconfig(cluster, folder, NAMESPACE, "placement-webhook-certs")
+    deployment = cluster.client.get("Deployment", "placement-webhook-certs", CERTS_NAMESPACE, api_version="apps/v1")
+    kubeconfig = token_kubeconfig(cluster, folder, CERTS_NAMESPACE, "placement-webhook-certs")
     here = {"--in-cluster": f"--kubeconfig={kubeconfig}", "--admin-listen=0.0.0.0:8080": "--admin-listen=127.0.0.1:0"}
     arguments = container_of(deployment)["args"]
     assert here.keys() <= set(arguments)

@@ -25,6 +25,7 @@ from tests.support.command import run_here
 from tests.support.manifests import DEPLOY, ROOT, Object, container_of
 
 NAMESPACE, CONFIGURATION = "placement-webhook", "00-placement-webhook"
+# The Deployment of the controller and its namespace have one name.
 CONTROLLER = "placement-webhook-certs"
 APPLY = ("apply", "--server-side", "--field-manager=deploy", "-f", "-")
 PARTS = ("", "-certs", "-policies")
@@ -97,7 +98,12 @@ def say_ready(cluster: Cluster, workload: Object) -> None:
     count, name = workload["spec"]["replicas"], workload["metadata"]["name"]
     status = {"status": {"replicas": count, "readyReplicas": count}}
     cluster.client.patch(
-        workload["kind"], name, status, namespace=NAMESPACE, api_version="apps/v1", subresource="status"
+        workload["kind"],
+        name,
+        status,
+        namespace=workload["metadata"]["namespace"],
+        api_version="apps/v1",
+        subresource="status",
     )
 
 
@@ -141,7 +147,7 @@ def test_a_release_gets_back_what_was_deleted(cluster: Cluster, helm: Helm, tmp_
         say_served(cluster)
         written_by_controller(cluster)
         for kind, name in (("deployment", CONTROLLER), ("clusterrole", NAMESPACE)):
-            cluster.control_plane.kubectl("delete", "-n", NAMESPACE, kind, name)
+            cluster.control_plane.kubectl("delete", "-n", CONTROLLER, kind, name)
         findings = faults_of(kubeconfig)
         assert {each["check"] for each in findings} == {"certs-controller", "rights"}
         (remedy,) = {each["remedy"] for each in findings}
@@ -149,7 +155,7 @@ def test_a_release_gets_back_what_was_deleted(cluster: Cluster, helm: Helm, tmp_
         assert command[:3] == ["helm", "upgrade", "gpu"]
         helm(*(str(ROOT / each) if each.startswith("deploy/") else each for each in command[1:]), flags[0])
 
-        say_ready(cluster, cluster.client.get("Deployment", CONTROLLER, NAMESPACE, api_version="apps/v1"))
+        say_ready(cluster, cluster.client.get("Deployment", CONTROLLER, CONTROLLER, api_version="apps/v1"))
         wait_for(lambda: faults_of(kubeconfig) == [], "the roles to be in force")
         server = cluster.client.get("Deployment", NAMESPACE, NAMESPACE, api_version="apps/v1")
         assert "--no-events" in container_of(server)["args"]
@@ -160,8 +166,9 @@ def test_a_release_gets_back_what_was_deleted(cluster: Cluster, helm: Helm, tmp_
 def older_chart(folder: Path) -> str:
     """Write the chart without a group of values, as before the chart had it; return its folder."""
     shutil.copytree(DEPLOY / "chart", folder)
-    template = folder / "templates" / "base.yaml"
-    template.write_text(template.read_text().replace(".Values.resourceQuota.enabled", "false"))
+    for name in ("base", "certs-controller"):
+        template = folder / "templates" / f"{name}.yaml"
+        template.write_text(template.read_text().replace(".Values.resourceQuota.enabled", "false"))
     values = yaml.safe_load((folder / "values.yaml").read_text())
     del values["resourceQuota"]
     (folder / "values.yaml").write_text(yaml.safe_dump(values))

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.controlplane.cluster import Cluster
-from tests.support.manifests import DEPLOY, container_of, pod_template, read, read_one
+from tests.support.manifests import DEPLOY, container_of, pod_template, read_one
 
 NAMESPACE = "placement-webhook"
 
@@ -27,7 +27,6 @@ def test_manifests_are_accepted(cluster: Cluster) -> None:
         "ConfigMap",
         "PrometheusRule",
         "Service",
-        "Service",
         "ServiceMonitor",
     ]
     for each in objects:
@@ -38,7 +37,8 @@ def test_manifests_are_accepted(cluster: Cluster) -> None:
     assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
 
 
-SERVICES = {each["metadata"]["labels"]["job"]: each for each in read("monitoring/metrics-services.yaml")}
+METRICS = [read_one(f"{path}-service.yaml") for path in ("monitoring/metrics", "overlays/self-managed/certs-metrics")]
+SERVICES = {each["metadata"]["labels"]["job"]: each for each in METRICS}
 DEPLOYMENTS = {
     "placement-webhook": read_one("base/deployment.yaml"),
     "placement-webhook-certs": read_one("overlays/self-managed/certs-controller.yaml"),
@@ -51,6 +51,9 @@ def test_prometheus_finds_the_admin_port_of_each_pod(job: str) -> None:
     (port,) = service["spec"]["ports"]
 
     assert monitor["spec"]["jobLabel"] == "job"
+    namespace = deployment["metadata"].get("namespace", NAMESPACE)
+    assert service["metadata"].get("namespace", NAMESPACE) == namespace
+    assert namespace in monitor["spec"]["namespaceSelector"]["matchNames"]
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert [each["port"] for each in monitor["spec"]["endpoints"]] == [port["name"]]
     assert service["spec"]["selector"].items() <= pod_template(deployment)["metadata"]["labels"].items()

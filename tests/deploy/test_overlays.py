@@ -14,8 +14,8 @@ from tests.support.builders import make_node_object
 from tests.support.manifests import DEPLOY
 from webhook.kube.names import HOSTNAME_LABEL
 
-OVERLAYS = ("base", "overlays/cert-manager", "overlays/crd", "overlays/self-managed", "overlays/templates")
-NAMESPACE = "placement-webhook"
+OVERLAYS = ("base", *(f"overlays/{each.name}" for each in sorted((DEPLOY / "overlays").iterdir())))
+NAMESPACE, CERTS_NAMESPACE = "placement-webhook", "placement-webhook-certs"
 APPLY = ("apply", "--server-side", "--validate=strict", "--field-manager=deploy", "-f", "-")
 CONFIGURATION = ("MutatingWebhookConfiguration", "00-placement-webhook")
 
@@ -73,7 +73,8 @@ def test_everything_is_in_the_namespace_and_labelled(cluster: Cluster, overlay: 
         metadata = obj["metadata"]
         if obj["apiVersion"] != "cert-manager.io/v1":
             assert metadata["labels"]["app.kubernetes.io/name"] == "placement-webhook", metadata["name"]
-        assert metadata.get("namespace", NAMESPACE) == NAMESPACE
+        namespaces = (NAMESPACE, CERTS_NAMESPACE) if metadata["name"].startswith(CERTS_NAMESPACE) else (NAMESPACE,)
+        assert metadata.get("namespace", NAMESPACE) in namespaces
 
 
 def test_cert_manager_keeps_the_ca_bundle_of_its_overlay(cluster: Cluster) -> None:
@@ -112,7 +113,7 @@ def test_pods_are_admitted_and_run_on_different_nodes(cluster: Cluster) -> None:
     allow_critical_pods(cluster.client)
     cluster.control_plane.start_controller_manager()
     servers = cluster.wait_pods(2, "app.kubernetes.io/component=server", namespace=NAMESPACE)
-    (controller,) = cluster.wait_pods(1, "app.kubernetes.io/component=certs", namespace=NAMESPACE)
+    (controller,) = cluster.wait_pods(1, "app.kubernetes.io/component=certs", namespace=CERTS_NAMESPACE)
     assert {cluster.wait_bound(pod) for pod in servers} == {"plain", "management"}
     assert cluster.wait_bound(controller) in ("plain", "management")
     assert {pod["spec"]["priority"] for pod in (*servers, controller)} == {2000000000}

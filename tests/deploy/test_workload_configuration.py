@@ -16,6 +16,7 @@ from tests.support.certificates import ca_of, make_artifacts, server_of
 from tests.support.recording import Recording, recording_webhook
 from tests.support.workloads import APP, SAMPLES, Object, Sample, minimal_crd
 from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
+from webhook.kube.workloads.queued_kinds import QUEUE_KEYS, QUEUED_KINDS
 from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS
 
 LOOPBACK = make_artifacts(dns_names=(), ip_addresses=("127.0.0.1",))
@@ -151,6 +152,59 @@ def test_webhook_is_asked_about_a_job_that_a_user_creates_from_a_cron_job(cluste
         "CronJob",
         "Job",
     ]
+
+
+def test_a_controller_that_a_user_names_hides_no_daemon_set(cluster: Cluster, webhook: Recording) -> None:
+    """The webhook is not asked about the pods of a DaemonSet."""
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1", "controller": True}
+    metadata, spec = {"name": "web", "ownerReferences": [owner]}, {"selector": {"matchLabels": APP}}
+    for kind in ("DaemonSet", "Deployment"):
+        owned = {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec | {"template": template()}}
+        cluster.create(owned, dry_run=True)
+
+    assert [request["kind"]["kind"] for request in webhook.requests] == ["DaemonSet"]
+
+
+@pytest.mark.parametrize("key", QUEUE_KEYS)
+def test_webhook_is_asked_about_another_queue_of_the_pods(cluster: Cluster, webhook: Recording, key: str) -> None:
+    cluster.create(DEPLOYMENT.object(template()))
+    for holder in ("labels", "annotations"):
+        change = {"metadata": {holder: {key: "other"}}}
+        cluster.client.patch("Deployment", "web", change, namespace=cluster.namespace, api_version="apps/v1")
+
+    assert [operation for operation, _ in once((each["operation"], each["object"]) for each in webhook.requests)] == [
+        "CREATE",
+        "UPDATE",
+        "UPDATE",
+    ]
+
+
+def test_webhook_is_asked_about_another_queue_of_a_volcano_job(cluster: Cluster, webhook: Recording) -> None:
+    for spec in ({"queue": "a"}, {"queue": "a", "minAvailable": 2}, {"queue": "b", "minAvailable": 2}):
+        job = VOLCANO.object(template())
+        cluster.client.apply({**job, "spec": {**job["spec"], **spec}}, namespace=cluster.namespace)
+
+    assert operations(webhook) == ["CREATE", "UPDATE"]
+
+
+@pytest.mark.parametrize("kind", QUEUED_KINDS.values(), ids=lambda each: f"{each.kind}.{each.group}")
+def test_webhook_is_asked_about_the_queue_of_an_object_that_waits_for_pods(
+    cluster: Cluster, webhook: Recording, kind: WorkloadKind
+) -> None:
+    """A controller writes it, too."""
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1", "controller": True}
+    metadata = {"name": "web", "ownerReferences": [owner]}
+    name = cluster.client.create(minimal_crd(kind)).object["metadata"]["name"]
+    try:
+        cluster.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+        for queue, size in (("a", 1), ("a", 2), ("b", 2)):
+            spec = {kind.queue.removeprefix("spec."): queue, "minMember": size}
+            content = {"apiVersion": f"{kind.group}/v1", "kind": kind.kind, "metadata": metadata, "spec": spec}
+            cluster.client.apply(content, namespace=cluster.namespace)
+    finally:
+        cluster.client.delete("CustomResourceDefinition", name, api_version="apiextensions.k8s.io/v1")
+
+    assert operations(webhook) == ["CREATE", "UPDATE"]
 
 
 def test_webhook_is_not_asked_in_a_namespace_that_starts_without_it(cluster: Cluster, webhook: Recording) -> None:

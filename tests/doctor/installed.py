@@ -24,6 +24,7 @@ from tests.support.server import write_certificate
 from tests.support.service_account import RBAC
 
 NAMESPACE, CONFIGURATION, POLICY = "placement-webhook", "00-placement-webhook", "placement-policy"
+CERTS_NAMESPACE = "placement-webhook-certs"
 USAGE, PRODUCT = "maip.mxsf.io/node.usage", "nvidia.com/gpu.product"
 QUEUE = "Queue.scheduling.volcano.sh"
 MANIFESTS = ("serviceaccount", "rbac", "deployment", "poddisruptionbudget", "service", "networkpolicy")
@@ -119,6 +120,7 @@ def installed(cluster: Cluster, folder: Path) -> Iterator[Installed]:
     """Install as deploy/ does, with the server outside of the cluster, and Volcano's sign that it runs."""
     client = cluster.client
     client.create(read_one("base/namespace.yaml"))
+    client.create(read("overlays/self-managed/certs-namespace.yaml")[0])
     for name in MANIFESTS:
         for content in read(f"base/{name}.yaml"):
             client.create(content, namespace=NAMESPACE)

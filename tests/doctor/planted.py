@@ -11,7 +11,7 @@ from certs.pki import issue_ca
 from certs.secret import OWNER
 from tests.controlplane.webhooks import ADMISSION, webhook_configuration
 from tests.doctor.healthy import PRODUCT, USAGE, WHITELIST
-from tests.doctor.installed import CONFIGURATION, NAMESPACE, Installed, replaced
+from tests.doctor.installed import CERTS_NAMESPACE, CONFIGURATION, NAMESPACE, Installed, replaced
 from tests.support.manifests import DEPLOY, Object, read_one
 from tests.support.service_account import RBAC
 
@@ -89,13 +89,13 @@ def service_with_another_port(made: Installed) -> Iterator[None]:
 def with_controller(made: Installed, **spec: int) -> Iterator[None]:
     controller = read_one("overlays/self-managed/certs-controller.yaml")
     controller["spec"] |= spec
-    with made.made(controller, NAMESPACE):
+    with made.made(controller, CERTS_NAMESPACE):
         status = {"status": {"replicas": 1, "readyReplicas": 1}}
         made.client.patch(
             "Deployment",
             "placement-webhook-certs",
             status,
-            namespace=NAMESPACE,
+            namespace=CERTS_NAMESPACE,
             api_version="apps/v1",
             subresource="status",
         )
@@ -239,7 +239,7 @@ PLANTED: Mapping[str, Fault] = {
     "certs-controller": Fault(
         {"certs-controller"},
         stopped_controller,
-        ("`kubectl -n placement-webhook scale deployment placement-webhook-certs --replicas=1`",),
+        ("`kubectl -n placement-webhook-certs scale deployment placement-webhook-certs --replicas=1`",),
         mends=False,
     ),
     "certs-controller: missing": Fault(

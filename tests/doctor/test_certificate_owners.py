@@ -34,7 +34,7 @@ ERROR, WARNING = Severity.ERROR, Severity.WARNING
 ROTATE = "placement-webhook certs rotate"
 DESCRIBE = "`kubectl -n placement-webhook describe certificate placement-webhook-tls`"
 CAINJECTOR = "`kubectl -n cert-manager logs deployment/cert-manager-cainjector`"
-LOGS = "`kubectl -n placement-webhook logs deployment/placement-webhook-certs`"
+LOGS = "`kubectl -n placement-webhook-certs logs deployment/placement-webhook-certs`"
 DUE = make_artifacts(server_age=SERVER_VALIDITY - timedelta(days=9, hours=1)).certificate
 
 
@@ -180,7 +180,7 @@ def test_a_missing_controller_is_as_severe_as_the_certificate_is_old(
     served: Any, severity: Severity, effect: str
 ) -> None:
     finding = one(read_of(Source.CONFIGURATIONS, written_by(OWNER)))
-    assert finding.where == "Deployment placement-webhook/placement-webhook-certs"
+    assert finding.where == "Deployment placement-webhook-certs/placement-webhook-certs"
     read = {**objects(), Source.CONFIGURATIONS: (written_by(OWNER),)}
     finding = one(make_installation(objects=read, probes=probes(served)))
     assert finding.severity is severity
@@ -194,7 +194,9 @@ def test_a_controller_without_replicas_is_scaled() -> None:
     stopped["spec"]["replicas"] = 0
     finding = one(self_managed(stopped))
     assert finding.where.endswith("placement-webhook-certs: spec.replicas")
-    assert finding.remedy == "`kubectl -n placement-webhook scale deployment placement-webhook-certs --replicas=1`"
+    assert (
+        finding.remedy == "`kubectl -n placement-webhook-certs scale deployment placement-webhook-certs --replicas=1`"
+    )
 
 
 def pod(**status: Any) -> Object:
@@ -228,13 +230,13 @@ BACK_OFF = {"reason": "CrashLoopBackOff"}
             0,
             pod(containerStatuses=[{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]),
             "no replica is ready (ImagePullBackOff): ",
-            "`kubectl -n placement-webhook describe pods --selector=app.kubernetes.io/name=placement-webhook,",
+            "`kubectl -n placement-webhook-certs describe pods --selector=app.kubernetes.io/name=placement-webhook,",
         ),
         (
             0,
             pod(conditions=[{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}]),
             "no replica is ready (0/3 nodes are available): ",
-            "`kubectl -n placement-webhook describe pods --selector=",
+            "`kubectl -n placement-webhook-certs describe pods --selector=",
         ),
     ],
 )
@@ -271,7 +273,7 @@ def test_a_malformed_time_of_a_restart_counts_as_none(when: Any) -> None:
 def test_a_controller_beside_cert_manager_is_found() -> None:
     read = {**by_cert_manager().objects, Source.DEPLOYMENTS: (deployment(), controller())}
     finding = one(make_installation(objects=read))
-    assert finding.remedy == "`kubectl -n placement-webhook delete deployment placement-webhook-certs`"
+    assert finding.remedy == "`kubectl -n placement-webhook-certs delete deployment placement-webhook-certs`"
 
 
 def test_deployments_that_were_not_read_are_no_fault() -> None:

@@ -14,7 +14,7 @@ from webhook.doctor.rights import access_review, rights_of
 from webhook.doctor.source import Source
 from webhook.policy.policy_set import PolicySet
 
-SERVER, CERTS = "placement-webhook/placement-webhook", "placement-webhook/placement-webhook-certs"
+SERVER, CERTS = "placement-webhook/placement-webhook", "placement-webhook-certs/placement-webhook-certs"
 ERROR, WARNING = Severity.ERROR, Severity.WARNING
 
 Granted = set[tuple[str, str, str, str]]

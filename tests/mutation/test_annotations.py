@@ -321,7 +321,7 @@ def test_a_warning_names_three_resources_at_most() -> None:
         pytest.param(
             DOMAIN,
             None,
-            {"volcano.sh/vgpu-number": 1},
+            {"example.com/vgpu": 1},
             "or list it under accelerators of the policy",
             id="another card",
         ),

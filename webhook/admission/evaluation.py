@@ -12,12 +12,13 @@ from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.documents.field import FieldError
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import Expired, never
-from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
+from webhook.kube.names import DAEMON_SET, DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
 from webhook.kube.pod.resources import requested_extended_resources
 from webhook.kube.shape import check_pod
 from webhook.mutation.edits.edits import PodTooLargeError
-from webhook.mutation.mutate import mutate
+from webhook.mutation.mutate import Mutation, mutate
 from webhook.mutation.registry import RULES
+from webhook.mutation.withdrawal import tolerated, withdrawal
 from webhook.mutation.workload.batch_scheduling import BatchScheduling
 from webhook.mutation.workload.workload import WorkloadReading, opts_out, read_workload
 from webhook.placement.gang.gang import GangRequest
@@ -49,18 +50,23 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         handling, reason = policy.withheld
         return Bypassed(reason) if handling == "leave" else Denied(Denial(403, "Forbidden", reason), None)
     reading = read_workload(pod, namespace, defaults, policy, extended_resources)
-    if reading.type_name is None:
-        return Bypassed(reading.bypass_reason, reading.warnings)
     warnings = reading.warnings
+    taken_back = withdrawal(pod, policy) if reading.is_forbidden else None
+    if reading.type_name is None:
+        return _without_workload(taken_back, reading, warnings)
     if reading.errors or reading.denials:
         if policy.spec.invalid_annotations == "deny":
             errors = (*reading.errors, *reading.denials)
             return Denied(_denial(reading), reading.type_name, warnings=warnings, errors=errors)
         warnings = (*map(str, (*reading.errors, *reading.denials)), *warnings)
     if reading.workload is None:
-        return Bypassed(reading.bypass_reason, warnings, reading.type_name)
+        return _without_workload(taken_back, reading, warnings)
     try:
         mutation = mutate(pod, reading.workload, policy, RULES)
+        if taken_back is not None:
+            again = mutate(taken_back.pod, reading.workload, policy, RULES)
+            if tolerated(again.pod) != tolerated(mutation.pod):
+                mutation = taken_back.followed_by(again)
     except PodTooLargeError as error:
         return Denied(Denial(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
     scheduler = mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
@@ -82,6 +88,19 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
         ),
         _gang(reading.workload.batch, is_whole),
         is_whole,
+    )
+
+
+def _without_workload(
+    mutation: Mutation | None, reading: WorkloadReading, warnings: tuple[str, ...]
+) -> Bypassed | Injection:
+    """Return the result for a pod into which nothing is injected; `mutation` takes back what was."""
+    if mutation is None:
+        return Bypassed(reading.bypass_reason, warnings, reading.type_name)
+    references = PodReferences("", (), mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER)
+    operations = mutation.operations
+    return Injection(
+        reading.type_name or "", "off", operations, orjson.dumps(operations), mutation.rules, warnings, references
     )
 
 
@@ -132,7 +151,7 @@ def _is_bypassed_by_metadata(content: PodContent, policy: Policy) -> bool:
         return True
     if policy.keys.workload_type not in annotations and policy.keys.workload_type not in content.defaults:
         return True
-    return any(isinstance(owner, dict) and owner.get("kind") == "DaemonSet" for owner in owners)
+    return any(isinstance(owner, dict) and owner.get("kind") == DAEMON_SET for owner in owners)
 
 
 def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, str], policy: Policy) -> str | None:
@@ -143,7 +162,7 @@ def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str
     if spec.get("nodeName"):
         return "spec.nodeName is set"
     owners = metadata.get("ownerReferences") or ()
-    if any(owner.get("kind") == "DaemonSet" for owner in owners):
+    if any(owner.get("kind") == DAEMON_SET for owner in owners):
         # The DaemonSet controller has chosen the node already and does not know the injection (kubernetes#61886).
         return "pod of a DaemonSet"
     if reason := pod_exemption(pod, namespace, policy.spec):

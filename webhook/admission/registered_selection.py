@@ -52,8 +52,8 @@ class Selection:
 
     @classmethod
     def shipped(cls, own_namespace: str) -> "Selection":
-        """Return the selection of `deploy/base`: all namespaces but kube-system and that of the webhook."""
-        values = (_SYSTEM_NAMESPACE, own_namespace)
+        """Return the selection of `deploy/base`: all but kube-system and those of webhook and certs controller."""
+        values = (_SYSTEM_NAMESPACE, own_namespace, f"{own_namespace}-certs")
         return cls((LabelRequirement(NAMESPACE_NAME_LABEL, "NotIn", values),))
 
     def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:

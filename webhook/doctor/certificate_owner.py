@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from certs.registration import INJECTED_BY_CERT_MANAGER
+from certs.registration import INJECTED_BY_CERT_MANAGER, Target
 from certs.secret import OWNER
 from webhook.doctor.cluster import Cluster, JsonObject, listed, texts
 from webhook.doctor.source import Source
@@ -36,15 +36,24 @@ def injected_from(cluster: Cluster) -> tuple[str, str] | None:
 
 
 def controller_of(cluster: Cluster) -> JsonObject | None:
-    """Return the Deployment of the certs controller; None if there is none, or it was not read."""
+    """Return the Deployment of the certs controller, in any namespace; None if there is none, or it was not read."""
     for each in cluster.of(Source.DEPLOYMENTS):
         labels = texts(each, "spec", "template", "metadata", "labels")
         is_controller = labels.items() >= _LABELS.items() or any(
             args_of(container)[:2] == ["certs", "controller"] for container in containers_of(each)
         )
-        if is_controller and field(each, "metadata", "namespace") == cluster.target.namespace:
+        # It is beside the webhook, in the namespace of the manifests, or its arguments name the webhook's.
+        own, served = field(each, "metadata", "namespace"), option(each, "--namespace") or Target().namespace
+        target = cluster.target
+        if is_controller and (own in (target.namespace, target.controller_namespace) or served == target.namespace):
             return each
     return None
+
+
+def controller_namespace(cluster: Cluster) -> str:
+    """Return the namespace of the certs controller; that of the manifests if it does not exist."""
+    found = field(controller_of(cluster) or {}, "metadata", "namespace")
+    return str(found or cluster.target.controller_namespace)
 
 
 def secret_of(cluster: Cluster) -> str:

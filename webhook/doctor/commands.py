@@ -10,7 +10,14 @@ from dataclasses import replace
 import orjson
 
 from certs.registration import Target
-from webhook.doctor.certificate_owner import Owner, controller_of, injected_from, owner_of, secret_of
+from webhook.doctor.certificate_owner import (
+    Owner,
+    controller_namespace,
+    controller_of,
+    injected_from,
+    owner_of,
+    secret_of,
+)
 from webhook.doctor.check import MOST_NAMED
 from webhook.doctor.cluster import Cluster, Role, texts
 from webhook.doctor.nodes import Node
@@ -43,6 +50,11 @@ def servers(cluster: Cluster, *words: str) -> str:
     return kubectl(cluster, *words, f"{cluster.deployment_kind.lower()}/{name}")
 
 
+def of_controller(cluster: Cluster, *words: str) -> str:
+    """Return a command of kubectl in the namespace of the certs controller."""
+    return command("kubectl", "-n", controller_namespace(cluster), *words)
+
+
 def controller_name(cluster: Cluster) -> str:
     """Return the name of the Deployment of the certs controller."""
     return str(field(controller_of(cluster) or {}, "metadata", "name") or CONTROLLER)
@@ -50,7 +62,7 @@ def controller_name(cluster: Cluster) -> str:
 
 def logs(cluster: Cluster, *flags: str) -> str:
     """Return the command that prints the log of the certs controller."""
-    return kubectl(cluster, "logs", f"deployment/{controller_name(cluster)}", *flags)
+    return of_controller(cluster, "logs", f"deployment/{controller_name(cluster)}", *flags)
 
 
 def patched(cluster: Cluster, fields: Mapping[str, object], service: str | None = None) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from certs.registration import Target
 from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
-from webhook.doctor.certificate_owner import controller_of
+from webhook.doctor.certificate_owner import controller_namespace, controller_of
 from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of, texts
 from webhook.doctor.kept import kept
 from webhook.doctor.pods_read import PodsRead
@@ -188,7 +188,8 @@ class _Reader:
         if controller is not None:
             labels = texts(controller, "spec", "template", "metadata", "labels")
             query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
-            await self._list(Source.CONTROLLER_PODS, self._own("/api/v1", "pods"), query)
+            namespace = quote(controller_namespace(self._found), safe="")
+            await self._list(Source.CONTROLLER_PODS, f"/api/v1/namespaces/{namespace}/pods", query)
 
     async def policy(self) -> None:
         servers = self._found.deployment or {}

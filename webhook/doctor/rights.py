@@ -70,7 +70,8 @@ def _controller_rights(cluster: Cluster, controller: JsonObject) -> Iterator[Rig
 
 def _of_account(cluster: Cluster, workload: JsonObject, rights: Iterable[Right]) -> Iterator[Right]:
     name = field(workload, "spec", "template", "spec", "serviceAccountName") or "default"
-    return (each._replace(account=f"{cluster.target.namespace}/{name}") for each in rights)
+    namespace = field(workload, "metadata", "namespace") or cluster.target.namespace
+    return (each._replace(account=f"{namespace}/{name}") for each in rights)
 
 
 def access_review(right: Right, namespace: str, account: str) -> JsonObject:

@@ -22,11 +22,17 @@ MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 MANUAL_JOB_ANNOTATION, MANUAL_JOB = "cronjob.kubernetes.io/instantiate", "manual"
 # The annotation with the PodGroup of a pod of Volcano. Its controller sets it on pods that name none.
 VOLCANO_GROUP = "scheduling.k8s.io/group-name"
+# The queues of pods that name none.
+VOLCANO_DEFAULT_QUEUE, KAI_DEFAULT_QUEUE = "default", "default-queue"
 # The label with the LocalQueue of a pod that Kueue holds until the queue has quota for it.
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 # The annotations with which a pod of KAI requests a share of a card: a fraction, or memory of the card in MiB.
 KAI_SHARES = ("gpu-fraction", "gpu-memory")
+# The annotation with the number of cards of which such a pod gets its share.
+KAI_SHARE_DEVICES = "gpu-fraction-num-devices"
 DEFAULT_NAMESPACE = "default"
+# The kind whose controller chooses the node of each pod, in any API group.
+DAEMON_SET = "DaemonSet"
 
 
 _DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"

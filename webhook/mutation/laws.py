@@ -5,7 +5,7 @@ from typing import Any
 
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.mutation.edits.scheduling_edits import PREEMPT_LOWER_PRIORITY
-from webhook.policy.policy import Policy
+from webhook.policy.policy import WITHDRAWAL, Policy
 
 Steps = tuple[str, ...]
 """The keys and indices that lead to a value."""
@@ -38,17 +38,26 @@ def overruled_values(before: Mapping[str, Any], after: Mapping[str, Any], policy
 def may_replace(place: Steps, before: Mapping[str, Any], after: Mapping[str, Any], policy: Policy) -> bool:
     """Return whether the value at `place` of the pod `before` counts as unset.
 
-    These are the webhook's own annotations, and the values that the API server has filled in.
+    These are the webhook's own annotations, injected tolerations that it takes back, and the values that the API server
+    has filled in.
     """
     spec = before.get("spec") or {}
     match place:
         case ("metadata", "annotations", key):
             return key in (policy.policy_annotation, policy.rules_annotation)
+        case ("spec", "tolerations", *_):
+            # Those that the webhook has injected itself, and takes back.
+            return _is_withdrawn(after, policy) and not _is_withdrawn(before, policy)
         case ("spec", "schedulerName"):
             return spec.get("schedulerName") in ("", DEFAULT_SCHEDULER)
         case ("spec", "priorityClassName" | "priority" | "preemptionPolicy"):
             return bool((after.get("spec") or {}).get("priorityClassName")) and _has_default_priority(spec, policy)
     return False
+
+
+def _is_withdrawn(pod: Mapping[str, Any], policy: Policy) -> bool:
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    return str(annotations.get(policy.rules_annotation) or "").startswith(WITHDRAWAL)
 
 
 def _has_default_priority(spec: Mapping[str, Any], policy: Policy) -> bool:

@@ -8,7 +8,7 @@ from webhook.mutation.edits.editor import PodEditor
 from webhook.mutation.edits.edits import Edit, Effect, SetAnnotation
 from webhook.mutation.rule import Rule, Skipped
 from webhook.mutation.workload.workload import Workload
-from webhook.policy.policy import Policy
+from webhook.policy.policy import WITHDRAWAL, Policy
 
 JsonObject = dict[str, Any]
 
@@ -31,6 +31,11 @@ class Mutation:
     rules: tuple[RuleOutcome, ...]
     warnings: tuple[str, ...]
 
+    def followed_by(self, other: "Mutation") -> "Mutation":
+        """Return this mutation and `other`, which is one of the pod that this one makes."""
+        operations, rules = [*self.operations, *other.operations], (*self.rules, *other.rules)
+        return Mutation(other.pod, operations, rules, (*self.warnings, *other.warnings))
+
 
 def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[type[Rule]]) -> Mutation:
     """Return the mutation of `pod` by the rules; `pod` itself is not changed.
@@ -44,7 +49,8 @@ def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[
     editor = PodEditor(pod)
     outcomes: list[RuleOutcome] = []
     warnings: list[str] = []
-    effective_rules: list[str] = []
+    recorded = (pod["metadata"].get("annotations") or {}).get(policy.rules_annotation) or ""
+    effective_rules = [WITHDRAWAL] if recorded.startswith(WITHDRAWAL) else []
     for rule in rules:
         edits = rule.edits(workload, policy)
         if isinstance(edits, Skipped):

@@ -5,7 +5,9 @@ from webhook.admission.verdict import Bypassed, ObjectVerdict, Verdict
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.deadline import Expired, never
 from webhook.kube.workloads.pod_template_path import WorkloadKind
+from webhook.kube.workloads.queued_kinds import QUEUED_KINDS
 from webhook.objects.namespace import admit_namespace, is_namespace
+from webhook.objects.queues import admit_queued
 from webhook.objects.workload import admit_workload
 from webhook.policy.exempt import request_exemption
 from webhook.policy.policy import Policy
@@ -30,6 +32,8 @@ def admit_request(
             if policy.withheld is not None:
                 return Bypassed(policy.withheld.reason)
             return admit_workload(request, kind, policy, cluster, expired)
+        if queued := QUEUED_KINDS.get((request.group, request.kind)):
+            return admit_queued(request, queued, policy)
     return admit(request, policy, cluster, expired)
 
 
@@ -42,4 +46,5 @@ def counted_kind(request: AdmissionRequest, policy: Policy) -> str:
 
     Users cannot choose it, so that they cannot create series in Prometheus.
     """
-    return request.kind if is_namespace(request) or _workload_kind(request, policy) else ""
+    is_known = is_namespace(request) or _workload_kind(request, policy) or (request.group, request.kind) in QUEUED_KINDS
+    return request.kind if is_known else ""

@@ -4,16 +4,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict
+from webhook.backends.backend import BatchRequest
 from webhook.documents.field import FieldError
 from webhook.kube.api.admission import AdmissionRequest, JsonObject
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.kube.reader import Reader
 from webhook.mutation.workload.annotations import Annotations, misspelt_keys
+from webhook.mutation.workload.batch_scheduling import BatchScheduling
 from webhook.mutation.workload.permissions import limit_denials, read_products
 from webhook.mutation.workload.workload import WorkloadReading, read_workload
 from webhook.policy.keys import ANNOTATIONS
 from webhook.policy.policy import Policy
+
+_NO_BATCH = BatchScheduling(DEFAULT_SCHEDULER, BatchRequest(), (), adds_packing_hint=False)
 
 
 def is_namespace(request: AdmissionRequest) -> bool:
@@ -58,7 +62,7 @@ def _reading(own: Mapping[str, str], name: str, policy: Policy) -> WorkloadReadi
         denials: list[FieldError] = []
         values = Annotations(own, name, {}, policy)
         read_products(values, name, policy, denials)
-        denials += limit_denials(values, {"metadata": {}, "spec": {}}, DEFAULT_SCHEDULER, name, policy)
+        denials += limit_denials(values, {"metadata": {}, "spec": {}}, _NO_BATCH, name, policy)
         return WorkloadReading(None, None, denials=tuple(denials), warnings=tuple(misspelt_keys(own, policy)))
     pod = {"metadata": {"annotations": own}, "spec": {}}
     return read_workload(pod, name, {}, policy, policy.spec.accelerators[0].resources)

@@ -27,6 +27,8 @@ from webhook.mutation.mutate import RuleOutcome
 from webhook.objects.advice import advise
 from webhook.objects.gangs import Role
 from webhook.objects.misplaced import keys_of, misplaced
+from webhook.objects.per_node import per_node_errors
+from webhook.objects.queues import queue_denials
 from webhook.objects.template_patch import template_patch
 from webhook.policy.policy import Policy
 
@@ -54,7 +56,7 @@ def admit_workload(
     settings, content = policy.spec.workload_objects, in_namespace(request)
     if not settings.enabled:
         return Bypassed("the policy does not evaluate workload objects")
-    if _has_controller(content):
+    if _has_controller(content) and not kind.is_per_node:
         return Bypassed("an object with a controller, which was evaluated itself")
     handling = settings.invalid_annotations or policy.spec.invalid_annotations
     defaults = namespace_defaults(request, policy, cluster)
@@ -168,8 +170,12 @@ def _evaluated(
                 listed = ", ".join(sorted(keys))
                 findings.warnings.append(f"the pods of a DaemonSet are left alone: {listed} {verb} no effect")
             findings.bypass = "its pods run on every node and are left alone"
+            if keys or defaults:
+                findings.errors += per_node_errors(each, request, defaults, policy)
         elif keys or defaults or _has_domain(each, policy):
             _evaluate(each, request, defaults, policy, expired, findings, prefix=len(sets) > 1)
+    if policy.spec.namespace_limits and findings.workload_type is not None:
+        findings.errors += queue_denials(content, request, policy)
     return findings
 
 

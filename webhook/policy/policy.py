@@ -1,13 +1,14 @@
 """A policy document with its name, revision and annotation keys, as the rules read it."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection
 from copy import copy
 from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
 
 import orjson
 
+from webhook.kube.pod.card_names import CARD_BY_OTHER_NAME
 from webhook.kube.workloads.workload_kinds import Kinds, kinds_by_name
 from webhook.policy.keys import Keys
 from webhook.policy.spec.admission import NamespaceSelector
@@ -16,6 +17,8 @@ from webhook.policy.spec.fields import matches_any
 from webhook.policy.spec.workloads import Accelerator, WorkloadType
 
 REVISION_LENGTH = 12
+WITHDRAWAL = "Withdrawal"
+"""The first of the rules on record of a pod from which injected tolerations were taken back."""
 _WITHOUT_EFFECT = {"tests", "namespace_selector", "priority", "unknown_namespace", "missing_policy"}
 
 
@@ -80,9 +83,9 @@ class Policy:
         other.spec = self.spec.model_copy(update={"namespace_selector": selector, "priority": priority})
         return other
 
-    def accelerators_of(self, resources: Iterable[str]) -> list[Accelerator]:
-        """Return the accelerators with a resource in `resources`, in the order of the policy."""
-        names = list(resources)
+    def accelerators_of(self, resources: Collection[str]) -> list[Accelerator]:
+        """Return the accelerators with a resource in `resources`, by any of its names, in the order of the policy."""
+        names = dict.fromkeys((*resources, *map(CARD_BY_OTHER_NAME.get, resources, resources)))
         return [
             accelerator
             for accelerator in self.spec.accelerators

@@ -20,6 +20,24 @@ app.kubernetes.io/name: placement-webhook
 app.kubernetes.io/component: certs
 {{- end }}
 
+{{- define "placement-webhook.certsNamespace" -}}
+{{ .Values.certificates.controller.namespace | default (printf "%s-certs" .Release.Namespace) }}
+{{- end }}
+
+{{/* The egress rule to the API server, through its Service (443) or directly (6443). */}}
+{{- define "placement-webhook.toAPIServer" -}}
+- ports:
+    - port: 443
+    - port: 6443
+  {{- with .Values.networkPolicy.apiServerCIDRs }}
+  to:
+    {{- range . }}
+    - ipBlock:
+        cidr: {{ . }}
+    {{- end }}
+  {{- end }}
+{{- end }}
+
 {{- define "placement-webhook.image" -}}
 {{- with .Values.image -}}
 {{- if .digest -}}

@@ -322,13 +322,14 @@ def test_the_rights_of_the_certs_controller_are_enough_for_register_and_no_more(
     registry: Registry, certs: Run, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     cluster = registry.cluster
-    cluster.make_namespace("placement-webhook")
+    for name in ("placement-webhook", "placement-webhook-certs"):
+        cluster.make_namespace(name)
     for granted in read("overlays/self-managed/certs-rbac.yaml"):
         cluster.client.create(granted)
         if granted["kind"].startswith("Cluster"):
             remove = partial(cluster.client.delete, granted["kind"], granted["metadata"]["name"], api_version=RBAC)
             request.addfinalizer(remove)
-    kubeconfig = token_kubeconfig(cluster, tmp_path, "placement-webhook", "placement-webhook-certs")
+    kubeconfig = token_kubeconfig(cluster, tmp_path, "placement-webhook-certs", "placement-webhook-certs")
     for expected in ("created, 1 CA", "unchanged, 1 CA"):
         done = certs("register", "--kubeconfig", kubeconfig, "--skip-probe")
         assert (done.code, done.errors) == (0, "")

@@ -18,7 +18,7 @@ from tests.support.manifests import read
 from tests.support.service_account import RBAC, token_kubeconfig
 
 RIGHTS = read("overlays/self-managed/certs-rbac.yaml")
-NAMESPACE = Target().namespace
+NAMESPACE, CERTS_NAMESPACE = Target().namespace, Target().controller_namespace
 # Each verb on each kind, with what the controller cannot do without it.
 NEEDED = [
     (rule["resources"][0], verb) for content in RIGHTS for rule in content.get("rules", ()) for verb in rule["verbs"]
@@ -32,14 +32,15 @@ class Refused(Exception):  # noqa: N818 - the API's word for it
 @contextmanager
 def granted(cluster: Cluster, folder: Path, *, without: tuple[str, str] | None = None) -> Iterator[Path]:
     """Yield a kubeconfig of the controller's service account, with the deployed rights but one."""
-    cluster.make_namespace(NAMESPACE)
+    for name in (NAMESPACE, CERTS_NAMESPACE):
+        cluster.make_namespace(name)
     for content in deepcopy(RIGHTS):
         for rule in content.get("rules", ()):
             if without is not None and without[0] in rule["resources"]:
                 rule["verbs"].remove(without[1])
         cluster.client.create(content)
     try:
-        yield token_kubeconfig(cluster, folder, NAMESPACE, "placement-webhook-certs")
+        yield token_kubeconfig(cluster, folder, CERTS_NAMESPACE, "placement-webhook-certs")
     finally:
         for kind in ("ClusterRoleBinding", "ClusterRole"):
             cluster.client.delete(kind, "placement-webhook-certs", api_version=RBAC)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
+from webhook.kube.names import VOLCANO_DEFAULT_QUEUE
 from webhook.kube.pod.amounts import Amounts
-
-DEFAULT_QUEUE = "default"
 
 
 class VolcanoQueue(NamedTuple):
@@ -46,7 +45,7 @@ class VolcanoPodGroup(NamedTuple):
         return cls(
             fields.text(content, "metadata", "namespace"),
             fields.text(content, "metadata", "name"),
-            fields.text(content, "spec", "queue") or DEFAULT_QUEUE,
+            fields.text(content, "spec", "queue") or VOLCANO_DEFAULT_QUEUE,
             fields.text(content, "status", "phase"),
         )
 

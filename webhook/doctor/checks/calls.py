@@ -7,6 +7,7 @@ from typing import NamedTuple
 from certs.registration import manifest
 from certs.webhook_rules import PODS, Coverage
 from webhook.doctor import commands, matching
+from webhook.doctor.certificate_owner import controller_namespace, controller_of
 from webhook.doctor.check import Finding, check, error, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of
 from webhook.doctor.matching import is_called_for_pods, is_reinvoked, selects_namespace, timeout_seconds
@@ -55,12 +56,12 @@ def selectors(cluster: Cluster) -> Iterator[Finding]:
     It is an error if objects there are refused while no server answers.
     """
     yield from _selecting_none(cluster)
-    both = tuple(dict.fromkeys((_SYSTEM, cluster.target.namespace)))
+    needed = _needed(cluster)
     caught: dict[int, list[str]] = {}
     for index, webhook in enumerate(cluster.webhooks):
         # A webhook for Namespaces alone is called for no object in them.
         if any(rule.get("resources") != ["namespaces"] for rule in listed(webhook, "rules")):
-            selected = (name for name in both if selects_namespace(webhook, cluster.namespace_labels(name)))
+            selected = (name for name in needed if selects_namespace(webhook, cluster.namespace_labels(name)))
             if names := [name for name in selected if matching.may_send_pod(webhook, name)]:
                 caught[index] = names
     excluding = {f"/webhooks/{each}/namespaceSelector": _excluding(cluster, each) for each in caught}
@@ -69,16 +70,24 @@ def selectors(cluster: Cluster) -> Iterator[Finding]:
         webhook = cluster.webhooks[index]
         fails = webhook.get("failurePolicy", "Fail") == "Fail"
         found, effect = (error, "are refused") if fails else (warning, "wait for the timeout")
-        whose = " and ".join("network and storage" if name == _SYSTEM else "the webhook itself" for name in names)
+        whose = " and ".join(needed[name] for name in names)
         objects = "pods" if is_called_for_pods(webhook) else "workload objects"
         what = f"selects {' and '.join(names)}: while no server answers, {objects} of {whose} {effect}"
         yield found(f"{cluster.place}: webhooks[{index}].namespaceSelector", what, command)
 
 
+def _needed(cluster: Cluster) -> Mapping[str, str]:
+    """Return what the namespaces are for whose objects must be created without the webhook."""
+    needed = {_SYSTEM: "network and storage", cluster.target.namespace: "the webhook itself"}
+    if controller_of(cluster) is not None:
+        needed.setdefault(controller_namespace(cluster), "the certs controller")
+    return needed
+
+
 def _excluding(cluster: Cluster, index: int) -> JsonObject:
-    """Return the namespaceSelector of a webhook with an expression that excludes both namespaces."""
+    """Return the namespaceSelector of a webhook with an expression that excludes these namespaces."""
     selector: JsonObject = field(cluster.webhooks[index], "namespaceSelector") or {}
-    values = [_SYSTEM, cluster.target.namespace]
+    values = [*_needed(cluster)]
     excluded = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": values}
     return {**selector, "matchExpressions": [*listed(selector, "matchExpressions"), excluded]}
 

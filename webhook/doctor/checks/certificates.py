@@ -10,7 +10,7 @@ from certs.inspection import expires_soon
 from certs.names import names_of
 from certs.registration import ca_bundles
 from webhook.doctor import commands
-from webhook.doctor.certificate_owner import Owner, controller_of, owner_of
+from webhook.doctor.certificate_owner import Owner, controller_namespace, controller_of, owner_of
 from webhook.doctor.check import Finding, Severity, check, error, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of, texts
 from webhook.doctor.source import Source
@@ -101,14 +101,14 @@ def certs_controller(cluster: Cluster) -> Iterator[Finding]:
         return
     controller, owner = controller_of(cluster), owner_of(cluster)
     if owner is Owner.CERT_MANAGER and controller is not None:
-        remedy = commands.kubectl(cluster, "delete", "deployment", commands.controller_name(cluster))
+        remedy = commands.of_controller(cluster, "delete", "deployment", commands.controller_name(cluster))
         what = "runs beside cert-manager, which maintains the caBundle: the controller changes nothing"
         yield warning(f"Deployment {name_of(controller)}", what, remedy)
     if owner is not Owner.CONTROLLER:
         return
     severity, effect = _without_controller(cluster)
     if controller is None:
-        where = f"Deployment {cluster.target.namespace}/{commands.CONTROLLER}"
+        where = f"Deployment {controller_namespace(cluster)}/{commands.CONTROLLER}"
         what = f"does not exist, though the certs controller wrote the caBundle: {effect}"
         yield Finding(severity, where, what, commands.applied_again(cluster))
     elif found := _not_running(cluster, controller):
@@ -135,7 +135,7 @@ def _not_running(cluster: Cluster, controller: JsonObject) -> tuple[str, str, st
     """Return the field, what is wrong with it, and the remedy; None if the controller runs."""
     if field(controller, "spec", "replicas") == 0:
         name = commands.controller_name(cluster)
-        return "spec.replicas", "0", commands.kubectl(cluster, "scale", "deployment", name, "--replicas=1")
+        return "spec.replicas", "0", commands.of_controller(cluster, "scale", "deployment", name, "--replicas=1")
     pods, ready = cluster.of(Source.CONTROLLER_PODS), "status.readyReplicas"
     crashed = next((text for pod in pods if (text := _crashes(pod, cluster.now))), None)
     if crashed is not None:
@@ -147,7 +147,7 @@ def _not_running(cluster: Cluster, controller: JsonObject) -> tuple[str, str, st
         return ready, "no replica is ready", f"{commands.logs(cluster)} has the reason"
     labels = texts(controller, "spec", "template", "metadata", "labels")
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
-    described = commands.kubectl(cluster, "describe", "pods", f"--selector={selector}")
+    described = commands.of_controller(cluster, "describe", "pods", f"--selector={selector}")
     return ready, f"no replica is ready ({reason})", f"{described} has the events"
 
 

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 from webhook.kube.pod.amounts import (
     CPU,
+    DEVICE_CLASS_PREFIX,
     HUGE_PAGES_PREFIX,
     MEMORY,
     Amounts,
     is_extended_resource,
+    may_name_device_class,
     peak_of,
     read_milli,
     sum_of,
@@ -92,12 +94,15 @@ def extended_resource_names(pod: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def extended_names(requests: Amounts) -> tuple[str, ...]:
-    """Return the extended resources among `requests`, sorted."""
-    return tuple(sorted(name for name, amount in requests.items() if amount and is_extended_resource(name)))
+    """Return the extended resources among `requests`, and those with the name of a DeviceClass, sorted."""
+    return tuple(sorted(name for name, amount in requests.items() if amount and may_name_device_class(name)))
 
 
 def requested_extended_resources(pod: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the extended resources that the containers of `pod` request, sorted; malformed amounts do not count."""
+    """Return the extended resources that the containers of `pod` request, sorted; malformed amounts do not count.
+
+    Those with the name of a DeviceClass are included.
+    """
     spec = pod.get("spec")
     found: set[str] = set()
     for field in ("containers", "initContainers"):
@@ -115,7 +120,9 @@ def _extended(limits: Any, requests: Any) -> Iterator[str]:
     for each in (limits, requests):
         amounts |= each if isinstance(each, Mapping) else {}
     for name, amount in amounts.items():
-        if isinstance(name, str) and "/" in name and is_extended_resource(name):
+        if isinstance(name, str) and (
+            name.startswith(DEVICE_CLASS_PREFIX) or ("/" in name and is_extended_resource(name))
+        ):
             reader = Reader()
             if read_milli(reader, {name: amount}, "").get(name) and not reader.errors:
                 yield name

@@ -1,7 +1,9 @@
 """The kinds of batch schedulers, operators and serving platforms that create pods."""
 
+from functools import partial
 from typing import Any
 
+from webhook.kube.names import VOLCANO_DEFAULT_QUEUE
 from webhook.kube.workloads.pod_template_path import STATEFUL_SET_LABELS, Count, PodTemplatePath, WorkloadKind
 
 
@@ -17,13 +19,15 @@ def _kubeflow(kind: str, resource: str, specs: str) -> WorkloadKind:
         name="{name}-{role}-{0}",
         labels=(*_KUBEFLOW_LABELS, ("training.kubeflow.org/replica-index", "{0}")),
     )
-    return WorkloadKind(
-        "kubeflow.org", kind, resource, (template,), suspended="spec.runPolicy.suspend", gang=_KUBEFLOW_GANG
-    )
+    return _OF_KUBEFLOW(kind, resource, (template,), gang=_KUBEFLOW_GANG)
 
 
 # Source: github.com/NVIDIA/KAI-scheduler, pkg/podgrouper/podgrouper/plugins/kubeflow/distributed_common.go and pytorch
 _KUBEFLOW_GANG = ("spec.runPolicy.schedulingPolicy.minAvailable", "spec.elasticPolicy.minReplicas")
+# Source: github.com/kubeflow/training-operator (release-1.9), pkg/controller.v1/common/job.go, ReconcileJobs
+_OF_KUBEFLOW = partial(
+    WorkloadKind, "kubeflow.org", suspended="spec.runPolicy.suspend", queue="spec.runPolicy.schedulingPolicy.queue"
+)
 _KUBEFLOW_LABELS = (("training.kubeflow.org/job-name", "{name}"), ("training.kubeflow.org/replica-type", "{role}"))
 
 
@@ -173,21 +177,21 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
             ("priorityClassName", "spec.priorityClassName", ""),
         ),
         gang=("spec.minAvailable",),
+        queue="spec.queue",
+        default_queue=VOLCANO_DEFAULT_QUEUE,
     ),
     _kubeflow("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
     _kubeflow("TFJob", "tfjobs", "tfReplicaSpecs"),
     _kubeflow("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
     _kubeflow("PaddleJob", "paddlejobs", "paddleReplicaSpecs"),
     _kubeflow("JAXJob", "jaxjobs", "jaxReplicaSpecs"),
-    WorkloadKind(
-        "kubeflow.org",
+    _OF_KUBEFLOW(
         "MPIJob",
         "mpijobs",
         (
             _mpi("Launcher", 1, name="{name}-launcher-", owner_kind="Job", owner_name="{name}-launcher"),
             _mpi("Worker", 0, name="{name}-worker-{0}"),
         ),
-        suspended="spec.runPolicy.suspend",
         gang=_KUBEFLOW_GANG[:1],
     ),
     WorkloadKind("trainer.kubeflow.org", "TrainJob", "trainjobs", (), note=_TRAIN_JOB),

@@ -69,7 +69,8 @@ class WorkloadKind:
     the path in the object, and the default. `caveat` is what the object does not say of its pods; their placement is
     then Unknown. `caveats` are the same for objects with a value at a path. `suspended` is the path of the field that
     keeps the object from creating pods while it is set. `gang` are the paths of the number of pods that must run
-    together, the first one that is set counts, else it is all pods; None: each pod is useful by itself.
+    together, the first one that is set counts, else it is all pods; None: each pod is useful by itself. `queue` is the
+    path of the queue of its pods, and `default_queue` the value there of an object that names none.
     """
 
     group: str
@@ -84,6 +85,8 @@ class WorkloadKind:
     spec_defaults: tuple[tuple[str, str, str], ...] = ()
     caveats: tuple[tuple[str, str], ...] = ()
     gang: tuple[str, ...] | None = None
+    queue: str = ""
+    default_queue: str = ""
 
 
 STATEFUL_SET_LABELS = (("statefulset.kubernetes.io/pod-name", "{pod}"), ("apps.kubernetes.io/pod-index", "{0}"))

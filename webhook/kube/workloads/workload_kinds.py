@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from webhook.kube.names import DAEMON_SET
 from webhook.kube.workloads.operator_kinds import OPERATOR_KINDS
 from webhook.kube.workloads.pod_template_path import STATEFUL_SET_LABELS, Count, PodTemplatePath, WorkloadKind
 
@@ -50,7 +51,7 @@ BUILT_IN_KINDS: tuple[WorkloadKind, ...] = (
         ),
     ),
     _controller("ReplicaSet", "replicasets"),
-    WorkloadKind("apps", "DaemonSet", "daemonsets", (PodTemplatePath("spec.template"),), is_per_node=True),
+    WorkloadKind("apps", DAEMON_SET, "daemonsets", (PodTemplatePath("spec.template"),), is_per_node=True),
     _job("Job", "jobs", "spec"),
     _job("CronJob", "cronjobs", "spec.jobTemplate.spec"),
     replace(_controller("ReplicationController", "replicationcontrollers"), group=""),

@@ -14,6 +14,9 @@ from webhook.mutation.edits.node_terms import LONGEST_SHOWN, NodeLabelRequiremen
 REQUIRED_NODE: Path = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 PREFERRED_NODES: Path = ("spec", "affinity", "nodeAffinity", PREFERRED)
 
+# The beginning of the text of an edit that requires a label of nodes.
+REQUIRES = "require node "
+
 # A pod can have thousands of terms, and kubectl shows 4 KiB of warnings.
 _MOST_CONFLICTS_REPORTED = 10
 
@@ -29,7 +32,7 @@ class RequireNode:
     requirement: NodeLabelRequirement
 
     def __str__(self) -> str:
-        return f"require node {self.requirement}"
+        return f"{REQUIRES}{self.requirement}"
 
     def apply(self, pod: PodEditor) -> Effect:
         """AND the requirement into each non-empty term that does not imply it; add a term if there is none.

@@ -4,7 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from webhook.backends.kai import Kai
+from webhook.backends.registry import backend_of
 from webhook.documents.text import cut
+from webhook.kube.names import DEFAULT_SCHEDULER, KAI_SHARES
+from webhook.kube.pod.amounts import DEVICE_CLASS_PREFIX
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.mutation.workload.annotations import Annotations
 from webhook.policy.keys import ANNOTATIONS
@@ -24,9 +28,12 @@ class CardRequest:
     accelerators: tuple[Accelerator, ...]
     extended_resources: tuple[str, ...]
     has_claims: bool
-    """Claims for devices (DRA) can be for an accelerator; the patch does not depend on the claims themselves."""
+    """Claims for devices (DRA) can be for an accelerator; the patch does not depend on the claims themselves. A
+    resource with the name of a DeviceClass is a claim, too."""
     has_share: bool
-    """The pod requests a share of a card by an annotation instead."""
+    """The pod requests a share of a card by an annotation instead: that of the policy or, with KAI, one of KAI."""
+    has_kai_share: bool
+    """It has an annotation of KAI, which is a request for a share if its scheduler will be KAI."""
 
     @classmethod
     def of(
@@ -34,8 +41,14 @@ class CardRequest:
     ) -> "CardRequest":
         """Return the request of `pod`, whose annotations are `own`, for the `extended_resources`."""
         accelerators = tuple(policy.accelerators_of(extended_resources))
-        has_share = not accelerators and policy.keys.gpu_fraction in own
-        return cls(accelerators, tuple(extended_resources), bool(pod["spec"].get("resourceClaims")), has_share)
+        has_claims = bool(pod["spec"].get("resourceClaims"))
+        has_share = has_kai_share = False
+        if not accelerators:
+            has_claims = has_claims or DEVICE_CLASS_PREFIX in " ".join(extended_resources)
+            has_kai_share = not own.keys().isdisjoint(KAI_SHARES)
+            scheduler = pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
+            has_share = policy.keys.gpu_fraction in own or (has_kai_share and is_of_kai(scheduler, policy))
+        return cls(accelerators, tuple(extended_resources), has_claims, has_share, has_kai_share)
 
     @property
     def may_include_card(self) -> bool:
@@ -49,6 +62,11 @@ class CardRequest:
         # These restrict a pod and inject nothing.
         kept = (policy.keys.inject, policy.keys.placement_check)
         return {key: defaults[key] for key in kept if key in defaults}
+
+
+def is_of_kai(scheduler: str, policy: Policy) -> bool:
+    """Return whether pods of `scheduler` can request a share by an annotation of KAI."""
+    return backend_of(policy.spec, scheduler) is Kai
 
 
 def without_card_warnings(

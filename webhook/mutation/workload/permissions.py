@@ -9,12 +9,13 @@ from typing import Any
 
 from webhook.backends.kueue import Kueue
 from webhook.backends.registry import backend_of
-from webhook.documents.field import FieldError, InvalidInput, forbidden
+from webhook.documents.field import FieldError, forbidden
 from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_SCHEDULER
-from webhook.kube.pod.resources import pod_requests
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.mutation.workload.annotations import Annotations
+from webhook.mutation.workload.batch_scheduling import BatchScheduling
+from webhook.mutation.workload.card_count import cards_of
 from webhook.policy.keys import Keys
 from webhook.policy.policy import Policy, allows_namespace
 from webhook.policy.products import limits_of, may_use_product, namespaces_of_product, products_instead_of
@@ -77,19 +78,21 @@ def allowed_defaults(
 
 
 def limit_denials(
-    annotations: Annotations, pod: Mapping[str, Any], scheduler_name: str, namespace: str, policy: Policy
+    annotations: Annotations, pod: Mapping[str, Any], batch: BatchScheduling, namespace: str, policy: Policy
 ) -> Iterator[FieldError]:
-    """Yield the denials of queue, scheduler and number of cards of `pod`, which `scheduler_name` will schedule."""
+    """Yield the denials of queue, scheduler and number of cards of `pod`, which has the scheduler of `batch`."""
     limits = limits_of(policy.spec, namespace)
     if limits is None:
         return
     yield from (denial for _, denial in _denied_annotations(annotations, namespace, policy))
-    yield from _denied_queues(pod["metadata"], scheduler_name, namespace, policy)
+    yield from _denied_queues(pod["metadata"], batch.scheduler, namespace, policy)
     scheduler = pod["spec"].get("schedulerName")
     if scheduler and not _may_use_scheduler(scheduler, limits.schedulers):
         detail = f'namespace "{namespace}" may not use scheduler "{cut(scheduler, LONGEST_SHOWN)}"'
         yield _of_values("spec.schedulerName", detail, "schedulers", limits.schedulers or ())
-    if limits.max_cards_per_pod is not None and (cards := _cards_of(pod, policy)) > limits.max_cards_per_pod:
+    if limits.max_cards_per_pod is None:
+        return
+    if (cards := cards_of(pod, batch.scheduler, batch.request.gpu_fraction, policy)) > limits.max_cards_per_pod:
         detail = f'namespace "{namespace}" may not request {cards} cards in a pod'
         yield forbidden("spec.containers", f"{detail}; allowed: at most {limits.max_cards_per_pod}")
 
@@ -101,9 +104,8 @@ def _denied_annotations(annotations: Annotations, namespace: str, policy: Policy
         return
     key = policy.keys.queue
     queue = (annotations.text(key) or "").strip()
-    if queue and limits.queues is not None and not matches_any(queue, limits.queues):
-        detail = f'namespace "{namespace}" may not use queue "{cut(queue, LONGEST_SHOWN)}"'
-        yield key, _of_values(annotations.path(key), detail, "queues", limits.queues)
+    if denial := queue_denial(annotations.path(key), queue, namespace, policy):
+        yield key, denial
     key = policy.keys.scheduler
     scheduler = (annotations.text(key) or "").strip()
     if scheduler and not _may_use_scheduler(scheduler, limits.schedulers):
@@ -113,27 +115,23 @@ def _denied_annotations(annotations: Annotations, namespace: str, policy: Policy
 
 def _denied_queues(metadata: Mapping[str, Any], scheduler: str, namespace: str, policy: Policy) -> Iterator[FieldError]:
     """Yield the denials of queues that the pod names in the terms of its scheduler, or of Kueue."""
-    limits = limits_of(policy.spec, namespace)
-    if limits is None or limits.queues is None:
-        return
     for holder, key in (*backend_of(policy.spec, scheduler).queue_at, *Kueue.queue_at):
         queue = (metadata.get(holder) or {}).get(key)
-        if queue and not matches_any(queue, limits.queues):
-            detail = f'namespace "{namespace}" may not use queue "{cut(queue, LONGEST_SHOWN)}"'
-            yield _of_values(f"metadata.{holder}[{key}]", detail, "queues", limits.queues)
+        if denial := queue_denial(f"metadata.{holder}[{key}]", queue, namespace, policy):
+            yield denial
+
+
+def queue_denial(path: str, queue: str | None, namespace: str, policy: Policy) -> FieldError | None:
+    """Return the denial of the `queue` at `path`; None if there is none or pods of `namespace` may use it."""
+    limits = limits_of(policy.spec, namespace)
+    if not queue or limits is None or limits.queues is None or matches_any(queue, limits.queues):
+        return None
+    detail = f'namespace "{namespace}" may not use queue "{cut(queue, LONGEST_SHOWN)}"'
+    return _of_values(path, detail, "queues", limits.queues)
 
 
 def _may_use_scheduler(scheduler: str, allowed: Sequence[str] | None) -> bool:
     return allowed is None or scheduler == DEFAULT_SCHEDULER or scheduler in allowed
-
-
-def _cards_of(pod: Mapping[str, Any], policy: Policy) -> int:
-    """Return the number of cards that `pod` requests; 0 if its resources are malformed: the API server rejects it."""
-    try:
-        requests = pod_requests(pod)
-    except InvalidInput:
-        return 0
-    return sum(amount for name, amount in requests.items() if policy.accelerators_of((name,)))
 
 
 def _of_namespaces(path: str, detail: str, allowed: Sequence[str]) -> FieldError:

@@ -8,7 +8,7 @@ from webhook.documents.field import FieldError, InvalidInput
 from webhook.kube.pod.resources import extended_resource_names
 from webhook.mutation.workload.annotations import Annotations, keys_without_type, misspelt_keys
 from webhook.mutation.workload.batch_scheduling import BatchScheduling, ignored_constraints, read_batch_scheduling
-from webhook.mutation.workload.card_request import CardRequest, without_card_warnings
+from webhook.mutation.workload.card_request import CardRequest, is_of_kai, without_card_warnings
 from webhook.mutation.workload.guaranteed_qos import GuaranteedQos, read_guaranteed_qos
 from webhook.mutation.workload.permissions import allowed_defaults, limit_denials, read_products, read_type
 from webhook.mutation.workload.spreading import Spreading, read_spreading
@@ -54,7 +54,8 @@ class WorkloadReading:
     """The workload, if the pod has a valid type that its namespace may use, with errors and warnings.
 
     `errors` are invalid values, `denials` are privileges that the namespace lacks. The workload includes neither.
-    Without a workload, `bypass_reason` is the reason to inject nothing if the pod is admitted.
+    Without a workload, `bypass_reason` is the reason to inject nothing if the pod is admitted. `is_forbidden`: the
+    namespace may not use what the pod, or its own default, asks for.
     """
 
     type_name: str | None
@@ -63,6 +64,7 @@ class WorkloadReading:
     denials: tuple[FieldError, ...] = ()
     warnings: tuple[str, ...] = ()
     bypass_reason: str = ""
+    is_forbidden: bool = False
 
 
 def opts_out(pod_annotations: Mapping[str, str], namespace: Mapping[str, str], policy: Policy) -> bool:
@@ -100,7 +102,8 @@ def read_workload(
     type_name, denials = read_type(annotations, namespace, policy)
     if annotations.ignored:
         warnings += [*annotations.ignored, *keys_without_type(own, policy)]
-        return WorkloadReading(None, None, warnings=tuple(warnings), bypass_reason="invalid default of the namespace")
+        reason = "invalid default of the namespace"
+        return WorkloadReading(None, None, warnings=tuple(warnings), bypass_reason=reason, is_forbidden=True)
     if opts_out(own, applied, policy):
         allowed = ", ".join(opt_out_namespaces(policy.spec)) or "none"
         detail = f'"disabled" has no effect in namespace "{namespace}": the policy allows it in {allowed}'
@@ -108,7 +111,7 @@ def read_workload(
     # Read even if the type is invalid, so that all invalid annotations are reported at once.
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
     warnings += annotations.ignored
-    beyond_limits = [*limit_denials(annotations, pod, workload.batch.scheduler, namespace, policy)]
+    beyond_limits = [*limit_denials(annotations, pod, workload.batch, namespace, policy)]
     beyond_limits += _denied_gaps(workload)
     denials += beyond_limits
     warnings += _warned_gaps(workload)
@@ -125,6 +128,7 @@ def read_workload(
         tuple(denials),
         tuple(warnings),
         bypass_reason,
+        bool(denials),
     )
 
 
@@ -165,7 +169,7 @@ def _requested_workload(
     names_product = bool(products) or annotations.is_own(policy.keys.gpu_product)
     scheduler_name = workload_type.scheduler_name if scheduler is None else scheduler
     batch = read_batch_scheduling(annotations, pod, scheduler_name, accelerators, policy, warnings)
-    if request.has_share:
+    if request.has_share or (request.has_kai_share and is_of_kai(batch.scheduler, policy)):
         accelerators = policy.spec.accelerators[:1]
     any_will_do = policy.spec.tolerate_any_product and accelerators and not names_product
     workload = Workload(

@@ -10,16 +10,14 @@ from webhook.backends.kueue import Kueue
 from webhook.cluster.batch.kai import KaiQueue
 from webhook.cluster.batch.kueue import ClusterQueue, ResourceFlavor, ResourceGroup
 from webhook.cluster.batch.pod_groups import PodGroup
-from webhook.cluster.batch.volcano import DEFAULT_QUEUE
 from webhook.cluster.index.node_selector import Requirement
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
+from webhook.kube.names import KAI_DEFAULT_QUEUE, VOLCANO_DEFAULT_QUEUE
 from webhook.kube.selectors import requirement_matches
 from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.pod.pod_info import PodInfo
 
-# The queue of a pod that names none.
-KAI_DEFAULT_QUEUE = "default-queue"
 _LONGEST_SHOWN = 63
 # More ancestors than any tree of queues has; queues can be their own ancestors.
 _MOST_ANCESTORS = 16
@@ -42,7 +40,7 @@ def _volcano(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[st
     Source: volcano.sh/volcano/pkg/scheduler/plugins/proportion/proportion.go, queueAllocatable and JobEnqueueableFn
     """
     objects, namespace = snapshot.volcano, pod.inter_pod.namespace
-    queue_name = names.queue or DEFAULT_QUEUE
+    queue_name = names.queue or VOLCANO_DEFAULT_QUEUE
     if names.group and objects.groups is not None:
         group = objects.groups.get((namespace, names.group))
         if group is None:

@@ -143,11 +143,12 @@ class NamespaceLimits(StrictModel):
     allowed. Must include the `schedulerName` of each workload type that they may use."""
 
     queues: Values[QueuePattern] | None = None
-    """The queues that they may use, each a name or a pattern with `*`."""
+    """The queues that they may use, each a name or a pattern with `*`. The limit also holds for PodGroups of Volcano
+    and KAI, and Workloads of Kueue. A queue that is used by default is always allowed."""
 
     max_cards_per_pod: Annotated[int, Field(ge=0, le=1024)] | None = None
-    """The largest number of cards of one pod: the sum of its requests for the `resources` of `accelerators`. Cards of
-    `resourceClaims` do not count."""
+    """The largest number of cards of one pod: the sum of its requests for the `resources` of `accelerators`, and of
+    cards by other names: see docs/annotations.md. Cards of `resourceClaims` do not count."""
 
 
 CheckMode = Literal["off", "warn", "deny"]

@@ -197,8 +197,8 @@ class PolicySpec(StrictModel):
 
     canary_percent: WholePercent = 100
     """With `mode: enforce`, the percentage of the owners of pods for which the policy is enforced; for the others it is
-    in shadow mode. All pods of one owner are treated alike. Below 100, other objects than pods are in shadow mode. See
-    docs/operations.md for the hash."""
+    in shadow mode. All pods of one owner, or of one `gang`, are treated alike. Below 100, other objects than pods are
+    in shadow mode. See docs/operations.md for the hash."""
 
     tests: Annotated[tuple[PolicyTest, ...], Field(strict=False)] = ()
     """Test cases, at most 100. A policy with a case that fails is not valid, so that it never gets into force. They do

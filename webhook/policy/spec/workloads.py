@@ -15,7 +15,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from webhook.kube.names import is_dns_subdomain
+from webhook.kube.names import DAEMON_SET, is_dns_subdomain
 from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath
 from webhook.kube.workloads.pod_template_path import WorkloadKind as Kind
 from webhook.policy.spec.fields import (
@@ -271,7 +271,8 @@ class WorkloadKind(StrictModel):
 
     def facts(self) -> Kind:
         """Return the kind as the built-in ones are described."""
-        return Kind(self.group, self.kind, self.resource, tuple(_facts(each) for each in self.templates))
+        templates = tuple(_facts(each) for each in self.templates)
+        return Kind(self.group, self.kind, self.resource, templates, is_per_node=self.kind == DAEMON_SET)
 
 
 def _facts(template: PodTemplateOfKind) -> PodTemplatePath:

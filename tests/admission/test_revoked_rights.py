@@ -1,0 +1,120 @@
+"""A pod keeps nothing that was injected into its template while its namespace had the right to it."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, policy_with
+from tests.support.builders import make_node_object, make_pod
+from tests.support.workloads import SAMPLES
+from webhook.admission.patch_proof import prove_pod_patch
+from webhook.admission.pipeline import ClusterView, admit
+from webhook.admission.pod_content import PodContent
+from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged
+from webhook.cluster.file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.kube.api.json_patch import patched
+from webhook.objects.admission import admit_request
+from webhook.objects.template_proof import prove_template_patch
+
+GRANTED = policy_with(workloadObjects={"mutateTemplates": True})
+OWN = {"key": "example.com/spot", "operator": "Exists"}
+POD = make_pod("p").gpu(1).annotate(PRODUCT, "NVIDIA-H20").spec(tolerations=[OWN])
+TYPED = POD.annotate(TYPE, "training")
+REVOKED: dict[str, dict[str, Any]] = {
+    "type": {"workloadTypes": ["inference"]},
+    "product": {"products": ["NVIDIA-L4"]},
+    "cards": {"maxCardsPerPod": 0},
+}
+
+
+def revoked(limits: dict[str, Any], **spec: Any) -> Any:
+    lenient = {"invalidAnnotations": "warn", "workloadObjects": {"mutateTemplates": True}}
+    return policy_with(namespaceLimits=[{"namespaces": ["lab"], **limits}], **(lenient | spec))
+
+
+def view(**annotations: str) -> ClusterView:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab", "annotations": annotations}}
+    objects = (namespace, make_node_object("n1"))
+    return ClusterView(snapshot_from_documents([Document("c", each) for each in objects]), None)
+
+
+def admitted(pod: dict[str, Any], policy: Any, cluster: ClusterView | None = None) -> Any:
+    return admit(make_request(pod, namespace="lab"), policy, cluster)
+
+
+def tolerated(pod: dict[str, Any]) -> set[str]:
+    return {each["key"] for each in pod["spec"]["tolerations"]}
+
+
+def injected(pod: dict[str, Any], cluster: ClusterView | None = None) -> dict[str, Any]:
+    """Return the pod of a template that was patched while the namespace had every right."""
+    verdict = admitted(pod, GRANTED, cluster)
+    assert isinstance(verdict, Patched)
+    return verdict.pod
+
+
+@pytest.mark.parametrize(
+    ("limits", "allowed"),
+    [
+        pytest.param(REVOKED["type"], {OWN["key"]}, id="type"),
+        pytest.param(REVOKED["product"], {OWN["key"], USAGE}, id="product"),
+        pytest.param(REVOKED["cards"], {OWN["key"]}, id="cards"),
+    ],
+)
+def test_tolerations_of_a_template_end_with_the_right_to_them(limits: dict[str, Any], allowed: set[str]) -> None:
+    policy, pod = revoked(limits), injected(TYPED.obj())
+    verdict = admitted(pod, policy)
+
+    assert isinstance(verdict, Patched)
+    assert tolerated(verdict.pod) == allowed
+    assert verdict.pod["spec"]["affinity"] == pod["spec"]["affinity"]
+    assert any("Forbidden" in each for each in verdict.warnings)
+    assert isinstance(admitted(verdict.pod, policy), Unchanged if allowed - {OWN["key"]} else Bypassed)
+
+
+@pytest.mark.parametrize("limits", REVOKED.values(), ids=REVOKED)
+def test_the_patch_is_proven(limits: dict[str, Any]) -> None:
+    policy, pod = revoked(limits), injected(TYPED.obj())
+
+    prove_pod_patch(PodContent.of(make_request(pod, namespace="lab"), {}), admitted(pod, policy).operations, policy)
+
+
+@pytest.mark.parametrize("handling", ["deny", "warn"])
+def test_a_default_type_that_the_namespace_lost_leaves_no_tolerations(handling: str) -> None:
+    """A default denies no pod."""
+    lab = view(**{TYPE: "training"})
+    policy = revoked({"workloadTypes": ["inference"]}, invalidAnnotations=handling)
+    verdict = admitted(injected(POD.obj(), lab), policy, lab)
+
+    assert isinstance(verdict, Patched)
+    assert verdict.pod["spec"]["tolerations"] == [OWN]
+
+
+def test_what_a_user_wrote_is_kept() -> None:
+    """The webhook has injected nothing into this pod."""
+    verdict = admitted(
+        TYPED.spec(tolerations=[OWN, {"key": f"{DOMAIN}/node.usage", "value": "training"}]).obj(),
+        revoked({"workloadTypes": ["inference"]}),
+    )
+
+    assert isinstance(verdict, Bypassed)
+
+
+def test_a_strict_policy_denies_the_pod() -> None:
+    policy = revoked({"workloadTypes": ["inference"]}, invalidAnnotations="deny")
+
+    assert isinstance(admitted(injected(TYPED.obj()), policy), Denied)
+
+
+def test_the_template_loses_them_when_it_is_written() -> None:
+    sample = next(each for each in SAMPLES if each.kind == "Deployment")
+    deployment = sample.object({key: injected(TYPED.obj())[key] for key in ("metadata", "spec")})
+    request = make_request(
+        deployment, namespace="lab", kind="Deployment", group="apps", resource="deployments", name="web"
+    )
+    policy = revoked({"workloadTypes": ["inference"]})
+    verdict: Any = admit_request(request, policy, None)
+
+    assert patched(deployment, verdict.operations)["spec"]["template"]["spec"]["tolerations"] == [OWN]
+    prove_template_patch(request, verdict.operations, policy, None)

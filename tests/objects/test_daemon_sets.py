@@ -1,0 +1,132 @@
+"""A DaemonSet is held to the policy when it is written, because its pods are neither changed nor checked."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, policy_with
+from tests.support.builders import PodBuilder, make_node_object, make_pod
+from webhook.admission.pipeline import ClusterView
+from webhook.admission.verdict import Bypassed, Denied
+from webhook.cluster.file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.objects.admission import admit_request
+
+LIMITS = {"namespaces": ["lab"], "queues": ["lab"], "maxCardsPerPod": 1, "products": ["NVIDIA-L4"]}
+CARD = "nvidia.com/gpu.product"
+SPEC = "spec.template.spec"
+IN_LAB = 'namespace "lab" may not'
+
+
+def view(**defaults: str) -> ClusterView:
+    """Return a view in which the namespace `lab` has these defaults."""
+    annotations = {f"{DOMAIN}/{key.replace('_', '-')}": value for key, value in defaults.items()}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab", "annotations": annotations}}
+    return ClusterView(snapshot_from_documents([Document("c", namespace), Document("c", make_node_object("n1"))]), None)
+
+
+def daemon_set(pod: PodBuilder, **metadata: Any) -> dict[str, Any]:
+    content = {"selector": {"matchLabels": {"app": "a"}}, "template": pod.label("app", "a").template()}
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a", **metadata}, "spec": content}
+
+
+def admitted(obj: dict[str, Any], cluster: ClusterView, *, old: dict[str, Any] | None = None, **policy: Any) -> Any:
+    request = make_request(
+        obj,
+        namespace="lab",
+        kind="DaemonSet",
+        group=obj["apiVersion"].partition("/")[0],
+        resource="",
+        name="a",
+        operation="UPDATE" if old else "CREATE",
+        old_object=old,
+    )
+    limits = {"namespaceLimits": [LIMITS], "placementCheck": {"floor": "deny"}}
+    return admit_request(request, policy_with(**(limits | policy)), cluster)
+
+
+def required(*expressions: tuple[str, tuple[str, ...]]) -> dict[str, Any]:
+    listed = [{"key": key, "operator": "In", "values": list(values)} for key, values in expressions]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": listed}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+COMPLETE = required((USAGE, ("inference", "hybrid")), (CARD, ("NVIDIA-L4",)))
+INFERENCE = make_pod("").annotate(TYPE, "inference")
+
+
+@pytest.mark.parametrize(
+    ("pod", "wanted"),
+    [
+        (INFERENCE.gpu(8), f"{SPEC}.containers: Forbidden: {IN_LAB} request 8 cards in a pod"),
+        (INFERENCE.annotate(PRODUCT, "NVIDIA-H20"), f'{IN_LAB} ask for product "NVIDIA-H20"'),
+        (INFERENCE.annotate(f"{DOMAIN}/queue", "other"), f'{IN_LAB} use queue "other"'),
+        (INFERENCE.gpu(8).annotate(f"{DOMAIN}/inject", "disabled"), f"{IN_LAB} request 8 cards in a pod"),
+        (INFERENCE.gpu(8).node_name("n1"), f"{IN_LAB} request 8 cards in a pod"),
+        (
+            INFERENCE.gpu(8).node_name("n1").annotate("kubernetes.io/config.mirror", "x"),
+            f"{IN_LAB} request 8 cards in a pod",
+        ),
+    ],
+    ids=["cards", "product", "queue", "opted out below the floor", "named node", "named node as a mirror pod"],
+)
+def test_a_daemon_set_beyond_the_limits_is_denied(pod: PodBuilder, wanted: str) -> None:
+    verdict = admitted(daemon_set(pod), view())
+
+    assert isinstance(verdict, Denied)
+    assert verdict.denial.code == 403
+    assert wanted in verdict.denial.message
+
+
+def test_a_daemon_set_must_have_what_the_default_type_requires() -> None:
+    lab = view(workload_type="inference")
+    bare = admitted(daemon_set(make_pod("").gpu(1)), lab)
+
+    assert isinstance(bare, Denied)
+    assert bare.denial.message == (
+        f"{SPEC}.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: Forbidden: nothing is injected "
+        'into the pods of a DaemonSet, so it must itself have what workload type "inference" requires: '
+        f"{USAGE} in [inference, hybrid], {CARD} in [NVIDIA-L4]"
+    )
+    assert isinstance(admitted(daemon_set(make_pod("").gpu(1).spec(affinity=COMPLETE)), lab), Bypassed)
+
+
+def test_a_controller_that_a_user_names_does_not_hide_a_daemon_set() -> None:
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1", "controller": True}
+
+    assert isinstance(admitted(daemon_set(INFERENCE.gpu(8), ownerReferences=[owner]), view()), Denied)
+
+
+def test_a_daemon_set_of_another_api_group_is_held_to_the_same() -> None:
+    templates = [{"path": "spec.template"}]
+    kind = {"group": "apps.kruise.io", "kind": "DaemonSet", "resource": "daemonsets", "templates": templates}
+    advanced = daemon_set(make_pod("").gpu(1)) | {"apiVersion": "apps.kruise.io/v1alpha1"}
+
+    assert isinstance(admitted(advanced, view(workload_type="inference"), workloadKinds=[kind]), Denied)
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [make_pod(""), make_pod("").gpu(8), make_pod("").annotate(TYPE, "inference").gpu(1)],
+    ids=["no card", "no type, where the namespace has none either", "a type of its own, which it could leave out"],
+)
+def test_other_daemon_sets_are_left_alone(pod: PodBuilder) -> None:
+    assert isinstance(admitted(daemon_set(pod), view()), Bypassed)
+
+
+def test_an_agent_without_cards_is_left_alone_in_a_namespace_with_a_default_type() -> None:
+    assert isinstance(admitted(daemon_set(make_pod("")), view(workload_type="inference")), Bypassed)
+
+
+def test_what_a_stored_daemon_set_lacks_blocks_no_other_change() -> None:
+    stored = daemon_set(make_pod("").gpu(8))
+    lab = view(workload_type="inference")
+
+    assert isinstance(admitted(daemon_set(make_pod("").gpu(8).label("v", "2")), lab, old=stored), Bypassed)
+
+
+def test_a_lenient_policy_warns() -> None:
+    verdict = admitted(daemon_set(INFERENCE.gpu(8)), view(), invalidAnnotations="warn")
+
+    assert isinstance(verdict, Bypassed)
+    assert any("may not request 8 cards in a pod" in each for each in verdict.warnings)

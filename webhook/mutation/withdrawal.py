@@ -1,0 +1,40 @@
+"""Take back what was injected into a pod template while its namespace had the right to it.
+
+With `mutateTemplates`, the templates of workload objects have the tolerations that their pods get. A pod of such a
+template would keep them after its namespace has lost the right to its type or its products.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.kube.pod.taints import NO_SCHEDULE, Toleration
+from webhook.mutation.edits.editor import PodEditor
+from webhook.mutation.edits.edits import SetAnnotation
+from webhook.mutation.mutate import JsonObject, Mutation, RuleOutcome
+from webhook.policy.policy import WITHDRAWAL, Policy
+
+
+def withdrawal(pod: JsonObject, policy: Policy) -> Mutation | None:
+    """Return the mutation of `pod` without the tolerations of node pools and cards; None if nothing was injected.
+
+    The annotation with the rules, which the webhook has written, tells them from those of a user. Required affinity
+    stays, because it only restricts the pod.
+    """
+    annotations: Mapping[str, Any] = pod["metadata"].get("annotations") or {}
+    rules = annotations.get(policy.rules_annotation) or ""
+    if not rules or rules.startswith(WITHDRAWAL):
+        return None
+    keys = {policy.node_usage_key, *(f"{each.card}.product" for each in policy.spec.accelerators)}
+    tolerations = pod["spec"].get("tolerations") or []
+    kept = [each for each in tolerations if each.get("key") not in keys or each.get("effect") != NO_SCHEDULE]
+    editor = PodEditor(pod)
+    if len(kept) < len(tolerations):
+        editor.set(kept, "spec", "tolerations")
+    SetAnnotation(policy.rules_annotation, WITHDRAWAL).apply(editor)
+    edit = f"remove {len(tolerations) - len(kept)} injected tolerations of node pools and cards"
+    return Mutation(editor.pod, editor.operations, (RuleOutcome(WITHDRAWAL, (edit,)),), ())
+
+
+def tolerated(pod: JsonObject) -> frozenset[Toleration]:
+    """Return the tolerations of `pod`."""
+    return frozenset(map(Toleration.of, pod["spec"].get("tolerations") or ()))

@@ -1,0 +1,59 @@
+"""Check the queues that objects name against the limits of their namespace.
+
+The queue of a pod can be named by an object, too: the owner of the pod, or the PodGroup or Workload by which the pod
+waits. They are checked when they are written, so no denial depends on the view of the cluster.
+"""
+
+from collections.abc import Iterator
+
+from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict
+from webhook.documents.documents import field
+from webhook.documents.field import FieldError
+from webhook.documents.object_path import segments
+from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.kube.api.review_answer import Denial
+from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.workloads.pod_template_path import WorkloadKind
+from webhook.kube.workloads.queued_kinds import QUEUE_KEYS
+from webhook.mutation.workload.permissions import queue_denial
+from webhook.policy.policy import Policy
+
+
+def queue_denials(content: JsonObject, request: AdmissionRequest, policy: Policy) -> Iterator[FieldError]:
+    """Yield the denials of the queues that an object of a kind of the policy names for its pods."""
+    found = [
+        (f"metadata.{holder}[{key}]", field(content, "metadata", holder, key))
+        for holder in ("labels", "annotations")
+        for key in QUEUE_KEYS
+    ]
+    kind = policy.kinds[request.group, request.kind]
+    found.append((kind.queue, _queue(content, kind)))
+    for path, queue in found:
+        if isinstance(queue, str):
+            denial = queue_denial(path, queue, request.namespace or DEFAULT_NAMESPACE, policy)
+            if denial is not None:
+                yield denial
+
+
+def admit_queued(request: AdmissionRequest, kind: WorkloadKind, policy: Policy) -> ObjectVerdict:
+    """Return the verdict on a PodGroup or Workload that is created or updated.
+
+    An update that keeps the queue is allowed, so that the limits block no object that was stored before them.
+    """
+    settings = policy.spec.workload_objects
+    if not settings.enabled:
+        return Bypassed("the policy does not evaluate workload objects")
+    queue = _queue(request.object or {}, kind)
+    is_kept = request.operation == "UPDATE" and queue == _queue(request.old_object or {}, kind)
+    denial = None if is_kept else queue_denial(kind.queue, queue, request.namespace or DEFAULT_NAMESPACE, policy)
+    if denial is None:
+        return Bypassed("its namespace may use its queue")
+    if (settings.invalid_annotations or policy.spec.invalid_annotations) == "deny":
+        return Denied(Denial(403, "Forbidden", str(denial)), None, errors=(denial,))
+    return Advised(None, (str(denial),))
+
+
+def _queue(content: JsonObject, kind: WorkloadKind) -> str:
+    """Return the queue that an object of `kind` names; empty if it names none, or the one of objects that name none."""
+    queue = field(content, *segments(kind.queue)) if kind.queue else None
+    return queue if isinstance(queue, str) and queue != kind.default_queue else ""
