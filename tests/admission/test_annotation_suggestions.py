@@ -148,6 +148,17 @@ def test_what_no_annotation_can_state_stays_in_terms_of_the_scheduler(
     assert not suggestion(pod, nodes, policy).startswith("set ")
 
 
+def test_a_denial_with_a_suggestion_does_not_call_the_pod_impossible() -> None:
+    policy = policy_with(placementCheck={"mode": "deny"})
+    pod = training(gpu_product="NVIDIA-H20").obj()
+
+    verdict = admit_pod(pod, policy, cluster=ClusterView(Snapshot.of(A100), scheduler_for(policy)))
+
+    assert isinstance(verdict, Denied)
+    assert verdict.denial.message.startswith("no node of this cluster can take this pod as it is: 0/3 nodes are ")
+    assert verdict.denial.message.endswith(" 3 nodes would fit.")
+
+
 def test_the_patch_does_not_depend_on_the_suggestion() -> None:
     pod, policy = training(gpu_product="NVIDIA-H20").obj(), policy_with()
     with_view = admit_pod(pod, policy, cluster=ClusterView(Snapshot.of(A100), scheduler_for(policy)))

@@ -43,7 +43,7 @@ def placed(verdict: str, message: str = "0/2 nodes are available: 2 Insufficient
             (
                 "PlacementInfeasible",
                 (
-                    "no node of this cluster could ever take the pod: 0/2 nodes are available: 2 Insufficient "
+                    "no node of this cluster can take the pod as it is: 0/2 nodes are available: 2 Insufficient "
                     "nvidia.com/gpu. Suggestion: ask for 8 GPUs."
                 ),
             ),

@@ -12,11 +12,11 @@ from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.resources import extended_resource_names
 from webhook.placement.framework.result import Placement, Remedy
-from webhook.placement.scorer import PodSignature
+from webhook.placement.waiting.waiting_pods import WaitingPod
 from webhook.policy.policy import Policy
 from webhook.policy.spec.workloads import Accelerator
 
-Place = Callable[[PodSignature], Placement]
+Place = Callable[[WaitingPod], Placement]
 _MIB_IN_GIB = 1024
 
 
@@ -48,9 +48,9 @@ def _proven(
     if not wanted:
         return None
     result = evaluate(content.with_annotations(wanted), policy, expired)
-    if not isinstance(result, Mutated) or isinstance(result.signature, str):
+    if not isinstance(result, Mutated) or (waiting := result.waiting) is None:
         return None
-    placed = place(result.signature)
+    placed = place(waiting[1])
     if placed.verdict != "Feasible":
         return None
     current = _current(content)
@@ -69,7 +69,7 @@ def _annotations(remedy: Remedy, node: Node, content: PodContent, policy: Policy
     """Return the annotations that select `node`; None if the remedy is about something that no annotation states."""
     current, keys = _current(content), policy.keys
     values = dict(_values(node, _accelerator(content, policy), policy))
-    if not remedy.keys <= {policy.node_usage_key, *values}:
+    if remedy.keys is None or not remedy.keys <= {policy.node_usage_key, *values}:
         return None
     wanted: dict[str, str] = {}
     if policy.node_usage_key in remedy.keys or keys.workload_type not in current:

@@ -43,7 +43,7 @@ def report_of(verdict: Verdict) -> Report | None:
         return Report(DENIED, _note(f"a pod is refused: {verdict.denial.message}"))
     placement = verdict.placement
     if placement.verdict == "Infeasible":
-        return Report(INFEASIBLE, _note(f"no node of this cluster could ever take the pod: {_reasons(placement)}"))
+        return Report(INFEASIBLE, _note(f"no node of this cluster can take the pod as it is: {_reasons(placement)}"))
     if placement.verdict == "Waiting":
         return Report(WAITING, _note(f"no node can take the pod now: {_reasons(placement)}"))
     return None

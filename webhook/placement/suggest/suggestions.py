@@ -7,15 +7,18 @@ all filters run again. It becomes a suggestion if nodes pass them.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
+from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import PlacementVerdict, Remedy
+from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.profile import Profile
-from webhook.placement.suggest.changes import Change, Scenario
+from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
 from webhook.placement.suggest.free_capacity import capacity_changes
 from webhook.placement.suggest.node_groups import NodeGroup, node_groups
 from webhook.placement.suggest.pod_changes import WITHOUT, ReduceRequest, TolerateTaint, WithoutRequirement
@@ -48,6 +51,8 @@ _WAITING_ORDER = (
     "HalveRequest",
 )
 
+_NO_NODES = Snapshot.of(())
+
 FeasibleNodes = Callable[[Scenario], Mask]
 
 
@@ -61,10 +66,14 @@ class Suggestion:
     node: str
 
     @property
-    def remedy(self) -> Remedy | None:
-        """Return the suggestion in terms of taints and labels of nodes, if it changes nothing else."""
-        keys = frozenset(map(_key, self.changes))
-        return None if None in keys else Remedy(self.text, self.node, frozenset(filter(None, keys)))
+    def remedy(self) -> Remedy:
+        """Return the suggestion in terms that can be tried on other pods."""
+        found = frozenset(map(_key, self.changes))
+        keys = None if None in found else frozenset(filter(None, found))
+        of_node = [change.node for change in self.changes if isinstance(change, (Free, Evict, Uncordon))]
+        if of_node:
+            return Remedy(self.text, of_node[0], keys)
+        return Remedy(self.text, self.node, keys, partial(_changed, self.changes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +118,14 @@ def suggest(
         if not any(set(known.changes) <= set(candidate.changes) for known in found):
             found += _verified(candidate, scenario, feasible_nodes)
     return tuple(found)
+
+
+def _changed(changes: Sequence[Change], pod: PodInfo) -> PodInfo:
+    """Return `pod` with `changes`, which are all of the pod."""
+    scenario = Scenario(pod, _NO_NODES)
+    for change in changes:
+        scenario = change.apply(scenario)
+    return scenario.pod
 
 
 def _key(change: Change) -> str | None:

@@ -47,6 +47,11 @@ class WaitingPod:
         """
         return cls(PodSignature.of(pod), RunningPod.of(pod))
 
+    def with_info(self, info: PodInfo) -> "WaitingPod":
+        """Return the pod with another `info`, such as one that requests less."""
+        running = replace(running_pod(info, {}), name=self.running.name, gangs=self.running.gangs)
+        return WaitingPod(replace(self.signature, info=info), running)
+
     @property
     def preemption(self) -> Preemption:
         """Return what the priority follows from."""
