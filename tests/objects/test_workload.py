@@ -568,10 +568,11 @@ NONE_LEFT, ONE_LEFT = make_pod("full").gpu(8), make_pod("mostly-full").gpu(7)
     [
         pytest.param((NONE_LEFT, ONE_LEFT), 2, ["n1 fits once 1 nvidia.com/gpu is freed"], id="the last replica"),
         pytest.param((NONE_LEFT, ONE_LEFT), 3, [], id="two replicas are left"),
-        pytest.param((ONE_LEFT, NONE_LEFT), 2, [], id="the node of another replica"),
+        pytest.param((ONE_LEFT, NONE_LEFT), 2, ["n1 fits once 1 nvidia.com/gpu is freed"], id="beside another replica"),
+        pytest.param((make_pod("tiny").requests(cpu=1), NONE_LEFT), 9, [], id="held by the other replicas"),
     ],
 )
-def test_room_is_to_be_freed_only_for_the_last_replica_and_where_no_other_one_is(
+def test_room_is_to_be_freed_only_for_the_last_replica_and_never_that_of_another(
     nodes: tuple[PodBuilder, ...], replicas: int, suggestions: list[str]
 ) -> None:
     cluster = [gpu_node(f"n{number}", running) for number, running in enumerate(nodes, 1)]

@@ -181,10 +181,8 @@ def _in_annotations(
     snapshot = worst.before
     for later in placed[[each is worst for each in placed].index(True) + 1 :]:
         snapshot = with_replicas(snapshot, later.found)
-    own_nodes = {node for each in placed for node in each.found.nodes}
-    asked = worst.found.asked
-    missing = asked - worst.found.placed
-    group = Group(schedulers.scheduler_of, waiting[1], asked, missing, snapshot, own_nodes, expired)
+    own_nodes = {node for each in placed if each is not worst for node in each.found.nodes}
+    group = Group(schedulers.scheduler_of, waiting[1], worst.found.asked, snapshot, own_nodes, expired)
     try:
         return in_annotations(worst.role.content, policy, group.verified(placement), snapshot, group.place, expired)
     except DeadlineNearError:

@@ -250,12 +250,11 @@ def _group(
     scheduler: Scheduler,
 ) -> Group:
     """Return the pods that a suggestion must make fit: those of the gang of `pod`, or the replicas of its template."""
-    waiting, found = WaitingPod.of(pod), among.found
+    waiting = WaitingPod.of(pod)
     if gang is not None:
         in_gang = gang_of(gang, waiting, policy.spec.key_domain)
         return group_of_gang(in_gang, waiting, lambda _: scheduler, assumed, never)
-    missing = found.asked - found.placed
-    return Group(lambda _: scheduler, waiting, found.asked, missing, among.before, found.nodes, never)
+    return Group(lambda _: scheduler, waiting, among.found.asked, among.before, (), never)
 
 
 def _in_gang(

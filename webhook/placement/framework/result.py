@@ -86,13 +86,13 @@ class Remedy:
 
     `node` is one of the nodes that then fit, and the changed one if a node changes. `keys` are those of the taints that
     are tolerated and of the labels that are no longer required; None if anything else changes. `change` returns a pod
-    with its changes; None if a node changes.
+    and nodes with its changes; nodes that it does not change are the same object.
     """
 
     text: str
     node: str
     keys: frozenset[str] | None
-    change: Callable[[PodInfo], PodInfo] | None = field(default=None, compare=False, repr=False)
+    change: Callable[[PodInfo, Snapshot], tuple[PodInfo, Snapshot]] = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,28 +18,20 @@ from webhook.placement.waiting.waiting_pods import WaitingPod
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Pods like `pod`, of which `number` need a node of `snapshot`.
-
-    So many of them as they are, less `missing`, have nodes; `own_nodes` are those that pods of the group are on.
-    """
+    """Pods like `pod`, of which `number` need a node of `snapshot`; others of them are on `own_nodes` there."""
 
     scheduler_of: Callable[[PodSignature], Scheduler]
     pod: WaitingPod
     number: int
-    missing: int
     snapshot: Snapshot
     own_nodes: Collection[str]
     expired: Expired
 
     def place(self, pod: WaitingPod) -> Placement:
         """Return the placement of the first of the group if all were like `pod`; Unknown unless all of them fit."""
-        scheduler = self.scheduler_of(pod.signature)
-        try:
-            if not fit_together(scheduler, pod, self.number, self.snapshot, self.expired):
-                return Placement.unknown("not all pods of the group fit")
-        except DeadlineNearError as error:
-            return Placement.unknown(str(error))
-        return scheduler.answer_alone(pod.signature, self.snapshot, self.expired)
+        if not self._fit(pod, self.snapshot):
+            return Placement.unknown("not all pods of the group fit")
+        return self.scheduler_of(pod.signature).answer_alone(pod.signature, self.snapshot, self.expired)
 
     def verified(self, placement: Placement) -> Placement:
         """Return `placement`, that of a pod of the group, with those of its suggestions that make all of them fit."""
@@ -49,10 +41,17 @@ class Group:
         return replace(placement, suggestions=tuple(each.text for each in remedies), remedies=remedies)
 
     def _helps(self, remedy: Remedy) -> bool:
-        if remedy.change is None:
-            # The node has been changed beside the others, which have nodes: the pod is the last one.
-            return self.missing == 1 and remedy.node not in self.own_nodes
-        return self.place(self.pod.with_info(remedy.change(self.pod.signature.info))).verdict == "Feasible"
+        info, nodes = remedy.change(self.pod.signature.info, self.snapshot)
+        if nodes is not self.snapshot and remedy.node in self.own_nodes:
+            # What is to be freed there can be held by the group.
+            return False
+        return self._fit(self.pod.with_info(info), nodes)
+
+    def _fit(self, pod: WaitingPod, nodes: Snapshot) -> bool:
+        try:
+            return fit_together(self.scheduler_of(pod.signature), pod, self.number, nodes, self.expired)
+        except DeadlineNearError:
+            return False
 
 
 def group_of_gang(
@@ -66,4 +65,4 @@ def group_of_gang(
     before = assumed.before_pod(pod.preemption)
     own_nodes = [info.node.name for info in before.nodes if gang.key in info.gangs]
     left = max(1, gang.size - members_on(before, gang.key))
-    return Group(scheduler_of, pod, left, left, before, own_nodes, expired)
+    return Group(scheduler_of, pod, left, before, own_nodes, expired)

@@ -51,8 +51,6 @@ _WAITING_ORDER = (
     "HalveRequest",
 )
 
-_NO_NODES = Snapshot.of(())
-
 FeasibleNodes = Callable[[Scenario], Mask]
 
 
@@ -70,10 +68,8 @@ class Suggestion:
         """Return the suggestion in terms that can be tried on other pods."""
         found = frozenset(map(_key, self.changes))
         keys = None if None in found else frozenset(filter(None, found))
-        of_node = [change.node for change in self.changes if isinstance(change, (Free, Evict, Uncordon))]
-        if of_node:
-            return Remedy(self.text, of_node[0], keys)
-        return Remedy(self.text, self.node, keys, partial(_changed, self.changes))
+        changed = [change.node for change in self.changes if isinstance(change, (Free, Evict, Uncordon))]
+        return Remedy(self.text, changed[0] if changed else self.node, keys, partial(_changed, self.changes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +116,11 @@ def suggest(
     return tuple(found)
 
 
-def _changed(changes: Sequence[Change], pod: PodInfo) -> PodInfo:
-    """Return `pod` with `changes`, which are all of the pod."""
-    scenario = Scenario(pod, _NO_NODES)
+def _changed(changes: Sequence[Change], pod: PodInfo, nodes: Snapshot) -> Scenario:
+    scenario = Scenario(pod, nodes)
     for change in changes:
         scenario = change.apply(scenario)
-    return scenario.pod
+    return scenario
 
 
 def _key(change: Change) -> str | None:
@@ -148,10 +143,7 @@ def _kind(change: Change) -> str:
 
 
 def _verified(candidate: _Candidate, scenario: Scenario, feasible_nodes: FeasibleNodes) -> Iterator[Suggestion]:
-    after = scenario
-    for change in candidate.changes:
-        after = change.apply(after)
-    rows = np.flatnonzero(feasible_nodes(after))
+    rows = np.flatnonzero(feasible_nodes(_changed(candidate.changes, *scenario)))
     if len(rows):
         fitting_rows = np.intersect1d(rows, candidate.group.rows)
         text = suggestion_text(candidate.changes, candidate.row, len(rows), fitting_rows, scenario)
