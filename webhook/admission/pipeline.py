@@ -25,6 +25,7 @@ from webhook.placement.profiles.policy_profiles import profiles_for
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.reasons.batch_warnings import queue_warnings
 from webhook.placement.reasons.cluster_warnings import (
+    about_one_product,
     absent_scheduler,
     full_quotas,
     missing_priority_class,
@@ -228,6 +229,8 @@ def cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | Non
 def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...]) -> Patched | Unchanged | Denied:
     """Return the verdict on a pod with `placement`; `of_cluster` are the warnings about names in the pod."""
     injection = result.injection
+    if of_cluster and placement.suggestions:
+        of_cluster = about_one_product(of_cluster, placement.suggestions[0])
     rules, warnings = injection.rules, (*injection.warnings, *of_cluster)
     if placement.verdict == "Infeasible" and injection.check_mode == "deny" and not placement.deny_exemption:
         suggestion = "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])

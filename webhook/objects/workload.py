@@ -28,6 +28,7 @@ from webhook.objects.advice import advise
 from webhook.objects.gangs import Role
 from webhook.objects.misplaced import keys_of, misplaced
 from webhook.objects.template_patch import template_patch
+from webhook.placement.reasons.cluster_warnings import about_one_product
 from webhook.policy.policy import Policy
 
 MOST_TEMPLATES = 64
@@ -75,11 +76,13 @@ def admit_workload(
     if _has_same_pods(request, policy, expired):
         return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)))
     rules, operations = _patch(request, kind, policy, findings, warnings)
-    warnings += _of_cluster(findings.roles, policy, cluster, expired)
+    of_cluster = [*_of_cluster(findings.roles, policy, cluster, expired)]
     advice = advise(findings.roles, request, kind, policy, cluster, expired)
-    if advice is not None:
-        warnings = [*advice.warnings, *warnings]
     placement = advice.placement if advice is not None else None
+    if placement is not None and placement.suggestions:
+        of_cluster = [*about_one_product(of_cluster, placement.suggestions[0])]
+    # As for a pod: the causes before the verdict, which follows from them.
+    warnings += [*of_cluster, *(advice.warnings if advice is not None else ())]
     return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)), placement, rules, operations)
 
 
