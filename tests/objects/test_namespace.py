@@ -39,9 +39,9 @@ def test_bad_defaults_are_denied_with_one_message_that_names_each() -> None:
 
     assert isinstance(verdict, Denied)
     assert (verdict.denial.code, verdict.denial.reason) == (422, "Invalid")
-    first, second = verdict.denial.message.split("; metadata")
+    first, second = verdict.denial.message.split(";\n")
     assert first == MISTYPED
-    assert second.startswith(f'.annotations[{DOMAIN}/gpu-memory]: Invalid value: "80 GB"; must be a quantity')
+    assert second.startswith(f'metadata.annotations[{DOMAIN}/gpu-memory]: Invalid value: "80 GB"; must be a quantity')
 
 
 def test_a_default_is_validated_without_a_workload_type() -> None:

@@ -633,3 +633,13 @@ def test_a_suspended_group_of_a_ray_cluster_is_not_placed() -> None:
     content["spec"]["workerGroupSpecs"][0]["suspend"] = True
 
     assert warnings_of(admitted(content, TWO_NODES)) == ()
+
+
+@pytest.mark.parametrize("sample", [DEPLOYMENT, STATEFUL_SET, JOB_SET], ids=lambda each: each.kind)
+def test_the_cause_stands_before_the_verdict_and_this_before_the_suggestion(sample: Sample) -> None:
+    content = sample.object(template(4, gpu_product="NVIDIA-H2O", gpu_cuont="4"), 1)
+
+    found = [text.partition(": ")[0] for text in warnings_of(admitted(content, view(h20_node("n1"))))]
+
+    assert [each for each in found if not each.startswith("annotation ")] == ["gpu-product"] + 2 * ["placement check"]
+    assert found[0].startswith("annotation ")

@@ -9,7 +9,7 @@ from webhook.admission.mutated_pod import Injection, Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Bypassed, Denied
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
-from webhook.documents.field import FieldError
+from webhook.documents.field import FieldError, lines_of
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
@@ -152,5 +152,5 @@ def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str
 
 def _denial(reading: WorkloadReading) -> Denial:
     errors: tuple[FieldError, ...] = (*reading.errors, *reading.denials)
-    message = "; ".join(map(str, errors))
+    message = lines_of(errors)
     return Denial(422, "Invalid", message) if reading.errors else Denial(403, "Forbidden", message)

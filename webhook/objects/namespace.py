@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict
-from webhook.documents.field import FieldError
+from webhook.documents.field import FieldError, lines_of
 from webhook.kube.api.admission import AdmissionRequest, JsonObject
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.names import DEFAULT_SCHEDULER
@@ -44,7 +44,7 @@ def admit_namespace(request: AdmissionRequest, policy: Policy) -> ObjectVerdict:
     new = [error for error in errors if error.path not in known]
     warnings = tuple(dict.fromkeys(reading.warnings))
     if new and policy.spec.invalid_annotations == "deny":
-        message = "; ".join(map(str, new))
+        message = lines_of(new)
         is_invalid = any(error in values.errors for error in new)
         denial = Denial(422, "Invalid", message) if is_invalid else Denial(403, "Forbidden", message)
         return Denied(denial, reading.type_name, warnings=warnings, errors=tuple(new))

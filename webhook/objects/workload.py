@@ -14,7 +14,7 @@ from webhook.admission.pipeline import ClusterView, cluster_warnings
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict
 from webhook.documents.documents import field as value_of
-from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput
+from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, lines_of
 from webhook.kube.api.admission import AdmissionRequest, JsonObject
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired
@@ -276,7 +276,7 @@ def _known_errors(
 
 
 def _denied(errors: list[FieldError], findings: _Findings) -> Denied:
-    message = "; ".join(map(str, errors))
+    message = lines_of(errors)
     is_invalid = any(error.reason != "Forbidden" for error in errors)
     denial = Denial(422, "Invalid", message) if is_invalid else Denial(403, "Forbidden", message)
     return Denied(
