@@ -92,6 +92,13 @@ def test_another_bad_value_than_the_stored_one_is_denied() -> None:
     assert verdict.denial.message.startswith(MISTYPED)
 
 
+def test_defaults_of_a_domain_an_edit_away_are_a_warning() -> None:
+    assert admitted({"maip.mxsf.oi/workload-type": "training"}) == Bypassed(
+        "no annotation of the policy's domain",
+        (f"annotation maip.mxsf.oi/workload-type is not known and does nothing; did you mean {TYPE}?",),
+    )
+
+
 def test_a_misspelt_key_is_a_warning() -> None:
     verdict = admitted({f"{DOMAIN}/workload-typ": "training"})
 

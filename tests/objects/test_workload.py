@@ -643,3 +643,33 @@ def test_the_cause_stands_before_the_verdict_and_this_before_the_suggestion(samp
 
     assert [each for each in found if not each.startswith("annotation ")] == ["gpu-product"] + 2 * ["placement check"]
     assert found[0].startswith("annotation ")
+
+
+@pytest.mark.parametrize(
+    ("pod", "warning"),
+    [
+        pytest.param(
+            make_pod("").label(TYPE, "training"),
+            f"labels that only have an effect as annotations: {TYPE}",
+            id="a label",
+        ),
+        pytest.param(
+            make_pod("").annotate("maip.mxsf.oi/workload-type", "training"),
+            f"annotation maip.mxsf.oi/workload-type is not known and does nothing; did you mean {TYPE}?",
+            id="a domain an edit away",
+        ),
+    ],
+)
+def test_keys_that_do_nothing_are_pointed_out_when_the_object_is_applied(pod: PodBuilder, warning: str) -> None:
+    verdict = admitted(DEPLOYMENT.object(pod.label("app", APP["app"]).template()), TWO_NODES)
+
+    assert verdict == Bypassed("no workload type", (warning,))
+
+
+def test_an_object_whose_pods_lack_the_required_type_is_denied() -> None:
+    content = DEPLOYMENT.object(make_pod("").gpu(1).label("app", APP["app"]).template())
+
+    verdict = admitted(content, TWO_NODES, policy_with(requireType="deny"))
+
+    assert isinstance(verdict, Denied)
+    assert verdict.denial.message.startswith(f"spec.template.metadata.annotations[{TYPE}]: Required value: ")

@@ -46,7 +46,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     if reason := _bypass_reason(pod, namespace, defaults, policy):
         return Bypassed(reason)
     reading = read_workload(pod, namespace, defaults, policy, extended_resources)
-    if reading.type_name is None:
+    if reading.type_name is None and not reading.errors:
         return Bypassed(reading.bypass_reason, reading.warnings)
     warnings = reading.warnings
     if reading.errors or reading.denials:
@@ -128,7 +128,7 @@ def _is_bypassed_by_metadata(content: PodContent, policy: Policy) -> bool:
     if not isinstance(annotations, dict) or not isinstance(owners, list):
         return True
     if policy.keys.workload_type not in annotations and policy.keys.workload_type not in content.defaults:
-        return True
+        return policy.spec.require_type is None
     return any(isinstance(owner, dict) and owner.get("kind") == "DaemonSet" for owner in owners)
 
 

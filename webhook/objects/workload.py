@@ -24,6 +24,7 @@ from webhook.kube.workloads.pod_sets import each_pod_set
 from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.kube.workloads.workload_kinds import PATCHED_TEMPLATES
 from webhook.mutation.mutate import RuleOutcome
+from webhook.mutation.workload.annotations import stray_keys
 from webhook.objects.advice import advise
 from webhook.objects.gangs import Role
 from webhook.objects.misplaced import keys_of, misplaced
@@ -171,7 +172,7 @@ def _evaluated(
                 listed = ", ".join(sorted(keys))
                 findings.warnings.append(f"the pods of a DaemonSet are left alone: {listed} {verb} no effect")
             findings.bypass = "its pods run on every node and are left alone"
-        elif keys or defaults or _has_domain(each, policy):
+        elif keys or defaults or policy.spec.require_type is not None or _has_stray_keys(each, policy):
             _evaluate(each, request, defaults, policy, expired, findings, prefix=len(sets) > 1)
     return findings
 
@@ -204,12 +205,12 @@ def _is_over(expired: Expired) -> bool:
         return True
 
 
-def _has_domain(pods: PodSet, policy: Policy) -> bool:
-    """Return whether the pods have a key of the policy's domain, such as a misspelt one."""
-    annotations, prefix = value_of(pods.common, "metadata", "annotations"), f"{policy.spec.key_domain}/"
-    return isinstance(annotations, Mapping) and any(
-        isinstance(key, str) and key.startswith(prefix) for key in annotations
-    )
+def _has_stray_keys(pods: PodSet, policy: Policy) -> bool:
+    """Return whether the pods have keys that look like those of the policy, such as misspelt ones."""
+    annotations, labels = (value_of(pods.common, "metadata", each) or {} for each in ("annotations", "labels"))
+    if not isinstance(annotations, Mapping) or not isinstance(labels, Mapping):
+        return False
+    return bool(stray_keys(annotations, labels, policy))
 
 
 def _evaluate(
