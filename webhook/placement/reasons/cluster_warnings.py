@@ -27,6 +27,8 @@ _MOST_CANDIDATES = 50
 _SIMILARITY = 0.85
 _LONGEST_SHOWN = 63
 _MOST_SHOWN = 3
+NO_SIGN = ": no sign that it runs: "
+"""The text by which a warning about a scheduler that does not run is known."""
 _DID_YOU_MEAN = "; did you mean "
 
 
@@ -152,7 +154,7 @@ def absent_scheduler(
     if groups:
         signs, hint = f"no API group {' or '.join(groups)}, {signs}", ""
     shown = cut(scheduler, _LONGEST_SHOWN)
-    yield f"scheduler {shown}: no sign that it runs: {signs}. Without it, the pod stays Pending{hint}"
+    yield f"scheduler {shown}{NO_SIGN}{signs}. Without it, the pod stays Pending{hint}"
 
 
 def absent_schedulers_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
