@@ -152,19 +152,6 @@ def gang_placement(
         return replace(unknown, gang=replace(fit, is_complete=False))
 
 
-def fit_together(scheduler: Scheduler, pod: WaitingPod, number: int, snapshot: Snapshot, expired: Expired) -> bool:
-    """Return whether `number` pods like `pod` fit on `snapshot` together; false if that is not known.
-
-    Raises:
-        DeadlineNearError: the deadline is near.
-    """
-    key = GangKey(pod.running.namespace, "", "")
-    question = _Question(scheduler, Gang(key, number), pod, (), expired)
-    snapshot = isolated(snapshot)
-    found = _further(question, scheduler.answer_alone(pod.signature, snapshot, expired), snapshot, number)
-    return found.stopped is None and found.is_complete
-
-
 def _further(question: _Question, own: Placement, snapshot: Snapshot, left: int) -> _Further:
     """Return how many of `left` further pods fit on `snapshot`, on which `own` is the placement of the first one.
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.deadline import DeadlineNearError, Expired
+from webhook.kube.deadline import Expired
+from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import Placement, Remedy
-from webhook.placement.gang.gang import Gang, fit_together, members_on
+from webhook.placement.gang.gang import Gang, gang_placement, members_on
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.waiting_pods import WaitingPod
@@ -29,9 +30,7 @@ class Group:
 
     def place(self, pod: WaitingPod) -> Placement:
         """Return the placement of the first of the group if all were like `pod`; Unknown unless all of them fit."""
-        if not self._fit(pod, self.snapshot):
-            return Placement.unknown("not all pods of the group fit")
-        return self.scheduler_of(pod.signature).answer_alone(pod.signature, self.snapshot, self.expired)
+        return self._placed(pod, self.snapshot)
 
     def verified(self, placement: Placement) -> Placement:
         """Return `placement`, that of a pod of the group, with those of its suggestions that make all of them fit."""
@@ -45,13 +44,14 @@ class Group:
         if nodes is not self.snapshot and remedy.node in self.own_nodes:
             # What is to be freed there can be held by the group.
             return False
-        return self._fit(self.pod.with_info(info), nodes)
+        return self._placed(self.pod.with_info(info), nodes).verdict == "Feasible"
 
-    def _fit(self, pod: WaitingPod, nodes: Snapshot) -> bool:
-        try:
-            return fit_together(self.scheduler_of(pod.signature), pod, self.number, nodes, self.expired)
-        except DeadlineNearError:
-            return False
+    def _placed(self, pod: WaitingPod, nodes: Snapshot) -> Placement:
+        scheduler = self.scheduler_of(pod.signature)
+        first = scheduler.answer_alone(pod.signature, nodes, self.expired)
+        together = Gang(GangKey(pod.running.namespace, "", ""), self.number)
+        found = gang_placement(scheduler, together, pod, first, AssumedPods[Any](nodes), expired=self.expired)
+        return first if found.verdict == "Feasible" else Placement.unknown("not all pods of the group fit")
 
 
 def group_of_gang(
