@@ -163,5 +163,5 @@ def test_in_mode_deny_the_infeasible_pod_alone_is_refused(cluster: Cluster, webh
     waiting = cluster.create(denying(training_pod("waiting", gpus=8)))
 
     assert refused.value.code == 403
-    assert "no node of this cluster could ever take this pod: 0/6 nodes are available" in refused.value.message
+    assert "no node of this cluster can take this pod as it is: 0/6 nodes are available" in refused.value.message
     assert waiting.object["metadata"]["name"] == "waiting"

@@ -1,5 +1,6 @@
 """Suggestions name annotations where those make the pod fit; each is proven by the pod that has them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.support.plugins import node
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Denied, Patched
 from webhook.cluster.node_info import NodeInfo
-from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.policy.policy import Policy
 
 DOMAIN = "maip.mxsf.io"
@@ -146,6 +147,80 @@ def test_what_no_annotation_can_state_stays_in_terms_of_the_scheduler(
     pod: PodBuilder, nodes: list[NodeInfo], policy: Policy
 ) -> None:
     assert not suggestion(pod, nodes, policy).startswith("set ")
+
+
+def test_a_denial_with_a_suggestion_does_not_call_the_pod_impossible() -> None:
+    policy = policy_with(placementCheck={"mode": "deny"})
+    pod = training(gpu_product="NVIDIA-H20").obj()
+
+    verdict = admit_pod(pod, policy, cluster=ClusterView(Snapshot.of(A100), scheduler_for(policy)))
+
+    assert isinstance(verdict, Denied)
+    assert verdict.denial.message.startswith("no node of this cluster can take this pod as it is: 0/3 nodes are ")
+    assert verdict.denial.message.endswith(" 3 nodes would fit.")
+
+
+CPU_ONLY = make_pod("launcher").requests(cpu=1).annotate(TYPE, "training")
+PLAIN = node("plain", capacity={"cpu": 64})
+
+
+def admitted(pod: PodBuilder, policy: Policy, nodes: Snapshot) -> Patched:
+    verdict = admit_pod(pod.obj(), policy, cluster=ClusterView(nodes, scheduler_for(policy, suggestions=3)))
+    assert isinstance(verdict, Patched)
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("defaults", "remedy"),
+    [
+        pytest.param({}, f"remove {TYPE}", id="its own type"),
+        pytest.param({TYPE: "inference"}, "set withoutAccelerator: leave in the policy", id="one of its namespace"),
+    ],
+)
+def test_a_pod_without_a_card_is_asked_to_do_without_the_type(defaults: dict[str, str], remedy: str) -> None:
+    nodes = replace(Snapshot.of([*A100, PLAIN]), namespaces={"default": Namespace({}, defaults)})
+
+    found = admitted(CPU_ONLY, policy_with(withoutAccelerator="inject"), nodes).warnings[-1]
+
+    assert found == f"{SUGGESTION}{remedy}, since the pod requests no accelerator: 1 node would fit"
+
+
+@pytest.mark.parametrize("asked", [{}, {"gpu-product": "NVIDIA-H20"}, {"gpu-memory": "200Gi"}])
+def test_a_pod_without_a_card_is_never_asked_for_an_annotation_about_cards(asked: dict[str, str]) -> None:
+    pod = CPU_ONLY
+    for key, value in asked.items():
+        pod = pod.annotate(f"{DOMAIN}/{key}", value)
+
+    placement = admitted(pod, policy_with(), Snapshot.of(A100)).placement
+
+    assert placement.suggestions
+    assert not [each for each in placement.suggestions if each.startswith("set ")]
+
+
+def test_the_annotations_that_a_pod_without_a_card_is_asked_to_remove_include_its_type() -> None:
+    """Without a product it would tolerate no node of the pool, so the next answer would be that it fits nowhere."""
+    warnings = admit_pod(CPU_ONLY.annotate(PRODUCT, "NVIDIA-H20").obj(), policy_with()).warnings
+
+    assert [each.partition(", or remove ")[2] for each in warnings] == [f"{TYPE}, {PRODUCT}"]
+
+
+@pytest.mark.parametrize(
+    ("usage", "product", "question"),
+    [
+        pytest.param("training", "NVIDIA-H20", "; did you mean NVIDIA-H20?", id="the product that is meant"),
+        pytest.param("inference", "NVIDIA-A100-SXM4-80GB", "", id="another one, which works"),
+    ],
+)
+def test_one_product_is_suggested_and_one_that_works(usage: str, product: str, question: str) -> None:
+    nodes = Snapshot.of([*A100, gpus("h20", usage, "NVIDIA-H20")])
+
+    verdict = admitted(training(gpu_product="NVIDIA-H2O"), policy_with(), nodes)
+
+    named = [each.partition(" instead of ")[0] for each in verdict.placement.suggestions if f"{PRODUCT}: " in each]
+    assert named == [f"set {PRODUCT}: {product}"]
+    assert [each for each in verdict.warnings if each.startswith("gpu-product: ")] == [
+        f"gpu-product: no node has NVIDIA-H2O{question}"
+    ]
 
 
 def test_the_patch_does_not_depend_on_the_suggestion() -> None:

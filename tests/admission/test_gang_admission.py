@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.admission import DOMAIN, TYPE, admit_pod, make_request, policy_with
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from tests.support.server import make_work_budget
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Denied, Verdict
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
@@ -18,6 +18,7 @@ from webhook.policy.policy import Policy
 from webhook.serving.decisions.decision_cache import DecisionCache
 
 USAGE = {f"{DOMAIN}/node.usage": "training"}
+CARD = "nvidia.com/gpu.product"
 WORKER = make_pod("train-0").annotate(TYPE, "training").annotate(f"{DOMAIN}/gang", "train").gpu(1)
 OTHER = make_pod("other").gpu(2)
 
@@ -161,8 +162,8 @@ def test_only_a_gang_that_even_an_empty_cluster_cannot_hold_is_denied(size: int,
     assert isinstance(verdict, Denied) == is_denied
     if isinstance(verdict, Denied):
         assert verdict.denial.message == (
-            f"this cluster could never run the pods of this gang together: {MESSAGE} 2 of 5 pods of gang train fit "
-            "now; no more than 4 would fit on an empty cluster; largest free block: 2 nvidia.com/gpu on 1 node."
+            f"this cluster cannot run the pods of this gang together as they are: {MESSAGE} 2 of 5 pods of gang train "
+            "fit now; no more than 4 would fit on an empty cluster; largest free block: 2 nvidia.com/gpu on 1 node."
         )
 
 
@@ -202,3 +203,56 @@ def test_room_is_reserved_for_what_the_scheduler_binds(scheduler: str | None, no
     candidate = DecisionCache().decide(request, policy_for(scheduler), view, make_work_budget()).candidate
 
     assert (candidate.placement.node if candidate else None) == node
+
+
+def suggestions(pod: PodBuilder, *nodes: NodeInfo) -> list[str]:
+    """Return the suggestions that the user of `pod`, one of a gang, gets."""
+    policy = policy_for()
+    verdict = admit_pod(pod.obj(), policy, ClusterView(Snapshot.of(nodes), scheduler_for(policy)))
+    prefix = "placement check: suggestion: "
+    return [each.removeprefix(prefix) for each in verdict.warnings if each.startswith(prefix)]
+
+
+def cards(name: str, free: int, product: str = "NVIDIA-H20") -> NodeInfo:
+    running = [make_pod(f"other-{name}").gpu(8 - free)] if free < 8 else []
+    return node(name, *running, labels={**USAGE, CARD: product}, capacity={"nvidia.com/gpu": "8"})
+
+
+PAIR = of(2).gpu(8)
+
+
+@pytest.mark.parametrize(("free", "asked"), [(6, ["ask for 6"]), (5, [])])
+def test_a_smaller_request_is_suggested_only_if_the_whole_gang_fits_with_it(free: int, asked: list[str]) -> None:
+    found = suggestions(PAIR, cards("a", 6), cards("b", free))
+
+    assert [each.partition(" nvidia.com/gpu instead of 8: ")[0] for each in found] == asked
+
+
+@pytest.mark.parametrize(("other", "is_suggested"), [("NVIDIA-A100", True), ("NVIDIA-L40S", False)])
+def test_another_product_is_suggested_only_if_the_whole_gang_fits_on_it(other: str, *, is_suggested: bool) -> None:
+    wanted = PAIR.annotate(PRODUCT, "NVIDIA-H200")
+
+    found = suggestions(wanted, cards("a", 8, "NVIDIA-A100"), cards("b", 8, other))
+
+    assert (f"set {PRODUCT}: NVIDIA-A100 instead of NVIDIA-H200: 2 nodes would fit" in found) is is_suggested
+    assert not [each for each in found if "1 node would fit" in each]
+
+
+OF_ANOTHER, OF_THE_GANG = make_pod("other").gpu(8), WORKER.gpu(8)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "size", "freed"),
+    [
+        pytest.param(OF_ANOTHER, OF_THE_GANG, 2, ["a fits once 1 nvidia.com/gpu is freed"], id="the last pod"),
+        pytest.param(OF_ANOTHER, OF_THE_GANG, 3, [], id="two pods are left"),
+        pytest.param(OF_THE_GANG, OF_ANOTHER, 2, [], id="what a pod of the gang holds"),
+    ],
+)
+def test_only_room_that_others_hold_is_to_be_freed_and_only_for_the_last_pod(
+    first: PodBuilder, second: PodBuilder, size: int, freed: list[str]
+) -> None:
+    running = {"a": first, "b": second}
+    nodes = (node(name, pod, labels=USAGE, capacity={"nvidia.com/gpu": "8"}) for name, pod in running.items())
+
+    assert suggestions(of(size), *nodes) == freed

@@ -62,7 +62,7 @@ class TestReasonsOfRefusal:
                 },
             ),
             (
-                [denied("no node of this cluster could ever take this pod: 0/12 nodes …", placement=INFEASIBLE)] * 2,
+                [denied("no node of this cluster can take this pod as it is: 0/12 nodes …", placement=INFEASIBLE)] * 2,
                 {"Infeasible: Insufficient nvidia.com/gpu, node(s) had untolerated taint(s)": 2},
             ),
             ([denied("at most 8 pods"), denied("at most 16 pods")], {"at most N pods": 2}),

@@ -8,7 +8,7 @@ from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.cluster_files import as_list, lines
 from tests.support.command import Run
 
-# No scheduler places these pods, so they wait.
+# No scheduler places these pods, so they wait. A bound pod that names it is the sign that it runs.
 IDLE = "idle-scheduler"
 
 
@@ -26,6 +26,11 @@ def test_pending_pods_of_the_live_cluster_take_their_places_first(cluster: Clust
     first, second, asked = (make_pod(name).gpu(4) for name in ("first", "second", "third"))
     cluster.create(first.scheduler(IDLE))
     cluster.create(second.scheduler(IDLE))
+
+    without_sign = _checked(run, cluster, asked)
+    assert (without_sign["verdict"], "reserved" in without_sign) == ("Feasible", False)
+
+    cluster.create(make_pod("sign").scheduler(IDLE).node_name("a"))
 
     waiting = _checked(run, cluster, asked)
     ignoring = _checked(run, cluster, asked, "--pending", "ignore")

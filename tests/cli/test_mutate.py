@@ -241,7 +241,7 @@ def test_a_pod_that_the_check_denies_is_code_5(run: Run, tmp_path: Path) -> None
 
     assert (outcome.code, outcome.output) == (5, "")
     assert (
-        "Refused: <stdin>: items[0]: team-a/trainer: no node of this cluster could ever take this pod: "
+        "Refused: <stdin>: items[0]: team-a/trainer: no node of this cluster can take this pod as it is: "
         in outcome.errors
     )
 

@@ -52,8 +52,10 @@ class Helm:
     def template(
         self, values: Object | None = None, *flags: str, namespace: str = "placement-webhook", check: bool = True
     ) -> str:
-        """Return the manifests of the chart with these values."""
-        given = yaml.safe_dump(values or {})
+        """Return the manifests of the chart with these values, and with Volcano where they choose no scheduler."""
+        values = values or {}
+        chosen = {} if "policy" in values else {"scheduler": "volcano"}
+        given = yaml.safe_dump(chosen | values)
         arguments = ("template", "placement-webhook", str(CHART), "--namespace", namespace, "--values", "-", *flags)
         return self(*arguments, stdin=given, check=check)
 

@@ -158,6 +158,32 @@ def test_a_value_that_does_not_exist_or_fit_is_refused_by_its_name(helm: Helm, v
     assert re.search(message, helm.template(values, check=False))
 
 
+def scheduler_of_training(manifests: str) -> str:
+    policy = yaml.safe_load(by_name(manifests)[POLICY]["data"]["policy.yaml"])
+    scheduler = policy["spec"]["workloadTypes"]["training"]["schedulerName"]
+    assert isinstance(scheduler, str)
+    return scheduler
+
+
+@pytest.mark.parametrize("scheduler", ["volcano", "default-scheduler", "kai-scheduler"])
+def test_the_chosen_scheduler_is_that_of_training_pods(helm: Helm, scheduler: str) -> None:
+    assert scheduler_of_training(helm.template({"scheduler": scheduler})) == scheduler
+
+
+def test_an_installation_needs_a_choice_of_the_scheduler(helm: Helm) -> None:
+    """An upgrade keeps that of a release from before the choice."""
+    refused = helm.template({"scheduler": ""}, check=False)
+
+    assert "scheduler: Required value: choose the scheduler of training pods: volcano, kai-scheduler, or" in refused
+    assert scheduler_of_training(helm.template({"scheduler": ""}, "--is-upgrade")) == "volcano"
+
+
+def test_a_policy_of_ones_own_names_its_scheduler_itself(helm: Helm) -> None:
+    values = {"scheduler": "volcano", "policy": VARIANTS["audit-volume"]["policy"]}
+
+    assert "scheduler: Invalid value: policy is set, too" in helm.template(values, check=False)
+
+
 def test_an_installation_does_not_start_with_fail(helm: Helm) -> None:
     """Until the first replica serves, it would block the pods of the cluster."""
     values = {"webhook": {"failurePolicy": "Fail"}}
@@ -333,7 +359,8 @@ def test_runbooks_get_the_address_of_the_repository(helm: Helm) -> None:
 @pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
 def test_commands_of_the_notes_are_understood(helm: Helm, values: Object) -> None:
     given = ("placement-webhook", str(CHART), "--namespace", "gpu-system", "--values", "-", "--dry-run=client")
-    notes = helm("install", *given, stdin=yaml.safe_dump(values)).partition("NOTES:")[2]
+    chosen = {} if "policy" in values else {"scheduler": "volcano"}
+    notes = helm("install", *given, stdin=yaml.safe_dump(chosen | values)).partition("NOTES:")[2]
 
     commands = re.findall(r"^  placement-webhook (.+)$", notes, re.MULTILINE)
     assert commands

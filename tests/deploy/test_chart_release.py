@@ -111,7 +111,7 @@ def test_policies_outlive_the_release_and_block_nothing(cluster: Cluster, helm: 
 def installed(cluster: Cluster, helm: Helm, *flags: str) -> Iterator[None]:
     """Install the chart with its defaults; there is no release afterwards."""
     try:
-        notes = helm("install", *release(cluster), str(CHART), "--create-namespace", *flags)
+        notes = helm("install", *release(cluster), str(CHART), "--create-namespace", "--set=scheduler=volcano", *flags)
         assert "kubectl -n placement-webhook rollout status deployment/placement-webhook" in notes
         yield
     finally:

@@ -13,6 +13,7 @@ from webhook.policy.spec.schedulers import Spread
 _SPEC = PolicySpec()
 _ALLOWED_SCHEDULERS = json.dumps(list(_SPEC.allowed_schedulers))
 _ALIASES = json.dumps(_SPEC.topology_aliases)
+_TYPES = json.dumps(list(_SPEC.workload_types))
 _DOMAIN = json.dumps(_SPEC.key_domain)
 _WEIGHT = Spread().weight
 
@@ -58,6 +59,13 @@ RULES: Mapping[str, Sequence[tuple[str, str]]] = {
                 f"(has(self.keyDomain) ? self.keyDomain : {_DOMAIN}) + '/control-plane'))"
             ),
             "no pod may tolerate the control plane",
+        ),
+        (
+            (
+                "!has(self.requireType) || self.requireType in ['warn', 'deny'] || "
+                f"self.requireType in (has(self.workloadTypes) ? self.workloadTypes.map(t, t) : {_TYPES})"
+            ),
+            "requireType must be warn, deny or one of workloadTypes",
         ),
         (
             "!has(self.mode) || self.mode != 'shadow' || !has(self.canaryPercent) || self.canaryPercent == 100",

@@ -3,6 +3,9 @@
 from tests.docs.annotation_reference import HEAD, table
 from tests.docs.generated_table import with_table
 from tests.docs.markdown import ROOT, rows, span_of, spans_of
+from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
+from tests.support.builders import make_pod
+from webhook.admission.verdict import Bypassed
 from webhook.mutation.registry import RULES
 from webhook.policy.keys import ANNOTATIONS, Keys
 from webhook.policy.loader import built_in_policy
@@ -42,3 +45,12 @@ def test_rule_of_an_annotation_is_registered() -> None:
 
 def test_every_row_is_a_key_under_the_domain() -> None:
     assert list(Keys("example.com")) == [f"example.com/{row.attribute.replace('_', '-')}" for row in ANNOTATIONS]
+
+
+def test_the_page_says_that_a_node_name_bypasses_the_check_and_what_prevents_it() -> None:
+    bound = make_pod().node_name("a").annotate(TYPE, "training").annotate(f"{DOMAIN}/placement-check", "deny").obj()
+    (row,) = (row for row in rows(PAGE, "What a user can opt out of") if "`spec.nodeName`" in row[0])
+
+    assert admit_pod(bound, policy_with()) == Bypassed("spec.nodeName is set")
+    assert "not even with `placement-check: deny`" in row[1]
+    assert (ROOT / spans_of(row[2])[0]).is_file()

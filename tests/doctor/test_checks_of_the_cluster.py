@@ -210,6 +210,17 @@ def test_nodes_without_cards_are_judged_without_cards() -> None:
 def test_a_scheduler_that_nothing_shows_is_found(signs: dict[str, Any], is_found: bool) -> None:
     findings = found(make_installation(**{"evidence": NO_SIGN, **signs}), "schedulers")
     assert [each.where for each in findings] == ["policy: spec.workloadTypes.training.schedulerName"] * is_found
+    assert {each.severity for each in findings} <= {Severity.ERROR}
+
+
+def test_a_scheduler_that_a_pod_can_only_ask_for_is_a_warning() -> None:
+    policy = policy_with(allowedSchedulers=["volcano", "mine"])
+    installation = make_installation(policy=policy, evidence=NO_SIGN)
+
+    assert [(each.where, each.severity) for each in found(installation, "schedulers")] == [
+        ("policy: spec.workloadTypes.training.schedulerName", Severity.ERROR),
+        ("policy: spec.allowedSchedulers[1]", Severity.WARNING),
+    ]
 
 
 def test_backends_without_their_group_are_found() -> None:

@@ -188,6 +188,23 @@ def test_further_pods_of_an_owner_count_on_the_owner(play: Play) -> None:
     play(scene)
 
 
+def test_missing_scheduler_is_on_the_first_pods_and_on_the_owner(play: Play) -> None:
+    missing = Report("PlacementSchedulerMissing", "scheduler volcano: no sign that it runs: no Lease")
+
+    async def scene(scene: Scene) -> None:
+        scene.api.pods = [stored(number) for number in range(2)]
+        for _ in range(2):
+            scene.report(pod_of("web"), missing)
+        await scene.after(1)
+        assert scene.api.counts() == {
+            ("web-0", "PlacementSchedulerMissing"): 1,
+            ("web-1", "PlacementSchedulerMissing"): 1,
+            ("web", "PlacementSchedulerMissing"): 2,
+        }
+
+    play(scene)
+
+
 def test_pods_with_more_metadata_than_is_read_count_on_the_owner(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         scene.api.pods = [stored(number) for number in range(40)]

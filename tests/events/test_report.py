@@ -1,5 +1,7 @@
 """The reason and the note of an Event follow from the verdict."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.admission import TYPE, make_request, policy_with
@@ -14,6 +16,7 @@ from webhook.events.report import NOTE_BYTES, Report, report_of
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import never
 from webhook.placement.framework.result import Placement
+from webhook.placement.reasons.cluster_warnings import NO_SIGN
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import answer_among, place_pending
@@ -21,7 +24,7 @@ from webhook.placement.waiting.waiting_pods import answer_among, place_pending
 TRAINING = evaluate(PodContent.of(make_request(make_pod().annotate(TYPE, "training").obj()), {}), policy_with())
 
 
-def allowed(placement: Placement) -> Verdict:
+def allowed(placement: Placement) -> Unchanged:
     assert isinstance(TRAINING, Mutated)
     return Unchanged("training", TRAINING, (), placement)
 
@@ -43,7 +46,7 @@ def placed(verdict: str, message: str = "0/2 nodes are available: 2 Insufficient
             (
                 "PlacementInfeasible",
                 (
-                    "no node of this cluster could ever take the pod: 0/2 nodes are available: 2 Insufficient "
+                    "no node of this cluster can take the pod as it is: 0/2 nodes are available: 2 Insufficient "
                     "nvidia.com/gpu. Suggestion: ask for 8 GPUs."
                 ),
             ),
@@ -59,6 +62,11 @@ def placed(verdict: str, message: str = "0/2 nodes are available: 2 Insufficient
                 ),
             ),
             id="Waiting",
+        ),
+        pytest.param(
+            replace(allowed(placed("Waiting")), warnings=("a", f"scheduler volcano{NO_SIGN}no Lease and so on")),
+            ("PlacementSchedulerMissing", "scheduler volcano: no sign that it runs: no Lease and so on"),
+            id="without its scheduler",
         ),
         pytest.param(allowed(placed("Feasible")), None, id="Feasible"),
         pytest.param(allowed(Placement.unknown("no view")), None, id="Unknown"),

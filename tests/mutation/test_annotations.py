@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, admit_pod, make_request, policy_with
-from tests.support.builders import make_pod
+from tests.support.builders import PodBuilder, make_pod
 from webhook.admission.verdict import Bypassed, Denied, Patched
 from webhook.kube.api.review_answer import fit_warnings
 from webhook.kube.names import LABEL_VALUE_RULE
@@ -267,13 +267,15 @@ def test_check_is_never_less_strict_than_its_floor(mode: str, floor: str, asked:
     ],
 )
 def test_a_key_close_to_one_of_ours_is_pointed_out(key: str, meant: str | None) -> None:
-    """Other keys of the domain belong to the company."""
     pod = make_pod().annotate(f"{DOMAIN}/{key}", "x").annotate(f"example.com/{key}", "x").obj()
 
     warnings = read_workload(pod, "default", {}, policy_with()).warnings
 
-    reported = f"annotation {DOMAIN}/{key} is not known and does nothing; did you mean {DOMAIN}/{meant}?"
-    assert list(warnings) == ([reported] if meant else [])
+    reported = f"annotation {DOMAIN}/{key} is not known and does nothing"
+    if key.startswith("placement-"):
+        assert list(warnings) == []
+    else:
+        assert list(warnings) == [f"{reported}; did you mean {DOMAIN}/{meant}?" if meant else reported]
 
 
 def test_a_request_without_a_namespace_is_in_default() -> None:
@@ -293,9 +295,75 @@ def test_first_twenty_unknown_keys_are_checked() -> None:
 
     warnings = read_workload(last, "default", {}, policy_with()).warnings
 
-    assert warnings == (
-        f"annotation {DOMAIN}/gpu-products is not known and does nothing; did you mean {DOMAIN}/gpu-product?",
+    similar, others = warnings
+    shown = ", ".join(f"{DOMAIN}/of-the-company-{number}" for number in range(3))
+    assert similar == (
+        f"annotation {DOMAIN}/gpu-products is not known and does nothing; did you mean {DOMAIN}/gpu-product?"
     )
+    assert others == f"annotations {shown} and 17 more are not known and do nothing"
+
+
+@pytest.mark.parametrize(
+    ("domain", "is_pointed_out"),
+    [
+        pytest.param("maip.mxfs.io", True, id="two neighbours swapped"),
+        pytest.param("maip.mxs.io", True, id="a letter less"),
+        pytest.param("maip.mxsf.ioo", True, id="a letter more"),
+        pytest.param("maip.mxsf.iO", True, id="another letter"),
+        pytest.param("maip.example.com", True, id="a former domain"),
+        pytest.param("mxsf.io", False, id="another domain"),
+        pytest.param("maip.msfx.io", False, id="two letters"),
+    ],
+)
+def test_a_key_of_a_former_domain_or_of_one_an_edit_away_is_pointed_out(domain: str, *, is_pointed_out: bool) -> None:
+    pod = make_pod().annotate(f"{domain}/gpu-product", "NVIDIA-H20").annotate(f"{domain}/unknown", "x").obj()
+
+    warnings = read_workload(pod, "default", {}, policy_with(formerKeyDomains=["maip.example.com"])).warnings
+
+    question = f"annotation {domain}/gpu-product is not known and does nothing; did you mean {DOMAIN}/gpu-product?"
+    assert list(warnings) == ([question] if is_pointed_out else [])
+
+
+def test_annotations_written_as_labels_are_pointed_out_unless_they_are_annotations_too() -> None:
+    pod = make_pod().label(TYPE, "training").label(f"{DOMAIN}/gpu-product", "NVIDIA-H20").label("app", "web")
+
+    def warnings(pod: PodBuilder) -> tuple[str, ...]:
+        return read_workload(pod.obj(), "default", {}, policy_with()).warnings
+
+    listed = f"{DOMAIN}/gpu-product, {TYPE}"
+    assert warnings(pod) == (f"labels that only have an effect as annotations: {listed}",)
+    assert warnings(make_pod().label(TYPE, "training").annotate(TYPE, "training").gpu(1)) == ()
+
+
+MISSING_TYPE = (
+    f"metadata.annotations[{TYPE}]: Required value: the pod requests an accelerator, and the policy requires a "
+    "workload type of such pods: training, inference"
+)
+
+
+def test_a_pod_with_a_card_and_without_a_type_can_be_warned_denied_or_given_a_type() -> None:
+    pod = make_pod().gpu(1).obj()
+
+    warned, denied, typed = (admit_pod(pod, policy_with(requireType=each)) for each in ("warn", "deny", "inference"))
+
+    assert warned == Bypassed("no workload type", (MISSING_TYPE,))
+    assert isinstance(denied, Denied)
+    assert (denied.denial.code, denied.denial.message) == (422, MISSING_TYPE)
+    assert isinstance(typed, Patched)
+    assert typed.workload_type == "inference"
+    assert admit_pod(pod, policy_with()) == Bypassed("no workload type")
+    assert admit_pod(pod, policy_with(requireType="deny", invalidAnnotations="warn")).warnings == (MISSING_TYPE,)
+
+
+def test_the_required_type_is_for_pods_with_a_card_and_without_a_type_alone() -> None:
+    policy = policy_with(requireType="inference")
+
+    own = admit_pod(make_pod().gpu(1).annotate(TYPE, "training").obj(), policy)
+
+    assert isinstance(own, Patched)
+    assert own.workload_type == "training"
+    assert admit_pod(make_pod().requests(cpu=1).obj(), policy) == Bypassed("no workload type")
+    assert admit_pod(make_pod().requests(cpu=1).obj(), policy_with(requireType="deny")) == Bypassed("no workload type")
 
 
 def test_a_warning_names_three_resources_at_most() -> None:

@@ -76,7 +76,7 @@ def test_denial_has_a_reason_and_the_placement() -> None:
     assert isinstance(found, Denied)
     assert (found.denial.code, found.denial.reason) == (403, "Forbidden")
     assert found.denial.message == (
-        "no node of this cluster could ever take this pod: 0/3 nodes are available: 3 say so."
+        "no node of this cluster can take this pod as it is: 0/3 nodes are available: 3 say so."
     )
     assert found.placement is not None
     assert found.placement.verdict == "Infeasible"

@@ -31,14 +31,18 @@ def test_a_deployment_beyond_the_limits_is_denied_with_the_paths_of_its_fields()
 
     assert isinstance(verdict, Denied)
     assert verdict.denial.code == 403
-    assert verdict.denial.message.split("; ") == [
-        f'{METADATA}[{DOMAIN}/queue]: Forbidden: namespace "lab" may not use queue "other"',
-        "allowed queues: lab",
-        'spec.template.spec.schedulerName: Forbidden: namespace "lab" may not use scheduler "kai-scheduler"',
-        "allowed schedulers: volcano",
-        'spec.template.spec.containers: Forbidden: namespace "lab" may not request 2 cards in a pod',
-        "allowed: at most 1",
-    ]
+    queue, scheduler, cards = verdict.denial.message.split(";\n")
+    assert (
+        queue
+        == f'{METADATA}[{DOMAIN}/queue]: Forbidden: namespace "lab" may not use queue "other"; allowed queues: lab'
+    )
+    assert scheduler == (
+        'spec.template.spec.schedulerName: Forbidden: namespace "lab" may not use scheduler "kai-scheduler"; '
+        "allowed schedulers: volcano"
+    )
+    assert cards == (
+        'spec.template.spec.containers: Forbidden: namespace "lab" may not request 2 cards in a pod; allowed: at most 1'
+    )
 
 
 def test_a_deployment_within_the_limits_is_allowed() -> None:

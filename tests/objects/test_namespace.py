@@ -39,9 +39,9 @@ def test_bad_defaults_are_denied_with_one_message_that_names_each() -> None:
 
     assert isinstance(verdict, Denied)
     assert (verdict.denial.code, verdict.denial.reason) == (422, "Invalid")
-    first, second = verdict.denial.message.split("; metadata")
+    first, second = verdict.denial.message.split(";\n")
     assert first == MISTYPED
-    assert second.startswith(f'.annotations[{DOMAIN}/gpu-memory]: Invalid value: "80 GB"; must be a quantity')
+    assert second.startswith(f'metadata.annotations[{DOMAIN}/gpu-memory]: Invalid value: "80 GB"; must be a quantity')
 
 
 def test_a_default_is_validated_without_a_workload_type() -> None:
@@ -90,6 +90,13 @@ def test_another_bad_value_than_the_stored_one_is_denied() -> None:
 
     assert isinstance(verdict, Denied)
     assert verdict.denial.message.startswith(MISTYPED)
+
+
+def test_defaults_of_a_domain_an_edit_away_are_a_warning() -> None:
+    assert admitted({"maip.mxsf.oi/workload-type": "training"}) == Bypassed(
+        "no annotation of the policy's domain",
+        (f"annotation maip.mxsf.oi/workload-type is not known and does nothing; did you mean {TYPE}?",),
+    )
 
 
 def test_a_misspelt_key_is_a_warning() -> None:

@@ -116,12 +116,11 @@ def test_a_mistyped_annotation_is_denied_with_its_path_in_the_object(sample: Sam
 def test_the_verdict_is_of_the_object_as_a_whole(sample: Sample) -> None:
     verdict = admitted(sample.object(template(), replicas=8), TWO_NODES)
 
-    first, second = warnings_of(verdict)
+    (first,) = warnings_of(verdict)
     assert first == (
         "placement check: Waiting: 4 of 8 replicas fit now; "
         "the next: 0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu."
     )
-    assert second.startswith("placement check: suggestion: ")
     assert isinstance(verdict, Advised)
     assert verdict.placement is not None
     assert verdict.placement.message == first.removeprefix("placement check: Waiting: ")
@@ -522,19 +521,72 @@ def test_a_product_that_no_node_has_is_a_warning_once() -> None:
     assert len([each for each in warnings if "did you mean NVIDIA-H20?" in each]) == 1
 
 
-def test_a_suggestion_names_the_annotation_that_makes_a_replica_fit() -> None:
+def h20_node(name: str, *running: PodBuilder) -> list[Object]:
     node = make_node_object(
-        "n1",
-        labels={USAGE: "training", CARD: "NVIDIA-H20"},
+        name,
+        labels={USAGE: "training", CARD: "NVIDIA-H20", HOSTNAME_LABEL: name},
         taints=[f"{USAGE}=training:NoSchedule", f"{CARD}=NVIDIA-H20:NoSchedule"],
         capacity={"nvidia.com/gpu": 8},
     )
+    return [node, *(pod.node_name(name).obj() for pod in running)]
 
-    warnings = warnings_of(admitted(DEPLOYMENT.object(template(8, gpu_product="NVIDIA-H2O"), 2), view([node])))
 
-    assert warnings[1] == (
-        f"placement check: suggestion: set {PRODUCT}: NVIDIA-H20 instead of NVIDIA-H2O: 1 node would fit"
-    )
+def suggestions_for(content: Object, *nodes: list[Object]) -> list[str]:
+    prefix = "placement check: suggestion: "
+    return [text.removeprefix(prefix) for text in warnings_of(admitted(content, view(*nodes))) if prefix in text]
+
+
+SET_H20 = f"set {PRODUCT}: NVIDIA-H20 instead of NVIDIA-H2O: 2 nodes would fit"
+ASK_FOR_6 = f"ask for 6 nvidia.com/gpu instead of 8: the largest free block in {USAGE}=training is 6"
+
+
+@pytest.mark.parametrize(
+    ("second", "suggestions"),
+    [
+        pytest.param(h20_node("n2"), [SET_H20], id="room for both replicas"),
+        pytest.param(h20_node("n2", make_pod("other").gpu(1)), [], id="room for one of two"),
+    ],
+)
+def test_a_suggested_annotation_makes_all_replicas_fit(second: list[Object], suggestions: list[str]) -> None:
+    content = DEPLOYMENT.object(template(8, gpu_product="NVIDIA-H2O"), 2)
+
+    assert suggestions_for(content, h20_node("n1"), second) == suggestions
+
+
+@pytest.mark.parametrize(("taken", "suggestions"), [(2, [ASK_FOR_6]), (3, [])])
+def test_a_smaller_request_is_suggested_only_if_all_replicas_fit_with_it(taken: int, suggestions: list[str]) -> None:
+    nodes = [gpu_node("n1", make_pod("a").gpu(2)), gpu_node("n2", make_pod("b").gpu(taken))]
+
+    assert suggestions_for(DEPLOYMENT.object(template(8), 2), *nodes) == suggestions
+
+
+NONE_LEFT, ONE_LEFT = make_pod("full").gpu(8), make_pod("mostly-full").gpu(7)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "replicas", "suggestions"),
+    [
+        pytest.param((NONE_LEFT, ONE_LEFT), 2, ["n1 fits once 1 nvidia.com/gpu is freed"], id="the last replica"),
+        pytest.param((NONE_LEFT, ONE_LEFT), 3, [], id="two replicas are left"),
+        pytest.param((ONE_LEFT, NONE_LEFT), 2, ["n1 fits once 1 nvidia.com/gpu is freed"], id="beside another replica"),
+        pytest.param((make_pod("tiny").requests(cpu=1), NONE_LEFT), 9, [], id="held by the other replicas"),
+    ],
+)
+def test_room_is_to_be_freed_only_for_the_last_replica_and_never_that_of_another(
+    nodes: tuple[PodBuilder, ...], replicas: int, suggestions: list[str]
+) -> None:
+    cluster = [gpu_node(f"n{number}", running) for number, running in enumerate(nodes, 1)]
+
+    assert suggestions_for(DEPLOYMENT.object(template(1), replicas), *cluster) == suggestions
+
+
+@pytest.mark.parametrize(("cards", "is_suggested"), [(4, True), (5, False)])
+def test_a_suggestion_for_one_role_leaves_room_for_the_roles_after_it(cards: int, *, is_suggested: bool) -> None:
+    content = RAY.object(template(4, gpu_product="NVIDIA-H2O"), 1)
+    groups = content["spec"]["workerGroupSpecs"]
+    groups.append({**groups[0], "groupName": "more", "template": template(cards)})
+
+    assert (SET_H20.replace("2 nodes", "1 node") in suggestions_for(content, h20_node("n1"))) is is_suggested
 
 
 def test_long_names_of_roles_leave_room_for_the_reason() -> None:
@@ -581,3 +633,43 @@ def test_a_suspended_group_of_a_ray_cluster_is_not_placed() -> None:
     content["spec"]["workerGroupSpecs"][0]["suspend"] = True
 
     assert warnings_of(admitted(content, TWO_NODES)) == ()
+
+
+@pytest.mark.parametrize("sample", [DEPLOYMENT, STATEFUL_SET, JOB_SET], ids=lambda each: each.kind)
+def test_the_cause_stands_before_the_verdict_and_this_before_the_suggestion(sample: Sample) -> None:
+    content = sample.object(template(4, gpu_product="NVIDIA-H2O", gpu_cuont="4"), 1)
+
+    found = [text.partition(": ")[0] for text in warnings_of(admitted(content, view(h20_node("n1"))))]
+
+    assert [each for each in found if not each.startswith("annotation ")] == ["gpu-product"] + 2 * ["placement check"]
+    assert found[0].startswith("annotation ")
+
+
+@pytest.mark.parametrize(
+    ("pod", "warning"),
+    [
+        pytest.param(
+            make_pod("").label(TYPE, "training"),
+            f"labels that only have an effect as annotations: {TYPE}",
+            id="a label",
+        ),
+        pytest.param(
+            make_pod("").annotate("maip.mxsf.oi/workload-type", "training"),
+            f"annotation maip.mxsf.oi/workload-type is not known and does nothing; did you mean {TYPE}?",
+            id="a domain an edit away",
+        ),
+    ],
+)
+def test_keys_that_do_nothing_are_pointed_out_when_the_object_is_applied(pod: PodBuilder, warning: str) -> None:
+    verdict = admitted(DEPLOYMENT.object(pod.label("app", APP["app"]).template()), TWO_NODES)
+
+    assert verdict == Bypassed("no workload type", (warning,))
+
+
+def test_an_object_whose_pods_lack_the_required_type_is_denied() -> None:
+    content = DEPLOYMENT.object(make_pod("").gpu(1).label("app", APP["app"]).template())
+
+    verdict = admitted(content, TWO_NODES, policy_with(requireType="deny"))
+
+    assert isinstance(verdict, Denied)
+    assert verdict.denial.message.startswith(f"spec.template.metadata.annotations[{TYPE}]: Required value: ")

@@ -11,6 +11,7 @@ from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.effort import examples
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import RunningPod
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.reader import Reader
@@ -245,3 +246,23 @@ def test_pods_that_differ_in_containers_and_volumes_have_the_signature_that_is_r
     found = PodSignature.read(Reader(), mixed, 0, PodSignature.of(pod))
 
     assert found == PodSignature.of(mixed)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "is_abandoned"),
+    [
+        pytest.param(SchedulerEvidence(frozenset(), ""), True, id="no sign"),
+        pytest.param(SchedulerEvidence(frozenset({"scheduling.volcano.sh"}), ""), False, id="its API group"),
+        pytest.param(None, False, id="the signs are not known"),
+    ],
+)
+def test_pods_of_a_scheduler_without_a_sign_reserve_no_room(
+    evidence: SchedulerEvidence | None, *, is_abandoned: bool
+) -> None:
+    pods = _pending("lost", 4, "10", schedulerName="volcano"), _pending("other", 4, "20")
+    snapshot = replace(_cluster(*pods, nodes=1), scheduler_evidence=evidence)
+
+    found = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()])
+
+    assert [key.name for key in found.abandoned] == ["lost"] * is_abandoned
+    assert [key.name for key in found.assumed.by_key] == ["other" if is_abandoned else "lost"]

@@ -58,6 +58,8 @@ def test_built_in_policy_matches_the_contract() -> None:
         "metadata": {"name": "default", "labels": {}, "annotations": {}},
         "spec": {
             "keyDomain": "maip.mxsf.io",
+            "formerKeyDomains": [],
+            "requireType": None,
             "workloadTypes": {
                 "training": workload_type("training", "volcano", bin_packing=True, topology=None),
                 "inference": workload_type("inference", None, bin_packing=False, topology="kubernetes.io/hostname"),

@@ -124,6 +124,14 @@ def with_card(**fields: Any) -> dict[str, Any]:
             'spec.invalidAnnotations: Unsupported value: null; supported values: "deny", "warn"',
         ),
         # names
+        (
+            {"requireType": "batch"},
+            'spec.requireType: Unsupported value: "batch"; supported values: "warn", "deny", "training", "inference"',
+        ),
+        (
+            {"formerKeyDomains": ["maip.mxsf.io"]},
+            'spec.formerKeyDomains: Invalid value: ["maip.mxsf.io"]; must not hold keyDomain, which is in force',
+        ),
         ({"keyDomain": "MAIP"}, f'spec.keyDomain: Invalid value: "MAIP"; {OWN_DOMAIN}'),
         ({"keyDomain": ""}, f'spec.keyDomain: Invalid value: ""; {OWN_DOMAIN}'),
         ({"keyDomain": "kubernetes.io"}, f'spec.keyDomain: Invalid value: "kubernetes.io"; {OWN_DOMAIN}'),

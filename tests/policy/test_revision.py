@@ -65,6 +65,8 @@ def test_policies_of_one_revision_inject_the_same() -> None:
 SPEC = built_in_policy().document.model_dump(mode="json", by_alias=True)["spec"]
 OTHERS = {
     "keyDomain": "example.com",
+    "formerKeyDomains": ["example.com"],
+    "requireType": "warn",
     "workloadTypes": {"training": SPEC["workloadTypes"]["training"]},
     "accelerators": SPEC["accelerators"][:1],
     "productAffinity": False,

@@ -1,22 +1,24 @@
 """Suggestions in the user's terms: annotations with the effect of a change of tolerations or required labels."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from webhook.admission.evaluation import evaluate
-from webhook.admission.mutated_pod import Mutated
+from webhook.admission.mutated_pod import Mutated, as_created
 from webhook.admission.pod_content import PodContent
 from webhook.cluster.node_info import Node
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.resources import extended_resource_names
+from webhook.mutation.workload.card_request import ABOUT_CARDS, CardRequest
 from webhook.placement.framework.result import Placement, Remedy
-from webhook.placement.scorer import PodSignature
+from webhook.placement.reasons.cluster_warnings import meant_product
+from webhook.placement.waiting.waiting_pods import WaitingPod
 from webhook.policy.policy import Policy
 from webhook.policy.spec.workloads import Accelerator
 
-Place = Callable[[PodSignature], Placement]
+Place = Callable[[WaitingPod], Placement]
 _MIB_IN_GIB = 1024
 
 
@@ -26,38 +28,89 @@ def in_annotations(
     """Return `placement` with suggestions that name annotations, where those make the pod in `content` fit.
 
     `content` is the pod as written. Each annotation is proven: the policy is evaluated for the annotated pod, and
-    `place` finds a node for the result. For a pod without a workload type, the original suggestion stays beside it.
+    `place` finds a node for the result. One product is suggested at most. A pod with a workload type that requests no
+    accelerator is asked to do without the type. For a pod without one, the original suggestion stays beside others.
     """
-    if placement.verdict not in ("Waiting", "Infeasible") or not placement.remedies:
+    if placement.verdict not in ("Waiting", "Infeasible"):
         return placement
-    has_type = policy.keys.workload_type in _current(content)
-    suggestions: list[str] = []
+    current = _current(content)
+    has_type, has_card = policy.keys.workload_type in current, _may_include_card(content, policy)
+    if not placement.remedies and (has_card or not has_type):
+        return placement
+    suggestions = [*_without_type(content, policy, place, expired)] if has_type and not has_card else []
     remedies = {remedy.text: remedy for remedy in placement.remedies}
+    names_product = False
     for text in placement.suggestions:
         remedy = remedies.get(text)
-        found = None if remedy is None else _proven(remedy, content, policy, snapshot, place, expired)
+        wanted = _wanted(remedy, content, policy, snapshot, has_card=has_card) if remedy is not None else []
+        is_about_product = any(policy.keys.gpu_product in each for each in wanted)
+        if is_about_product and names_product:
+            continue
+        proven = (_proven(each, content, policy, place, expired) for each in wanted)
+        found = next((each for each in proven if each), None)
+        names_product |= is_about_product and found is not None
         suggestions += [*([found] if found else []), *([text] if not found or not has_type else [])]
     return replace(placement, suggestions=tuple(dict.fromkeys(suggestions)))
 
 
-def _proven(
-    remedy: Remedy, content: PodContent, policy: Policy, snapshot: Snapshot, place: Place, expired: Expired
-) -> str | None:
-    """Return the suggestion of annotations that make the pod fit; None if there are none."""
+def _may_include_card(content: PodContent, policy: Policy) -> bool:
+    own = content.pod["metadata"].get("annotations") or {}
+    return CardRequest.of(content.pod, own, _extended_resources(content), policy).may_include_card
+
+
+def _without_type(content: PodContent, policy: Policy, place: Place, expired: Expired) -> Iterator[str]:
+    """Yield the suggestion to leave the pod alone, if it then fits."""
+    key = policy.keys.workload_type
+    bare = content.without_annotation(key)
+    remedy = f"remove {key}"
+    if bare is content or isinstance(evaluate(bare, policy, expired), Mutated):
+        # The type is a default of the namespace.
+        remedy = "set withoutAccelerator: leave in the policy"
+    try:
+        pod = WaitingPod.of(as_created(bare.pod, content.namespace))
+    except InvalidInput:
+        return
+    placed = place(pod)
+    if placed.verdict == "Feasible":
+        yield f"{remedy}, since the pod requests no accelerator: {_would_fit(placed)}"
+
+
+def _would_fit(placed: Placement) -> str:
+    return f"{placed.feasible} {'node' if placed.feasible == 1 else 'nodes'} would fit"
+
+
+def _wanted(
+    remedy: Remedy, content: PodContent, policy: Policy, snapshot: Snapshot, *, has_card: bool
+) -> list[dict[str, str]]:
+    """Return the sets of annotations to try, the best first: the product that is probably meant, then the node's."""
+    keys = policy.keys
     wanted = _annotations(remedy, snapshot.nodes[snapshot.rows[remedy.node]].node, content, policy)
-    if not wanted:
-        return None
+    if not wanted or (not has_card and wanted.keys() & {keys.of(each) for each in ABOUT_CARDS}):
+        # A pod without a card would be asked to remove an annotation about cards.
+        return []
+    if keys.gpu_product not in wanted:
+        return [wanted]
+    label = f"{_accelerator(content, policy).card}.product"
+    named = _current(content).get(keys.gpu_product, "")
+    meant = meant_product(label, named.strip(), snapshot, policy.spec.node_templates)
+    return [*([{**wanted, keys.gpu_product: meant}] if meant else []), wanted]
+
+
+def _proven(
+    wanted: Mapping[str, str], content: PodContent, policy: Policy, place: Place, expired: Expired
+) -> str | None:
+    """Return the suggestion of the `wanted` annotations; None if they do not make the pod fit."""
     result = evaluate(content.with_annotations(wanted), policy, expired)
-    if not isinstance(result, Mutated) or isinstance(result.signature, str):
+    if not isinstance(result, Mutated) or (waiting := result.waiting) is None:
         return None
-    placed = place(result.signature)
+    placed = place(waiting[1])
     if placed.verdict != "Feasible":
         return None
     current = _current(content)
     values = " and ".join(
         f"{key}: {value}" + (f" instead of {current[key]}" if key in current else "") for key, value in wanted.items()
     )
-    return f"set {values}: {placed.feasible} {'node' if placed.feasible == 1 else 'nodes'} would fit"
+    return f"set {values}: {_would_fit(placed)}"
 
 
 def _current(content: PodContent) -> Mapping[str, str]:
@@ -69,7 +122,7 @@ def _annotations(remedy: Remedy, node: Node, content: PodContent, policy: Policy
     """Return the annotations that select `node`; None if the remedy is about something that no annotation states."""
     current, keys = _current(content), policy.keys
     values = dict(_values(node, _accelerator(content, policy), policy))
-    if not remedy.keys <= {policy.node_usage_key, *values}:
+    if remedy.keys is None or not remedy.keys <= {policy.node_usage_key, *values}:
         return None
     wanted: dict[str, str] = {}
     if policy.node_usage_key in remedy.keys or keys.workload_type not in current:
@@ -102,12 +155,15 @@ def _values(node: Node, accelerator: Accelerator, policy: Policy) -> Iterator[tu
         yield label, (annotation, amount)
 
 
-def _accelerator(content: PodContent, policy: Policy) -> Accelerator:
+def _extended_resources(content: PodContent) -> Sequence[str]:
     try:
-        resources = extended_resource_names(content.pod)
+        return extended_resource_names(content.pod)
     except InvalidInput:
-        resources = ()
-    return (policy.accelerators_of(resources) or policy.spec.accelerators)[0]
+        return ()
+
+
+def _accelerator(content: PodContent, policy: Policy) -> Accelerator:
+    return (policy.accelerators_of(_extended_resources(content)) or policy.spec.accelerators)[0]
 
 
 def _type_for(node: Node, policy: Policy, current: str | None) -> str | None:

@@ -9,7 +9,7 @@ from webhook.admission.mutated_pod import Injection, Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Bypassed, Denied
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
-from webhook.documents.field import FieldError
+from webhook.documents.field import FieldError, lines_of
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.names import DAEMON_SET, DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
@@ -52,7 +52,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     reading = read_workload(pod, namespace, defaults, policy, extended_resources)
     warnings = reading.warnings
     taken_back = withdrawal(pod, policy) if reading.is_forbidden else None
-    if reading.type_name is None:
+    if reading.type_name is None and not reading.errors:
         return _without_workload(taken_back, reading, warnings)
     if reading.errors or reading.denials:
         if policy.spec.invalid_annotations == "deny":
@@ -150,7 +150,7 @@ def _is_bypassed_by_metadata(content: PodContent, policy: Policy) -> bool:
     if not isinstance(annotations, dict) or not isinstance(owners, list):
         return True
     if policy.keys.workload_type not in annotations and policy.keys.workload_type not in content.defaults:
-        return True
+        return policy.spec.require_type is None
     return any(isinstance(owner, dict) and owner.get("kind") == DAEMON_SET for owner in owners)
 
 
@@ -174,5 +174,5 @@ def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str
 
 def _denial(reading: WorkloadReading) -> Denial:
     errors: tuple[FieldError, ...] = (*reading.errors, *reading.denials)
-    message = "; ".join(map(str, errors))
+    message = lines_of(errors)
     return Denial(422, "Invalid", message) if reading.errors else Denial(403, "Forbidden", message)

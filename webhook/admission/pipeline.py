@@ -19,11 +19,13 @@ from webhook.kube.deadline import Expired, never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers
 from webhook.placement.gang.gang import GangRequest, gang_of, gang_placement, partial_start
+from webhook.placement.gang.group_suggestions import group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.profiles.policy_profiles import profiles_for
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.reasons.batch_warnings import queue_warnings
 from webhook.placement.reasons.cluster_warnings import (
+    about_one_product,
     absent_scheduler,
     full_quotas,
     missing_priority_class,
@@ -163,36 +165,38 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
     if placement.verdict == "Infeasible" and placement.total == 0:
         # Without nodes nothing can be predicted; a wrong cluster file must not deny every pod.
         return Placement.unknown("the view of the cluster has no node", is_final=placement.is_final)
-    snapshot = assumed.before_pod(signature.info.preemption)
-    placement = in_annotations(
-        content, policy, placement, snapshot, lambda pod: scorer.answer(pod, snapshot, expired), expired
-    )
     gang = result.injection.gang
-    if gang is None:
-        return placement
-    # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
-    schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
-    return _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
+    if gang is not None and result.waiting is not None:
+        # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
+        schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
+        return _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
+    snapshot = assumed.before_pod(signature.info.preemption)
+    return in_annotations(
+        content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired
+    )
 
 
 def _in_gang(
-    gang: GangRequest,
+    request: GangRequest,
     policy: Policy,
     result: Mutated,
-    placement: Placement,
+    own: Placement,
     assumed: AssumedPods[Any],
     schedulers: BackendSchedulers,
     expired: Expired,
 ) -> Placement:
-    """Return the placement of the gang of a pod that has `placement` by itself; that if the pod cannot be read."""
-    if (waiting := result.waiting) is None:
-        return placement
-    pod = waiting[1]
+    """Return the placement of the gang of a pod that has the placement `own` by itself."""
+    assert result.waiting is not None  # noqa: S101 - read
+    pod = result.waiting[1]
+    gang = gang_of(request, pod, policy.spec.key_domain)
+    if own.suggestions:
+        group = group_of_gang(gang, pod, schedulers.scheduler_of, assumed, expired)
+        own = in_annotations(result.content, policy, group.verified(own), group.snapshot, group.place, expired)
     return gang_placement(
         schedulers.scheduler_of(pod.signature),
-        gang_of(gang, pod, policy.spec.key_domain),
+        gang,
         pod,
-        placement,
+        own,
         assumed,
         templates=template_nodes(policy.spec.node_templates),
         expired=expired,
@@ -225,12 +229,14 @@ def cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | Non
 def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...]) -> Patched | Unchanged | Denied:
     """Return the verdict on a pod with `placement`; `of_cluster` are the warnings about names in the pod."""
     injection = result.injection
+    if of_cluster and placement.suggestions:
+        of_cluster = about_one_product(of_cluster, placement.suggestions[0])
     rules, warnings = injection.rules, (*injection.warnings, *of_cluster)
     if placement.verdict == "Infeasible" and injection.check_mode == "deny" and not placement.deny_exemption:
         suggestion = "".join(f" Suggestion: {text}." for text in placement.suggestions[:1])
-        reason = "no node of this cluster could ever take this pod"
+        reason = "no node of this cluster can take this pod as it is"
         if placement.gang is not None and placement.gang.most is not None:
-            reason = "this cluster could never run the pods of this gang together"
+            reason = "this cluster cannot run the pods of this gang together as they are"
         message = f"{reason}: {placement.message}{suggestion}"
         return Denied(Denial(403, "Forbidden", message), injection.workload_type, rules, warnings, placement)
     if placement.verdict in ("Infeasible", "Waiting"):

@@ -101,6 +101,15 @@ class PodContent:
         added = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}
         return PodContent(self.namespace, {**self.pod, "metadata": added}, self.defaults, None, None)
 
+    def without_annotation(self, key: str) -> "PodContent":
+        """Return the content of the same pod without its annotation `key`; the same object if it has none."""
+        annotations = self.pod["metadata"].get("annotations") or {}
+        if key not in annotations:
+            return self
+        kept = {each: value for each, value in annotations.items() if each != key}
+        metadata = {**self.pod["metadata"], "annotations": kept}
+        return PodContent(self.namespace, {**self.pod, "metadata": metadata}, self.defaults, None, None)
+
 
 def fields_read(pod: JsonObject) -> FieldsRead:
     """Return the part of `pod` that its evaluation depends on. A field of the wrong type is kept, to be rejected."""

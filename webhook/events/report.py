@@ -6,11 +6,13 @@ from typing import NamedTuple
 from webhook.admission.verdict import Bypassed, Denied, Verdict
 from webhook.documents.text import cut, printable
 from webhook.placement.framework.result import Placement
+from webhook.placement.reasons.cluster_warnings import NO_SIGN
 from webhook.placement.waiting.waiting_pods import MANY_WAIT, ONE_WAITS
 
 DENIED = "PlacementDenied"
 INFEASIBLE = "PlacementInfeasible"
 WAITING = "PlacementWaiting"
+SCHEDULER_MISSING = "PlacementSchedulerMissing"
 
 NOTE_BYTES = 1024
 """The limit of the API server for the note of an Event (events.k8s.io/v1)."""
@@ -30,6 +32,11 @@ class Report(NamedTuple):
         return self.reason != DENIED
 
     @property
+    def is_on_owner(self) -> bool:
+        """Return whether the Event belongs on the owner of the pod, too: the trouble is that of all its pods."""
+        return self.reason == SCHEDULER_MISSING
+
+    @property
     def topic(self) -> str:
         """Return the note without its numbers, which change with the cluster: reports of one topic are one Event."""
         return _NUMBERS.sub("#", self.note.replace(ONE_WAITS, MANY_WAIT.format(1)))
@@ -42,8 +49,12 @@ def report_of(verdict: Verdict) -> Report | None:
     if isinstance(verdict, Denied):
         return Report(DENIED, _note(f"a pod is refused: {verdict.denial.message}"))
     placement = verdict.placement
+    for warning in verdict.warnings:
+        # No scheduler writes an Event about such a pod, whatever the verdict is.
+        if NO_SIGN in warning and warning.startswith("scheduler "):
+            return Report(SCHEDULER_MISSING, _note(warning))
     if placement.verdict == "Infeasible":
-        return Report(INFEASIBLE, _note(f"no node of this cluster could ever take the pod: {_reasons(placement)}"))
+        return Report(INFEASIBLE, _note(f"no node of this cluster can take the pod as it is: {_reasons(placement)}"))
     if placement.verdict == "Waiting":
         return Report(WAITING, _note(f"no node can take the pod now: {_reasons(placement)}"))
     return None

@@ -1,7 +1,7 @@
 """Turns sightings of pods into Events on objects.
 
 Each of the first pods of an owner gets an Event of its own; further ones are counted in one Event on the owner, so that
-a thousand replicas give a handful of Events.
+a thousand replicas give a handful of Events. A missing scheduler is reported on the owner for the first pods, too.
 """
 
 from typing import NamedTuple
@@ -53,7 +53,8 @@ class Resolver:
         allowance = self._allowance(sighting, now)
         own = fresh[: allowance.available(now)]
         others = len(fresh) - len(own) if pods.complete else sighting.count - len(own)
-        owners = await self._on_owners(server, sighting, others, now)
+        on_owners = others + len(own) if sighting.report.is_on_owner else others
+        owners = await self._on_owners(server, sighting, on_owners, now)
         allowance.take(now, len(own))
         for pod in fresh:
             self._counted.put((pod.uid, reason), True, _ENTRY_BYTES)

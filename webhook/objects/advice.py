@@ -21,8 +21,9 @@ from webhook.objects.gangs import Placed, Role, with_gang
 from webhook.objects.own_pods import WithoutOwnPods, without_own_pods, without_own_waiting
 from webhook.objects.rolling_update import keeps_all_pods
 from webhook.placement.backend_schedulers import BackendSchedulers
+from webhook.placement.gang.group_suggestions import Group
 from webhook.placement.replicas.replicas import MOST_REPLICAS
-from webhook.placement.replicas.replicas_among import place_replicas_among
+from webhook.placement.replicas.replicas_among import place_replicas_among, with_replicas
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.waiting_pods import answer_among
@@ -136,7 +137,7 @@ def _placed(
         waiting = waiting.on(_with_claims(waiting.base, role.pods, left, expired))
         asked = role.pods.replicas or 0
         among = place_replicas_among(scheduler, waiting, pods, asked, limit=left, expired=expired)
-        placed.append(Placed(role, among.found))
+        placed.append(Placed(role, among.found, among.before))
         waiting, left = among.assumed, max(1, left - among.found.placed)
     return placed
 
@@ -165,15 +166,25 @@ def _created_pods(role: Role, namespace: str) -> Iterator[JsonObject]:
         yield created
 
 
-def _in_annotations(worst: Placed, policy: Policy, scheduler: BackendSchedulers, expired: Expired) -> Placement:
-    """Return the placement of the replica that does not fit, with suggestions that name annotations."""
-    placement, snapshot = worst.found.placement, worst.found.snapshot
+def _in_annotations(
+    worst: Placed, placed: Sequence[Placed], policy: Policy, schedulers: BackendSchedulers, expired: Expired
+) -> Placement:
+    """Return the placement of the replica that does not fit, with suggestions that make all replicas fit.
 
-    def place(pod: PodSignature) -> Placement:
-        return scheduler.answer(pod, snapshot, expired)
-
+    They name annotations.
+    """
+    placement, waiting = worst.found.placement, worst.role.result.waiting
+    if not placement.suggestions:
+        return placement
+    if waiting is None or any(each is not worst and each.found.stopped is not None for each in placed):
+        return replace(placement, suggestions=(), remedies=())
+    snapshot = worst.before
+    for later in placed[[each is worst for each in placed].index(True) + 1 :]:
+        snapshot = with_replicas(snapshot, later.found)
+    own_nodes = {node for each in placed if each is not worst for node in each.found.nodes}
+    group = Group(schedulers.scheduler_of, waiting[1], worst.found.asked, snapshot, own_nodes, expired)
     try:
-        return in_annotations(worst.role.content, policy, placement, snapshot, place, expired)
+        return in_annotations(worst.role.content, policy, group.verified(placement), snapshot, group.place, expired)
     except DeadlineNearError:
         return placement
 
@@ -185,7 +196,7 @@ def _advice(
     if not failing:
         return _fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
     worst = min(failing, key=lambda each: _SEVERITY.index(each.found.placement.verdict))
-    placement = _in_annotations(worst, policy, schedulers, expired)
+    placement = _in_annotations(worst, placed, policy, schedulers, expired)
     text = f"{_counts(placed)}; {_next(worst, len(placed))}{placement.message}"
     if worst.found.asked == 1 and len(placed) == 1:
         text = f"{_suspended(placed)}{placement.message}"

@@ -37,10 +37,11 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A role, and how many of its replicas fit."""
+    """A role, and how many of its replicas fit; `before` is the snapshot that the first one found."""
 
     role: Role
     found: Replicas
+    before: Snapshot
 
 
 _PREFIX = "placement check: "

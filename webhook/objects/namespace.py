@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict
 from webhook.backends.backend import BatchRequest
-from webhook.documents.field import FieldError
+from webhook.documents.documents import field
+from webhook.documents.field import FieldError, lines_of
 from webhook.kube.api.admission import AdmissionRequest, JsonObject
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.kube.reader import Reader
-from webhook.mutation.workload.annotations import Annotations, misspelt_keys
+from webhook.mutation.workload.annotations import Annotations, stray_keys
 from webhook.mutation.workload.batch_scheduling import BatchScheduling
 from webhook.mutation.workload.permissions import limit_denials, read_products
 from webhook.mutation.workload.workload import WorkloadReading, read_workload
@@ -36,26 +37,26 @@ def admit_namespace(request: AdmissionRequest, policy: Policy) -> ObjectVerdict:
     own = _annotations(request.object)
     prefix = f"{policy.spec.key_domain}/"
     if not any(key.startswith(prefix) for key in own):
-        return Bypassed("no annotation of the policy's domain")
+        return Bypassed("no annotation of the policy's domain", tuple(stray_keys(own, _labels(request.object), policy)))
     name = request.name or request.namespace
     # A Namespace can hold other defaults without a type, so every annotation is read.
     values = Annotations(own, name, {}, policy)
     for annotation in ANNOTATIONS:
         values.read(annotation)
-    reading = _reading(own, name, policy)
+    reading = _reading(own, _labels(request.object), name, policy)
     errors = (*values.errors, *reading.denials)
     known = _known_errors(request, policy, own) if errors else frozenset()
     new = [error for error in errors if error.path not in known]
     warnings = tuple(dict.fromkeys(reading.warnings))
     if new and policy.spec.invalid_annotations == "deny":
-        message = "; ".join(map(str, new))
+        message = lines_of(new)
         is_invalid = any(error in values.errors for error in new)
         denial = Denial(422, "Invalid", message) if is_invalid else Denial(403, "Forbidden", message)
         return Denied(denial, reading.type_name, warnings=warnings, errors=tuple(new))
     return Advised(reading.type_name, (*map(str, map(_ignored, errors)), *warnings))
 
 
-def _reading(own: Mapping[str, str], name: str, policy: Policy) -> WorkloadReading:
+def _reading(own: Mapping[str, str], labels: Mapping[str, str], name: str, policy: Policy) -> WorkloadReading:
     """Return the reading of a pod that has the defaults as its own annotations and requests an accelerator."""
     if policy.keys.workload_type not in own:
         # Pods can have types of their own, beside which the other defaults have an effect.
@@ -63,8 +64,8 @@ def _reading(own: Mapping[str, str], name: str, policy: Policy) -> WorkloadReadi
         values = Annotations(own, name, {}, policy)
         read_products(values, name, policy, denials)
         denials += limit_denials(values, {"metadata": {}, "spec": {}}, _NO_BATCH, name, policy)
-        return WorkloadReading(None, None, denials=tuple(denials), warnings=tuple(misspelt_keys(own, policy)))
-    pod = {"metadata": {"annotations": own}, "spec": {}}
+        return WorkloadReading(None, None, denials=tuple(denials), warnings=tuple(stray_keys(own, labels, policy)))
+    pod = {"metadata": {"annotations": own, "labels": labels}, "spec": {}}
     return read_workload(pod, name, {}, policy, policy.spec.accelerators[0].resources)
 
 
@@ -87,3 +88,8 @@ def _annotations(namespace: JsonObject | None) -> Mapping[str, str]:
     annotations = reader.text_map(metadata.get("annotations"), "request.object.metadata.annotations")
     reader.finish()
     return annotations
+
+
+def _labels(namespace: JsonObject | None) -> Mapping[str, str]:
+    labels = field(namespace or {}, "metadata", "labels")
+    return labels if isinstance(labels, dict) else {}

@@ -24,7 +24,7 @@ def per_node_errors(
 ) -> list[FieldError]:
     """Return the errors of the annotations of `pods`, their denials, and the requirements that they lack.
 
-    Requirements are enforced in a namespace with a default workload type. Elsewhere users can leave the type out.
+    Requirements are enforced where a workload type is required. Elsewhere users can leave the type out.
     """
     content = PodContent.of(request.with_object(_unbound(pods.pod)), defaults)
     try:
@@ -34,7 +34,8 @@ def per_node_errors(
         return []
     if isinstance(result, Denied):
         return [replace(each, path=pods.locate(each.path)) for each in result.errors]
-    if not isinstance(result, Mutated) or policy.keys.workload_type not in defaults:
+    is_optional = policy.keys.workload_type not in defaults and policy.spec.require_type in (None, "warn")
+    if not isinstance(result, Mutated) or is_optional:
         return []
     edits = (edit for rule in result.injection.rules for edit in rule.edits)
     missing = [edit.removeprefix(REQUIRES) for edit in edits if edit.startswith(REQUIRES)]

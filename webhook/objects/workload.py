@@ -14,7 +14,7 @@ from webhook.admission.pipeline import ClusterView, cluster_warnings
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict
 from webhook.documents.documents import field as value_of
-from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput
+from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, lines_of
 from webhook.kube.api.admission import AdmissionRequest, JsonObject
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired
@@ -24,12 +24,14 @@ from webhook.kube.workloads.pod_sets import each_pod_set
 from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.kube.workloads.workload_kinds import PATCHED_TEMPLATES
 from webhook.mutation.mutate import RuleOutcome
+from webhook.mutation.workload.annotations import stray_keys
 from webhook.objects.advice import advise
 from webhook.objects.gangs import Role
 from webhook.objects.misplaced import keys_of, misplaced
 from webhook.objects.per_node import per_node_errors
 from webhook.objects.queues import queue_denials
 from webhook.objects.template_patch import template_patch
+from webhook.placement.reasons.cluster_warnings import about_one_product
 from webhook.policy.policy import Policy
 
 MOST_TEMPLATES = 64
@@ -77,11 +79,13 @@ def admit_workload(
     if _has_same_pods(request, policy, expired):
         return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)))
     rules, operations = _patch(request, kind, policy, findings, warnings)
-    warnings += _of_cluster(findings.roles, policy, cluster, expired)
+    of_cluster = [*_of_cluster(findings.roles, policy, cluster, expired)]
     advice = advise(findings.roles, request, kind, policy, cluster, expired)
-    if advice is not None:
-        warnings = [*advice.warnings, *warnings]
     placement = advice.placement if advice is not None else None
+    if placement is not None and placement.suggestions:
+        of_cluster = [*about_one_product(of_cluster, placement.suggestions[0])]
+    # As for a pod: the causes before the verdict, which follows from them.
+    warnings += [*of_cluster, *(advice.warnings if advice is not None else ())]
     return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)), placement, rules, operations)
 
 
@@ -170,9 +174,9 @@ def _evaluated(
                 listed = ", ".join(sorted(keys))
                 findings.warnings.append(f"the pods of a DaemonSet are left alone: {listed} {verb} no effect")
             findings.bypass = "its pods run on every node and are left alone"
-            if keys or defaults:
+            if keys or defaults or policy.spec.require_type is not None:
                 findings.errors += per_node_errors(each, request, defaults, policy)
-        elif keys or defaults or _has_domain(each, policy):
+        elif keys or defaults or policy.spec.require_type is not None or _has_stray_keys(each, policy):
             _evaluate(each, request, defaults, policy, expired, findings, prefix=len(sets) > 1)
     if policy.spec.namespace_limits and findings.workload_type is not None:
         findings.errors += queue_denials(content, request, policy)
@@ -207,12 +211,12 @@ def _is_over(expired: Expired) -> bool:
         return True
 
 
-def _has_domain(pods: PodSet, policy: Policy) -> bool:
-    """Return whether the pods have a key of the policy's domain, such as a misspelt one."""
-    annotations, prefix = value_of(pods.common, "metadata", "annotations"), f"{policy.spec.key_domain}/"
-    return isinstance(annotations, Mapping) and any(
-        isinstance(key, str) and key.startswith(prefix) for key in annotations
-    )
+def _has_stray_keys(pods: PodSet, policy: Policy) -> bool:
+    """Return whether the pods have keys that look like those of the policy, such as misspelt ones."""
+    annotations, labels = (value_of(pods.common, "metadata", each) or {} for each in ("annotations", "labels"))
+    if not isinstance(annotations, Mapping) or not isinstance(labels, Mapping):
+        return False
+    return bool(stray_keys(annotations, labels, policy))
 
 
 def _evaluate(
@@ -279,7 +283,7 @@ def _known_errors(
 
 
 def _denied(errors: list[FieldError], findings: _Findings) -> Denied:
-    message = "; ".join(map(str, errors))
+    message = lines_of(errors)
     is_invalid = any(error.reason != "Forbidden" for error in errors)
     denial = Denial(422, "Invalid", message) if is_invalid else Denial(403, "Forbidden", message)
     return Denied(

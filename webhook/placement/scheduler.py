@@ -101,7 +101,7 @@ class Scheduler:
                 found = self.suggest(signature, snapshot, answer.verdict, self._suggestions, expired)
             except DeadlineNearError:
                 return replace(answer, is_final=False)
-            remedies = tuple(each.remedy for each in found if each.remedy)
+            remedies = tuple(each.remedy for each in found)
             advised = replace(answer, suggestions=tuple(each.text for each in found), remedies=remedies)
             kept.advised = answer, advised
         return kept.advised[1]

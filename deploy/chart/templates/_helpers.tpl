@@ -51,9 +51,15 @@ app.kubernetes.io/component: certs
 {{/* The policy document: the value, or the one that comes with the chart. */}}
 {{- define "placement-webhook.policy" -}}
 {{- if .Values.policy -}}
+{{- if .Values.scheduler -}}
+{{- fail "\n\nscheduler: Invalid value: policy is set, too; write the scheduler to schedulerName of its workloadTypes.\n" -}}
+{{- end -}}
 {{ toYaml .Values.policy }}
 {{ else -}}
-{{ .Files.Get "files/policy.yaml" }}
+{{- if and .Release.IsInstall (not .Values.scheduler) -}}
+{{- fail "\n\nscheduler: Required value: choose the scheduler of training pods: volcano, kai-scheduler, or default-scheduler, which every cluster has. Pods of a scheduler that does not run stay Pending. Set scheduler=NAME, or a policy of your own.\n" -}}
+{{- end -}}
+{{ .Files.Get "files/policy.yaml" | replace "schedulerName: volcano" (printf "schedulerName: %s" (.Values.scheduler | default "volcano")) }}
 {{- end -}}
 {{- end }}
 

@@ -17,6 +17,7 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.scorer import PodSignature, Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.waiting_pods import place_pending, read_waiting
+from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, SchedulerSettings
 
 Pending: TypeAlias = AssumedPods[PodKey]
 
@@ -152,11 +153,17 @@ class PendingQueue:
 
 
 def place_pending_pods(
-    snapshot: Snapshot, scheduler: Scorer, *, counts: bool, most: int = MOST_PENDING
+    snapshot: Snapshot,
+    scheduler: Scorer,
+    *,
+    counts: bool,
+    most: int = MOST_PENDING,
+    schedulers: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS,
 ) -> PendingQueue:
     """Place the pending pods of `snapshot` that wait for a node, unless `counts` is false; progress goes to a terminal.
 
-    At most `most` pods are placed. Standard error gets the number of the others, and of those that cannot be read.
+    At most `most` pods are placed. Standard error gets the number of the others, of those that cannot be read, and of
+    those whose scheduler does not run. `schedulers` are the settings of the policy.
     """
     waiting = [each for each in snapshot.pending.values() if each.is_waiting and each.nominated is None]
     if not counts or not waiting:
@@ -165,8 +172,10 @@ def place_pending_pods(
         waiting.sort(key=lambda each: (-each.priority, each.created))
         echo(f"left out: {plural(left_out, 'pending pod')}, the last of {len(waiting)} in the queue", err=True)
     progress = Progress()
-    placed = place_pending(_Counting(scheduler, progress), snapshot, waiting[:most])
+    placed = place_pending(_Counting(scheduler, progress), snapshot, waiting[:most], schedulers=schedulers)
     progress.end()
+    for name, number in sorted(Counter(placed.abandoned.values()).items()):
+        echo(f"left out: {plural(number, 'pending pod')} of scheduler {name}: no sign that it runs", err=True)
     if placed.unread:
         pods, first = plural(len(placed.unread), "pending pod"), placed.unread[0]
         echo(f"left out: {pods} that cannot be read, the first is {first.namespace}/{first.name}", err=True)

@@ -121,7 +121,8 @@ class Session:
     def queue(self, snapshot: Snapshot) -> PendingQueue:
         """Return the pending pods of `snapshot`, placed as the default policy configures it."""
         scheduler = self.schedulers(self.rules.default).for_pending()
-        return place_pending_pods(snapshot, scheduler, counts=self.pending == "count")
+        settings = self.rules.default.spec.schedulers
+        return place_pending_pods(snapshot, scheduler, counts=self.pending == "count", schedulers=settings)
 
 
 _SHARED = {each.name for each in fields(Session)}

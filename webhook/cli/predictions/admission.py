@@ -93,7 +93,8 @@ def print_verdict(workload: Workload, verdict: Verdict) -> None:
         warn(f"{workload.name}: {workload.located(warning)}")
     if isinstance(verdict, Denied):
         place = f"{workload.document.place}: {workload.name}"
-        echo(f"Refused: {place}: {workload.located(verdict.denial.message)}", fg="red", err=True)
+        for line in f"Refused: {place}: {workload.located(verdict.denial.message)}".splitlines():
+            echo(line, fg="red", err=True)
     elif isinstance(verdict, Bypassed):
         echo(f"{workload.name}: left alone: {verdict.reason}", err=True)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -13,6 +12,7 @@ from webhook.cli.inputs.session import Session
 from webhook.cli.inputs.workloads import Workload, with_claims_of
 from webhook.cli.output.terminal import some
 from webhook.cli.predictions.admission import Admissions
+from webhook.cluster.pods.pending_pods import PodKey
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import never
@@ -29,10 +29,11 @@ from webhook.objects.gangs import (
 from webhook.objects.own_pods import without_own_pods, without_own_waiting
 from webhook.placement.framework.result import Placement, to_check_json
 from webhook.placement.gang.gang import GangRequest, gang_of, gang_placement, partial_start
+from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import NodeToStatus
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
-from webhook.placement.replicas.replicas_among import place_replicas_among
+from webhook.placement.replicas.replicas_among import ReplicasAmong, place_replicas_among
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import WaitingPod
@@ -208,14 +209,15 @@ class Checks:
         except InvalidInput as error:
             raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
         found = among.found
-        placement, then = found.placement, found.snapshot if found.stopped else among.before
+        then = found.snapshot if found.stopped else among.before
+        gang = gang_of_pod(first, workload.policy) if workload.pods and workload.pods.kind is None else None
+        group = _group(gang, first, among, assumed, workload.policy, scheduler)
+        placement = group.verified(found.placement)
         if self.admissions.with_policy:
-            place = partial(schedulers.answer, pod=first, snapshot=then)
-            placement = self.admissions.with_suggestions(workload, placement, then, place)
+            placement = self.admissions.with_suggestions(workload, placement, group.snapshot, group.place)
         else:
             hinted = self.admissions.with_hint(workload, found.first, among.before)
             placement = hinted if placement is found.first else placement
-        gang = gang_of_pod(first, workload.policy) if workload.pods and workload.pods.kind is None else None
         if gang is not None:
             placement = _in_gang(gang, first, placement, assumed, workload.policy, scheduler)
         reasons = scheduler.explain(signature, then)
@@ -237,6 +239,22 @@ class Checks:
             if pod != read:
                 read, created = pod, self.admissions.created(workload, pod, self.pending.assumed.base)
             yield created
+
+
+def _group(
+    gang: GangRequest | None,
+    pod: JsonObject,
+    among: ReplicasAmong[PodKey],
+    assumed: Pending,
+    policy: Policy,
+    scheduler: Scheduler,
+) -> Group:
+    """Return the pods that a suggestion must make fit: those of the gang of `pod`, or the replicas of its template."""
+    waiting = WaitingPod.of(pod)
+    if gang is not None:
+        in_gang = gang_of(gang, waiting, policy.spec.key_domain)
+        return group_of_gang(in_gang, waiting, lambda _: scheduler, assumed, never)
+    return Group(lambda _: scheduler, waiting, among.found.asked, among.before, (), never)
 
 
 def _in_gang(

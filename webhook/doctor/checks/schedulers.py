@@ -47,7 +47,9 @@ def schedulers(cluster: Cluster) -> Iterator[Finding]:
             what = f"{name}: no sign that it runs ({signs}), so its pods stay Pending"
             hint = "" if groups else "; a new profile of kube-scheduler has its first sign with its first pod"
             remedy = f"install it, or name a scheduler that runs{hint}"
-            yield warning(f"{cluster.place_of(policy)}: spec.{path}", what, remedy)
+            # Pods get that of a type without asking for it.
+            severity = error if path.startswith("workloadTypes.") else warning
+            yield severity(f"{cluster.place_of(policy)}: spec.{path}", what, remedy)
 
 
 def _is_deployed(cluster: Cluster, scheduler: str) -> bool:

@@ -5,6 +5,8 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from webhook.documents.field import FieldError, invalid, unsupported
+from webhook.documents.text import cut
+from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.policy.keys import Annotation, UnsupportedValueError
 from webhook.policy.policy import Policy
 
@@ -74,20 +76,54 @@ class Annotations:
 
 # The comparison is slow, and a pod may have thousands of annotations.
 _MOST_COMPARED = 20
+_MOST_SHOWN = 3
 
 
-def misspelt_keys(annotations: Mapping[str, str], policy: Policy) -> list[str]:
-    """Return warnings for keys similar to a known one. Other keys are ignored: the domain belongs to the company."""
-    prefix = policy.spec.key_domain + "/"
-    if not any(key.startswith(prefix) for key in annotations):
+def stray_keys(annotations: Mapping[str, str], labels: Mapping[str, str], policy: Policy) -> list[str]:
+    """Return warnings for keys that look like annotations of the policy and do nothing.
+
+    These are unknown keys of its domain, known ones of a former domain or of one that is an edit away, and labels.
+    """
+    unknown, elsewhere = [], []
+    for key in annotations:
+        domain, _, name = key.partition("/")
+        if domain == policy.spec.key_domain:
+            if key not in policy.known_annotations:
+                unknown.append(key)
+        elif name in policy.annotation_names:
+            elsewhere.append((key, domain, name))
+    as_labels = policy.known_annotations.intersection(labels).difference(annotations)
+    if not unknown and not elsewhere and not as_labels:
         return []
-    ours = {*policy.keys, policy.policy_annotation, policy.rules_annotation}
-    unknown = [key for key in annotations if key.startswith(prefix) and key not in ours]
-    return [
-        f"annotation {key} is not known and does nothing; did you mean {close[0]}?"
-        for key in unknown[:_MOST_COMPARED]
-        if (close := get_close_matches(key, policy.keys, 1, 0.9))
-    ]
+    meant = {key: get_close_matches(key, policy.keys, 1, 0.9) for key in unknown[:_MOST_COMPARED]}
+    meant |= {
+        key: [f"{policy.spec.key_domain}/{name}"]
+        for key, domain, name in elsewhere[:_MOST_COMPARED]
+        if domain in policy.spec.former_key_domains or is_one_edit(domain, policy.spec.key_domain)
+    }
+    known = "annotation {} is not known and does nothing; did you mean {}?"
+    found = [known.format(key, close[0]) for key, close in meant.items() if close]
+    if plain := [cut(key, LONGEST_SHOWN) for key in unknown if not meant.get(key)]:
+        more = f" and {len(plain) - _MOST_SHOWN} more" if len(plain) > _MOST_SHOWN else ""
+        listed = f"{', '.join(plain[:_MOST_SHOWN])}{more}"
+        is_one = len(plain) == 1
+        plural = f"annotations {listed} are not known and do nothing"
+        found.append(f"annotation {listed} is not known and does nothing" if is_one else plural)
+    if as_labels:
+        found.append(f"labels that only have an effect as annotations: {', '.join(sorted(as_labels))}")
+    return found
+
+
+def is_one_edit(one: str, other: str) -> bool:
+    """Return whether one edit makes `one` of `other`: a character more, less or another, or two neighbours swapped."""
+    if one == other or abs(len(one) - len(other)) > 1:
+        return False
+    same = next((index for index, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), None)
+    if same is None:
+        return True
+    left, right = one[same:], other[same:]
+    is_swapped = left[:2] == right[1::-1] and left[2:] == right[2:]
+    return is_swapped or left[1:] in (right[1:], right) or left == right[1:]
 
 
 def keys_without_type(own: Mapping[str, str], policy: Policy, *, type_is_left_out: bool = False) -> list[str]:

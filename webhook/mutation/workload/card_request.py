@@ -18,7 +18,8 @@ from webhook.policy.spec.workloads import Accelerator
 # A pod can request thousands of resources.
 _MOST_SHOWN = 3
 
-_ABOUT_CARDS = tuple(annotation for annotation in ANNOTATIONS if annotation.rule == "GpuProduct")
+ABOUT_CARDS = tuple(annotation for annotation in ANNOTATIONS if annotation.rule == "GpuProduct")
+"""The annotations that select nodes by their cards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +89,14 @@ def without_card_warnings(
         warnings.append(f'{missing}, but has workload type "{type_name}" from namespace "{namespace}"')
     asked = [
         key
-        for key in map(keys.of, _ABOUT_CARDS)
+        for key in map(keys.of, ABOUT_CARDS)
         if annotations.text(key) is not None
         and (handling.pod_annotations if annotations.is_own(key) else handling.namespace_defaults) == "warn"
     ]
     if asked:
         # Clients see the beginning of a long warning, so the keys are at its end.
         follows = "" if others else ", so it gets no card"
-        warnings.append(f"{missing}{follows}: {remedy}, or remove {', '.join(asked)}")
+        # With the type alone, it tolerates no product of the pool.
+        removed = [*([keys.workload_type] if not others and annotations.is_own(keys.workload_type) else []), *asked]
+        warnings.append(f"{missing}{follows}: {remedy}, or remove {', '.join(removed)}")
     return warnings

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.documents.field import FieldError, InvalidInput
+from webhook.documents.field import FieldError, InvalidInput, required
 from webhook.kube.pod.resources import extended_resource_names
-from webhook.mutation.workload.annotations import Annotations, keys_without_type, misspelt_keys
+from webhook.mutation.workload.annotations import Annotations, keys_without_type, stray_keys
 from webhook.mutation.workload.batch_scheduling import BatchScheduling, ignored_constraints, read_batch_scheduling
 from webhook.mutation.workload.card_request import CardRequest, is_of_kai, without_card_warnings
 from webhook.mutation.workload.guaranteed_qos import GuaranteedQos, read_guaranteed_qos
@@ -90,15 +90,13 @@ def read_workload(
     request = CardRequest.of(pod, own, extended_resources, policy)
     applied = request.applicable_defaults(defaults, policy)
     applied, denied_defaults = allowed_defaults(applied, own, namespace, policy)
+    key, required_type = policy.keys.workload_type, policy.spec.require_type if request.accelerators else None
+    if required_type is not None and required_type in policy.spec.workload_types:
+        applied = {key: required_type, **applied}
     annotations = Annotations(own, namespace, applied, policy)
-    warnings = [*misspelt_keys(own, policy), *denied_defaults]
-    key = policy.keys.workload_type
+    warnings = [*stray_keys(own, pod["metadata"].get("labels") or {}, policy), *denied_defaults]
     if annotations.text(key) is None:
-        reason = "no workload type"
-        if key in defaults:
-            reason = "no accelerator requested; the workload type is a default of the namespace"
-        warnings += keys_without_type(own, policy, type_is_left_out=key in defaults)
-        return WorkloadReading(None, None, warnings=tuple(warnings), bypass_reason=reason)
+        return _without_type(own, warnings, policy, required_type, type_is_left_out=key in defaults)
     type_name, denials = read_type(annotations, namespace, policy)
     if annotations.ignored:
         warnings += [*annotations.ignored, *keys_without_type(own, policy)]
@@ -130,6 +128,27 @@ def read_workload(
         bypass_reason,
         bool(denials),
     )
+
+
+def _without_type(
+    own: Mapping[str, str], warnings: list[str], policy: Policy, required_type: str | None, *, type_is_left_out: bool
+) -> WorkloadReading:
+    """Return the reading of a pod without a workload type. `type_is_left_out`: that of its namespace does not apply."""
+    reason = "no workload type"
+    errors: tuple[FieldError, ...] = ()
+    if type_is_left_out:
+        reason = "no accelerator requested; the workload type is a default of the namespace"
+    if required_type is None:
+        warnings += keys_without_type(own, policy, type_is_left_out=type_is_left_out)
+    else:
+        types = ", ".join(policy.spec.workload_types)
+        detail = f"the pod requests an accelerator, and the policy requires a workload type of such pods: {types}"
+        missing = required(f"metadata.annotations[{policy.keys.workload_type}]", detail)
+        if required_type == "deny":
+            errors = (missing,)
+        else:
+            warnings.append(str(missing))
+    return WorkloadReading(None, None, errors, warnings=tuple(warnings), bypass_reason=reason)
 
 
 def _denied_gaps(workload: Workload) -> tuple[FieldError, ...]:

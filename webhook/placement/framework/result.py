@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.placement.framework.interface import ScoreColumn
+from webhook.placement.pod.pod_info import PodInfo
 
 Bits = NDArray[np.uint8]
 PlacementVerdict = Literal["Feasible", "Waiting", "Infeasible", "Unknown"]
@@ -81,14 +82,17 @@ def _number(score: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A suggestion, as `text`, that only tolerates taints or drops required labels.
+    """A suggestion, as `text`, in terms that can be tried on other pods.
 
-    `node` is one of the nodes that then fit, `keys` are the keys of those taints and labels.
+    `node` is one of the nodes that then fit, and the changed one if a node changes. `keys` are those of the taints that
+    are tolerated and of the labels that are no longer required; None if anything else changes. `change` returns a pod
+    and nodes with its changes; nodes that it does not change are the same object.
     """
 
     text: str
     node: str
-    keys: frozenset[str]
+    keys: frozenset[str] | None
+    change: Callable[[PodInfo, Snapshot], tuple[PodInfo, Snapshot]] = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +152,10 @@ class Placement:
     `node` is the best node if the verdict is Feasible. `feasible` of `total` nodes pass every filter. `message` has
     kube-scheduler's words up to its first full stop. `scores` has an entry for each feasible node; a single node is not
     scored. `unmodelled` are the plugins that are relevant to the pod but were not evaluated. `suggestions` are changes
-    that make the pod fit, the best first; `remedies` are those of them that are about taints and labels of nodes only.
-    `deny_exemption` is the reason not to deny an Infeasible pod; empty if it may
-    be denied. `waiting_before` is the number of pods that wait before it and whose room it cannot use. `gang` is set if
-    the pod belongs to a gang; the verdict is then that on the gang.
+    that make the pod fit, the best first; `remedies` are those that can be tried on other pods. `deny_exemption` is the
+    reason not to deny an Infeasible pod; empty if it may be denied. `waiting_before` is the number of pods that wait
+    before it and whose room it cannot use. `gang` is set if the pod belongs to a gang; the verdict is then that on the
+    gang.
     """
 
     verdict: PlacementVerdict

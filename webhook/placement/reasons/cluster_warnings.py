@@ -27,6 +27,9 @@ _MOST_CANDIDATES = 50
 _SIMILARITY = 0.85
 _LONGEST_SHOWN = 63
 _MOST_SHOWN = 3
+NO_SIGN = ": no sign that it runs: "
+"""The text by which a warning about a scheduler that does not run is known."""
+_DID_YOU_MEAN = "; did you mean "
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +75,34 @@ def unknown_products(references: PodReferences, snapshot: Snapshot, templates: S
         if close is None:
             plain.append(shown)
         elif close not in named:
-            similar.append(f"gpu-product: no node has {shown}; did you mean {cut(close, _LONGEST_SHOWN)}?")
+            similar.append(f"gpu-product: no node has {shown}{_DID_YOU_MEAN}{cut(close, _LONGEST_SHOWN)}?")
     yield from similar
     # A manifest for several clusters names alternatives, and one that the cluster has is enough.
     if plain and not known & named:
         more = f" and {len(plain) - _MOST_SHOWN} more" if len(plain) > _MOST_SHOWN else ""
         hint = "" if known else f" (no node has the label {references.product_label})"
         yield f"gpu-product: no node has {', '.join(plain[:_MOST_SHOWN])}{more}{hint}"
+
+
+def meant_product(label: str, product: str, snapshot: Snapshot, templates: Sequence[NodeTemplate]) -> str | None:
+    """Return the known product that is probably meant by `product`, which no node has; None if it is known, or none is.
+
+    `label` is that of products.
+    """
+    known = _known_products(label, snapshot, templates)
+    return None if product in known or not product else _closest(product, tuple(sorted(known)[:_MOST_CANDIDATES]))
+
+
+def about_one_product(warnings: Sequence[str], suggestion: str) -> tuple[str, ...]:
+    """Return `warnings` without the product that `unknown_products` asks about, if `suggestion` names another one."""
+    if "gpu-product: " not in suggestion:
+        return tuple(warnings)
+    return tuple(
+        text
+        if not (meant := text.partition(_DID_YOU_MEAN)[2].removesuffix("?")) or f": {meant}" in suggestion
+        else text.partition(_DID_YOU_MEAN)[0]
+        for text in warnings
+    )
 
 
 def missing_product(references: PodReferences, snapshot: Snapshot) -> Iterator[str]:
@@ -130,7 +154,7 @@ def absent_scheduler(
     if groups:
         signs, hint = f"no API group {' or '.join(groups)}, {signs}", ""
     shown = cut(scheduler, _LONGEST_SHOWN)
-    yield f"scheduler {shown}: no sign that it runs: {signs}. Without it, the pod stays Pending{hint}"
+    yield f"scheduler {shown}{NO_SIGN}{signs}. Without it, the pod stays Pending{hint}"
 
 
 def absent_schedulers_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:

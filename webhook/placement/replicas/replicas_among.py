@@ -53,7 +53,7 @@ def place_replicas_among(
     found = place_replicas(scheduler, before, read, asked, limit=limit, expired=expired)
     if not assumed.count_before(assumed.priority_of(signature.info.preemption)):
         return ReplicasAmong(found, before, assumed.on(found.snapshot))
-    after = assumed.on(_with_replicas(assumed.base, found))
+    after = assumed.on(with_replicas(assumed.base, found))
     first_placement = among_waiting(scheduler, signature, found.first, assumed, expired)
     stopped = found.stopped
     if stopped is not None:
@@ -76,7 +76,7 @@ class _Last:
             yield pod
 
 
-def _with_replicas(snapshot: Snapshot, found: Replicas) -> Snapshot:
+def with_replicas(snapshot: Snapshot, found: Replicas) -> Snapshot:
     """Return `snapshot` with the replicas of `found`, and the volumes that they got."""
     infos = []
     for node, count in found.nodes.items():

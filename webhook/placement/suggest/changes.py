@@ -38,11 +38,11 @@ class Free:
     ports: tuple[HostPort, ...] = ()
 
     def apply(self, scenario: Scenario) -> Scenario:
-        """Reduce the requested amounts without removing their pods, so that nothing else is freed."""
+        """Reduce the requested amounts, at most to zero, without removing their pods: nothing else is freed."""
         pod, nodes = scenario
         info = nodes.nodes[nodes.rows[self.node]]
         freed = dict(self.amounts)
-        requested = {resource: amount - freed.get(resource, 0) for resource, amount in info.requested.items()}
+        requested = {resource: max(amount - freed.get(resource, 0), 0) for resource, amount in info.requested.items()}
         running = tuple(self._without_ports(each) for each in info.pods[self.pods :])
         return Scenario(pod, _with_node(nodes, replace(info, pods=running, requested=requested)))
 

@@ -7,15 +7,18 @@ all filters run again. It becomes a suggestion if nodes pass them.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
+from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import PlacementVerdict, Remedy
+from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.profile import Profile
-from webhook.placement.suggest.changes import Change, Scenario
+from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
 from webhook.placement.suggest.free_capacity import capacity_changes
 from webhook.placement.suggest.node_groups import NodeGroup, node_groups
 from webhook.placement.suggest.pod_changes import WITHOUT, ReduceRequest, TolerateTaint, WithoutRequirement
@@ -61,10 +64,12 @@ class Suggestion:
     node: str
 
     @property
-    def remedy(self) -> Remedy | None:
-        """Return the suggestion in terms of taints and labels of nodes, if it changes nothing else."""
-        keys = frozenset(map(_key, self.changes))
-        return None if None in keys else Remedy(self.text, self.node, frozenset(filter(None, keys)))
+    def remedy(self) -> Remedy:
+        """Return the suggestion in terms that can be tried on other pods."""
+        found = frozenset(map(_key, self.changes))
+        keys = None if None in found else frozenset(filter(None, found))
+        changed = [change.node for change in self.changes if isinstance(change, (Free, Evict, Uncordon))]
+        return Remedy(self.text, changed[0] if changed else self.node, keys, partial(_changed, self.changes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,13 @@ def suggest(
     return tuple(found)
 
 
+def _changed(changes: Sequence[Change], pod: PodInfo, nodes: Snapshot) -> Scenario:
+    scenario = Scenario(pod, nodes)
+    for change in changes:
+        scenario = change.apply(scenario)
+    return scenario
+
+
 def _key(change: Change) -> str | None:
     """Return the key of the taint that is tolerated or of the label that is no longer required; None for the rest."""
     if isinstance(change, TolerateTaint):
@@ -131,10 +143,7 @@ def _kind(change: Change) -> str:
 
 
 def _verified(candidate: _Candidate, scenario: Scenario, feasible_nodes: FeasibleNodes) -> Iterator[Suggestion]:
-    after = scenario
-    for change in candidate.changes:
-        after = change.apply(after)
-    rows = np.flatnonzero(feasible_nodes(after))
+    rows = np.flatnonzero(feasible_nodes(_changed(candidate.changes, *scenario)))
     if len(rows):
         fitting_rows = np.intersect1d(rows, candidate.group.rows)
         text = suggestion_text(candidate.changes, candidate.row, len(rows), fitting_rows, scenario)

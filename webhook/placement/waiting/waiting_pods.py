@@ -15,6 +15,7 @@ from webhook.kube.pod.gang_key import gangs_of
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.pod.preemption import Preemption
+from webhook.placement.reasons.cluster_warnings import is_absent
 from webhook.placement.scorer import PodSignature, Scorer
 from webhook.placement.waiting.assumed_pods import (
     MOST_SCORED_NODES,
@@ -25,6 +26,7 @@ from webhook.placement.waiting.assumed_pods import (
     tied_nodes,
     with_ties,
 )
+from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, SchedulerSettings
 
 # The reason of a pod that waits for others, by their number.
 ONE_WAITS = "1 pod that waits before it needs"
@@ -46,6 +48,11 @@ class WaitingPod:
             InvalidInput: a field that is read is malformed; holds every error.
         """
         return cls(PodSignature.of(pod), RunningPod.of(pod))
+
+    def with_info(self, info: PodInfo) -> "WaitingPod":
+        """Return the pod with another `info`, such as one that requests less."""
+        running = replace(running_pod(info, {}), name=self.running.name, gangs=self.running.gangs)
+        return WaitingPod(replace(self.signature, info=info), running)
 
     @property
     def preemption(self) -> Preemption:
@@ -172,23 +179,34 @@ def assume(key: K, pod: WaitingPod, placement: Placement, assumed: AssumedPods[K
 class PlacedPods(NamedTuple):
     """The assumed of pending pods, and the pods that got no room, in the order of the queue.
 
-    `unread` are the pods that wait and cannot be read.
+    `unread` are the pods that wait and cannot be read, `abandoned` those of a scheduler that does not run, with its
+    name. These take no room: if they did, a name that no scheduler has would make all other pods wait.
     """
 
     assumed: AssumedPods[PodKey]
     without_room: tuple[PodKey, ...]
     unread: tuple[PodKey, ...]
+    abandoned: Mapping[PodKey, str]
 
 
 def place_pending(
-    scorer: Scorer, snapshot: Snapshot, pending: Sequence[PendingPod], expired: Expired = never
+    scorer: Scorer,
+    snapshot: Snapshot,
+    pending: Sequence[PendingPod],
+    expired: Expired = never,
+    *,
+    schedulers: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS,
 ) -> PlacedPods:
     """Place those of `pending` that wait, each beside the ones before it.
 
-    Pods that cannot be read, and nominated pods, whose room the filters know, are left out.
+    Pods that cannot be read, pods of a scheduler of which `snapshot` shows no sign, and nominated pods, whose room the
+    filters know, are left out. `schedulers` are the settings of the policy.
     """
     read = [(pod, read_waiting(pod)) for pod in pending if pod.is_waiting and pod.nominated is None]
-    found = [(pod, waiting) for pod, waiting in read if waiting is not None]
+    names = {waiting.running.scheduler for _, waiting in read if waiting is not None}
+    absent = {name for name in names if is_absent(name, snapshot, schedulers)}
+    found = [(pod, waiting) for pod, waiting in read if waiting is not None and waiting.running.scheduler not in absent]
+    abandoned = {pod.key: each.running.scheduler for pod, each in read if each and each.running.scheduler in absent}
     # The sort is stable, so pods of one second stay in the order of their arrival.
     assumed: AssumedPods[PodKey] = AssumedPods(snapshot)
     without_room = []
@@ -198,7 +216,7 @@ def place_pending(
         if placement.verdict != "Feasible":
             without_room.append(pod.key)
     unread = tuple(pod.key for pod, waiting in read if waiting is None)
-    return PlacedPods(assumed, tuple(without_room), unread)
+    return PlacedPods(assumed, tuple(without_room), unread, abandoned)
 
 
 def read_waiting(pod: PendingPod) -> WaitingPod | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from webhook.documents.documents import JsonObject, field
-from webhook.documents.field import FieldError, invalid
+from webhook.documents.field import FieldError, invalid, unsupported
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.policy.spec.document import PolicySpec
 from webhook.policy.spec.schedulers import BinPacking, Spread
@@ -139,6 +139,18 @@ def _limited_types_exist_and_have_their_schedulers(spec: JsonObject) -> Iterator
                 yield invalid(f"{path}.schedulers", schedulers, detail)
 
 
+def _required_type_exists(spec: JsonObject) -> Iterator[FieldError]:
+    required, types = spec["requireType"], spec["workloadTypes"]
+    if isinstance(required, str) and isinstance(types, dict) and required not in ("warn", "deny", *types):
+        yield unsupported("spec.requireType", required, ("warn", "deny", *types))
+
+
+def _former_domains_are_former(spec: JsonObject) -> Iterator[FieldError]:
+    former = spec["formerKeyDomains"]
+    if isinstance(former, list) and spec["keyDomain"] in former:
+        yield invalid("spec.formerKeyDomains", former, "must not hold keyDomain, which is in force")
+
+
 def _a_canary_is_enforced(spec: JsonObject) -> Iterator[FieldError]:
     if spec["mode"] == "shadow" and spec["canaryPercent"] != _DEFAULTS["canaryPercent"]:
         yield invalid("spec.canaryPercent", spec["canaryPercent"], "has no effect with mode: shadow")
@@ -154,6 +166,8 @@ CROSS_FIELD_RULES: Sequence[CrossFieldRule] = (
     _qos_fields_have_an_effect,
     _limits_are_reached,
     _limited_types_exist_and_have_their_schedulers,
+    _required_type_exists,
+    _former_domains_are_former,
     _a_canary_is_enforced,
 )
 

@@ -59,6 +59,10 @@ class PolicySpec(StrictModel):
     key_domain: KeyDomain = "maip.mxsf.io"
     """The domain of every annotation, of the `node.usage` label and taint."""
 
+    former_key_domains: Values[KeyDomain] = ()
+    """Domains that annotations had before. A pod or object with an annotation of one gets a warning with the key that
+    has an effect."""
+
     workload_types: dict[LabelValue, WorkloadType] = Field(
         default={
             "training": WorkloadType(
@@ -98,6 +102,11 @@ class PolicySpec(StrictModel):
 
     without_accelerator: WithoutAcceleratorField = WithoutAccelerator()
     """The handling of pods that request no accelerator. One word sets both fields: `withoutAccelerator: inject`."""
+
+    require_type: LabelValue | None = None
+    """The handling of pods that request an accelerator and have no workload type, not even from their namespace.
+    `warn`: a warning. `deny`: they are denied, or warned with `invalidAnnotations: warn`. A workload type: they have
+    that type. If absent: they are left alone. Claims for devices do not count."""
 
     allowed_products: dict[ProductPattern, Values[NamespacePattern]] = Field(default={})
     """Namespaces whose pods may request a restricted product with `gpu-product`, by product. Products and namespaces

@@ -13,6 +13,7 @@ from webhook.documents.field import InvalidInput, required
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics
 from webhook.serving.observed.missed_pods import MissedPods
+from webhook.serving.observed.missing_schedulers import MissingSchedulers
 from webhook.serving.observed.prediction_recorder import PredictionRecorder
 from webhook.serving.observed.predictions import Predictions
 from webhook.serving.policies.in_force import Policies
@@ -45,6 +46,7 @@ def live_view(
         lambda: live.list_pods_again(),
     )
     metrics.missed_pods.set_function(lambda: missed.count)
+    missing_schedulers = MissingSchedulers(policies.in_force)
 
     def on_bound(pod: Mapping[str, Any]) -> None:
         waiting.note_bound(pod)
@@ -54,6 +56,8 @@ def live_view(
         waiting.settle(snapshot)
         recorder.follow(snapshot)
         missed.work()
+        if snapshot.scheduler_evidence is not missing_schedulers.judged:
+            missing_schedulers.look(snapshot)
 
     # The objects of a page are long-lived: freezing them spares the garbage collector tens of thousands of pods.
     live = LiveCluster(
@@ -68,6 +72,7 @@ def live_view(
         on_configuration=lambda found: missed.select(_selection(found)),
     )
     policies.follow(lambda policy: live.pace(_timing(policy)))
+    policies.follow(lambda _: missing_schedulers.forget())
     return live
 
 

@@ -1,0 +1,68 @@
+"""Suggestions for pods that come together: each is verified for all of them, since one more pod helps no group.
+
+A suggestion is found for one pod beside the others. It can name what those hold, or make them differ from the pod.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import Expired
+from webhook.kube.pod.gang_key import GangKey
+from webhook.placement.framework.result import Placement, Remedy
+from webhook.placement.gang.gang import Gang, gang_placement, members_on
+from webhook.placement.scheduler import PodSignature, Scheduler
+from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.placement.waiting.waiting_pods import WaitingPod
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Pods like `pod`, of which `number` need a node of `snapshot`; others of them are on `own_nodes` there."""
+
+    scheduler_of: Callable[[PodSignature], Scheduler]
+    pod: WaitingPod
+    number: int
+    snapshot: Snapshot
+    own_nodes: Collection[str]
+    expired: Expired
+
+    def place(self, pod: WaitingPod) -> Placement:
+        """Return the placement of the first of the group if all were like `pod`; Unknown unless all of them fit."""
+        return self._placed(pod, self.snapshot)
+
+    def verified(self, placement: Placement) -> Placement:
+        """Return `placement`, that of a pod of the group, with those of its suggestions that make all of them fit."""
+        if not placement.suggestions or (self.number <= 1 and not self.own_nodes):
+            return placement
+        remedies = tuple(each for each in placement.remedies if self._helps(each))
+        return replace(placement, suggestions=tuple(each.text for each in remedies), remedies=remedies)
+
+    def _helps(self, remedy: Remedy) -> bool:
+        info, nodes = remedy.change(self.pod.signature.info, self.snapshot)
+        if nodes is not self.snapshot and remedy.node in self.own_nodes:
+            # What is to be freed there can be held by the group.
+            return False
+        return self._placed(self.pod.with_info(info), nodes).verdict == "Feasible"
+
+    def _placed(self, pod: WaitingPod, nodes: Snapshot) -> Placement:
+        scheduler = self.scheduler_of(pod.signature)
+        first = scheduler.answer_alone(pod.signature, nodes, self.expired)
+        together = Gang(GangKey(pod.running.namespace, "", ""), self.number)
+        found = gang_placement(scheduler, together, pod, first, AssumedPods[Any](nodes), expired=self.expired)
+        return first if found.verdict == "Feasible" else Placement.unknown("not all pods of the group fit")
+
+
+def group_of_gang(
+    gang: Gang,
+    pod: WaitingPod,
+    scheduler_of: Callable[[PodSignature], Scheduler],
+    assumed: AssumedPods[Any],
+    expired: Expired,
+) -> Group:
+    """Return the pods of a gang like `pod` that have no place among the pods that run and those with `assumed`."""
+    before = assumed.before_pod(pod.preemption)
+    own_nodes = [info.node.name for info in before.nodes if gang.key in info.gangs]
+    left = max(1, gang.size - members_on(before, gang.key))
+    return Group(scheduler_of, pod, left, before, own_nodes, expired)
