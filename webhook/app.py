@@ -33,6 +33,7 @@ from webhook.serving.http.bearer_token import BearerToken
 from webhook.serving.http.certificate import Certificate
 from webhook.serving.http.endpoint import REFUSALS, MutateEndpoint
 from webhook.serving.http.health import Health
+from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.observed.free_card_gauges import FreeCardGauges
 from webhook.serving.observed.prediction_recorder import PredictionRecorder
 from webhook.serving.observed.predictions import Predictions
@@ -109,12 +110,13 @@ def build_server(
     placing: Scoring | None = None,
     policy_file: PolicySource | None = None,
     profiles: Mapping[str, Profile] = _NO_PROFILES,
+    timeout: RegisteredTimeout | None = None,
 ) -> Server:
     """Return the server, ready to run. Its predictions are recorded in `predictions`, its decisions in `events`.
 
     It decides by the policy in force in `policies`, and follows `policy_file`. `placing` has the pods that wait in a
     live `view`; with another view they are those that are admitted here. `profiles` are those of a
-    KubeSchedulerConfiguration by schedulerName.
+    KubeSchedulerConfiguration by schedulerName. `timeout` is the registered one.
 
     Raises:
         InvalidInput: the certificate cannot be served.
@@ -150,7 +152,7 @@ def build_server(
     dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
     extender = _extender(settings, policies, throttle, metrics)
     endpoint = MutateEndpoint(
-        dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender, certificate.current
+        dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender, certificate.current, timeout
     )
     description = _description(settings, policies.current(), audit)
     return Server(settings, certificate, endpoint, health, metrics, description, policy_file)

@@ -32,6 +32,7 @@ from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.event_loop import serve_until_signalled
+from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.observed.predictions import Predictions
 from webhook.serving.policies.cluster_policies import ClusterPolicies
 from webhook.serving.policies.in_force import Policies
@@ -96,17 +97,22 @@ def serve(
     followed: PolicySource | None = file
     predictions, live, recorder = Predictions(), None, None
     placing = scoring(policies, profiles, metrics.placement_seconds.observe)
+    timeout = RegisteredTimeout()
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.configuration())
         followed = with_objects(policy_source, source.connect, policies, file, metrics)
-        live = live_view(source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration)
+        live = live_view(
+            source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout
+        )
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
     with _audit_writer(audit, metrics, settings) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         recorded, seen = predictions if live else None, live or fixed
-        server = build_server(chosen, policies, seen, writer, metrics, recorded, recorder, placing, followed, profiles)
+        server = build_server(
+            chosen, policies, seen, writer, metrics, recorded, recorder, placing, followed, profiles, timeout
+        )
         serve_until_signalled(server, live, recorder)
 
 

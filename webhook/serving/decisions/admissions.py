@@ -19,6 +19,7 @@ from webhook.policy.policy_set import PolicyOrSet, PolicySet, is_all_in_shadow, 
 from webhook.runtime.admission_counts import Tally
 from webhook.runtime.byte_cache import value_count
 from webhook.runtime.metrics import Metrics
+from webhook.serving.connection import Connection
 from webhook.serving.decisions.audit_record import audit_record
 from webhook.serving.decisions.lanes import Lane
 from webhook.serving.decisions.rendering import Candidate, Rendered, render_failure
@@ -179,11 +180,11 @@ class Admissions:
             self._log.error("admission failed, and is in shadow mode", exc_info=error, uid=request.uid)
         return render_failure(request, error, policy, shadow)
 
-    def finish(self, decision: Decision, time: str, arrived_seconds: float, client: str = "") -> Answer:
+    def finish(self, decision: Decision, time: str, arrived_seconds: float, connection: Connection) -> Answer:
         """Count the admission, stage its audit record and return the answer.
 
         `time` is the arrival of the request in RFC 3339, `arrived_seconds` the same on the monotonic clock.
-        `client` is the name in its verified certificate; empty if none is required.
+        `connection` is the one that it came on.
         """
         request, result = decision.request, decision.result
         if isinstance(result, TooManyValuesError):
@@ -194,7 +195,7 @@ class Admissions:
                 return self._invalid(result)
             raise result if isinstance(result, Exception) else AssertionError
         new_decision = self._dependencies.new_decision()
-        admission = _Admission(request, decision.policy, time, new_decision, arrived_seconds, client)
+        admission = _Admission(request, decision.policy, time, new_decision, arrived_seconds, connection.client)
         if isinstance(result, InvalidInput):
             return self._reject_object(admission, result)
         if isinstance(result, Exception):

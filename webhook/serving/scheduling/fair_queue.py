@@ -1,8 +1,8 @@
-"""A fair queue over namespaces and users, which are the flows as in API Priority and Fairness."""
+"""A fair queue over addresses, and of each over namespaces and users: the flows as in API Priority and Fairness."""
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -34,6 +34,11 @@ def flows(body: bytes) -> tuple[bytes, ...]:
     if user and not user[1].startswith(_SYSTEM):
         found.append(b"user " + user[1])
     return tuple(found)
+
+
+def address_flow(address: str) -> bytes:
+    """Return the flow of all reviews that come from `address`."""
+    return b"address " + address.encode()
 
 
 class UsageTracker:
@@ -79,22 +84,28 @@ class UsageTracker:
 
 
 class FairQueue(Generic[T]):
-    """A queue that returns the item whose flows have the least recent work; among equals, the item that came first.
+    """A queue that returns an item of the address with the least recent work, and of these the one of the least flows.
 
-    The usage of an item is that of its flow with the most. So a user gains nothing by using many namespaces, and a
-    namespace gains nothing by having many users. `take` is linear in the number of waiting items.
+    Among equals it is the item that came first. Only an API server vouches for namespace and user: another client can
+    make them up, but not its address. The usage of the flows of an item is that of its flow with the most. So a user
+    gains nothing by using many namespaces, and a namespace gains nothing by having many users. All methods but `put`
+    are linear in the number of waiting items.
     """
 
     def __init__(self, usage: UsageTracker) -> None:
         self._usage = usage
-        self._waiting: list[tuple[T, tuple[bytes, ...]]] = []
+        self._waiting: list[tuple[T, tuple[bytes, ...], str]] = []
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, item: T, flows: tuple[bytes, ...]) -> None:
+    def put(self, item: T, flows: tuple[bytes, ...], address: str) -> None:
         """Add `item`."""
-        self._waiting.append((item, flows))
+        self._waiting.append((item, flows, address))
+
+    def waiting_of(self, address: str) -> int:
+        """Return how many items of `address` wait."""
+        return sum(of == address for _, _, of in self._waiting)
 
     def take(self) -> T:
         """Remove the next item and return it.
@@ -104,14 +115,23 @@ class FairQueue(Generic[T]):
         """
         if not self._waiting:
             raise IndexError("the queue is empty")
+        addresses = {of for _, _, of in self._waiting}
+        used = {address: self._usage.used_seconds((address_flow(address),)) for address in addresses}
+        least = min(used.values())
+        address = next(of for _, _, of in self._waiting if used[of] == least)
+        return self._waiting.pop(min(self._places_by_usage(address))[1])[0]
+
+    def take_last(self, address: str) -> T:
+        """Remove and return the item of `address` whose flows have the most recent work; among equals, the last."""
+        return self._waiting.pop(max(self._places_by_usage(address))[1])[0]
+
+    def _places_by_usage(self, address: str) -> Iterator[tuple[float, int]]:
         used: dict[tuple[bytes, ...], float] = {}
-        best, least = 0, float("inf")
-        for place, (_, flows) in enumerate(self._waiting):
-            if flows not in used:
-                used[flows] = self._usage.used_seconds(flows)
-            if used[flows] < least:
-                best, least = place, used[flows]
-        return self._waiting.pop(best)[0]
+        for place, (_, flows, of) in enumerate(self._waiting):
+            if of == address:
+                if flows not in used:
+                    used[flows] = self._usage.used_seconds(flows)
+                yield used[flows], place
 
     def remove(self, item: T) -> None:
         """Remove `item` if it waits."""
