@@ -1,5 +1,6 @@
 """The composition root: creates the objects of the server and connects them."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -63,10 +64,13 @@ def scoring(
     policies: Policies,
     profiles: Mapping[str, Profile] = _NO_PROFILES,
     observe: Callable[[float], None] = lambda _: None,
+    *,
+    unseen_seconds: float = math.inf,
+    are_verified: bool = True,
 ) -> Scoring:
     """Return what places pods by `profiles` and as the policy in force configures it.
 
-    `observe` is called with the duration of each answer at admission in seconds.
+    `observe` is called with the duration of each answer at admission in seconds. The others are those of `WaitingPods`.
     """
 
     def absent(scheduler: str, snapshot: Snapshot) -> bool:
@@ -79,6 +83,8 @@ def scoring(
         time.monotonic,
         time.thread_time,
         absent,
+        unseen_seconds=unseen_seconds,
+        are_verified=are_verified,
     )
     policies.follow(lambda _: waiting.place_all_again())
     return Scoring(scorers, waiting)
@@ -141,14 +147,14 @@ def build_server(
         replica=settings.replica,
         predicted=recorder.record if recorder else lambda *_: None,
         among_others=partial(among_others, waiting),
-        admitted=lambda request, candidate: waiting.admit(request.identity, candidate),
+        admitted=lambda request, candidate, connection: waiting.admit(request.identity, candidate, connection.address),
         prove=PatchProofs(settings.prove_patches, metrics).prove,
         reported=events.report if events else lambda *_: None,
     )
     small, large = SmallLane(observe, small_scorer.of), LargeLane(large_scorer.of)
     _show_caches(metrics, small, large, small_scorer, large_scorer)
     metrics.waiting_pods_follow(lambda: waiting.reserved, lambda: len(waiting) - waiting.reserved)
-    cluster = ReservedView(throttle, waiting) if throttle else lambda: None
+    cluster = ReservedView(throttle, waiting) if throttle else lambda _: None
     dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
     extender = _extender(settings, policies, throttle, metrics)
     endpoint = MutateEndpoint(

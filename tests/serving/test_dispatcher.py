@@ -109,7 +109,9 @@ def run(
         gate.entered = entered
         lane = LargeLane(lambda _: gate, monotonic_seconds=decisions)
         admissions = world.admissions().admissions
-        dispatcher = Dispatcher(admissions, lambda: world.policy, lambda: world.cluster, SmallLane(), lane, world.clock)
+        dispatcher = Dispatcher(
+            admissions, lambda: world.policy, lambda _: world.cluster, SmallLane(), lane, world.clock
+        )
         try:
             async with asyncio.timeout(60):
                 await story(Site(world, gate, dispatcher, working))
@@ -206,7 +208,7 @@ def test_a_decision_on_a_large_pod_expires() -> None:
         dispatcher = Dispatcher(
             site.world.admissions().admissions,
             lambda: site.world.policy,
-            lambda: site.world.cluster,
+            lambda _: site.world.cluster,
             SmallLane(),
             lane,
             site.world.clock,
@@ -368,7 +370,7 @@ def test_an_exception_in_the_worker_is_an_error_of_the_admission() -> None:
         dispatcher = Dispatcher(
             site.world.admissions().admissions,
             lambda: site.world.policy,
-            lambda: site.world.cluster,
+            lambda _: site.world.cluster,
             SmallLane(),
             LargeLane(lambda _: Broken()),
             site.world.clock,
@@ -405,7 +407,7 @@ def test_an_exception_before_or_after_the_work_is_raised_and_blocks_no_other_rev
         site.gate.open.set()
         whole = site.world.cluster
 
-        def broken() -> ClusterView | None:
+        def broken(_: str) -> ClusterView | None:
             if site.world.records:
                 return whole
             raise ZeroDivisionError("no view")

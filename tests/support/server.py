@@ -101,7 +101,7 @@ class World:
     def dispatcher(self) -> Dispatcher:
         """Return the dispatcher of this world's admissions, on the clock of its event loop."""
         admissions = self.admissions().admissions
-        return Dispatcher(admissions, lambda: self.policies, lambda: self.cluster, SmallLane(), LargeLane())
+        return Dispatcher(admissions, lambda: self.policies, lambda _: self.cluster, SmallLane(), LargeLane())
 
     async def written(self) -> None:
         """Return once the gate is open: every record is kept at once."""

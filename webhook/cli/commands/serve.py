@@ -1,6 +1,7 @@
 """`serve`: run the admission webhook."""
 
 import asyncio
+import math
 import os
 import socket
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ from webhook.serving.policies.policy_file import PolicyFile, read_policy_file
 from webhook.serving.server import PolicySource
 from webhook.serving.view.live_view import live_view
 from webhook.serving.view.start_of_view import FixedView
+from webhook.serving.waiting.admitted_pods import UNSEEN_SECONDS
 from webhook.watch.api_server import ClientConfig, Connect
 
 _LABELS = (
@@ -96,7 +98,10 @@ def serve(
     profiles = read_profiles(scheduler_config) or {}
     followed: PolicySource | None = file
     predictions, live, recorder = Predictions(), None, None
-    placing = scoring(policies, profiles, metrics.placement_seconds.observe)
+    # Only a live view shows which pods came, and so which clients are API servers.
+    unseen_seconds, are_verified = (UNSEEN_SECONDS, bool(settings["client_ca"])) if is_live else (math.inf, True)
+    observe = metrics.placement_seconds.observe
+    placing = scoring(policies, profiles, observe, unseen_seconds=unseen_seconds, are_verified=are_verified)
     timeout = RegisteredTimeout()
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:

@@ -74,8 +74,8 @@ class Dependencies:
     """Record the prediction for an allowed pod and the view that it was made on."""
     among_others: Callable[[AdmissionRequest, ClusterView], ClusterView] = lambda _, cluster: cluster
     """Return the view without the room that an earlier admission of the same pod reserved; called in any thread."""
-    admitted: Callable[[AdmissionRequest, Candidate], None] = lambda *_: None
-    """Reserve room for an allowed pod."""
+    admitted: Callable[[AdmissionRequest, Candidate, Connection], None] = lambda *_: None
+    """Reserve room for an allowed pod, whose review came on a connection."""
     prove: Callable[[AdmissionRequest, int, Policy, ClusterView | None, Rendered], None] = lambda *_: None
     """Raise an exception if the patch for a review of this size in bytes is wrong; called in any thread."""
     reported: Callable[[AdmissionRequest, Report | None, Policy], None] = lambda *_: None
@@ -209,7 +209,7 @@ class Admissions:
             if decision.records_predictions and (prediction := result.prediction) is not None:
                 self._dependencies.predicted(request, prediction.binding, decision.cluster, admission.policy)
             if result.candidate is not None and not request.dry_run:
-                self._dependencies.admitted(request, result.candidate)
+                self._dependencies.admitted(request, result.candidate, connection)
             if not result.tally.kind:
                 self._dependencies.reported(request, result.report, admission.policy)
         except Exception as error:

@@ -93,20 +93,21 @@ class _Job:
 class Dispatcher:
     """Schedules reviews in the event loop and the worker thread. An instance is for one event loop.
 
-    While `draining`, the scorer is skipped, so that waiting reviews are answered soon.
+    `cluster` returns the view for a review from an address. While `draining`, the scorer is skipped, so that waiting
+    reviews are answered soon.
     """
 
     def __init__(
         self,
         admissions: Admissions,
         policy: Callable[[], PolicyOrSet],
-        cluster: Callable[[], ClusterView | None],
+        cluster: Callable[[str], ClusterView | None],
         small: Lane,
         large: Lane,
         monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self.draining = False
-        self.refusals = ShadowedRefusals(admissions, policy, cluster)
+        self.refusals = ShadowedRefusals(admissions, policy, partial(cluster, ""))
         self._admissions = admissions
         self._policy = policy
         self._cluster = cluster
@@ -152,7 +153,7 @@ class Dispatcher:
         return await self.answer_in_worker(
             Work(
                 flows(body),
-                partial(self._begin, body),
+                partial(self._begin, body, connection.address),
                 lambda decision: self._admissions.finish(decision, now, timeouts.arrived_seconds, connection),
             ),
             timeouts,
@@ -205,11 +206,13 @@ class Dispatcher:
 
     def _answer_in_loop(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer:
         work_budget = self._work_budget(timeouts, _TIME_SLICE_SECONDS)
-        decision = self._admissions.decide(self._small, body, self._policy(), self._cluster(), work_budget)
+        decision = self._admissions.decide(
+            self._small, body, self._policy(), self._cluster(connection.address), work_budget
+        )
         return self._admissions.finish(decision, now, timeouts.arrived_seconds, connection)
 
-    def _begin(self, body: bytes, work_budget: WorkBudget) -> Callable[[], Decision]:
-        policy, cluster = self._policy(), self._cluster()
+    def _begin(self, body: bytes, address: str, work_budget: WorkBudget) -> Callable[[], Decision]:
+        policy, cluster = self._policy(), self._cluster(address)
         if cluster is not None and cluster.assumed is not None:
             # The event loop changes the pods that wait while the worker thread reads them.
             cluster = replace(cluster, assumed=cluster.assumed.copy())
