@@ -69,6 +69,7 @@ def serve(
     in_cluster: bool,
     no_cluster: bool,  # noqa: ARG001 - read from the context
     events: bool | None,
+    extender_insecure: bool,
     scheduler_config: str | None,
     policy_source: str,
     webhook_configuration: str,
@@ -89,7 +90,14 @@ def serve(
       placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
     """
     view = _chosen_view(ctx)
-    is_live = _is_live(view, events, settings["extender_profile"], policy_source)
+    if settings["client_ca"] and not settings["client_names"]:
+        remedy = "give --client-name, too, unless this CA signs for the API servers alone"
+        structlog.get_logger().warning(
+            "--client-ca without --client-name: every client of the CA is answered", remedy=remedy
+        )
+    if settings["extender_profile"] != "none":
+        _check_extender(view, settings["client_ca"], is_insecure=extender_insecure)
+    is_live = _is_live(view, events, policy_source)
     configure_logs(log_format, log_level)
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
     metrics = Metrics()
@@ -136,14 +144,27 @@ def _audit_writer(path: str, metrics: Metrics, settings: dict[str, Any]) -> Audi
     )
 
 
-def _is_live(view: frozenset[str], events: bool | None, extender_profile: str, policy_source: str) -> bool:
+def _check_extender(view: frozenset[str], client_ca: Path | None, *, is_insecure: bool) -> None:
+    """Check that there can be an extender.
+
+    Raises:
+        click.UsageError: it has no view, or would answer every client without the user's consent.
+    """
+    if view <= {"no_cluster"}:
+        raise click.UsageError("--extender-profile needs a view; give --in-cluster, --kubeconfig or --cluster, too.")
+    if client_ca is None and not is_insecure:
+        raise click.UsageError(
+            "--extender-profile needs --client-ca, by which only kube-scheduler is answered; or give "
+            "--extender-insecure, to answer every client that reaches the port."
+        )
+
+
+def _is_live(view: frozenset[str], events: bool | None, policy_source: str) -> bool:
     """Return whether the options of `view` select a live cluster, which `events` need.
 
     Raises:
-        click.UsageError: there are to be Events without a live cluster, or an extender without any view.
+        click.UsageError: there are to be Events, or policies of objects, without a live cluster.
     """
-    if extender_profile != "none" and view <= {"no_cluster"}:
-        raise click.UsageError("--extender-profile needs a view; give --in-cluster, --kubeconfig or --cluster, too.")
     is_live = "in_cluster" in view or "context" in view
     if events and not is_live:
         raise click.UsageError("--events needs a cluster to write to; give --in-cluster or --kubeconfig, too.")

@@ -184,7 +184,7 @@ class MutateEndpoint:
         timeouts = limits.timeouts(arrived_seconds)
         if limits.path != PATH and self._extender is not None:
             return await self._dispatcher.answer_in_worker(
-                self._extender.work(limits.path, body, arrived_seconds), timeouts, connection
+                self._extender.work(limits.path, body, arrived_seconds, connection), timeouts, connection
             )
         answer = await self._dispatcher.answer(body, timeouts, self._now(), connection)
         with spans.step("audit"):
