@@ -90,11 +90,7 @@ def serve(
       placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
     """
     view = _chosen_view(ctx)
-    if settings["client_ca"] and not settings["client_names"]:
-        remedy = "give --client-name, too, unless this CA signs for the API servers alone"
-        structlog.get_logger().warning(
-            "--client-ca without --client-name: every client of the CA is answered", remedy=remedy
-        )
+    _warn_of_any_name(settings["client_ca"], settings["client_names"])
     if settings["extender_profile"] != "none":
         _check_extender(view, settings["client_ca"], is_insecure=extender_insecure)
     is_live = _is_live(view, events, policy_source)
@@ -142,6 +138,13 @@ def _audit_writer(path: str, metrics: Metrics, settings: dict[str, Any]) -> Audi
             dropped.reason, dropped.files, dropped.bytes, dropped.records or 0
         ),
     )
+
+
+def _warn_of_any_name(client_ca: Path | None, client_names: Sequence[str]) -> None:
+    """Warn if every client of the CA may call: a CA of the cluster signs for its users, too."""
+    if client_ca is not None and not client_names:
+        remedy = "give --client-name, too, unless this CA signs for the API servers alone"
+        structlog.get_logger().warning("--client-ca without --client-name", ca=str(client_ca), remedy=remedy)
 
 
 def _check_extender(view: frozenset[str], client_ca: Path | None, *, is_insecure: bool) -> None:
