@@ -30,6 +30,7 @@ from webhook.serving.decisions.group_commit import GroupCommit
 from webhook.serving.decisions.lanes import LargeLane, SmallLane
 from webhook.serving.decisions.patch_proofs import PatchProofs
 from webhook.serving.extender.extender_endpoint import Extender
+from webhook.serving.http.audit_archive import AuditArchive
 from webhook.serving.http.bearer_token import BearerToken
 from webhook.serving.http.certificate import Certificate
 from webhook.serving.http.endpoint import REFUSALS, MutateEndpoint
@@ -137,7 +138,9 @@ def build_server(
     large_scorer = PolicyScorer(make, policies.current(), observe)
     throttle = _throttle(view, policies, small_scorer, metrics, profiles)
     free_cards = _free_cards(throttle, policies, metrics) if throttle else None
-    health = _health(settings, metrics, _readiness(certificate, view, policies, policy_file), policies, free_cards)
+    health = _health(
+        settings, metrics, _readiness(certificate, view, policies, policy_file), policies, free_cards, audit
+    )
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit)
     dependencies = Dependencies(
@@ -180,11 +183,14 @@ def _health(
     readiness: Sequence[Callable[[], str]],
     policies: Policies,
     free_cards: FreeCardGauges | None,
+    audit: AuditWriter,
 ) -> Health:
     token = BearerToken(settings.admin_token_file) if settings.admin_token_file else None
+    archive = AuditArchive(audit.path)
     if free_cards is None:
-        return Health(metrics, *readiness, policy=policies.describe, token=token)
-    return Health(metrics, *readiness, policy=policies.describe, token=token, before_scrape=free_cards.refresh)
+        return Health(metrics, *readiness, policy=policies.describe, token=token, audit=archive)
+    refresh = free_cards.refresh
+    return Health(metrics, *readiness, policy=policies.describe, token=token, audit=archive, before_scrape=refresh)
 
 
 def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics) -> FreeCardGauges:
