@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -115,23 +115,29 @@ class FairQueue(Generic[T]):
         """
         if not self._waiting:
             raise IndexError("the queue is empty")
-        addresses = {of for _, _, of in self._waiting}
-        used = {address: self._usage.used_seconds((address_flow(address),)) for address in addresses}
-        least = min(used.values())
-        address = next(of for _, _, of in self._waiting if used[of] == least)
-        return self._waiting.pop(min(self._places_by_usage(address))[1])[0]
+        address, used = self._next_address(), dict[tuple[bytes, ...], float]()
+        best, least = 0, math.inf
+        for place, (_, flows, of) in enumerate(self._waiting):
+            if of != address:
+                continue
+            if flows not in used:
+                used[flows] = self._usage.used_seconds(flows)
+            if used[flows] < least:
+                best, least = place, used[flows]
+        return self._waiting.pop(best)[0]
 
     def take_last(self, address: str) -> T:
         """Remove and return the item of `address` whose flows have the most recent work; among equals, the last."""
-        return self._waiting.pop(max(self._places_by_usage(address))[1])[0]
+        places = [place for place, (_, _, of) in enumerate(self._waiting) if of == address]
+        used = {flows: self._usage.used_seconds(flows) for flows in {self._waiting[place][1] for place in places}}
+        return self._waiting.pop(max(places, key=lambda place: (used[self._waiting[place][1]], place)))[0]
 
-    def _places_by_usage(self, address: str) -> Iterator[tuple[float, int]]:
-        used: dict[tuple[bytes, ...], float] = {}
-        for place, (_, flows, of) in enumerate(self._waiting):
-            if of == address:
-                if flows not in used:
-                    used[flows] = self._usage.used_seconds(flows)
-                yield used[flows], place
+    def _next_address(self) -> str:
+        """Return the address with the least recent work; among equals, the one whose item came first."""
+        addresses = dict.fromkeys(of for _, _, of in self._waiting)
+        if len(addresses) == 1:
+            return self._waiting[0][2]
+        return min(addresses, key=lambda address: self._usage.used_seconds((address_flow(address),)))
 
     def remove(self, item: T) -> None:
         """Remove `item` if it waits."""
