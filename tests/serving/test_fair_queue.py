@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import make_pod
 from tests.support.server import Clock, review_bytes
-from webhook.serving.scheduling.fair_queue import FairQueue, UsageTracker, address_flow, flows
+from webhook.serving.scheduling.fair_queue import FairQueue, UsageTracker, flows
 
 
 def queue() -> tuple[FairQueue[str], UsageTracker]:
@@ -76,15 +76,44 @@ def test_many_names_do_not_increase_the_share(of_mallory: list[tuple[bytes, ...]
     assert waiting.take() == "jane"
 
 
-def test_addresses_have_equal_shares_whatever_names_they_use() -> None:
-    waiting, usage = queue()
-    usage.charge((address_flow("10.0.0.9"),), 1.0)
-    for number in range(20):
+def test_addresses_have_equal_shares_of_time_whatever_names_they_use() -> None:
+    """An item of the client that makes names up costs ten times as much, so ten items of the other follow each."""
+    waiting, _ = queue()
+    for number in range(30):
         waiting.put("forged", (f"new {number}".encode(),), "10.0.0.9")
-    usage.charge((b"mallory",), 1.0)
-    waiting.put("mallory", (b"mallory",), "10.0.0.1")
-    waiting.put("jane", (b"jane",), "10.0.0.1")
-    assert [waiting.take() for _ in range(3)] == ["jane", "mallory", "forged"]
+        waiting.put("real", (b"jane",), "10.0.0.1")
+    taken = []
+    for _ in range(23):
+        taken.append(waiting.take())
+        waiting.charge(*(("10.0.0.9", 0.1) if taken[-1] == "forged" else ("10.0.0.1", 0.01)))
+    assert 2 <= taken.count("forged") <= 3
+    assert taken[:2] == ["forged", "real"]
+
+
+def test_an_address_that_begins_to_wait_does_not_catch_up() -> None:
+    waiting, _ = queue()
+
+    def served(times: int) -> list[str]:
+        taken = []
+        for _ in range(times):
+            taken.append(waiting.take())
+            waiting.charge(taken[-1], 1.0)
+        return taken
+
+    for _ in range(30):
+        waiting.put("busy", (b"jane",), "busy")
+    served(10)
+    for _ in range(30):
+        waiting.put("late", (b"joe",), "late")
+    assert served(10).count("late") in (5, 6)
+
+
+def test_work_while_nothing_waits_counts_for_no_address() -> None:
+    waiting, _ = queue()
+    waiting.charge("10.0.0.1", 100.0)
+    waiting.put("early", (b"jane",), "10.0.0.1")
+    waiting.put("late", (b"jane",), "10.0.0.9")
+    assert waiting.take() == "early"
 
 
 def test_the_last_item_of_an_address_is_that_of_the_flow_with_the_most_work() -> None:

@@ -20,7 +20,7 @@ from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Admissions, Answer, Decision
 from webhook.serving.decisions.lanes import Lane
 from webhook.serving.decisions.refusals import ShadowedRefusals
-from webhook.serving.scheduling.fair_queue import FairQueue, UsageTracker, address_flow, flows
+from webhook.serving.scheduling.fair_queue import FairQueue, UsageTracker, flows
 from webhook.serving.scheduling.worker import Worker
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
@@ -180,7 +180,8 @@ class Dispatcher:
     def _charge_small(self, body: bytes, address: str, seconds: float) -> None:
         """Charge the work for a small review; after a batch of such work, yield to the event loop."""
         if seconds > _MIN_CHARGED_SECONDS:
-            self._usage.charge((*flows(body), address_flow(address)), seconds)
+            self._usage.charge(flows(body), seconds)
+            self._small_queue.charge(address, seconds)
         self._batch_seconds += seconds
         if self._batch_seconds >= _BATCH_SECONDS:
             self._batch_seconds = 0.0
@@ -277,7 +278,8 @@ class Dispatcher:
 
     def _complete(self, job: _Job, finished: Any, seconds: float) -> None:
         self._running = None
-        self._usage.charge((*job.work.flows, address_flow(job.connection.address)), seconds)
+        self._usage.charge(job.work.flows, seconds)
+        self._queue.charge(job.connection.address, seconds)
         self._overruns.charge(job.work.flows, max(0.0, seconds - _TIME_SLICE_SECONDS))
         try:
             if not job.answer.done():

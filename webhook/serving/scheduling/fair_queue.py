@@ -36,11 +36,6 @@ def flows(body: bytes) -> tuple[bytes, ...]:
     return tuple(found)
 
 
-def address_flow(address: str) -> bytes:
-    """Return the flow of all reviews that come from `address`."""
-    return b"address " + address.encode()
-
-
 class UsageTracker:
     """The recent work for each flow in seconds; it decays by half in five seconds."""
 
@@ -84,17 +79,22 @@ class UsageTracker:
 
 
 class FairQueue(Generic[T]):
-    """A queue that returns an item of the address with the least recent work, and of these the one of the least flows.
+    """A queue that shares time among addresses, and of one address returns the item whose flows have the least work.
 
     Among equals it is the item that came first. Only an API server vouches for namespace and user: another client can
-    make them up, but not its address. The usage of the flows of an item is that of its flow with the most. So a user
-    gains nothing by using many namespaces, and a namespace gains nothing by having many users. All methods but `put`
-    are linear in the number of waiting items.
+    make them up, but not its address. Addresses that wait get equal time from then on: work of the past counts for
+    flows alone, so an address that begins to wait does not catch up with the others. The usage of the flows of an item
+    is that of its flow with the most. So a user gains nothing by using many namespaces, and a namespace gains nothing
+    by having many users. All methods but `put` are linear in the number of waiting items.
     """
 
     def __init__(self, usage: UsageTracker) -> None:
         self._usage = usage
         self._waiting: list[tuple[T, tuple[bytes, ...], str]] = []
+        # Start-time fair queueing: the virtual time, and that at which the work of an address ends.
+        # Source: P. Goyal, H. M. Vin, H. Cheng, Start-time Fair Queuing, SIGCOMM 1996
+        self._virtual_seconds = 0.0
+        self._end_seconds: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -132,12 +132,21 @@ class FairQueue(Generic[T]):
         used = {flows: self._usage.used_seconds(flows) for flows in {self._waiting[place][1] for place in places}}
         return self._waiting.pop(max(places, key=lambda place: (used[self._waiting[place][1]], place)))[0]
 
+    def charge(self, address: str, seconds: float) -> None:
+        """Add `seconds` of work of `address`; it counts if others wait meanwhile."""
+        if self._waiting:
+            self._end_seconds[address] = self._start_seconds(address) + seconds
+        else:
+            self._end_seconds.clear()
+
     def _next_address(self) -> str:
-        """Return the address with the least recent work; among equals, the one whose item came first."""
-        addresses = dict.fromkeys(of for _, _, of in self._waiting)
-        if len(addresses) == 1:
-            return self._waiting[0][2]
-        return min(addresses, key=lambda address: self._usage.used_seconds((address_flow(address),)))
+        """Return the address whose next work starts first; among equals, the one whose item came first."""
+        address = min(dict.fromkeys(of for _, _, of in self._waiting), key=self._start_seconds)
+        self._virtual_seconds = self._start_seconds(address)
+        return address
+
+    def _start_seconds(self, address: str) -> float:
+        return max(self._end_seconds.get(address, 0.0), self._virtual_seconds)
 
     def remove(self, item: T) -> None:
         """Remove `item` if it waits."""
