@@ -16,7 +16,8 @@ from webhook.runtime.metrics import Metrics
 from webhook.serving.http.audit_archive import AuditArchive
 from webhook.serving.http.bearer_token import BearerToken
 from webhook.serving.http.health import Health
-from webhook.serving.http.listener import Limits, Listener
+from webhook.serving.http.limits import Limits
+from webhook.serving.http.listener import Listener
 
 LIMITS = Limits(most=8, most_per_address=8, head_seconds=60.0, keepalive_seconds=60.0)
 TOKEN = {"Authorization": "Bearer s3cret"}

@@ -4,7 +4,7 @@ import asyncio
 import math
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from webhook.admission.pipeline import scheduler_for
 from webhook.admission.policy_cases import parse_tested_policies, parse_tested_policy
-from webhook.app import build_server, scoring
+from webhook.app import Scoring, build_server, scoring
 from webhook.audit.writer import AuditWriter
 from webhook.cli.commands.serve_options import server_options
 from webhook.cli.inputs.clusters import read_cluster
@@ -25,6 +25,7 @@ from webhook.cli.output.logs import configure_logs
 from webhook.documents.field import InvalidInput, forbidden
 from webhook.events.recorder import EventRecorder
 from webhook.kube.names import NAMESPACE_NAME_LABEL
+from webhook.placement.profiles.profile import Profile
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import PlacedPolicy, policy_set
@@ -90,23 +91,18 @@ def serve(
       placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
     """
     view = _chosen_view(ctx)
-    _warn_of_any_name(settings["client_ca"], settings["client_names"])
-    if settings["extender_profile"] != "none":
-        _check_extender(view, settings["client_ca"], is_insecure=extender_insecure)
+    _check_extender(settings["extender_profile"], view, settings["client_ca"], is_insecure=extender_insecure)
     is_live = _is_live(view, events, policy_source)
     configure_logs(log_format, log_level)
+    _warn_of_any_name(settings["client_ca"], settings["client_names"])
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
     metrics = Metrics()
     metrics.show_process()
     policies, file = followed_policy(_last_file(policy), metrics, knows_labels=not view <= {"no_cluster"})
     profiles = read_profiles(scheduler_config) or {}
     followed: PolicySource | None = file
-    predictions, live, recorder = Predictions(), None, None
-    # Only a live view shows which pods came, and so which clients are API servers.
-    unseen_seconds, are_verified = (UNSEEN_SECONDS, bool(settings["client_ca"])) if is_live else (math.inf, True)
-    observe = metrics.placement_seconds.observe
-    placing = scoring(policies, profiles, observe, unseen_seconds=unseen_seconds, are_verified=are_verified)
-    timeout = RegisteredTimeout()
+    predictions, live, recorder, timeout = Predictions(), None, None, RegisteredTimeout()
+    placing = _scoring(policies, profiles, metrics, is_live, settings["client_ca"] is not None)
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
@@ -140,6 +136,19 @@ def _audit_writer(path: str, metrics: Metrics, settings: dict[str, Any]) -> Audi
     )
 
 
+def _scoring(
+    policies: Policies, profiles: Mapping[str, Profile], metrics: Metrics, is_live: bool, has_client_ca: bool
+) -> Scoring:
+    """Return what places pods; only a live view shows which pods came, and so which clients are API servers."""
+    return scoring(
+        policies,
+        profiles,
+        metrics.placement_seconds.observe,
+        unseen_seconds=UNSEEN_SECONDS if is_live else math.inf,
+        are_verified=has_client_ca or not is_live,
+    )
+
+
 def _warn_of_any_name(client_ca: Path | None, client_names: Sequence[str]) -> None:
     """Warn if every client of the CA may call: a CA of the cluster signs for its users, too."""
     if client_ca is not None and not client_names:
@@ -147,12 +156,14 @@ def _warn_of_any_name(client_ca: Path | None, client_names: Sequence[str]) -> No
         structlog.get_logger().warning("--client-ca without --client-name", ca=str(client_ca), remedy=remedy)
 
 
-def _check_extender(view: frozenset[str], client_ca: Path | None, *, is_insecure: bool) -> None:
-    """Check that there can be an extender.
+def _check_extender(profile: str, view: frozenset[str], client_ca: Path | None, *, is_insecure: bool) -> None:
+    """Check that there can be an extender, if there is to be one.
 
     Raises:
         click.UsageError: it has no view, or would answer every client without the user's consent.
     """
+    if profile == "none":
+        return
     if view <= {"no_cluster"}:
         raise click.UsageError("--extender-profile needs a view; give --in-cluster, --kubeconfig or --cluster, too.")
     if client_ca is None and not is_insecure:

@@ -1,9 +1,13 @@
-"""Accepted connections whose TLS handshake has not begun, in fair turns by address."""
+"""Sockets that listen, and accepted connections whose TLS handshake has not begun, in fair turns by address."""
 
+import socket
 from collections import deque
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+
+BACKLOG = 1024
+"""The connections that the kernel holds before they are accepted."""
 
 # More than these are of a flood. If they are of several addresses, the rest is closed.
 _MOST_WAITING = 64
@@ -56,3 +60,23 @@ class Arrivals(Generic[T]):
         if not self._waiting[address]:
             del self._waiting[address]
         return item
+
+
+def bound_socket(family: int, kind: int, protocol: int, where: Any) -> socket.socket:
+    """Return a socket that listens at `where`, an address of this family.
+
+    Raises:
+        OSError: it cannot be listened on.
+    """
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.setblocking(False)
+        listening.bind(where)
+        listening.listen(BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
+    return listening

@@ -4,41 +4,33 @@ import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
-from typing import NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from aiohttp import StreamReader, hdrs, web
 
 from webhook.runtime.metrics import Metrics
-from webhook.runtime.settings import Settings, parse_go_duration
+from webhook.runtime.settings import Settings
 from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Answer
 from webhook.serving.decisions.refusals import LimitError
-from webhook.serving.extender.extender_endpoint import EXTENDER_PATHS, TIMEOUT_SECONDS, Extender
+from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.http.body_budget import BodyBudget, BodyBudgetExceededError
 from webhook.serving.http.clients import Clients
 from webhook.serving.http.headers import JSON, check_identity, check_json
 from webhook.serving.http.protocol import JsonResponse, connection_of
 from webhook.serving.http.registered_timeout import RegisteredTimeout
+from webhook.serving.http.time_limits import PATH, TimeLimits, time_limits
 from webhook.serving.scheduling.dispatcher import (
     CLIENT_GONE,
     SMALL_BYTES,
     Dispatcher,
     OverdueError,
     QueueFullError,
-    Timeouts,
 )
 from webhook.serving.tracing import spans
 
-# This share of the API server's timeout is reserved for sending the answer.
-_MARGIN_RATIO = 0.2
-_MAX_MARGIN_SECONDS = 0.5
 # A body with reserved memory must arrive within this time.
 _BODY_LATENCY_SECONDS = 1.0
 _MIN_BYTES_PER_SECOND = 2 * 1024 * 1024
-
-PATH = "/mutate"
 
 REFUSALS = (400, 403, 404, 405, 408, 413, 415, CLIENT_GONE, 500, 503)
 """The statuses of requests that do not become admissions."""
@@ -97,7 +89,7 @@ class MutateEndpoint:
 
     async def _mutate(self, request: web.BaseRequest) -> web.StreamResponse:
         arrived_seconds = time.monotonic()
-        limits = _time_limits(request.raw_path, self._timeout.seconds)
+        limits = time_limits(request.raw_path, self._timeout.seconds)
         if limits.path != PATH and self._extender is None:
             raise web.HTTPNotFound
         if request.method != hdrs.METH_POST:
@@ -128,7 +120,7 @@ class MutateEndpoint:
         return response
 
     async def _answer_within_limits(
-        self, request: web.BaseRequest, limits: "_TimeLimits", arrived_seconds: float, connection: Connection
+        self, request: web.BaseRequest, limits: TimeLimits, arrived_seconds: float, connection: Connection
     ) -> Answer:
         """Return the answer to a request.
 
@@ -179,7 +171,7 @@ class MutateEndpoint:
         return found is not None and found.context is not self._tls()
 
     async def _answer_to(
-        self, body: bytes, limits: "_TimeLimits", arrived_seconds: float, connection: Connection
+        self, body: bytes, limits: TimeLimits, arrived_seconds: float, connection: Connection
     ) -> Answer:
         timeouts = limits.timeouts(arrived_seconds)
         if limits.path != PATH and self._extender is not None:
@@ -207,7 +199,7 @@ class MutateEndpoint:
         Memory is reserved after the first bytes have arrived, so an announced body alone reserves none.
         """
         timeout_seconds = self._settings.read_timeout_seconds
-        whole_seconds = _time_limits(request.raw_path, self._timeout.seconds).whole_seconds
+        whole_seconds = time_limits(request.raw_path, self._timeout.seconds).whole_seconds
         start = await self._body(request, SMALL_BYTES)
         try:
             await self._body_budget.reserve(size_bytes, min(whole_seconds, timeout_seconds))
@@ -264,41 +256,3 @@ class MutateEndpoint:
         if len(body) > self._settings.max_body_bytes:
             raise LimitError(web.HTTPRequestEntityTooLarge(self._settings.max_body_bytes, len(body)), body)
         return body
-
-
-class _TimeLimits(NamedTuple):
-    """The path, and the time for the whole answer and for the scorer, in seconds; None: no limit."""
-
-    path: str
-    whole_seconds: float
-    scorer_seconds: float | None
-
-    def timeouts(self, arrived_seconds: float) -> Timeouts:
-        """Return the points in time for a request that arrived at `arrived_seconds`."""
-        deadline_seconds = None if self.scorer_seconds is None else arrived_seconds + self.scorer_seconds
-        return Timeouts(arrived_seconds, deadline_seconds, arrived_seconds + self.whole_seconds)
-
-
-@lru_cache(maxsize=64)
-def _time_limits(target: str, registered_seconds: float) -> _TimeLimits:
-    """Return the path and `?timeout=` of the URL, which `registered_seconds` bounds.
-
-    An API server always sends the same URL, hence the cache.
-
-    Raises:
-        HTTPNotFound: there is no such path.
-    """
-    try:
-        url = urlsplit(target)
-    except ValueError as error:  # an IPv6 address without its closing bracket
-        raise web.HTTPNotFound from error
-    path = unquote(url.path)
-    if path not in (PATH, *EXTENDER_PATHS):
-        raise web.HTTPNotFound
-    longest_seconds = registered_seconds if path == PATH else TIMEOUT_SECONDS
-    timeout_seconds = parse_go_duration(dict(parse_qsl(url.query)).get("timeout", ""))
-    if timeout_seconds is None:
-        return _TimeLimits(path, longest_seconds, None)
-    timeout_seconds = min(timeout_seconds, longest_seconds)
-    margin_seconds = min(timeout_seconds * _MARGIN_RATIO, _MAX_MARGIN_SECONDS)
-    return _TimeLimits(path, timeout_seconds, timeout_seconds - margin_seconds)

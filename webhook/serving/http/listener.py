@@ -13,7 +13,6 @@ import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -23,10 +22,10 @@ from webhook.documents.field import InvalidInput, invalid, shown
 from webhook.runtime.settings import Address
 from webhook.serving.clock import LimitedLog
 from webhook.serving.connection import Stage
-from webhook.serving.http.arrivals import Arrivals
+from webhook.serving.http.arrivals import BACKLOG, Arrivals, bound_socket
+from webhook.serving.http.limits import NO_COUNTS, Counts, Limits
 from webhook.serving.http.protocol import HttpProtocol
 
-_BACKLOG = 1024
 # After accepting this many, or after beginning so many TLS handshakes, the loop serves the open connections.
 _ACCEPTED_AT_ONCE = 256
 _BEGUN_AT_ONCE = 8
@@ -35,31 +34,6 @@ _PAUSE_SECONDS = 0.2
 _TLS_SHUTDOWN_SECONDS = 5.0
 # A stopping listener waits this long for the first requests of connections that clients have just opened.
 _OPENING_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of one listener.
-
-    `most` connections in total, `most_per_address` for one address; `head_seconds` for TLS and the head of the first
-    request; `keepalive_seconds` between requests.
-    """
-
-    most: int
-    most_per_address: int
-    head_seconds: float
-    keepalive_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Counters of requests that cannot be read, by status of the answer, and of closed connections, by result.
-
-    The result is `evicted` (for a new connection), `refused` (at the limit) or `untrusted` (by its certificate).
-    """
-
-    request: Callable[[int], None] = lambda _: None
-    connection: Callable[[str], None] = lambda _: None
 
 
 class Listener:
@@ -72,7 +46,7 @@ class Listener:
         *,
         tls: Callable[[], ssl.SSLContext] | None = None,
         max_body_bytes: int = 1024,
-        counts: Counts = Counts(),
+        counts: Counts = NO_COUNTS,
     ) -> None:
         self.limits = limits
         self._handler = handler
@@ -107,7 +81,7 @@ class Listener:
         try:
             infos = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             for family, kind, protocol, _, where in dict.fromkeys(infos):
-                self._sockets.append(_bound(family, kind, protocol, where))
+                self._sockets.append(bound_socket(family, kind, protocol, where))
         except (OSError, UnicodeError) as error:
             for each in self._sockets:
                 each.close()
@@ -128,7 +102,7 @@ class Listener:
         loop = asyncio.get_running_loop()
         for each in self._sockets:
             # To their clients, connections in the backlog are open.
-            for _ in range(_BACKLOG // _BEGUN_AT_ONCE):
+            for _ in range(BACKLOG // _BEGUN_AT_ONCE):
                 self._accept(each)
                 self._begin()
             loop.remove_reader(each)
@@ -312,18 +286,3 @@ class Listener:
     def _log_limited(self, event: str, **fields: Any) -> None:
         """Log an event caused by a client, and count the lines over the limit."""
         self._limited_log.warning(event, **fields)
-
-
-def _bound(family: int, kind: int, protocol: int, where: Any) -> socket.socket:
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listening.setblocking(False)
-        listening.bind(where)
-        listening.listen(_BACKLOG)
-    except BaseException:
-        listening.close()
-        raise
-    return listening
