@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import count, islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -31,7 +29,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.abuse_cluster import besieged
-from bench.attacks import WORST, attack_review, distinct_spec, gzip_bomb
+from bench.abuse_connections import crowd_of_addresses, half_open
+from bench.abuse_target import HEAD, Seen, Target, post
+from bench.attacks import PARTIAL_RECORD, WORST, attack_review, distinct_spec, gzip_bomb, partial_handshakes
 from bench.clusters import review
 from bench.mutations import harm, mutated
 from bench.serving import await_port, certificate, free_port
@@ -45,95 +45,6 @@ _VICTIM_PAUSE_SECONDS = 0.02
 # As the manifest's timeoutSeconds.
 _TIMEOUT_SECONDS = 5.0
 _ATTACKERS = 8
-# The start of a TLS record that announces 16 KiB and does not go on.
-_PARTIAL_RECORD = b"\x16\x03\x01\x40\x00\x01" + bytes(64)
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A running server."""
-
-    port: int
-    admin_port: int
-    pid: int
-    ca_file: Path
-
-    @property
-    def trust(self) -> ssl.SSLContext:
-        """The client's side of its TLS."""
-        return ssl.create_default_context(cafile=str(self.ca_file))
-
-    def peak_mib(self) -> float:
-        """The most memory that the process ever had resident."""
-        return self._status_kib("VmHWM") / 1024
-
-    def resident_mib(self) -> float:
-        """The memory that it has resident now."""
-        return self._status_kib("VmRSS") / 1024
-
-    def is_running(self) -> bool:
-        """Return whether the process is running."""
-        return Path(f"/proc/{self.pid}/exe").exists()
-
-    def cpu_seconds(self) -> float:
-        """The processor time that it has had."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def _status_kib(self, name: str) -> int:
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith(f"{name}:")).split()[1])
-
-
-@dataclass(slots=True)
-class Seen:
-    """Answers by status (`-` where none came), and how long each took in seconds."""
-
-    statuses: Counter[str] = field(default_factory=Counter)
-    seconds: list[float] = field(default_factory=list)
-    unpatched: int = 0
-
-    def quantile_ms(self, share: float) -> float:
-        """The latency that this share of the answers stays within."""
-        ordered = sorted(self.seconds)
-        return ordered[min(int(len(ordered) * share), len(ordered) - 1)] * 1000 if ordered else float("nan")
-
-    def text(self) -> str:
-        """One cell of a table."""
-        statuses = ", ".join(f"{count}x {status}" for status, count in self.statuses.most_common())
-        p50, p99, most = (self.quantile_ms(share) for share in (0.5, 0.99, 1))
-        return f"{statuses}; p50 {p50:.0f}, p99 {p99:.0f}, max {most:.0f} ms"
-
-
-async def post(
-    target: Target, trust: ssl.SSLContext, body: bytes, seen: Seen, *headers: str, give_up: float = 30.0
-) -> None:
-    """Post one review on a connection of its own and note what came back."""
-    began = time.perf_counter()
-    status, answer = "-", b""
-    with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
-        async with asyncio.timeout(give_up):
-            status, answer = await _exchange(target, trust, body, headers)
-    seen.statuses[status] += 1
-    seen.seconds.append(time.perf_counter() - began)
-    seen.unpatched += b'"patch"' not in answer
-
-
-async def _exchange(target: Target, trust: ssl.SSLContext, body: bytes, headers: tuple[str, ...]) -> tuple[str, bytes]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=trust)
-    try:
-        lines = ["POST /mutate?timeout=5s HTTP/1.1", "Host: abuse", "Content-Type: application/json", *headers]
-        head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "Connection: close", "", ""])
-        writer.write(head.encode() + body)
-        answer = await reader.read(-1)
-        return answer[9:12].decode() or "-", answer
-    finally:
-        writer.transport.abort()
-
-
-_HEAD = (
-    b"POST /mutate?timeout=5s HTTP/1.1\r\nHost: abuse\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-)
 
 
 async def alone(target: Target) -> Iterator[list[str]]:
@@ -173,7 +84,7 @@ async def handshakes(target: Target) -> str:
             await asyncio.sleep(0.02)
     for each in sockets:
         with suppress(OSError):
-            each.send(_PARTIAL_RECORD)
+            each.send(PARTIAL_RECORD)
     await asyncio.sleep(2)
     during, seen = target.resident_mib(), Seen()
     await post(target, target.trust, review(1, shape=0), seen)
@@ -197,7 +108,7 @@ async def idlers(target: Target) -> str:
     for _ in range(600):
         with suppress(OSError, asyncio.IncompleteReadError):
             reader, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=trust)
-            writer.write(_HEAD % len(body) + body)
+            writer.write(HEAD % len(body) + body)
             await reader.readuntil(b"\r\n\r\n")
             writers.append(writer)
     seen = Seen()
@@ -229,18 +140,18 @@ async def held_open(target: Target, sent: bytes, connections: int) -> str:
 
 async def slow_bodies(target: Target) -> str:
     """150 requests that announce 4 MB and send a byte."""
-    return await held_open(target, _HEAD % 4_000_000 + b"{", 150)
+    return await held_open(target, HEAD % 4_000_000 + b"{", 150)
 
 
 async def long_heads(target: Target) -> str:
     """200 heads of 1 MB that have no end."""
-    return await held_open(target, _HEAD.split(b"\r\n")[0] + b"\r\n" + b"X-Header: %s\r\n" % (b"x" * 8000) * 120, 200)
+    return await held_open(target, HEAD.split(b"\r\n")[0] + b"\r\n" + b"X-Header: %s\r\n" % (b"x" * 8000) * 120, 200)
 
 
 async def pipelined(target: Target) -> str:
     """200 connections that send requests ahead of their answers and read none."""
     body = review(1, shape=0)
-    return await held_open(target, (_HEAD % len(body) + body) * 100, 200)
+    return await held_open(target, (HEAD % len(body) + body) * 100, 200)
 
 
 async def abandoned(target: Target) -> str:
@@ -287,24 +198,12 @@ def attack(port: int, ca_file: Path, seconds: float, seed: int) -> dict[str, int
             if bomb and number % 5 == 0:
                 await post(target, trust, bomb, seen, "Content-Encoding: gzip", give_up=5.0)
             if seed == 1:
-                partial += _partial_handshakes(port, 50)
+                partial += partial_handshakes(port, 50)
         for each in partial:
             each.close()
         return seen.statuses
 
     return dict(uvloop.run(run()))
-
-
-def _partial_handshakes(port: int, count: int) -> list[socket.socket]:
-    found = []
-    for _ in range(count):
-        each = socket.socket()
-        each.settimeout(0.5)
-        with suppress(OSError):
-            each.connect(("127.0.0.1", port))
-            each.send(_PARTIAL_RECORD)
-        found.append(each)
-    return found[-500:]
 
 
 async def storm(target: Target, seconds: float) -> tuple[Seen, Seen, Counter[str]]:
@@ -347,7 +246,7 @@ async def wrong_reviews(target: Target, reviews: int) -> str:
         reader, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=trust)
         for body in islice(bodies, number):
             began = time.perf_counter()
-            writer.write(_HEAD % len(body) + body)
+            writer.write(HEAD % len(body) + body)
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             answer = await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
             seen.seconds.append(time.perf_counter() - began)
@@ -416,6 +315,8 @@ _TRIALS: dict[str, Callable[[Target], Awaitable[str]]] = {
     "200 long heads": long_heads,
     "200 pipelining connections": pipelined,
     "30 abandoned requests": abandoned,
+    "8 addresses with 256 connections": crowd_of_addresses,
+    "3,000 half-open handshakes": half_open,
     "SIGTERM, 20 pods wait": termination,
 }
 
@@ -499,7 +400,7 @@ async def _normal(target: Target, seen: Seen, ends: threading.Event) -> None:
         if ends.is_set():
             break
         body, began = review(number, shape=number % 50), time.perf_counter()
-        writer.write(_HEAD % len(body) + body)
+        writer.write(HEAD % len(body) + body)
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
         seen.seconds.append(time.perf_counter() - began)

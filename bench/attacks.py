@@ -1,13 +1,17 @@
 """The worst requests of a user who may create one pod, or of a client that can connect to the port."""
 
 import gzip
+import socket
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import orjson
 
 from bench.clusters import DOMAIN
 
+# The start of a TLS record that announces 16 KiB and does not go on.
+PARTIAL_RECORD = b"\x16\x03\x01\x40\x00\x01" + bytes(64)
 _LARGEST_BYTES = 3 * 1024 * 1024
 _PRODUCT_TAINTS = [{"operator": "Exists"}]
 
@@ -135,3 +139,16 @@ def distinct_spec(number: int) -> Mapping[str, Any]:
 def gzip_bomb() -> bytes:
     """A body of 1 MB that becomes 1 GiB."""
     return gzip.compress(bytes(1024 * 1024 * 1024), compresslevel=9)
+
+
+def partial_handshakes(port: int, count: int) -> list[socket.socket]:
+    """Open so many connections that each send a part of a TLS record; those that are open."""
+    found = []
+    for _ in range(count):
+        each = socket.socket()
+        each.settimeout(0.5)
+        with suppress(OSError):
+            each.connect(("127.0.0.1", port))
+            each.send(PARTIAL_RECORD)
+        found.append(each)
+    return found

@@ -1,5 +1,6 @@
 """The composition root: creates the objects of the server and connects them."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -29,10 +30,12 @@ from webhook.serving.decisions.group_commit import GroupCommit
 from webhook.serving.decisions.lanes import LargeLane, SmallLane
 from webhook.serving.decisions.patch_proofs import PatchProofs
 from webhook.serving.extender.extender_endpoint import Extender
+from webhook.serving.http.audit_archive import AuditArchive
 from webhook.serving.http.bearer_token import BearerToken
 from webhook.serving.http.certificate import Certificate
 from webhook.serving.http.endpoint import REFUSALS, MutateEndpoint
 from webhook.serving.http.health import Health
+from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.observed.free_card_gauges import FreeCardGauges
 from webhook.serving.observed.prediction_recorder import PredictionRecorder
 from webhook.serving.observed.predictions import Predictions
@@ -62,10 +65,13 @@ def scoring(
     policies: Policies,
     profiles: Mapping[str, Profile] = _NO_PROFILES,
     observe: Callable[[float], None] = lambda _: None,
+    *,
+    unseen_seconds: float = math.inf,
+    are_verified: bool = True,
 ) -> Scoring:
     """Return what places pods by `profiles` and as the policy in force configures it.
 
-    `observe` is called with the duration of each answer at admission in seconds.
+    `observe` is called with the duration of each answer at admission in seconds. The others are those of `WaitingPods`.
     """
 
     def absent(scheduler: str, snapshot: Snapshot) -> bool:
@@ -78,6 +84,8 @@ def scoring(
         time.monotonic,
         time.thread_time,
         absent,
+        unseen_seconds=unseen_seconds,
+        are_verified=are_verified,
     )
     policies.follow(lambda _: waiting.place_all_again())
     return Scoring(scorers, waiting)
@@ -109,12 +117,13 @@ def build_server(
     placing: Scoring | None = None,
     policy_file: PolicySource | None = None,
     profiles: Mapping[str, Profile] = _NO_PROFILES,
+    timeout: RegisteredTimeout | None = None,
 ) -> Server:
     """Return the server, ready to run. Its predictions are recorded in `predictions`, its decisions in `events`.
 
     It decides by the policy in force in `policies`, and follows `policy_file`. `placing` has the pods that wait in a
     live `view`; with another view they are those that are admitted here. `profiles` are those of a
-    KubeSchedulerConfiguration by schedulerName.
+    KubeSchedulerConfiguration by schedulerName. `timeout` is the registered one.
 
     Raises:
         InvalidInput: the certificate cannot be served.
@@ -129,7 +138,9 @@ def build_server(
     large_scorer = PolicyScorer(make, policies.current(), observe)
     throttle = _throttle(view, policies, small_scorer, metrics, profiles)
     free_cards = _free_cards(throttle, policies, metrics) if throttle else None
-    health = _health(settings, metrics, _readiness(certificate, view, policies, policy_file), policies, free_cards)
+    health = _health(
+        settings, metrics, _readiness(certificate, view, policies, policy_file), policies, free_cards, audit
+    )
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit)
     dependencies = Dependencies(
@@ -139,18 +150,18 @@ def build_server(
         replica=settings.replica,
         predicted=recorder.record if recorder else lambda *_: None,
         among_others=partial(among_others, waiting),
-        admitted=lambda request, candidate: waiting.admit(request.identity, candidate),
+        admitted=lambda request, candidate, connection: waiting.admit(request.identity, candidate, connection.address),
         prove=PatchProofs(settings.prove_patches, metrics).prove,
         reported=events.report if events else lambda *_: None,
     )
     small, large = SmallLane(observe, small_scorer.of), LargeLane(large_scorer.of)
     _show_caches(metrics, small, large, small_scorer, large_scorer)
     metrics.waiting_pods_follow(lambda: waiting.reserved, lambda: len(waiting) - waiting.reserved)
-    cluster = ReservedView(throttle, waiting) if throttle else lambda: None
+    cluster = ReservedView(throttle, waiting) if throttle else lambda _: None
     dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
     extender = _extender(settings, policies, throttle, metrics)
     endpoint = MutateEndpoint(
-        dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender, certificate.current
+        dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender, certificate.current, timeout
     )
     description = _description(settings, policies.current(), audit)
     return Server(settings, certificate, endpoint, health, metrics, description, policy_file)
@@ -172,11 +183,14 @@ def _health(
     readiness: Sequence[Callable[[], str]],
     policies: Policies,
     free_cards: FreeCardGauges | None,
+    audit: AuditWriter,
 ) -> Health:
     token = BearerToken(settings.admin_token_file) if settings.admin_token_file else None
+    archive = AuditArchive(audit.path)
     if free_cards is None:
-        return Health(metrics, *readiness, policy=policies.describe, token=token)
-    return Health(metrics, *readiness, policy=policies.describe, token=token, before_scrape=free_cards.refresh)
+        return Health(metrics, *readiness, policy=policies.describe, token=token, audit=archive)
+    refresh = free_cards.refresh
+    return Health(metrics, *readiness, policy=policies.describe, token=token, audit=archive, before_scrape=refresh)
 
 
 def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics) -> FreeCardGauges:

@@ -45,7 +45,9 @@ def extending(cluster: Cluster, folder: Path, port: int, nodes: int) -> Iterator
         "extender-profile": "pack-gpus",
     }
     arguments = [f"--{flag}={value}" for flag, value in flags.items()]
-    process = subprocess.Popen([sys.executable, "-m", "webhook", "serve", "--no-events", *arguments])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "webhook", "serve", "--no-events", "--extender-insecure", *arguments]
+    )
     try:
         await_port(admin_port, "the webhook")
         wait_for(lambda: sees(admin_port, nodes), f"{nodes} nodes in the view")

@@ -15,6 +15,7 @@ from webhook.audit.writer import AuditWriter
 from webhook.policy.loader import built_in_policy
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
+from webhook.serving.connection import Connection
 from webhook.serving.observed.predictions import Predictions
 from webhook.serving.scheduling.dispatcher import Timeouts
 from webhook.serving.view.live_view import live_view
@@ -45,6 +46,7 @@ class Served:
         # A proof is chosen by the hash of a request, and most admissions have none.
         settings = Settings(tls_dir=folder, replica="replica-a", prove_patches=0)
         server = build_server(settings, policies, self._live, self._audit, metrics, predictions, None, placing)
+        self._connection = Connection()
         self._dispatcher = server._endpoint._dispatcher
         self._reflectors = {each.resource.name_in_cache: each for each in self._live._reflectors}
         objects = [dict(each.content) for each in cluster_documents(nodes, _PODS_PER_NODE)]
@@ -60,7 +62,7 @@ class Served:
         """Return the response to a review, whose audit record is written then; a millisecond passes."""
         CLOCK.tick()
         timeouts = Timeouts(CLOCK.seconds, CLOCK.seconds + 10, math.inf)
-        answering = self._dispatcher.answer(body, timeouts, "2026-01-31T12:00:00.000000Z")
+        answering = self._dispatcher.answer(body, timeouts, "2026-01-31T12:00:00.000000Z", self._connection)
         try:
             answering.send(None)
         except StopIteration as done:

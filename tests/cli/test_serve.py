@@ -212,6 +212,13 @@ def test_the_audit_log_is_standard_output_by_default(tls_dir: Path) -> None:
             id="an extender without a view",
         ),
         pytest.param(
+            ("--tls-dir", "t", "--extender-profile", "pack-gpus", "--in-cluster"),
+            {},
+            "Error: --extender-profile needs --client-ca, by which only kube-scheduler is answered; or give "
+            "--extender-insecure, to answer every client that reaches the port.",
+            id="an extender for every client",
+        ),
+        pytest.param(
             ("--tls-dir", "t", "--events"),
             {},
             "Error: --events needs a cluster to write to; give --in-cluster or --kubeconfig, too.",

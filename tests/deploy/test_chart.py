@@ -89,6 +89,21 @@ def as_the_chart_keeps_it(definitions: Objects) -> Objects:
             "overlays/api-server-egress",
             id="apiServerCIDRs",
         ),
+        pytest.param(
+            {"networkPolicy": {"apiServers": [{"ipBlock": {"cidr": "192.0.2.10/32"}}]}},
+            "overlays/api-server-addresses",
+            id="networkPolicy.apiServers",
+        ),
+        pytest.param(
+            {
+                "clientCertificates": {
+                    "caSecretName": "placement-webhook-clients",
+                    "names": ["kube-apiserver-webhook-client"],
+                }
+            },
+            "overlays/mtls",
+            id="clientCertificates",
+        ),
     ],
 )
 def test_chart_gives_the_overlay(helm: Helm, overlay: Overlay, values: Object, folder: str) -> None:

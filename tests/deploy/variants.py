@@ -28,7 +28,10 @@ VARIANTS: dict[str, Object] = {
         "events": False,
         "extraArgs": ["--prove-patches=10", "--audit-keep-hours=48"],
         "nodeSelector": {"role": "control"},
-        "networkPolicy": {"extraEgress": [{"ports": [{"port": 4318}]}]},
+        "networkPolicy": {
+            "apiServers": [{"ipBlock": {"cidr": "192.0.2.10/32"}}],
+            "extraEgress": [{"ports": [{"port": 4318}]}],
+        },
         "policy": {
             "apiVersion": "placement.maip.mxsf.io/v1alpha1",
             "kind": "PlacementPolicy",

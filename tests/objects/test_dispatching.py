@@ -14,6 +14,7 @@ from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.serving.clock import rfc3339_now
+from webhook.serving.connection import Connection
 from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Timeouts
 
 DEPLOYMENT = SAMPLES[0]
@@ -31,7 +32,9 @@ def test_an_object_with_a_million_replicas_is_left_to_the_worker() -> None:
 
     async def story() -> bytes:
         dispatcher = world.dispatcher()
-        answer = asyncio.ensure_future(dispatcher.answer(body, Timeouts(0.0, None, math.inf), rfc3339_now()))
+        answer = asyncio.ensure_future(
+            dispatcher.answer(body, Timeouts(0.0, None, math.inf), rfc3339_now(), Connection())
+        )
         await asyncio.sleep(0)
         assert dispatcher.waiting == 1
         found = await answer

@@ -15,6 +15,7 @@ from webhook.objects.admission import admit_request
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
+from webhook.serving.connection import Connection
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.work_budget import WorkBudget
 
@@ -111,7 +112,7 @@ def test_a_pod_is_judged_by_the_policy_of_its_namespace() -> None:
         body = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj(), namespace=name)
         budget = WorkBudget(None, 100, monotonic_seconds=world.clock, cpu_seconds=lambda: 0.0)
         decision = answering.admissions.decide(answering.lane, body, policies, view, budget)
-        answering.admissions.finish(decision, world.now(), 0.0)
+        answering.admissions.finish(decision, world.now(), 0.0, Connection())
     assert [(each.policy.name if each.policy else "") for each in world.records] == ["a", "default", "a"]
     patches = [str(each.patch) for each in world.records]
     assert [f"a@{policies.default.revision}" in each for each in patches] == [True, False, True]

@@ -9,6 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 import structlog
+from structlog.testing import capture_logs
 
 from certs.cluster.probe import Outcome, probe
 from certs.pki import KeyPair, issue_ca
@@ -18,6 +19,7 @@ from tests.support.builders import make_pod
 from tests.support.client_certificates import issue_client, presenting
 from tests.support.server import Running, World, review_bytes, running, utc_now
 from webhook.admission.pipeline import ClusterView
+from webhook.cli.commands.serve import _warn_of_any_name
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profiles.profile import PACK_GPUS
 from webhook.serving.extender.extender_endpoint import Extender
@@ -187,3 +189,17 @@ def test_a_bad_ca_file_leaves_the_last_good_one_in_force(tmp_path: Path) -> None
         assert (await server.post(API_SERVER))[0] == 200
 
     with_server(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("client_ca", "names", "warnings"),
+    [
+        pytest.param(Path("ca.crt"), (), 1, id="every client of the CA is answered"),
+        pytest.param(Path("ca.crt"), ("kube-apiserver-*",), 0, id="names are given"),
+        pytest.param(None, (), 0, id="no certificate is required"),
+    ],
+)
+def test_a_ca_without_names_is_warned_of(client_ca: Path | None, names: tuple[str, ...], warnings: int) -> None:
+    with capture_logs() as logs:
+        _warn_of_any_name(client_ca, names)
+    assert [each["event"] for each in logs] == ["--client-ca without --client-name"] * warnings

@@ -24,9 +24,10 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
+from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Answer
 from webhook.serving.decisions.lanes import LargeLane, SmallLane
-from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, Timeouts
+from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, QueueFullError, Timeouts
 from webhook.serving.work_budget import TimeSliceEndedError
 
 POLICY = policy_with()
@@ -74,8 +75,10 @@ class Site:
     dispatcher: Dispatcher
     working: asyncio.Event
 
-    def post(self, body: bytes, timeouts: Timeouts = NO_TIMEOUT) -> "asyncio.Task[Answer]":
-        return asyncio.create_task(self.dispatcher.answer(body, timeouts, NOW))
+    def post(
+        self, body: bytes, timeouts: Timeouts = NO_TIMEOUT, connection: Connection | None = None
+    ) -> "asyncio.Task[Answer]":
+        return asyncio.create_task(self.dispatcher.answer(body, timeouts, NOW, connection or Connection()))
 
     async def post_and_wait_for_scorer(self, body: bytes) -> "asyncio.Task[Answer]":
         """Post `body` and return once the worker calls the scorer for it."""
@@ -106,7 +109,9 @@ def run(
         gate.entered = entered
         lane = LargeLane(lambda _: gate, monotonic_seconds=decisions)
         admissions = world.admissions().admissions
-        dispatcher = Dispatcher(admissions, lambda: world.policy, lambda: world.cluster, SmallLane(), lane, world.clock)
+        dispatcher = Dispatcher(
+            admissions, lambda: world.policy, lambda _: world.cluster, SmallLane(), lane, world.clock
+        )
         try:
             async with asyncio.timeout(60):
                 await story(Site(world, gate, dispatcher, working))
@@ -203,13 +208,13 @@ def test_a_decision_on_a_large_pod_expires() -> None:
         dispatcher = Dispatcher(
             site.world.admissions().admissions,
             lambda: site.world.policy,
-            lambda: site.world.cluster,
+            lambda _: site.world.cluster,
             SmallLane(),
             lane,
             site.world.clock,
         )
         for _time in range(2):
-            await dispatcher.answer(large(), NO_TIMEOUT, NOW)
+            await dispatcher.answer(large(), NO_TIMEOUT, NOW, Connection())
         dispatcher.close()
         assert site.gate.asked == 2
 
@@ -262,7 +267,7 @@ def test_an_overdue_request_is_not_processed() -> None:
         assert site.gate.asked == 1
 
     async def small_and_overdue(site: Site) -> Answer:
-        return await site.dispatcher.answer(SMALL, Timeouts(1000.0, 1004.5, 1005.0), NOW)
+        return await site.dispatcher.answer(SMALL, Timeouts(1000.0, 1004.5, 1005.0), NOW, Connection())
 
     run(story)
 
@@ -365,13 +370,13 @@ def test_an_exception_in_the_worker_is_an_error_of_the_admission() -> None:
         dispatcher = Dispatcher(
             site.world.admissions().admissions,
             lambda: site.world.policy,
-            lambda: site.world.cluster,
+            lambda _: site.world.cluster,
             SmallLane(),
             LargeLane(lambda _: Broken()),
             site.world.clock,
         )
         for _time in range(2):
-            answer = await dispatcher.answer(large(), NO_TIMEOUT, NOW)
+            answer = await dispatcher.answer(large(), NO_TIMEOUT, NOW, Connection())
             assert answer.status == 500
         dispatcher.close()
 
@@ -402,7 +407,7 @@ def test_an_exception_before_or_after_the_work_is_raised_and_blocks_no_other_rev
         site.gate.open.set()
         whole = site.world.cluster
 
-        def broken() -> ClusterView | None:
+        def broken(_: str) -> ClusterView | None:
             if site.world.records:
                 return whole
             raise ZeroDivisionError("no view")
@@ -412,10 +417,10 @@ def test_an_exception_before_or_after_the_work_is_raised_and_blocks_no_other_rev
             admissions, lambda: site.world.policy, broken, SmallLane(), LargeLane(lambda _: site.gate), site.world.clock
         )
         with pytest.raises(ZeroDivisionError):
-            await dispatcher.answer(large(1), NO_TIMEOUT, NOW)
+            await dispatcher.answer(large(1), NO_TIMEOUT, NOW, Connection())
         site.world.cluster = None
         await site.post(large(2))
-        assert "patch" in response(await dispatcher.answer(large(3), NO_TIMEOUT, NOW))
+        assert "patch" in response(await dispatcher.answer(large(3), NO_TIMEOUT, NOW, Connection()))
         dispatcher.close()
 
     run(story)
@@ -438,6 +443,55 @@ def test_a_client_that_disconnects_when_overdue_blocks_no_other_review() -> None
         site.dispatcher._start_next()
         assert "patch" in response(await staying)
         await asyncio.wait([slow])
+
+    run(story)
+
+
+def test_one_address_has_64_reviews_in_the_queue_and_the_flow_with_the_most_work_gives_way() -> None:
+    async def story(site: Site) -> None:
+        running = await site.post_and_wait_for_scorer(large(0))
+        of_mallory = [site.post(large(number), connection=Connection("10.0.0.1")) for number in range(1, 65)]
+        await asyncio.sleep(0)
+        assert site.dispatcher.waiting == 65
+        site.dispatcher._usage.charge((b"user mallory",), 1.0)
+
+        of_jane = site.post(large(100, user="jane"), connection=Connection("10.0.0.1"))
+        of_another_address = site.post(large(101), connection=Connection("10.0.0.2"))
+        with pytest.raises(QueueFullError, match="more than 64 costly requests of this address wait"):
+            await of_mallory[-1]
+
+        assert site.dispatcher.waiting == 66
+        waiting = [running, *of_mallory[:-1], of_jane, of_another_address]
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    run(story)
+
+
+def test_a_review_that_waits_for_the_worker_is_queued_until_it_is_processed() -> None:
+    async def story(site: Site) -> None:
+        first, second = Connection(), Connection()
+        site.working.clear()
+        tasks = [site.post(large(1), connection=first), site.post(large(2), connection=second)]
+        await site.working.wait()
+        assert (first.stage, second.stage) == (Stage.PROCESSING, Stage.QUEUED)
+        site.gate.open.set()
+        await asyncio.gather(*tasks)
+        assert second.stage == Stage.PROCESSING
+
+    run(story)
+
+
+def test_a_small_review_that_waits_for_its_turn_is_queued() -> None:
+    async def story(site: Site) -> None:
+        connection = Connection()
+        task = site.post(SMALL, connection=connection)
+        site.dispatcher._charge_small(SMALL, "", 1.0)
+        await asyncio.sleep(0)
+        stage = connection.stage
+        await task
+        assert (stage, connection.stage) == (Stage.QUEUED, Stage.PROCESSING)
 
     run(story)
 
@@ -504,7 +558,7 @@ def test_only_work_beyond_one_time_slice_counts_as_an_overrun(seconds: float, ov
 @pytest.mark.parametrize(("seconds", "charged_seconds"), [(0.0005, 0.0), (0.0006, 0.0006)])
 def test_work_for_a_small_pod_is_charged_beyond_half_a_millisecond(seconds: float, charged_seconds: float) -> None:
     async def story(site: Site) -> None:
-        site.dispatcher._charge_small(SMALL, seconds)
+        site.dispatcher._charge_small(SMALL, "", seconds)
         assert site.dispatcher._usage.used_seconds((b"user jane",)) == pytest.approx(charged_seconds)
 
     run(story)
@@ -514,7 +568,7 @@ def test_a_batch_ends_after_ten_milliseconds_of_work() -> None:
     async def story(site: Site) -> None:
         busy = []
         for _time in range(3):
-            site.dispatcher._charge_small(SMALL, 0.004)
+            site.dispatcher._charge_small(SMALL, "", 0.004)
             busy.append(site.dispatcher._is_busy)
         assert busy == [False, False, True]
 
@@ -525,7 +579,7 @@ def test_the_work_for_small_pods_is_counted_anew_after_a_batch() -> None:
     async def story(site: Site) -> None:
         busy = []
         for seconds in (1.0, 0.001):
-            site.dispatcher._charge_small(SMALL, seconds)
+            site.dispatcher._charge_small(SMALL, "", seconds)
             busy.append(site.dispatcher._is_busy)
             await asyncio.sleep(0)
         assert busy == [True, False]

@@ -15,11 +15,12 @@ import pytest
 from tests.support.admission import policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
-from tests.support.server import World, running
+from tests.support.server import World, make_work_budget, running
 from webhook.admission.pipeline import ClusterView
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profiles.profile import PACK_GPUS, Profile
+from webhook.serving.connection import Connection
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.work_budget import TimeSliceEndedError
 
@@ -84,7 +85,7 @@ def test_work_for_a_client_that_has_left_ends(call: Any) -> None:
     assert world.extender is not None
 
     with pytest.raises(TimeSliceEndedError):
-        world.extender.judge(path.rpartition("/")[2], orjson.dumps(body), PACK_GPUS, _VIEW, expired)
+        world.extender.judge(path.rpartition("/")[2], orjson.dumps(body), "", PACK_GPUS, _VIEW, expired)
 
 
 def priorities(answer: Any) -> dict[str, int]:
@@ -122,6 +123,45 @@ def test_whole_nodes_are_answered_with_whole_nodes(tmp_path: Path) -> None:
     assert filtered[1]["Nodes"]["items"] == nodes
     assert filtered[1]["NodeNames"] is None
     assert priorities(prioritized[1]) == {"empty": 0, "part": 10}
+
+
+@pytest.mark.parametrize(
+    ("caller", "other", "best"),
+    [
+        pytest.param(Connection("10.0.0.1"), Connection("10.0.0.9"), "a", id="a client without a certificate"),
+        pytest.param(Connection("10.0.0.1"), Connection("10.0.0.1"), "b", id="the same client"),
+        pytest.param(
+            Connection("10.0.0.1", "kube-scheduler"), Connection("10.0.0.2", "kube-scheduler"), "b", id="mTLS"
+        ),
+    ],
+)
+def test_a_client_without_a_certificate_moves_pods_for_its_own_calls_only(
+    caller: Connection, other: Connection, best: str
+) -> None:
+    """The other client names the same pod, and only a node where it cannot be together with the next pod."""
+    view = ClusterView(Snapshot.of([node(name, capacity=_GPUS) for name in ("a", "b")]), None)
+    extender = world_with(view).extender
+    assert extender is not None
+
+    def call(connection: Connection, name: str, gpus: int, *nodes: str) -> dict[str, int]:
+        path, body = prioritizing(make_pod(name).gpu(gpus), nodes)
+        work = extender.work(path, orjson.dumps(body), 0.0, connection)
+        return priorities(orjson.loads(work.finish(work.begin(make_work_budget())()).body))
+
+    call(caller, "first", 4, "a", "b")
+    call(other, "first", 4, "b")
+
+    found = call(caller, "second", 2, "a", "b")
+    assert max(found, key=found.__getitem__) == best
+
+
+def test_the_pods_of_four_callers_are_kept() -> None:
+    extender = world_with(_VIEW).extender
+    assert extender is not None
+    kept = [extender._assumed_by(address) for address in "abcd"]
+    assert extender._assumed_by("a") is kept[0]
+    extender._assumed_by("e")
+    assert [*extender._assumed] == ["c", "d", "a", "e"]
 
 
 def test_next_pod_finds_the_node_used_that_the_last_one_got(tmp_path: Path) -> None:

@@ -81,10 +81,10 @@ def test_number_of_pods_is_limited() -> None:
 def test_memory_of_the_pods_is_limited() -> None:
     mebibyte, snapshot = 1024 * 1024, view()
     assumed = ExtenderPods(Clock())
-    assumed.assume(placed("oldest", "a"), 8 * mebibyte, snapshot)
-    assumed.assume(placed("newer", "a", 2), 8 * mebibyte, snapshot)
-    assumed.assume(placed("newest", "b"), 8 * mebibyte, snapshot)
-    assumed.assume(placed("too-large", "b"), 17 * mebibyte, snapshot)
+    assumed.assume(placed("oldest", "a"), 2 * mebibyte, snapshot)
+    assumed.assume(placed("newer", "a", 2), 2 * mebibyte, snapshot)
+    assumed.assume(placed("newest", "b"), 2 * mebibyte, snapshot)
+    assumed.assume(placed("too-large", "b"), 5 * mebibyte, snapshot)
 
     assert used(assumed.on(snapshot, _NOBODY)) == {"a": 2, "b": 1}
 
@@ -92,8 +92,8 @@ def test_memory_of_the_pods_is_limited() -> None:
 def test_pod_that_is_assumed_again_does_not_count_twice() -> None:
     snapshot = view()
     assumed = ExtenderPods(Clock())
-    assumed.assume(placed("other", "a"), 8 * 1024 * 1024, snapshot)
+    assumed.assume(placed("other", "a"), 2 * 1024 * 1024, snapshot)
     for _ in range(5):
-        assumed.assume(placed("again", "b"), 8 * 1024 * 1024, snapshot)
+        assumed.assume(placed("again", "b"), 2 * 1024 * 1024, snapshot)
 
     assert used(assumed.on(snapshot, _NOBODY)) == {"a": 1, "b": 1}

@@ -20,7 +20,7 @@ def queue() -> tuple[FairQueue[str], UsageTracker]:
 def test_items_of_equal_usage_are_taken_in_order() -> None:
     waiting, _ = queue()
     for item in ("a", "b", "c"):
-        waiting.put(item, (item.encode(),))
+        waiting.put(item, (item.encode(),), "")
     assert [waiting.take() for _ in range(3)] == ["a", "b", "c"]
     with pytest.raises(IndexError):
         waiting.take()
@@ -30,8 +30,8 @@ def test_a_flow_without_usage_goes_first() -> None:
     waiting, usage = queue()
     usage.charge((b"mallory",), 1.0)
     for _time in range(20):
-        waiting.put("mallory", (b"mallory",))
-    waiting.put("jane", (b"jane",))
+        waiting.put("mallory", (b"mallory",), "")
+    waiting.put("jane", (b"jane",), "")
     assert waiting.take() == "jane"
 
 
@@ -40,9 +40,9 @@ def test_waiting_flows_get_equal_shares_of_time() -> None:
     waiting, usage = queue()
     cost_seconds = {"m": 1.0, "j": 0.1}
     for number in range(5):
-        waiting.put(f"m{number}", (b"m",))
+        waiting.put(f"m{number}", (b"m",), "")
     for number in range(20):
-        waiting.put(f"j{number}", (b"j",))
+        waiting.put(f"j{number}", (b"j",), "")
     order = []
     while len(waiting):
         order.append(waiting.take())
@@ -70,10 +70,65 @@ def test_waiting_flows_get_equal_shares_of_time() -> None:
 def test_many_names_do_not_increase_the_share(of_mallory: list[tuple[bytes, ...]], of_jane: tuple[bytes, ...]) -> None:
     waiting, usage = queue()
     for names in of_mallory:
-        waiting.put("mallory", names)
+        waiting.put("mallory", names, "")
     usage.charge(of_mallory[0], 0.2)
-    waiting.put("jane", of_jane)
+    waiting.put("jane", of_jane, "")
     assert waiting.take() == "jane"
+
+
+def test_addresses_have_equal_shares_of_time_whatever_names_they_use() -> None:
+    """An item of the client that makes names up costs ten times as much, so ten items of the other follow each."""
+    waiting, _ = queue()
+    for number in range(30):
+        waiting.put("forged", (f"new {number}".encode(),), "10.0.0.9")
+        waiting.put("real", (b"jane",), "10.0.0.1")
+    taken = []
+    for _ in range(23):
+        taken.append(waiting.take())
+        waiting.charge(*(("10.0.0.9", 0.1) if taken[-1] == "forged" else ("10.0.0.1", 0.01)))
+    assert 2 <= taken.count("forged") <= 3
+    assert taken[:2] == ["forged", "real"]
+
+
+def test_an_address_that_begins_to_wait_does_not_catch_up() -> None:
+    waiting, _ = queue()
+
+    def served(times: int) -> list[str]:
+        taken = []
+        for _ in range(times):
+            taken.append(waiting.take())
+            waiting.charge(taken[-1], 1.0)
+        return taken
+
+    for _ in range(30):
+        waiting.put("busy", (b"jane",), "busy")
+    served(10)
+    for _ in range(30):
+        waiting.put("late", (b"joe",), "late")
+    assert served(10).count("late") in (5, 6)
+
+
+def test_work_while_nothing_waits_counts_for_no_address() -> None:
+    waiting, _ = queue()
+    waiting.charge("10.0.0.1", 100.0)
+    waiting.put("early", (b"jane",), "10.0.0.1")
+    waiting.put("late", (b"jane",), "10.0.0.9")
+    assert waiting.take() == "early"
+
+
+def test_the_last_item_of_an_address_is_that_of_the_flow_with_the_most_work() -> None:
+    waiting, usage = queue()
+    usage.charge((b"mallory",), 1.0)
+    for item, flow, address in [
+        ("m1", b"mallory", "a"),
+        ("m2", b"mallory", "a"),
+        ("j", b"jane", "a"),
+        ("x", b"x", "b"),
+    ]:
+        waiting.put(item, (flow,), address)
+    assert waiting.waiting_of("a") == 3
+    assert [waiting.take_last("a") for _ in range(3)] == ["m2", "m1", "j"]
+    assert waiting.take() == "x"
 
 
 def test_usage_decays_by_half_in_five_seconds() -> None:
@@ -91,8 +146,8 @@ def test_usage_decays_by_half_in_five_seconds() -> None:
 def test_a_removed_item_is_not_taken() -> None:
     waiting, _ = queue()
     first, second = "first", "second"
-    waiting.put(first, (b"a",))
-    waiting.put(second, (b"a",))
+    waiting.put(first, (b"a",), "")
+    waiting.put(second, (b"a",), "")
     waiting.remove(first)
     waiting.remove("never there")
     assert (waiting.take(), len(waiting)) == (second, 0)
@@ -114,7 +169,7 @@ def test_every_waiting_flow_gets_its_fair_share(chance: random.Random, flow_coun
     names = [b"%d" % number for number in range(flow_count)]
     for name in names:
         for _time in range(60):
-            waiting.put(name.decode(), (name,))
+            waiting.put(name.decode(), (name,), "")
     worked = dict.fromkeys(names, 0.0)
     for _turn in range(50):
         name = waiting.take().encode()

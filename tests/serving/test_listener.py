@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,10 @@ from tests.support.loopback import closed_port, server_context
 from tests.support.server import LOOPBACK, Running, World, review_bytes, running
 from webhook.documents.field import InvalidInput
 from webhook.runtime.settings import Address
-from webhook.serving.http.listener import Limits, Listener
+from webhook.serving.connection import Stage
+from webhook.serving.http.limits import Limits
+from webhook.serving.http.listener import Listener
+from webhook.serving.http.protocol import HttpProtocol
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 HEAD = (
@@ -64,6 +68,16 @@ async def status_on(stream: Stream) -> bytes:
     length = next(line for line in head.split(b"\r\n") if line.startswith(b"Content-Length: "))
     await reader.readexactly(int(length.removeprefix(b"Content-Length: ")))
     return head[9:12]
+
+
+def held_by(listener: Listener, address: str, stage: Stage) -> HttpProtocol:
+    """A connection of `address` that `listener` has accepted."""
+    listener._server, before = web.Server(answered), set(listener._open)
+    with socket.socket() as accepted:
+        listener._admit(accepted, address)
+    (held,) = listener._open - before
+    held.connection.stage = stage
+    return held
 
 
 async def until_closed(stream: Stream) -> None:
@@ -164,6 +178,40 @@ def test_a_connection_whose_request_is_processed_is_not_evicted(tmp_path: Path) 
         drop(busy)
 
     with_server(story, tmp_path, max_connections=1)
+
+
+def test_a_connection_whose_request_waits_for_its_turn_is_evicted_after_all_others() -> None:
+    async def story() -> None:
+        listener = Listener(answered, replace(LIMITS, most=3))
+        queued, processing, _idle = [
+            held_by(listener, f"10.0.0.{stage.value}", stage) for stage in (Stage.QUEUED, Stage.PROCESSING, Stage.IDLE)
+        ]
+
+        assert listener._ensure_capacity("10.0.0.9")
+        assert listener._open == {queued, processing}
+
+        held_by(listener, "10.0.0.9", Stage.PROCESSING)
+        assert listener._ensure_capacity("10.0.0.8")
+        assert queued not in listener._open
+
+        held_by(listener, "10.0.0.8", Stage.PROCESSING)
+        assert not listener._ensure_capacity("10.0.0.7")
+
+    asyncio.run(story())
+
+
+def test_at_the_limit_the_address_with_the_most_connections_loses_one() -> None:
+    async def story() -> None:
+        listener = Listener(answered, replace(LIMITS, most=5))
+        few = [held_by(listener, "10.0.0.1", Stage.OPENING) for _ in range(2)]
+        many = [held_by(listener, "10.0.0.2", Stage.QUEUED) for _ in range(3)]
+
+        assert listener._ensure_capacity("10.0.0.3")
+
+        assert few[0] in listener._open
+        assert many[0] not in listener._open
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize(

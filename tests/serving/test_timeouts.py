@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.serving.http.endpoint import _time_limits
+from webhook.serving.http.time_limits import time_limits
 
 
 @pytest.mark.parametrize(
@@ -15,20 +15,20 @@ from webhook.serving.http.endpoint import _time_limits
     ],
 )
 def test_the_scorer_ends_a_margin_before_the_client_gives_up(timeout: str, scorer_seconds: float) -> None:
-    limits = _time_limits(f"/mutate?timeout={timeout}")
+    limits = time_limits(f"/mutate?timeout={timeout}", 30.0)
     assert limits.scorer_seconds == pytest.approx(scorer_seconds)
 
 
 def test_deadlines_count_from_the_arrival() -> None:
-    timeouts = _time_limits("/mutate?timeout=10s").timeouts(1000.0)
+    timeouts = time_limits("/mutate?timeout=10s", 30.0).timeouts(1000.0)
     assert (timeouts.deadline_seconds, timeouts.overdue_seconds) == (1009.5, 1010.0)
 
 
 def test_without_a_timeout_the_scorer_has_no_deadline() -> None:
-    timeouts = _time_limits("/mutate").timeouts(1000.0)
+    timeouts = time_limits("/mutate", 30.0).timeouts(1000.0)
     assert (timeouts.deadline_seconds, timeouts.overdue_seconds) == (None, 1030.0)
 
 
 def test_the_answer_is_given_up_after_the_longest_timeout_of_the_api() -> None:
-    limits = _time_limits("/mutate?timeout=60s")
+    limits = time_limits("/mutate?timeout=60s", 30.0)
     assert limits.timeouts(0.0).overdue_seconds == 30.0

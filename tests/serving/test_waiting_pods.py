@@ -1,5 +1,6 @@
 """The life of a reservation: from admission over the pending pod to the bound one, and every other end."""
 
+import math
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from tests.support.admission import policy_with
 from tests.support.builders import make_node_object, make_pod
 from tests.support.server import policies_of
+from webhook.admission.pipeline import ClusterView
 from webhook.app import scoring
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS
@@ -22,9 +24,9 @@ from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import WaitingPod, answer_among
 from webhook.serving.decisions.rendering import Candidate
-from webhook.serving.waiting.admitted_pods import MOST_OF_A_NAMESPACE
+from webhook.serving.waiting.admitted_pods import MOST_OF_A_NAMESPACE, UNSEEN_SECONDS
 from webhook.serving.waiting.waiting_entries import MOST_WAITING
-from webhook.serving.waiting.waiting_pods import WaitingPods
+from webhook.serving.waiting.waiting_pods import ReservedView, WaitingPods
 
 Object = dict[str, Any]
 
@@ -63,25 +65,36 @@ class Cluster:
     now_seconds: float = 0.0
     cpu_seconds: float = 0.0
     pod_seconds: float = 0.0
+    unseen_seconds: float = math.inf
+    are_verified: bool = True
     cache: ClusterCache = field(default_factory=ClusterCache)
     scheduler: Scheduler = field(default_factory=Scheduler)
 
     def __post_init__(self) -> None:
         nodes = [make_node_object(f"n{number}", capacity={"nvidia.com/gpu": 4}) for number in range(self.nodes)]
         self.cache.replace("Node", nodes + [make_node_object(f"without-{number}") for number in range(self.more)])
-        self.waiting = WaitingPods(SlowScorer(self), lambda: 60, self.clock_seconds, lambda: self.cpu_seconds)
+        self.waiting = WaitingPods(
+            SlowScorer(self),
+            lambda: 60,
+            self.clock_seconds,
+            lambda: self.cpu_seconds,
+            unseen_seconds=self.unseen_seconds,
+            are_verified=self.are_verified,
+        )
 
     def clock_seconds(self) -> float:
         """Return the time of the clock, which work takes, too."""
         return self.now_seconds + self.cpu_seconds
 
-    def admit(self, pod: Object) -> str:
-        """Admit `pod` as the webhook does; return the verdict."""
-        assumed = self.waiting.on(self.cache.snapshot())
+    def admit(self, pod: Object, address: str = "") -> str:
+        """Admit `pod` as the webhook does for the client at `address`; return the verdict."""
+        view = ReservedView(lambda: ClusterView(self.cache.snapshot(), self.scheduler), self.waiting)
+        assumed = view(address).assumed
+        assert assumed is not None
         asked = WaitingPod.of(pod)
         placement = answer_among(self.scheduler, asked.signature, assumed, "seed", lambda: False)
         if placement.verdict == "Feasible":
-            self.waiting.admit(PodIdentity.of(pod), Candidate(scheduled_content(pod), asked, placement))
+            self.waiting.admit(PodIdentity.of(pod), Candidate(scheduled_content(pod), asked, placement), address)
         return placement.verdict
 
     def see(self, pod: Object, event: str = "ADDED") -> None:
@@ -151,6 +164,80 @@ def test_the_room_of_a_pod_that_is_never_seen_is_given_up_in_time() -> None:
     cluster.now_seconds = 60.0
     assert cluster.gpus() == [0, 0]
     assert len(cluster.waiting) == 0
+
+
+def test_with_a_live_view_a_pod_that_is_not_seen_in_five_seconds_gives_its_room_back() -> None:
+    cluster = Cluster(unseen_seconds=UNSEEN_SECONDS)
+    cluster.admit(pod("refused by a quota"))
+    cluster.admit(pod("stored"))
+    cluster.see(stored(pod("stored"), "stored"))
+    cluster.now_seconds = 4.9
+    assert cluster.gpus() == [4, 4]
+    cluster.now_seconds = 5.0
+    assert sorted(cluster.gpus()) == [0, 4]
+
+
+API_SERVER, FORGER = "10.0.0.1", "10.0.0.9"
+
+
+def test_reviews_that_a_client_makes_up_take_no_room_of_others() -> None:
+    cluster = Cluster(nodes=4, unseen_seconds=UNSEEN_SECONDS, are_verified=False)
+
+    forged = [cluster.admit(pod(f"forged-{number}"), FORGER) for number in range(40)]
+
+    assert forged == ["Feasible"] * 4 + ["Waiting"] * 36
+    assert cluster.gpus() == [0, 0, 0, 0]
+    assert [cluster.admit(pod(f"pod-{number}"), API_SERVER) for number in range(5)] == ["Feasible"] * 4 + ["Waiting"]
+
+
+def test_the_first_burst_of_an_api_server_is_predicted_before_its_pods_are_seen() -> None:
+    cluster = Cluster(nodes=4, unseen_seconds=UNSEEN_SECONDS, are_verified=False)
+    verdicts = [cluster.admit(pod(gpus=1), API_SERVER) for _ in range(60)]
+    assert verdicts == ["Feasible"] * 16 + ["Waiting"] * 44
+
+
+def test_a_pod_without_credit_has_room_for_all_once_it_is_seen() -> None:
+    cluster = Cluster(are_verified=False)
+    cluster.admit(pod("p"), API_SERVER)
+    cluster.see(stored(pod("p"), "p"))
+    assert sorted(cluster.gpus()) == [0, 4]
+    assert not cluster.waiting.unconfirmed.by_address
+
+
+def test_pods_that_were_seen_give_their_address_credit_for_twice_as_many() -> None:
+    cluster = Cluster(nodes=8, are_verified=False)
+    cluster.admit(pod("seen"), API_SERVER)
+    cluster.see(stored(pod("seen"), "seen"))
+    cluster.gpus()
+
+    for number in range(3):
+        cluster.admit(pod(f"next-{number}"), API_SERVER)
+
+    assert sum(cluster.gpus()) == 12
+    assert [*cluster.waiting.unconfirmed.by_address] == [API_SERVER]
+
+
+def test_a_pod_that_is_admitted_again_earns_no_credit() -> None:
+    cluster = Cluster(nodes=8, are_verified=False)
+    for _time in range(3):
+        cluster.admit(pod("again"), FORGER)
+    assert sum(cluster.gpus()) == 0
+
+
+def test_an_unconfirmed_pod_that_is_not_seen_is_forgotten() -> None:
+    cluster = Cluster(unseen_seconds=UNSEEN_SECONDS, are_verified=False)
+    cluster.admit(pod("p"), FORGER)
+    cluster.now_seconds = 5.0
+    cluster.gpus()
+    assert len(cluster.waiting) == 0
+    assert not cluster.waiting.unconfirmed.by_address
+
+
+def test_an_address_without_credit_has_64_pods_at_most() -> None:
+    cluster = Cluster(nodes=70, are_verified=False)
+    for number in range(70):
+        cluster.admit(pod(f"forged-{number}"), FORGER)
+    assert len(cluster.waiting) == 64
 
 
 def test_a_pod_that_is_seen_keeps_its_room() -> None:

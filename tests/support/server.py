@@ -24,6 +24,7 @@ from webhook.policy.policy_set import PolicyOrSet, PolicySet
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings
 from webhook.serving.clock import rfc3339_now
+from webhook.serving.connection import Connection
 from webhook.serving.decisions.admissions import Admissions, Answer, Dependencies
 from webhook.serving.decisions.lanes import Lane, LargeLane, SmallLane
 from webhook.serving.decisions.patch_proofs import PatchProofs
@@ -100,7 +101,7 @@ class World:
     def dispatcher(self) -> Dispatcher:
         """Return the dispatcher of this world's admissions, on the clock of its event loop."""
         admissions = self.admissions().admissions
-        return Dispatcher(admissions, lambda: self.policies, lambda: self.cluster, SmallLane(), LargeLane())
+        return Dispatcher(admissions, lambda: self.policies, lambda _: self.cluster, SmallLane(), LargeLane())
 
     async def written(self) -> None:
         """Return once the gate is open: every record is kept at once."""
@@ -131,7 +132,7 @@ class Answering:
         milliseconds = world.policy.spec.placement_check.work_budget_milliseconds
         work_budget = WorkBudget(deadline_seconds, milliseconds, monotonic_seconds=world.clock, cpu_seconds=lambda: 0.0)
         decision = self.admissions.decide(self.lane, body, world.policies, world.cluster, work_budget)
-        return self.admissions.finish(decision, world.now(), arrived_seconds)
+        return self.admissions.finish(decision, world.now(), arrived_seconds, Connection())
 
 
 def policies_of(policy: Policy, metrics: Metrics | None = None) -> Policies:

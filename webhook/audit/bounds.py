@@ -29,10 +29,11 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class Truncator:
-    """Truncates the values of one record. Each record needs its own instance."""
+    """Truncates the values of one record, each text to `text_bytes`. Each record needs its own instance."""
 
-    def __init__(self, truncated_before: Iterable[str] = ()) -> None:
+    def __init__(self, truncated_before: Iterable[str] = (), text_bytes: int = TEXT_BYTES) -> None:
         self._before = [*truncated_before]
+        self._text_bytes = text_bytes
         self._notes: list[str] = []
         self._more_notes = 0
         self._path: list[str | int] = []
@@ -45,8 +46,8 @@ class Truncator:
         return self._before + self._notes + more
 
     def text(self, place: str, text: str) -> str:
-        """Return `text`, the value of the field `place`, truncated to `TEXT_BYTES` of JSON."""
-        if len(text) <= SHORT:
+        """Return `text`, the value of the field `place`, truncated to `text_bytes` of JSON."""
+        if 6 * len(text) <= self._text_bytes:
             return text
         self._path = [place]
         return self._fit_string(text)
@@ -78,9 +79,10 @@ class Truncator:
         return value
 
     def _fit_string(self, text: str) -> str:
-        size_bytes = len(dump(text)) if len(text) <= TEXT_BYTES else TEXT_BYTES + 3
-        if size_bytes > TEXT_BYTES + 2:
-            kept = bisect.bisect_right(range(TEXT_BYTES + 1), TEXT_BYTES + 2, key=lambda end: len(dump(text[:end]))) - 1
+        most_bytes = self._text_bytes
+        size_bytes = len(dump(text)) if len(text) <= most_bytes else most_bytes + 3
+        if size_bytes > most_bytes + 2:
+            kept = bisect.bisect_right(range(most_bytes + 1), most_bytes + 2, key=lambda end: len(dump(text[:end]))) - 1
             left_out = _more(len(text) - kept, "character")
             self._note(left_out)
             text = f"{text[:kept]}… ({left_out})"

@@ -7,6 +7,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import orjson
+
 from webhook.audit.bounds import SHORT, Truncator, dump
 from webhook.audit.record import POD, AuditRecord, Owner, PlacementEntry, Rotation, ShadowEntry
 from webhook.documents.documents import JsonObject
@@ -16,6 +18,9 @@ _PATCH_BYTES = 16 * 1024
 _WARNINGS_BYTES = 6 * 1024
 _BEFORE_BYTES = 4 * 1024
 _UNMODELLED_BYTES = 1024
+# A brief record: its lists, and its texts.
+_BRIEF_BYTES = 384
+_BRIEF_TEXT_BYTES = 256
 
 _HASH_KEY = b',"hash":"'
 _HASH_ENDING_BYTES = len(_HASH_KEY) + 64 + len(b'"}')
@@ -93,11 +98,42 @@ def _has_long_text(record: AuditRecord | Draft) -> bool:
     )
 
 
+def brief(common: RecordTemplate) -> RecordTemplate:
+    """Return `common` without the patch, and with short lists and texts."""
+    truncator = Truncator(common.truncated, _BRIEF_TEXT_BYTES)
+    decided = orjson.loads(b"{%b}" % common.decided)
+    for key, most_bytes in (("rules", _BRIEF_BYTES), ("patch", 0), ("warnings", _BRIEF_BYTES)):
+        decided[key] = orjson.loads(truncator.items_json(key, decided[key], most_bytes))
+    decided["workloadType"] = decided["workloadType"] and truncator.text("workloadType", decided["workloadType"])
+    placement, shadow = orjson.loads(common.placement), orjson.loads(common.shadow or b"null")
+    if placement is not None:
+        placement["message"] = truncator.text("placement.message", placement["message"])
+    if shadow is not None:
+        shadow = {key: shadow[key] for key in ("outcome", "message")}
+        shadow["message"] = shadow["message"] and truncator.text("shadow.message", shadow["message"])
+    error = orjson.loads(common.error)
+    return common._replace(
+        decided=dump(decided)[1:-1],
+        placement=dump(placement),
+        error=dump(error and truncator.text("error", error)),
+        before=b"{}",
+        shadow=dump(shadow) if shadow is not None else b"",
+        truncated=tuple(truncator.truncated),
+    )
+
+
 def seal(
-    record: AuditRecord | Draft, sequence: int, previous: str, rotation: Rotation | None = None
+    record: AuditRecord | Draft,
+    sequence: int,
+    previous: str,
+    rotation: Rotation | None = None,
+    *,
+    is_brief: bool = False,
 ) -> tuple[bytes, str]:
     """Return the record as one line of JSON, without a newline, and the hash of the line."""
     common = record.common if isinstance(record, Draft) else RecordTemplate.of(record)
+    if is_brief:
+        common = brief(common)
     asked = {
         "time": record.time,
         "decision": record.decision,

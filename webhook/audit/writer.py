@@ -25,7 +25,11 @@ MAX_BYTES = 100 * 1024 * 1024
 BACKUPS = 10
 KEEP_SECONDS = 24 * 3600.0
 MAX_TOTAL_BYTES = 4 * 1024 * 1024 * 1024
+SHARE_BYTES = 4 * 1024 * 1024
+"""What a namespace writes in ten minutes before its records become brief. A thousand pods write it in full."""
 
+# The part of an RFC 3339 time up to the tens of minutes.
+_WINDOW = len("2026-01-31T12:0")
 
 _WRITE_FAILS = "audit records cannot be written and go to standard error"
 _HEAD_FAILS = "audit head cannot be kept"
@@ -42,6 +46,9 @@ class AuditWriter:
         writing --write fails: error logged once--> failing --write succeeds: warning logged--> writing
 
     Both messages are logged when standard error has room, otherwise with a later record.
+
+    The records of dry runs are brief, and so are those of a namespace beyond its share: otherwise a user could fill the
+    log with small pods until rotation has dropped the records of others.
 
     "Written" means handed to the operating system: a crash of this process loses nothing, a crash of the machine can.
     An instance is for one thread: the chain has one end.
@@ -87,6 +94,9 @@ class AuditWriter:
         self._staged: list[bytes] = []
         self._staged_head = self._head
         self._records_rotation = False
+        # By namespace, in the ten minutes `_window`.
+        self._written_bytes: dict[str, int] = {}
+        self._window = ""
 
     def __enter__(self) -> Self:
         return self
@@ -111,7 +121,13 @@ class AuditWriter:
         """
         self._sequence += 1
         rotation = self._rotation(self._file) if self._file is not None and not self._staged else None
-        line, self._staged_head = seal(record, self._sequence, self._staged_head, rotation)
+        if record.time[:_WINDOW] != self._window:
+            self._window = record.time[:_WINDOW]
+            self._written_bytes.clear()
+        written_bytes = self._written_bytes.get(record.namespace, 0)
+        is_brief = record.dry_run or written_bytes > SHARE_BYTES
+        line, self._staged_head = seal(record, self._sequence, self._staged_head, rotation, is_brief=is_brief)
+        self._written_bytes[record.namespace] = written_bytes + len(line)
         self._staged.append(line)
         if self._file is None:
             self.flush()

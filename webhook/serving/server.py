@@ -18,7 +18,8 @@ from webhook.runtime.settings import Address, Settings
 from webhook.serving.http.certificate import Certificate
 from webhook.serving.http.endpoint import MutateEndpoint
 from webhook.serving.http.health import Health
-from webhook.serving.http.listener import Counts, Limits, Listener
+from webhook.serving.http.limits import Counts, Limits
+from webhook.serving.http.listener import Listener
 
 # Longer than the 90 s after which Go's client drops an idle connection, so that it never sends into a closing one.
 _KEEPALIVE_SECONDS = 120.0

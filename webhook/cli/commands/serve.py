@@ -1,9 +1,10 @@
 """`serve`: run the admission webhook."""
 
 import asyncio
+import math
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from click.core import ParameterSource
 
 from webhook.admission.pipeline import scheduler_for
 from webhook.admission.policy_cases import parse_tested_policies, parse_tested_policy
-from webhook.app import build_server, scoring
+from webhook.app import Scoring, build_server, scoring
 from webhook.audit.writer import AuditWriter
 from webhook.cli.commands.serve_options import server_options
 from webhook.cli.inputs.clusters import read_cluster
@@ -24,6 +25,7 @@ from webhook.cli.output.logs import configure_logs
 from webhook.documents.field import InvalidInput, forbidden
 from webhook.events.recorder import EventRecorder
 from webhook.kube.names import NAMESPACE_NAME_LABEL
+from webhook.placement.profiles.profile import Profile
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import PlacedPolicy, policy_set
@@ -32,6 +34,7 @@ from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.event_loop import serve_until_signalled
+from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.observed.predictions import Predictions
 from webhook.serving.policies.cluster_policies import ClusterPolicies
 from webhook.serving.policies.in_force import Policies
@@ -39,6 +42,7 @@ from webhook.serving.policies.policy_file import PolicyFile, read_policy_file
 from webhook.serving.server import PolicySource
 from webhook.serving.view.live_view import live_view
 from webhook.serving.view.start_of_view import FixedView
+from webhook.serving.waiting.admitted_pods import UNSEEN_SECONDS
 from webhook.watch.api_server import ClientConfig, Connect
 
 _LABELS = (
@@ -66,6 +70,7 @@ def serve(
     in_cluster: bool,
     no_cluster: bool,  # noqa: ARG001 - read from the context
     events: bool | None,
+    extender_insecure: bool,
     scheduler_config: str | None,
     policy_source: str,
     webhook_configuration: str,
@@ -86,27 +91,33 @@ def serve(
       placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
     """
     view = _chosen_view(ctx)
-    is_live = _is_live(view, events, settings["extender_profile"], policy_source)
+    _check_extender(settings["extender_profile"], view, settings["client_ca"], is_insecure=extender_insecure)
+    is_live = _is_live(view, events, policy_source)
     configure_logs(log_format, log_level)
+    _warn_of_any_name(settings["client_ca"], settings["client_names"])
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
     metrics = Metrics()
     metrics.show_process()
     policies, file = followed_policy(_last_file(policy), metrics, knows_labels=not view <= {"no_cluster"})
     profiles = read_profiles(scheduler_config) or {}
     followed: PolicySource | None = file
-    predictions, live, recorder = Predictions(), None, None
-    placing = scoring(policies, profiles, metrics.placement_seconds.observe)
+    predictions, live, recorder, timeout = Predictions(), None, None, RegisteredTimeout()
+    placing = _scoring(policies, profiles, metrics, is_live, settings["client_ca"] is not None)
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.configuration())
         followed = with_objects(policy_source, source.connect, policies, file, metrics)
-        live = live_view(source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration)
+        live = live_view(
+            source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout
+        )
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
     with _audit_writer(audit, metrics, settings) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         recorded, seen = predictions if live else None, live or fixed
-        server = build_server(chosen, policies, seen, writer, metrics, recorded, recorder, placing, followed, profiles)
+        server = build_server(
+            chosen, policies, seen, writer, metrics, recorded, recorder, placing, followed, profiles, timeout
+        )
         serve_until_signalled(server, live, recorder)
 
 
@@ -125,14 +136,49 @@ def _audit_writer(path: str, metrics: Metrics, settings: dict[str, Any]) -> Audi
     )
 
 
-def _is_live(view: frozenset[str], events: bool | None, extender_profile: str, policy_source: str) -> bool:
+def _scoring(
+    policies: Policies, profiles: Mapping[str, Profile], metrics: Metrics, is_live: bool, has_client_ca: bool
+) -> Scoring:
+    """Return what places pods; only a live view shows which pods came, and so which clients are API servers."""
+    return scoring(
+        policies,
+        profiles,
+        metrics.placement_seconds.observe,
+        unseen_seconds=UNSEEN_SECONDS if is_live else math.inf,
+        are_verified=has_client_ca or not is_live,
+    )
+
+
+def _warn_of_any_name(client_ca: Path | None, client_names: Sequence[str]) -> None:
+    """Warn if every client of the CA may call: a CA of the cluster signs for its users, too."""
+    if client_ca is not None and not client_names:
+        remedy = "give --client-name, too, unless this CA signs for the API servers alone"
+        structlog.get_logger().warning("--client-ca without --client-name", ca=str(client_ca), remedy=remedy)
+
+
+def _check_extender(profile: str, view: frozenset[str], client_ca: Path | None, *, is_insecure: bool) -> None:
+    """Check that there can be an extender, if there is to be one.
+
+    Raises:
+        click.UsageError: it has no view, or would answer every client without the user's consent.
+    """
+    if profile == "none":
+        return
+    if view <= {"no_cluster"}:
+        raise click.UsageError("--extender-profile needs a view; give --in-cluster, --kubeconfig or --cluster, too.")
+    if client_ca is None and not is_insecure:
+        raise click.UsageError(
+            "--extender-profile needs --client-ca, by which only kube-scheduler is answered; or give "
+            "--extender-insecure, to answer every client that reaches the port."
+        )
+
+
+def _is_live(view: frozenset[str], events: bool | None, policy_source: str) -> bool:
     """Return whether the options of `view` select a live cluster, which `events` need.
 
     Raises:
-        click.UsageError: there are to be Events without a live cluster, or an extender without any view.
+        click.UsageError: there are to be Events, or policies of objects, without a live cluster.
     """
-    if extender_profile != "none" and view <= {"no_cluster"}:
-        raise click.UsageError("--extender-profile needs a view; give --in-cluster, --kubeconfig or --cluster, too.")
     is_live = "in_cluster" in view or "context" in view
     if events and not is_live:
         raise click.UsageError("--events needs a cluster to write to; give --in-cluster or --kubeconfig, too.")

@@ -97,8 +97,10 @@ _VIEW = (
     _setting(
         "--extender-profile",
         click.Choice(["none", *PROFILES]),
-        "Judge nodes for a kube-scheduler by this profile, at /extender/filter and /extender/prioritize.",
+        "Judge nodes for a kube-scheduler by this profile, at /extender/filter and /extender/prioritize. Needs "
+        "--client-ca, or --extender-insecure.",
     ),
+    click.option("--extender-insecure", is_flag=True, help="Answer every client that calls the extender."),
 )
 _AUDIT = (
     _option("--audit", FILE, "The audit log; - for standard output.", "-", "FILE|-"),

@@ -19,6 +19,7 @@ from webhook.policy.policy_set import PolicyOrSet, PolicySet, is_all_in_shadow, 
 from webhook.runtime.admission_counts import Tally
 from webhook.runtime.byte_cache import value_count
 from webhook.runtime.metrics import Metrics
+from webhook.serving.connection import Connection
 from webhook.serving.decisions.audit_record import audit_record
 from webhook.serving.decisions.lanes import Lane
 from webhook.serving.decisions.rendering import Candidate, Rendered, render_failure
@@ -73,8 +74,8 @@ class Dependencies:
     """Record the prediction for an allowed pod and the view that it was made on."""
     among_others: Callable[[AdmissionRequest, ClusterView], ClusterView] = lambda _, cluster: cluster
     """Return the view without the room that an earlier admission of the same pod reserved; called in any thread."""
-    admitted: Callable[[AdmissionRequest, Candidate], None] = lambda *_: None
-    """Reserve room for an allowed pod."""
+    admitted: Callable[[AdmissionRequest, Candidate, Connection], None] = lambda *_: None
+    """Reserve room for an allowed pod, whose review came on a connection."""
     prove: Callable[[AdmissionRequest, int, Policy, ClusterView | None, Rendered], None] = lambda *_: None
     """Raise an exception if the patch for a review of this size in bytes is wrong; called in any thread."""
     reported: Callable[[AdmissionRequest, Report | None, Policy], None] = lambda *_: None
@@ -179,11 +180,11 @@ class Admissions:
             self._log.error("admission failed, and is in shadow mode", exc_info=error, uid=request.uid)
         return render_failure(request, error, policy, shadow)
 
-    def finish(self, decision: Decision, time: str, arrived_seconds: float, client: str = "") -> Answer:
+    def finish(self, decision: Decision, time: str, arrived_seconds: float, connection: Connection) -> Answer:
         """Count the admission, stage its audit record and return the answer.
 
         `time` is the arrival of the request in RFC 3339, `arrived_seconds` the same on the monotonic clock.
-        `client` is the name in its verified certificate; empty if none is required.
+        `connection` is the one that it came on.
         """
         request, result = decision.request, decision.result
         if isinstance(result, TooManyValuesError):
@@ -194,7 +195,7 @@ class Admissions:
                 return self._invalid(result)
             raise result if isinstance(result, Exception) else AssertionError
         new_decision = self._dependencies.new_decision()
-        admission = _Admission(request, decision.policy, time, new_decision, arrived_seconds, client)
+        admission = _Admission(request, decision.policy, time, new_decision, arrived_seconds, connection.client)
         if isinstance(result, InvalidInput):
             return self._reject_object(admission, result)
         if isinstance(result, Exception):
@@ -208,7 +209,7 @@ class Admissions:
             if decision.records_predictions and (prediction := result.prediction) is not None:
                 self._dependencies.predicted(request, prediction.binding, decision.cluster, admission.policy)
             if result.candidate is not None and not request.dry_run:
-                self._dependencies.admitted(request, result.candidate)
+                self._dependencies.admitted(request, result.candidate, connection)
             if not result.tally.kind:
                 self._dependencies.reported(request, result.report, admission.policy)
         except Exception as error:

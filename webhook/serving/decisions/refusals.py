@@ -6,6 +6,7 @@ from aiohttp import web
 
 from webhook.admission.pipeline import ClusterView
 from webhook.policy.policy_set import PolicyOrSet, may_be_in_shadow
+from webhook.serving.connection import Connection
 from webhook.serving.decisions.admissions import Admissions, Answer, BeyondLimitError
 
 
@@ -33,7 +34,9 @@ class ShadowedRefusals:
         """Return whether a policy is in shadow mode, so that reading the beginning of a body can help."""
         return may_be_in_shadow(self._policy())
 
-    def answer(self, error: LimitError, beginning: bytes, now: str, arrived_seconds: float, client: str) -> Answer:
+    def answer(
+        self, error: LimitError, beginning: bytes, now: str, arrived_seconds: float, connection: Connection
+    ) -> Answer:
         """Return the answer to leave the object alone, to a review that has this beginning.
 
         Raises:
@@ -42,4 +45,4 @@ class ShadowedRefusals:
         decision = self._admissions.refuse(beginning, self._policy(), self._cluster(), error)
         if decision.request is None:
             raise error.refusal from error
-        return self._admissions.finish(decision, now, arrived_seconds, client)
+        return self._admissions.finish(decision, now, arrived_seconds, connection)

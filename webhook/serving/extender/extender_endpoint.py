@@ -23,6 +23,7 @@ from webhook.placement.ranking.candidates import permanent_rejections, prioritie
 from webhook.placement.scorer import PodSignature
 from webhook.runtime.byte_cache import value_count
 from webhook.runtime.metrics import Metrics
+from webhook.serving.connection import Connection
 from webhook.serving.decisions.admissions import MAX_VALUES, Answer
 from webhook.serving.extender.extender_pods import ExtenderPods, PodName
 from webhook.serving.scheduling.dispatcher import Work
@@ -36,6 +37,8 @@ TIMEOUT_SECONDS = 5.0
 
 # All calls share one place in the fair queue of the worker thread.
 _FLOWS = (b"extender",)
+# The pods of each take memory. One kube-scheduler leads at a time; more callers than that are others.
+_MOST_CALLERS = 4
 
 
 class Judged(NamedTuple):
@@ -61,25 +64,28 @@ class Extender:
         self._cluster = cluster
         self._profile = profile
         self._monotonic_seconds = monotonic_seconds
-        self._assumed = ExtenderPods(monotonic_seconds)
+        # By caller: a client without a certificate places pods for its own calls only.
+        self._assumed: dict[str, ExtenderPods] = {}
         self._requests = metrics.extender_requests
         self._seconds = metrics.extender_seconds
         self._refused = metrics.refused_requests
         self._log = structlog.get_logger()
 
-    def work(self, path: str, body: bytes, arrived_seconds: float) -> Work:
+    def work(self, path: str, body: bytes, arrived_seconds: float, connection: Connection) -> Work:
         """Return the work for one call of `path`, which arrived at `arrived_seconds` of the monotonic clock."""
-        verb = _VERBS[path]
+        verb, caller = _VERBS[path], "" if connection.client else connection.address
         return Work(
             _FLOWS,
-            lambda work_budget: partial(self.judge, verb, body, self._profile(), self._cluster(), work_budget),
+            lambda work_budget: partial(self.judge, verb, body, caller, self._profile(), self._cluster(), work_budget),
             lambda judged: self._finish(verb, judged, arrived_seconds),
         )
 
     def judge(
-        self, verb: str, body: bytes, profile: Profile, cluster: ClusterView, expired: Expired
+        self, verb: str, body: bytes, caller: str, profile: Profile, cluster: ClusterView, expired: Expired
     ) -> Judged | Answer:
         """Return the judgement of a call, or the answer to a body that is not a call of kube-scheduler.
+
+        `caller` is empty for a client whose certificate was verified, else its address.
 
         Raises:
             TimeSliceEndedError: the client has disconnected.
@@ -88,19 +94,19 @@ class Extender:
             return Answer(413, f"the call has more than {MAX_VALUES} JSON values\n".encode())
         try:
             args = parse_args(body)
-            return self._judge_args(verb, args, profile, cluster, expired)
+            return self._judge_args(verb, args, caller, profile, cluster, expired)
         except InvalidInput as error:
             return Answer(400, f"{error}\n".encode("utf-8", "replace"))
 
     def _judge_args(
-        self, verb: str, args: ExtenderArgs, profile: Profile, cluster: ClusterView, expired: Expired
+        self, verb: str, args: ExtenderArgs, caller: str, profile: Profile, cluster: ClusterView, expired: Expired
     ) -> Judged:
         if cluster.stale_reason or not cluster.snapshot.nodes:
             return Judged(_neutral(verb, args), "neutral")
         judge = self._filter if verb == "filter" else self._prioritize
         try:
             pod = PodSignature.of(args.pod, expired)
-            return Judged(judge(args, pod, profile, cluster.snapshot, expired), "scored")
+            return Judged(judge(args, pod, self._assumed_by(caller), profile, cluster.snapshot, expired), "scored")
         except DeadlineNearError:
             return Judged(_neutral(verb, args), "neutral")
         except (InvalidInput, TimeSliceEndedError):
@@ -109,35 +115,49 @@ class Extender:
             self._log.exception("scheduler extender failed", verb=verb, namespace=args.namespace, pod=args.pod_name)
             return Judged(_neutral(verb, args), "failed")
 
+    def _assumed_by(self, caller: str) -> ExtenderPods:
+        """Return the pods of `caller`, which is the last to be forgotten now."""
+        found = self._assumed.pop(caller, None)
+        while len(self._assumed) >= _MOST_CALLERS:
+            del self._assumed[next(iter(self._assumed))]
+        self._assumed[caller] = pods = ExtenderPods(self._monotonic_seconds) if found is None else found
+        return pods
+
     def _filter(
-        self, args: ExtenderArgs, pod: PodSignature, profile: Profile, view: Snapshot, expired: Expired
+        self,
+        args: ExtenderArgs,
+        pod: PodSignature,
+        assumed: ExtenderPods,
+        profile: Profile,
+        view: Snapshot,
+        expired: Expired,
     ) -> bytes:
         found = permanent_rejections(profile, pod, view, np.unique(_known(_rows(args, view))), expired)
         rejected = {view.nodes[row].node.name: reason for row, reason in found.items()}
         passing = set(args.node_names) - rejected.keys()
         if len(passing) == 1:
             # kube-scheduler does not ask for the priority of a single node.
-            self._assume(args, pod, passing.pop(), view)
+            _assume(assumed, args, pod, passing.pop(), view)
         return filter_result(args, rejected)
 
     def _prioritize(
-        self, args: ExtenderArgs, pod: PodSignature, profile: Profile, view: Snapshot, expired: Expired
+        self,
+        args: ExtenderArgs,
+        pod: PodSignature,
+        assumed: ExtenderPods,
+        profile: Profile,
+        view: Snapshot,
+        expired: Expired,
     ) -> bytes:
         rows = _rows(args, view)
         candidates = np.unique(_known(rows))
         # The last one is that of nodes which the view does not have.
         by_row = np.zeros(len(view.nodes) + 1, dtype=np.int64)
         if len(candidates):
-            snapshot = self._assumed.on(view, PodName(args.namespace, args.pod_name))
+            snapshot = assumed.on(view, PodName(args.namespace, args.pod_name))
             by_row[candidates] = priorities(profile, pod, snapshot, candidates, expired)
-            self._assume(args, pod, view.nodes[int(by_row.argmax())].node.name, view)
+            _assume(assumed, args, pod, view.nodes[int(by_row.argmax())].node.name, view)
         return host_priority_list(args.node_names, by_row[rows].tolist())
-
-    def _assume(self, args: ExtenderArgs, signature: PodSignature, node: str, view: Snapshot) -> None:
-        """Assume the pod on `node`: kube-scheduler picks the node with the highest priority."""
-        if node in view.rows:
-            pod = RunningPod.of({**args.pod, "spec": {**(args.pod.get("spec") or {}), "nodeName": node}})
-            self._assumed.assume(pod.assumed_on(node, 0), signature.size_bytes, view)
 
     def _finish(self, verb: str, judged: Judged | Answer, arrived_seconds: float) -> Answer:
         """Count the call and return its answer."""
@@ -147,6 +167,13 @@ class Extender:
         self._requests.labels(verb, judged.result).inc()
         self._seconds.observe(self._monotonic_seconds() - arrived_seconds)
         return Answer(200, judged.body)
+
+
+def _assume(assumed: ExtenderPods, args: ExtenderArgs, signature: PodSignature, node: str, view: Snapshot) -> None:
+    """Assume the pod on `node`: kube-scheduler picks the node with the highest priority."""
+    if node in view.rows:
+        pod = RunningPod.of({**args.pod, "spec": {**(args.pod.get("spec") or {}), "nodeName": node}})
+        assumed.assume(pod.assumed_on(node, 0), signature.size_bytes, view)
 
 
 def _rows(args: ExtenderArgs, view: Snapshot) -> Rows:

@@ -12,9 +12,9 @@ from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 
 # kube-scheduler binds a pod within milliseconds. A pod that it has placed elsewhere is forgotten after this time.
 _ASSUMED_SECONDS = 10.0
-# Callers are not authenticated, so the number and the memory of the pods that they can name are limited.
+# A caller may be no kube-scheduler, so the number and the memory of the pods that it can name are limited.
 _MOST_PODS = 300
-_MOST_BYTES = 16 * 1024 * 1024
+_MOST_BYTES = 4 * 1024 * 1024
 
 
 class PodName(NamedTuple):

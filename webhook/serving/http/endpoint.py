@@ -4,34 +4,33 @@ import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
-from typing import NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from aiohttp import StreamReader, hdrs, web
 
 from webhook.runtime.metrics import Metrics
-from webhook.runtime.settings import Settings, parse_go_duration
+from webhook.runtime.settings import Settings
+from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Answer
 from webhook.serving.decisions.refusals import LimitError
-from webhook.serving.extender.extender_endpoint import EXTENDER_PATHS, TIMEOUT_SECONDS, Extender
+from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.http.body_budget import BodyBudget, BodyBudgetExceededError
 from webhook.serving.http.clients import Clients
 from webhook.serving.http.headers import JSON, check_identity, check_json
-from webhook.serving.http.protocol import JsonResponse, mark_processing
-from webhook.serving.scheduling.dispatcher import CLIENT_GONE, SMALL_BYTES, Dispatcher, OverdueError, Timeouts
+from webhook.serving.http.protocol import JsonResponse, connection_of
+from webhook.serving.http.registered_timeout import RegisteredTimeout
+from webhook.serving.http.time_limits import PATH, TimeLimits, time_limits
+from webhook.serving.scheduling.dispatcher import (
+    CLIENT_GONE,
+    SMALL_BYTES,
+    Dispatcher,
+    OverdueError,
+    QueueFullError,
+)
 from webhook.serving.tracing import spans
 
-# This share of the API server's timeout is reserved for sending the answer.
-_MARGIN_RATIO = 0.2
-_MAX_MARGIN_SECONDS = 0.5
-# The longest timeoutSeconds of a webhook.
-_MAX_TIMEOUT_SECONDS = 30.0
 # A body with reserved memory must arrive within this time.
 _BODY_LATENCY_SECONDS = 1.0
 _MIN_BYTES_PER_SECOND = 2 * 1024 * 1024
-
-PATH = "/mutate"
 
 REFUSALS = (400, 403, 404, 405, 408, 413, 415, CLIENT_GONE, 500, 503)
 """The statuses of requests that do not become admissions."""
@@ -42,7 +41,7 @@ class MutateEndpoint:
 
     An answer is sent only after `written()`: its audit record is written by then. `now` returns the time in RFC 3339.
     Without an `extender`, its paths are not found. A connection whose context is no longer `tls()` is closed after its
-    answer: it was verified by CAs that have changed.
+    answer: it was verified by CAs that have changed. `timeout` bounds the timeout that a caller states.
     """
 
     def __init__(
@@ -54,6 +53,7 @@ class MutateEndpoint:
         now: Callable[[], str],
         extender: Extender | None = None,
         tls: Callable[[], ssl.SSLContext | None] = lambda: None,
+        timeout: RegisteredTimeout | None = None,
     ) -> None:
         self.draining = False
         self._extender = extender
@@ -64,6 +64,7 @@ class MutateEndpoint:
         self._settings = settings
         self._clients = Clients(settings.client_names, is_required=settings.client_ca is not None)
         self._tls = tls
+        self._timeout = timeout or RegisteredTimeout()
         self._answers = 0
         self._in_flight = 0
         self._body_budget = BodyBudget(settings.max_bytes_in_flight)
@@ -88,27 +89,28 @@ class MutateEndpoint:
 
     async def _mutate(self, request: web.BaseRequest) -> web.StreamResponse:
         arrived_seconds = time.monotonic()
-        limits = _time_limits(request.raw_path)
+        limits = time_limits(request.raw_path, self._timeout.seconds)
         if limits.path != PATH and self._extender is None:
             raise web.HTTPNotFound
         if request.method != hdrs.METH_POST:
             raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_POST])
-        client = self._clients.verified(request)
+        connection = connection_of(request)
+        connection.client = self._clients.verified(request)
         headers = request.headers
         check_json(headers.get(hdrs.CONTENT_TYPE, ""))
         check_identity(headers.get(hdrs.CONTENT_ENCODING, ""))
         self._in_flight += 1
         is_whole = True
         try:
-            answer = await self._answer_within_limits(request, limits, arrived_seconds, client)
+            answer = await self._answer_within_limits(request, limits, arrived_seconds, connection)
         except LimitError as error:
-            answer = await self._answer_in_shadow(request, error, limits.path, arrived_seconds, client)
+            answer = await self._answer_in_shadow(request, error, limits.path, arrived_seconds, connection)
             is_whole = False
         finally:
             self._in_flight -= 1
         self._answers += 1
         is_last = self.draining or self._answers % self._settings.answers_per_connection == 0
-        is_last = is_last or not is_whole or (bool(client) and self._is_of_old_context(request))
+        is_last = is_last or not is_whole or (bool(connection.client) and self._is_of_old_context(request))
         if answer.status == 200 and not is_last and JsonResponse.is_for(request):
             return JsonResponse(answer.body)
         content_type = JSON if answer.status == 200 else "text/plain"
@@ -118,7 +120,7 @@ class MutateEndpoint:
         return response
 
     async def _answer_within_limits(
-        self, request: web.BaseRequest, limits: "_TimeLimits", arrived_seconds: float, client: str
+        self, request: web.BaseRequest, limits: TimeLimits, arrived_seconds: float, connection: Connection
     ) -> Answer:
         """Return the answer to a request.
 
@@ -130,17 +132,19 @@ class MutateEndpoint:
         reserved_bytes = size_bytes if size_bytes > SMALL_BYTES else 0
         body = await (self._large_body(request, size_bytes) if reserved_bytes else self._body(request))
         try:
-            mark_processing(request)
+            connection.stage = Stage.PROCESSING
             with spans.admission(request.headers) if limits.path == PATH else spans.NOTHING:
-                return await self._answer_to(body, limits, arrived_seconds, client)
+                return await self._answer_to(body, limits, arrived_seconds, connection)
         except OverdueError as error:
             text = f"its turn did not come within {limits.whole_seconds:g} s\n"
             raise LimitError(web.HTTPServiceUnavailable(text=text), body) from error
+        except QueueFullError as error:
+            raise LimitError(web.HTTPServiceUnavailable(text=f"{error}\n"), body) from error
         finally:
             self._body_budget.release(reserved_bytes)
 
     async def _answer_in_shadow(
-        self, request: web.BaseRequest, error: LimitError, path: str, arrived_seconds: float, client: str
+        self, request: web.BaseRequest, error: LimitError, path: str, arrived_seconds: float, connection: Connection
     ) -> Answer:
         """Return the answer to a request beyond a limit, if its policy is in shadow mode.
 
@@ -151,7 +155,7 @@ class MutateEndpoint:
         if path != PATH or not refusals.are_possible:
             raise error.refusal from error
         beginning = error.beginning or await self._beginning(request)
-        answer = refusals.answer(error, beginning, self._now(), arrived_seconds, client)
+        answer = refusals.answer(error, beginning, self._now(), arrived_seconds, connection)
         await self._written()
         return answer
 
@@ -166,13 +170,15 @@ class MutateEndpoint:
         found = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
         return found is not None and found.context is not self._tls()
 
-    async def _answer_to(self, body: bytes, limits: "_TimeLimits", arrived_seconds: float, client: str) -> Answer:
+    async def _answer_to(
+        self, body: bytes, limits: TimeLimits, arrived_seconds: float, connection: Connection
+    ) -> Answer:
         timeouts = limits.timeouts(arrived_seconds)
         if limits.path != PATH and self._extender is not None:
             return await self._dispatcher.answer_in_worker(
-                self._extender.work(limits.path, body, arrived_seconds), timeouts
+                self._extender.work(limits.path, body, arrived_seconds, connection), timeouts, connection
             )
-        answer = await self._dispatcher.answer(body, timeouts, self._now(), client)
+        answer = await self._dispatcher.answer(body, timeouts, self._now(), connection)
         with spans.step("audit"):
             await self._written()
         return answer
@@ -193,7 +199,7 @@ class MutateEndpoint:
         Memory is reserved after the first bytes have arrived, so an announced body alone reserves none.
         """
         timeout_seconds = self._settings.read_timeout_seconds
-        whole_seconds = _time_limits(request.raw_path).whole_seconds
+        whole_seconds = time_limits(request.raw_path, self._timeout.seconds).whole_seconds
         start = await self._body(request, SMALL_BYTES)
         try:
             await self._body_budget.reserve(size_bytes, min(whole_seconds, timeout_seconds))
@@ -250,38 +256,3 @@ class MutateEndpoint:
         if len(body) > self._settings.max_body_bytes:
             raise LimitError(web.HTTPRequestEntityTooLarge(self._settings.max_body_bytes, len(body)), body)
         return body
-
-
-class _TimeLimits(NamedTuple):
-    """The path, and the time for the whole answer and for the scorer, in seconds; None: no limit."""
-
-    path: str
-    whole_seconds: float
-    scorer_seconds: float | None
-
-    def timeouts(self, arrived_seconds: float) -> Timeouts:
-        """Return the points in time for a request that arrived at `arrived_seconds`."""
-        deadline_seconds = None if self.scorer_seconds is None else arrived_seconds + self.scorer_seconds
-        return Timeouts(arrived_seconds, deadline_seconds, arrived_seconds + self.whole_seconds)
-
-
-@lru_cache(maxsize=64)
-def _time_limits(target: str) -> _TimeLimits:
-    """Return the path and `?timeout=` of the URL. An API server always sends the same URL, hence the cache.
-
-    Raises:
-        HTTPNotFound: there is no such path.
-    """
-    try:
-        url = urlsplit(target)
-    except ValueError as error:  # an IPv6 address without its closing bracket
-        raise web.HTTPNotFound from error
-    path = unquote(url.path)
-    if path not in (PATH, *EXTENDER_PATHS):
-        raise web.HTTPNotFound
-    longest_seconds = _MAX_TIMEOUT_SECONDS if path == PATH else TIMEOUT_SECONDS
-    timeout_seconds = parse_go_duration(dict(parse_qsl(url.query)).get("timeout", ""))
-    if timeout_seconds is None:
-        return _TimeLimits(path, longest_seconds, None)
-    margin_seconds = min(timeout_seconds * _MARGIN_RATIO, _MAX_MARGIN_SECONDS)
-    return _TimeLimits(path, min(timeout_seconds, longest_seconds), timeout_seconds - margin_seconds)

@@ -1,9 +1,10 @@
 """A listener that limits its connections when they are accepted, before TLS or HTTP use memory.
 
-There are limits for all connections and for those of one address. At a limit, a new connection evicts another one:
-first one that has not sent the head of a request yet, then an idle one, then one whose request is still being read;
-among these, the one that has been in its stage for longest. A connection whose request is being processed is never
-evicted.
+There are limits for all connections and for those of one address. At its own limit, a new connection evicts another one
+of the same address; at the limit of all, one of the address that has the most, so an address with few always gets a
+place. Evicted is first one that has not sent the head of a request yet, then an idle one, then one whose request is
+still being read, then one whose request waits for its turn; among these, the one that has been in its stage for
+longest. A connection whose request is being processed is never evicted.
 """
 
 import asyncio
@@ -12,7 +13,6 @@ import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -21,41 +21,19 @@ from aiohttp import web
 from webhook.documents.field import InvalidInput, invalid, shown
 from webhook.runtime.settings import Address
 from webhook.serving.clock import LimitedLog
-from webhook.serving.http.protocol import HttpProtocol, Stage
+from webhook.serving.connection import Stage
+from webhook.serving.http.arrivals import BACKLOG, Arrivals, bound_socket
+from webhook.serving.http.limits import NO_COUNTS, Counts, Limits
+from webhook.serving.http.protocol import HttpProtocol
 
-_BACKLOG = 1024
-# After accepting this many, the loop serves the open connections.
-_ACCEPTED_AT_ONCE = 64
+# After accepting this many, or after beginning so many TLS handshakes, the loop serves the open connections.
+_ACCEPTED_AT_ONCE = 256
+_BEGUN_AT_ONCE = 8
 # When the process is out of file descriptors, accepting again at once would fail again.
 _PAUSE_SECONDS = 0.2
 _TLS_SHUTDOWN_SECONDS = 5.0
 # A stopping listener waits this long for the first requests of connections that clients have just opened.
 _OPENING_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of one listener.
-
-    `most` connections in total, `most_per_address` for one address; `head_seconds` for TLS and the head of the first
-    request; `keepalive_seconds` between requests.
-    """
-
-    most: int
-    most_per_address: int
-    head_seconds: float
-    keepalive_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Counters of requests that cannot be read, by status of the answer, and of closed connections, by result.
-
-    The result is `evicted` (for a new connection), `refused` (at the limit) or `untrusted` (by its certificate).
-    """
-
-    request: Callable[[int], None] = lambda _: None
-    connection: Callable[[str], None] = lambda _: None
 
 
 class Listener:
@@ -68,7 +46,7 @@ class Listener:
         *,
         tls: Callable[[], ssl.SSLContext] | None = None,
         max_body_bytes: int = 1024,
-        counts: Counts = Counts(),
+        counts: Counts = NO_COUNTS,
     ) -> None:
         self.limits = limits
         self._handler = handler
@@ -79,6 +57,8 @@ class Listener:
         self._by_address: Counter[str] = Counter()
         self._opening: set[asyncio.Task[None]] = set()
         self._sockets: list[socket.socket] = []
+        self._arrivals: Arrivals[socket.socket] = Arrivals()
+        self._paused: set[socket.socket] = set()
         self._log = structlog.get_logger()
         self._limited_log = LimitedLog()
         self._server: web.Server | None = None
@@ -101,7 +81,7 @@ class Listener:
         try:
             infos = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             for family, kind, protocol, _, where in dict.fromkeys(infos):
-                self._sockets.append(_bound(family, kind, protocol, where))
+                self._sockets.append(bound_socket(family, kind, protocol, where))
         except (OSError, UnicodeError) as error:
             for each in self._sockets:
                 each.close()
@@ -122,10 +102,13 @@ class Listener:
         loop = asyncio.get_running_loop()
         for each in self._sockets:
             # To their clients, connections in the backlog are open.
-            for _ in range(_BACKLOG // _ACCEPTED_AT_ONCE):
+            for _ in range(BACKLOG // _BEGUN_AT_ONCE):
                 self._accept(each)
+                self._begin()
             loop.remove_reader(each)
             each.close()
+        while self._arrivals:
+            self._begin()
         await self._wait_opened(min(grace_seconds, _OPENING_SECONDS))
         for task in self._opening:
             task.cancel()
@@ -146,22 +129,39 @@ class Listener:
             await asyncio.wait_for(self._all_opened.wait(), seconds)
 
     def _note_opened(self) -> None:
-        if self._all_opened is not None and not any(each.stage == Stage.OPENING for each in self._open):
+        if self._all_opened is not None and not any(each.connection.stage == Stage.OPENING for each in self._open):
             self._all_opened.set()
 
     def _accept(self, listening: socket.socket) -> None:
+        is_begun_soon = len(self._arrivals) > 0
         for _ in range(_ACCEPTED_AT_ONCE):
+            if self._arrivals.is_full:
+                asyncio.get_running_loop().remove_reader(listening)
+                self._paused.add(listening)
+                break
             try:
                 accepted, where = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
+                break
             except OSError as error:
                 self._log_limited("connections cannot be accepted", error=error.strerror)
                 loop = asyncio.get_running_loop()
                 loop.remove_reader(listening)
                 loop.call_later(_PAUSE_SECONDS, self._accept_again, listening)
-                return
-            self._admit(accepted, where[0] if isinstance(where, tuple) else "")
+                break
+            if lost := self._arrivals.put(accepted, where[0] if isinstance(where, tuple) else ""):
+                self._refuse(lost)
+        if not is_begun_soon:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Begin the next handshakes; after these, serve the open connections first."""
+        for _ in range(min(_BEGUN_AT_ONCE, len(self._arrivals))):
+            self._admit(*self._arrivals.take())
+        if self._arrivals:
+            asyncio.get_running_loop().call_soon(self._begin)
+        while self._paused and not self._arrivals.is_full:
+            self._accept_again(self._paused.pop())
 
     def _accept_again(self, listening: socket.socket) -> None:
         if listening.fileno() >= 0:
@@ -169,8 +169,7 @@ class Listener:
 
     def _admit(self, accepted: socket.socket, address: str) -> None:
         if self._server is None or not self._ensure_capacity(address):
-            accepted.close()
-            self._counts.connection("refused")
+            self._refuse(accepted)
             return
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -182,6 +181,10 @@ class Listener:
         task = loop.create_task(self._connect(protocol))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
+
+    def _refuse(self, accepted: socket.socket) -> None:
+        accepted.close()
+        self._counts.connection("refused")
 
     async def _connect(self, protocol: HttpProtocol) -> None:
         loop, seconds = asyncio.get_running_loop(), self.limits.head_seconds
@@ -199,23 +202,32 @@ class Listener:
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, ssl.SSLCertVerificationError):
                 self._counts.connection("untrusted")
-                self._log_limited("client certificate refused", address=protocol.address, reason=error.verify_message)
+                self._log_limited(
+                    "client certificate refused", address=protocol.connection.address, reason=error.verify_message
+                )
             # Any other failed TLS handshake or an early disconnect is not logged: any client can cause it at will.
             self.forget(protocol)
             protocol.socket.close()
 
     def _ensure_capacity(self, address: str) -> bool:
         """Return whether a connection of `address` is accepted; evict another one for it at a limit."""
-        if self._by_address[address] >= self.limits.most_per_address:
-            return self._evict([each for each in self._open if each.address == address], address)
-        return len(self._open) < self.limits.most or self._evict(list(self._open), address)
+        held = self._by_address[address]
+        if held >= self.limits.most_per_address:
+            return self._evict({address}, address)
+        if len(self._open) < self.limits.most:
+            return True
+        most = max(self._by_address.values())
+        largest = {each for each, count in self._by_address.items() if count == most}
+        return self._evict(largest if held < most else {address}, address)
 
-    def _evict(self, candidates: list[HttpProtocol], address: str) -> bool:
-        least = min(candidates, key=lambda each: (each.stage, each.since_seconds))
+    def _evict(self, addresses: set[str], address: str) -> bool:
+        """Evict the least needed connection of `addresses` for one of `address`; return whether there is one."""
+        candidates = [each for each in self._open if each.connection.address in addresses]
+        least = min(candidates, key=lambda each: (each.connection.stage, each.connection.since_seconds))
         counts = {"open": len(self._open), "of_this_address": self._by_address[address], "address": address}
         remedy = "find out who opens so many"
         self._log_limited("connections are closed to make room for others", **counts, remedy=remedy)
-        if least.stage == Stage.PROCESSING:
+        if least.connection.stage == Stage.PROCESSING:
             return False
         self._counts.connection("evicted")
         self.forget(least)
@@ -229,9 +241,9 @@ class Listener:
             protocol.timer = None
         if protocol in self._open:
             self._open.remove(protocol)
-            self._by_address[protocol.address] -= 1
-            if not self._by_address[protocol.address]:
-                del self._by_address[protocol.address]
+            self._by_address[protocol.connection.address] -= 1
+            if not self._by_address[protocol.connection.address]:
+                del self._by_address[protocol.connection.address]
         self._note_opened()
 
     def _request(
@@ -246,9 +258,10 @@ class Listener:
         if protocol.timer is not None:
             protocol.timer.cancel()
             protocol.timer = None
-        protocol.stage = Stage.READING
+        connection = protocol.connection
+        connection.stage = Stage.READING
         self._note_opened()
-        protocol.since_seconds = asyncio.get_running_loop().time()
+        connection.since_seconds = asyncio.get_running_loop().time()
         try:
             return await self._handler(request)
         finally:
@@ -260,11 +273,11 @@ class Listener:
         """Answer, log and count a request that is not HTTP (`status` below 500) or that failed internally."""
         self._counts.request(status)
         if status >= 500:
-            self._log.error("request failed", exc_info=exc, address=protocol.address)
+            self._log.error("request failed", exc_info=exc, address=protocol.connection.address)
             text = "internal fault; the server's log says more\n"
         else:
             reason = shown(" ".join((message or type(exc).__name__).split()))
-            self._log_limited("not HTTP", status=status, address=protocol.address, reason=reason)
+            self._log_limited("not HTTP", status=status, address=protocol.connection.address, reason=reason)
             text = f"cannot be read as HTTP: {reason}\n"
         response = web.Response(status=status, text=text)
         response.force_close()
@@ -273,18 +286,3 @@ class Listener:
     def _log_limited(self, event: str, **fields: Any) -> None:
         """Log an event caused by a client, and count the lines over the limit."""
         self._limited_log.warning(event, **fields)
-
-
-def _bound(family: int, kind: int, protocol: int, where: Any) -> socket.socket:
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listening.setblocking(False)
-        listening.bind(where)
-        listening.listen(_BACKLOG)
-    except BaseException:
-        listening.close()
-        raise
-    return listening

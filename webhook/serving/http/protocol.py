@@ -3,12 +3,13 @@
 import asyncio
 import socket
 from contextlib import suppress
-from enum import IntEnum
 from typing import Any, Protocol
 
 from aiohttp import HttpVersion11, StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.streams import EMPTY_PAYLOAD
+
+from webhook.serving.connection import Connection, Stage
 
 # The rest of a request that is answered early may still arrive within this time.
 _LINGERING_SECONDS = 2.0
@@ -17,15 +18,6 @@ _LINGERING_SECONDS = 2.0
 _MAX_HEAD_BYTES = 32 * 1024
 _FEW_HEADERS = 16
 _BUFFER_BYTES = 32 * 1024
-
-
-class Stage(IntEnum):
-    """The stage of a connection; lower stages are evicted first."""
-
-    OPENING = 0
-    IDLE = 1
-    READING = 2
-    PROCESSING = 3
 
 
 class ConnectionListener(Protocol):
@@ -45,7 +37,7 @@ class ConnectionListener(Protocol):
 class HttpProtocol(web.RequestHandler):
     """aiohttp's HTTP on one connection, with the state that its listener needs."""
 
-    __slots__ = ("_body", "_head_bytes", "_listener", "address", "since_seconds", "socket", "stage", "timer")
+    __slots__ = ("_body", "_head_bytes", "_listener", "connection", "socket", "timer")
 
     def __init__(
         self,
@@ -67,17 +59,15 @@ class HttpProtocol(web.RequestHandler):
         super().__init__(server, loop=loop, **options)
         self._listener = listener
         self.socket = accepted
-        self.address = address
-        self.stage = Stage.OPENING
-        self.since_seconds = loop.time()
+        self.connection = Connection(address, since_seconds=loop.time())
         self.timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._body: StreamReader = EMPTY_PAYLOAD
 
     def mark_idle(self) -> None:
         """Mark the connection as idle from now on."""
-        self.stage = Stage.IDLE
-        self.since_seconds = self._loop.time()
+        self.connection.stage = Stage.IDLE
+        self.connection.since_seconds = self._loop.time()
 
     def abort(self) -> None:
         """Close the connection at once, without a TLS shutdown."""
@@ -154,8 +144,8 @@ def _is_too_long(message: Any) -> bool:
     return sum(len(name) + len(value) for name, value in headers) > _MAX_HEAD_BYTES
 
 
-def mark_processing(request: web.BaseRequest) -> None:
-    """Mark the connection of a fully read `request`, so that it is not evicted."""
+def connection_of(request: web.BaseRequest) -> Connection:
+    """Return the connection of `request`."""
     protocol = request.protocol
-    if isinstance(protocol, HttpProtocol):
-        protocol.stage = Stage.PROCESSING
+    assert isinstance(protocol, HttpProtocol)  # noqa: S101 - the listener creates no other
+    return protocol.connection

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from webhook.admission.pipeline import ClusterView
 from webhook.policy.policy_set import PolicyOrSet
+from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Admissions, Answer, Decision
 from webhook.serving.decisions.lanes import Lane
 from webhook.serving.decisions.refusals import ShadowedRefusals
@@ -31,6 +32,8 @@ _TIME_SLICE_SECONDS = 0.01
 _BATCH_SECONDS = 0.01
 # A cached decision takes less, and is not charged to its flows.
 _MIN_CHARGED_SECONDS = 0.0005
+# The worker needs seconds for so many. More of one address would time out, and hold connections and memory until then.
+_MOST_QUEUED_OF_AN_ADDRESS = 64
 # Flows with more recent overruns than this go to the worker, their small reviews too.
 _MAX_OVERRUN_SECONDS = 0.05
 
@@ -53,6 +56,13 @@ class OverdueError(Exception):
     """The client has timed out."""
 
 
+class QueueFullError(Exception):
+    """Too many requests of one address wait for the worker."""
+
+    def __init__(self) -> None:
+        super().__init__(f"more than {_MOST_QUEUED_OF_AN_ADDRESS} costly requests of this address wait")
+
+
 class Work(NamedTuple):
     """Work for the worker thread, which is charged to `flows`.
 
@@ -68,7 +78,10 @@ class Work(NamedTuple):
 class _Job:
     """Work that waits for the worker or is processed by it."""
 
-    def __init__(self, work: Work, timeouts: Timeouts, answer: "asyncio.Future[Answer]") -> None:
+    def __init__(
+        self, work: Work, timeouts: Timeouts, answer: "asyncio.Future[Answer]", connection: Connection
+    ) -> None:
+        self.connection = connection
         self.work = work
         self.timeouts = timeouts
         self.answer = answer
@@ -80,20 +93,21 @@ class _Job:
 class Dispatcher:
     """Schedules reviews in the event loop and the worker thread. An instance is for one event loop.
 
-    While `draining`, the scorer is skipped, so that waiting reviews are answered soon.
+    `cluster` returns the view for a review from an address. While `draining`, the scorer is skipped, so that waiting
+    reviews are answered soon.
     """
 
     def __init__(
         self,
         admissions: Admissions,
         policy: Callable[[], PolicyOrSet],
-        cluster: Callable[[], ClusterView | None],
+        cluster: Callable[[str], ClusterView | None],
         small: Lane,
         large: Lane,
         monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self.draining = False
-        self.refusals = ShadowedRefusals(admissions, policy, cluster)
+        self.refusals = ShadowedRefusals(admissions, policy, partial(cluster, ""))
         self._admissions = admissions
         self._policy = policy
         self._cluster = cluster
@@ -117,31 +131,33 @@ class Dispatcher:
         """Return how many reviews wait for the worker, including the one that it processes."""
         return len(self._queue) + (self._running is not None)
 
-    async def answer(self, body: bytes, timeouts: Timeouts, now: str, client: str = "") -> Answer:
-        """Return the answer to the review in `body`, which arrived at `now` (RFC 3339) from the verified `client`.
+    async def answer(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer:
+        """Return the answer to the review in `body`, which arrived at `now` (RFC 3339) on `connection`.
 
         Raises:
             OverdueError: the client timed out while the review waited.
+            QueueFullError: too many reviews of its address wait.
         """
         if len(body) <= SMALL_BYTES and not (self._overruns and self._exceeds_share(body)):
             if self._is_busy:
-                await self._wait_for_turn(body)
+                await self._wait_for_turn(body, connection)
             began_seconds = time.perf_counter()
             try:
                 if self._monotonic_seconds() >= timeouts.overdue_seconds:
                     raise OverdueError
-                return self._answer_in_loop(body, timeouts, now, client)
+                return self._answer_in_loop(body, timeouts, now, connection)
             except TimeSliceEndedError:
                 self._overruns.charge(flows(body), _TIME_SLICE_SECONDS)
             finally:
-                self._charge_small(body, time.perf_counter() - began_seconds)
+                self._charge_small(body, connection.address, time.perf_counter() - began_seconds)
         return await self.answer_in_worker(
             Work(
                 flows(body),
-                partial(self._begin, body),
-                lambda decision: self._admissions.finish(decision, now, timeouts.arrived_seconds, client),
+                partial(self._begin, body, connection.address),
+                lambda decision: self._admissions.finish(decision, now, timeouts.arrived_seconds, connection),
             ),
             timeouts,
+            connection,
         )
 
     def close(self) -> None:
@@ -149,20 +165,23 @@ class Dispatcher:
         if self._worker is not None:
             self._worker.end()
 
-    async def _wait_for_turn(self, body: bytes) -> None:
+    async def _wait_for_turn(self, body: bytes, connection: Connection) -> None:
         """Wait in the fair queue of small reviews."""
         turn = asyncio.get_running_loop().create_future()
-        self._small_queue.put(turn, flows(body))
+        self._small_queue.put(turn, flows(body), connection.address)
+        connection.stage = Stage.QUEUED
         try:
             await turn
         except asyncio.CancelledError:
             self._small_queue.remove(turn)
             raise
+        connection.stage = Stage.PROCESSING
 
-    def _charge_small(self, body: bytes, seconds: float) -> None:
+    def _charge_small(self, body: bytes, address: str, seconds: float) -> None:
         """Charge the work for a small review; after a batch of such work, yield to the event loop."""
         if seconds > _MIN_CHARGED_SECONDS:
             self._usage.charge(flows(body), seconds)
+            self._small_queue.charge(address, seconds)
         self._batch_seconds += seconds
         if self._batch_seconds >= _BATCH_SECONDS:
             self._batch_seconds = 0.0
@@ -186,26 +205,34 @@ class Dispatcher:
     def _exceeds_share(self, body: bytes) -> bool:
         return self._overruns.used_seconds(flows(body)) > _MAX_OVERRUN_SECONDS
 
-    def _answer_in_loop(self, body: bytes, timeouts: Timeouts, now: str, client: str) -> Answer:
+    def _answer_in_loop(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer:
         work_budget = self._work_budget(timeouts, _TIME_SLICE_SECONDS)
-        decision = self._admissions.decide(self._small, body, self._policy(), self._cluster(), work_budget)
-        return self._admissions.finish(decision, now, timeouts.arrived_seconds, client)
+        decision = self._admissions.decide(
+            self._small, body, self._policy(), self._cluster(connection.address), work_budget
+        )
+        return self._admissions.finish(decision, now, timeouts.arrived_seconds, connection)
 
-    def _begin(self, body: bytes, work_budget: WorkBudget) -> Callable[[], Decision]:
-        policy, cluster = self._policy(), self._cluster()
+    def _begin(self, body: bytes, address: str, work_budget: WorkBudget) -> Callable[[], Decision]:
+        policy, cluster = self._policy(), self._cluster(address)
         if cluster is not None and cluster.assumed is not None:
             # The event loop changes the pods that wait while the worker thread reads them.
             cluster = replace(cluster, assumed=cluster.assumed.copy())
         return partial(self._admissions.decide, self._large, body, policy, cluster, work_budget)
 
-    async def answer_in_worker(self, work: Work, timeouts: Timeouts) -> Answer:
+    async def answer_in_worker(self, work: Work, timeouts: Timeouts, connection: Connection) -> Answer:
         """Return the answer to a request whose `work` waits in the fair queue for the worker.
 
         Raises:
             OverdueError: the client timed out while the work waited.
+            QueueFullError: too many requests of its address wait, and others have had less work.
         """
-        job = _Job(work, timeouts, asyncio.get_running_loop().create_future())
-        self._queue.put(job, work.flows)
+        job = _Job(work, timeouts, asyncio.get_running_loop().create_future(), connection)
+        connection.stage = Stage.QUEUED
+        self._queue.put(job, work.flows, connection.address)
+        if self._queue.waiting_of(connection.address) > _MOST_QUEUED_OF_AN_ADDRESS:
+            last = self._queue.take_last(connection.address)
+            if not last.answer.done():
+                last.answer.set_exception(QueueFullError())
         self._start_next()
         try:
             return await job.answer
@@ -246,11 +273,13 @@ class Dispatcher:
         if self._worker is None:
             self._worker = Worker(asyncio.get_running_loop())
         job.work_budget, self._running = work_budget, job
+        job.connection.stage = Stage.PROCESSING
         self._worker.work(task, lambda finished, seconds: self._complete(job, finished, seconds))
 
     def _complete(self, job: _Job, finished: Any, seconds: float) -> None:
         self._running = None
         self._usage.charge(job.work.flows, seconds)
+        self._queue.charge(job.connection.address, seconds)
         self._overruns.charge(job.work.flows, max(0.0, seconds - _TIME_SLICE_SECONDS))
         try:
             if not job.answer.done():

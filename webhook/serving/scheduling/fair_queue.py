@@ -1,4 +1,4 @@
-"""A fair queue over namespaces and users, which are the flows as in API Priority and Fairness."""
+"""A fair queue over addresses, and of each over namespaces and users: the flows as in API Priority and Fairness."""
 
 import math
 import re
@@ -79,22 +79,33 @@ class UsageTracker:
 
 
 class FairQueue(Generic[T]):
-    """A queue that returns the item whose flows have the least recent work; among equals, the item that came first.
+    """A queue that shares time among addresses, and of one address returns the item whose flows have the least work.
 
-    The usage of an item is that of its flow with the most. So a user gains nothing by using many namespaces, and a
-    namespace gains nothing by having many users. `take` is linear in the number of waiting items.
+    Among equals it is the item that came first. Only an API server vouches for namespace and user: another client can
+    make them up, but not its address. Addresses that wait get equal time from then on: work of the past counts for
+    flows alone, so an address that begins to wait does not catch up with the others. The usage of the flows of an item
+    is that of its flow with the most. So a user gains nothing by using many namespaces, and a namespace gains nothing
+    by having many users. All methods but `put` are linear in the number of waiting items.
     """
 
     def __init__(self, usage: UsageTracker) -> None:
         self._usage = usage
-        self._waiting: list[tuple[T, tuple[bytes, ...]]] = []
+        self._waiting: list[tuple[T, tuple[bytes, ...], str]] = []
+        # Start-time fair queueing: the virtual time, and that at which the work of an address ends.
+        # Source: P. Goyal, H. M. Vin, H. Cheng, Start-time Fair Queuing, SIGCOMM 1996
+        self._virtual_seconds = 0.0
+        self._end_seconds: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, item: T, flows: tuple[bytes, ...]) -> None:
+    def put(self, item: T, flows: tuple[bytes, ...], address: str) -> None:
         """Add `item`."""
-        self._waiting.append((item, flows))
+        self._waiting.append((item, flows, address))
+
+    def waiting_of(self, address: str) -> int:
+        """Return how many items of `address` wait."""
+        return sum(of == address for _, _, of in self._waiting)
 
     def take(self) -> T:
         """Remove the next item and return it.
@@ -104,14 +115,38 @@ class FairQueue(Generic[T]):
         """
         if not self._waiting:
             raise IndexError("the queue is empty")
-        used: dict[tuple[bytes, ...], float] = {}
-        best, least = 0, float("inf")
-        for place, (_, flows) in enumerate(self._waiting):
+        address, used = self._next_address(), dict[tuple[bytes, ...], float]()
+        best, least = 0, math.inf
+        for place, (_, flows, of) in enumerate(self._waiting):
+            if of != address:
+                continue
             if flows not in used:
                 used[flows] = self._usage.used_seconds(flows)
             if used[flows] < least:
                 best, least = place, used[flows]
         return self._waiting.pop(best)[0]
+
+    def take_last(self, address: str) -> T:
+        """Remove and return the item of `address` whose flows have the most recent work; among equals, the last."""
+        places = [place for place, (_, _, of) in enumerate(self._waiting) if of == address]
+        used = {flows: self._usage.used_seconds(flows) for flows in {self._waiting[place][1] for place in places}}
+        return self._waiting.pop(max(places, key=lambda place: (used[self._waiting[place][1]], place)))[0]
+
+    def charge(self, address: str, seconds: float) -> None:
+        """Add `seconds` of work of `address`; it counts if others wait meanwhile."""
+        if self._waiting:
+            self._end_seconds[address] = self._start_seconds(address) + seconds
+        else:
+            self._end_seconds.clear()
+
+    def _next_address(self) -> str:
+        """Return the address whose next work starts first; among equals, the one whose item came first."""
+        address = min(dict.fromkeys(of for _, _, of in self._waiting), key=self._start_seconds)
+        self._virtual_seconds = self._start_seconds(address)
+        return address
+
+    def _start_seconds(self, address: str) -> float:
+        return max(self._end_seconds.get(address, 0.0), self._virtual_seconds)
 
     def remove(self, item: T) -> None:
         """Remove `item` if it waits."""

@@ -12,6 +12,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput, required
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics
+from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.observed.missed_pods import MissedPods
 from webhook.serving.observed.missing_schedulers import MissingSchedulers
 from webhook.serving.observed.prediction_recorder import PredictionRecorder
@@ -32,11 +33,12 @@ def live_view(
     policies: Policies,
     followed: PolicySource | None = None,
     webhook_configuration: str = "",
+    timeout: RegisteredTimeout | None = None,
 ) -> LiveCluster:
     """Return a live view of the cluster of `source` that keeps within the maximum age of the policy in force.
 
     Pods are compared with `predictions`. The pods of `waiting` are placed in the background. Missed pods are those of
-    `webhook_configuration` and of the policies that come from `followed`.
+    `webhook_configuration`, which `timeout` follows, and of the policies that come from `followed`.
     """
     recorder = PredictionRecorder(predictions, metrics, time.time)
     missed = MissedPods(
@@ -59,6 +61,11 @@ def live_view(
         if snapshot.scheduler_evidence is not missing_schedulers.judged:
             missing_schedulers.look(snapshot)
 
+    def on_configuration(found: Mapping[str, Any] | None) -> None:
+        if timeout is not None:
+            timeout.follow(found)
+        missed.select(_selection(found))
+
     # The objects of a page are long-lived: freezing them spares the garbage collector tens of thousands of pods.
     live = LiveCluster(
         source.connect,
@@ -69,7 +76,7 @@ def live_view(
         on_object=missed.note,
         on_fault=metrics.feed_faults.inc,
         webhook_configuration=webhook_configuration,
-        on_configuration=lambda found: missed.select(_selection(found)),
+        on_configuration=on_configuration,
     )
     policies.follow(lambda policy: live.pace(_timing(policy)))
     policies.follow(lambda _: missing_schedulers.forget())

@@ -10,6 +10,7 @@ of equal score at random, the pods after it are placed again. That is not done a
 kube-scheduler scores only a part of them, nor for such a pod.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -22,12 +23,13 @@ from webhook.documents.documents import field
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.reasons.cluster_warnings import is_absent
 from webhook.placement.scorer import Scorer
-from webhook.placement.waiting.assumed_pods import AssumedPods
+from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.waiting.waiting_pods import assume
 from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.waiting.admitted_pods import AdmittedPods
 from webhook.serving.waiting.placing import Placing
 from webhook.serving.waiting.placing_queue import QueueOrder
+from webhook.serving.waiting.unconfirmed_pods import UnconfirmedPods
 from webhook.serving.waiting.waiting_entries import MOST_WAITING, Entries
 
 # After so much time no further pod is placed: before one admission, and in the background.
@@ -46,8 +48,10 @@ _BEFORE_ALL = QueueOrder(-(2**31), "", 0)
 class WaitingPods:
     """Keeps the assumed pods on the current snapshot. An instance is for one thread.
 
-    A pod that is known from its admission alone has room for `admitted_seconds()`. The clocks return seconds;
-    `cpu_seconds` is the CPU time of the thread. `is_absent` returns whether a snapshot has no sign of a scheduler.
+    A pod that is known from its admission alone has room for `admitted_seconds()`, and for `unseen_seconds` at most.
+    Unless `are_verified`, any client may have admitted it: without credit for its address (`AdmittedPods`), it is one
+    of the `unconfirmed` pods. The clocks return seconds; `cpu_seconds` is the CPU time of the thread. `is_absent`
+    returns whether a snapshot has no sign of a scheduler.
     """
 
     def __init__(
@@ -57,9 +61,13 @@ class WaitingPods:
         monotonic_seconds: Callable[[], float],
         cpu_seconds: Callable[[], float],
         is_absent: Callable[[str, Snapshot], bool] = is_absent,
+        *,
+        unseen_seconds: float = math.inf,
+        are_verified: bool = True,
     ) -> None:
         self._admitted_seconds, self._monotonic_seconds = admitted_seconds, monotonic_seconds
-        self._admitted = AdmittedPods()
+        self._unseen_seconds = unseen_seconds
+        self._admitted, self.unconfirmed = AdmittedPods(are_verified=are_verified), UnconfirmedPods()
         self.find_admitted, self.reserves = self._admitted.find_same, self._admitted.has_place
         self._entries, self._number_of = Entries(), dict[PodKey, int]()
         self._pending: Mapping[PodKey, PendingPod] = {}
@@ -98,8 +106,8 @@ class WaitingPods:
         seconds = _SAMPLED_BACKGROUND_SECONDS if self._assumed.is_mostly_sampled else _BACKGROUND_SECONDS
         self._placing.place(self._queues.ready or self._queues.retries, seconds)
 
-    def admit(self, identity: PodIdentity, candidate: Candidate) -> None:
-        """Reserve room for a pod that has been admitted and is not seen in the cluster yet."""
+    def admit(self, identity: PodIdentity, candidate: Candidate, address: str = "") -> None:
+        """Reserve room for a pod that has been admitted for the client at `address`, and is not seen yet."""
         if PodKey(identity.namespace, identity.name) in self._number_of:
             return
         # The API server calls again if another webhook changed the pod.
@@ -107,19 +115,23 @@ class WaitingPods:
         self._forget_gone()
         pod, placement = candidate.pod, candidate.placement
         priority = self._assumed.priority_of(pod.preemption)
-        if not self._admitted.has_place(identity.namespace) or not self._has_place(identity.namespace):
+        if not self._admitted.has_place(identity.namespace, address) or not self._has_place(identity.namespace):
             return
         now_seconds = self._monotonic_seconds()
         number = self._entries.admit(identity.namespace, priority, candidate.content, now_seconds)
         entry = self._entries[number]
         entry.pod = pod
         self._placing.read_pods.keep(entry, pod)
-        self._admitted.add(number, identity, now_seconds + self._admitted_seconds(), candidate.size_bytes)
+        until_seconds = now_seconds + min(self._admitted_seconds(), self._unseen_seconds)
+        is_paid = self._admitted.add(number, identity, until_seconds, candidate.size_bytes, address)
         self._give_up(now_seconds)
         self._forget_gone()
         if number not in self._entries:
             return
         node = placement.node or ""
+        if not is_paid:
+            self.unconfirmed.put(number, address, AssumedPod(pod.running.assumed_on(node, priority), priority))
+            return
         if node in self._assumed.base.rows and self._assumed.has_room(node, pod.running):
             self._placing.put(assume(number, pod, placement, self._assumed))
         else:
@@ -192,8 +204,9 @@ class WaitingPods:
                 return None
             number = self._entries.see(pod, self._monotonic_seconds())
             self._placing.put((number,))
-        elif self._entries[number].see(pod):
-            # Another webhook changed the pod after this one, or it was changed while it waits.
+        elif self._entries[number].see(pod) or number in self.unconfirmed:
+            # Another webhook changed the pod after this one, it was changed while it waits, or it has no room yet.
+            self.unconfirmed.discard(number)
             self._gone.append(number)
             self._placing.put((number,))
         self._number_of[key] = number
@@ -229,6 +242,8 @@ class WaitingPods:
             if entry is not None and nodes.get(number, "") != predicted and not is_sampled:
                 self._placing.outdated_after = min(self._placing.outdated_after or entry.order, entry.order)
             self._queues.leave(number)
+            if number in self.unconfirmed.address_of:
+                self.unconfirmed.discard(number)
         self._gone += gone
 
     def _forget_gone(self) -> None:
@@ -245,8 +260,8 @@ class ReservedView:
         self._waiting = waiting
         self._view: ClusterView | None = None
 
-    def __call__(self) -> ClusterView:
-        """Return the current view."""
+    def __call__(self, address: str = "") -> ClusterView:
+        """Return the current view, as it is for a review of the client at `address`."""
         cluster = self._cluster()
         if cluster.stale_reason or not cluster.snapshot.nodes:
             return cluster
@@ -256,4 +271,7 @@ class ReservedView:
             # The pods that wait can have followed a later snapshot than `cluster` has.
             reserves = self._waiting.reserves
             self._view = known = replace(cluster, snapshot=assumed.base, assumed=assumed, reserves=reserves)
+        unconfirmed = self._waiting.unconfirmed
+        if address in unconfirmed.by_address:
+            return replace(known, assumed=unconfirmed.among(assumed, address))
         return known

@@ -1,0 +1,88 @@
+"""Records of dry runs, and of a namespace beyond its share, are brief: one user cannot push out those of others."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from bench.clusters import cluster_documents
+from tests.support.admission import TYPE, USAGE, policy_with
+from tests.support.audit_records import at, make_record
+from tests.support.builders import make_pod
+from tests.support.server import World, review_bytes
+from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.audit.lines import Draft, seal
+from webhook.audit.record import FIRST, PlacementEntry, ShadowEntry, parse_line
+from webhook.audit.writer import SHARE_BYTES, AuditWriter
+from webhook.cluster.file import snapshot_from_documents
+
+PRODUCTS = USAGE.replace("node.usage", "gpu-product")
+POLICY = policy_with()
+VIEW = ClusterView(snapshot_from_documents(cluster_documents(30, 2)), scheduler_for(POLICY))
+
+
+def written(path: Path, *fields: dict[str, Any]) -> list[dict[str, Any]]:
+    """Write a record with each of `fields`; return the lines."""
+    with AuditWriter(path) as writer:
+        for number, each in enumerate(fields):
+            writer.write(make_record(number, **each))
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(make_pod("p").annotate(PRODUCTS, ",".join(f"P-{n}" for n in range(80))), id="many products"),
+        pytest.param(make_pod("p").annotate(PRODUCTS, "P" + "x" * 62), id="a long product"),
+        pytest.param(make_pod("p" * 60).label("app", "a").annotate(f"{TYPE}-unknown", "x" * 300), id="an unknown key"),
+    ],
+)
+def test_the_record_of_a_dry_run_is_at_most_four_times_as_large_as_the_pod(pod: Any) -> None:
+    lines: list[bytes] = []
+
+    def audit(draft: Draft) -> None:
+        lines.append(seal(draft, 1, FIRST, is_brief=True)[0])
+
+    asked = pod.annotate(TYPE, "training").spec(containers=[{"name": "main", "image": "registry/main:1" * 8}]).obj()
+    World(policy=POLICY, cluster=VIEW, audit=audit).admissions().answer(review_bytes(asked, dryRun=True), 0.0, None)
+
+    assert len(lines[0]) <= 4 * len(orjson.dumps(asked))
+    assert parse_line(lines[0]).dry_run
+
+
+def test_the_record_of_a_dry_run_has_no_patch_and_says_so(tmp_path: Path) -> None:
+    dry, real = written(tmp_path / "audit.jsonl", {"dry_run": True, "before": {"/spec/a": "b"}}, {})
+    assert (dry["patch"], dry["before"]) == ([], {})
+    assert dry["truncated"] == ["patch: 3 more items"]
+    assert {key: dry[key] for key in ("workloadType", "policy", "outcome", "rules", "warnings")} == {
+        key: real[key] for key in ("workloadType", "policy", "outcome", "rules", "warnings")
+    }
+    assert len(real["patch"]) == 3
+
+
+def test_long_texts_of_a_brief_record_are_cut_to_a_quarter_of_a_kilobyte() -> None:
+    long = "x" * 1000
+    record = make_record(
+        outcome="Denied", workload_type=long, error=long, placement=PlacementEntry("Unknown", None, 1, 0, long)
+    )
+    line = orjson.loads(seal(record, 1, FIRST, is_brief=True)[0])
+    texts = [line["workloadType"], line["error"], line["placement"]["message"]]
+    assert [len(text) for text in texts] == [256 + len("… (744 more characters)")] * 3
+
+
+def test_a_brief_record_keeps_the_outcome_of_shadow_mode() -> None:
+    shadow = ShadowEntry("Denied", warnings=("a warning",), message="would be denied")
+    line = seal(make_record(shadow=shadow), 1, FIRST, is_brief=True)[0]
+    assert parse_line(line).shadow == ShadowEntry("Denied", message="would be denied")
+
+
+def test_a_namespace_beyond_its_share_writes_brief_records_until_the_next_ten_minutes(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    with AuditWriter(path) as writer:
+        writer._window = at(0)[: len("2026-01-31T12:0")]
+        writer._written_bytes["greedy"] = SHARE_BYTES + 1
+        for seconds, namespace in [(0, "greedy"), (1, "other"), (600, "greedy")]:
+            writer.write(make_record(namespace=namespace, time=at(seconds)))
+    patches = [len(orjson.loads(line)["patch"]) for line in path.read_bytes().splitlines()]
+    assert patches == [0, 3, 3]

@@ -1,0 +1,32 @@
+"""What the server knows of a connection: whose it is, and how far its request is."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Stage(IntEnum):
+    """The stage of a connection; lower stages are evicted first.
+
+    A request that is `QUEUED` has cost the server little and can wait for long, so it gives way to a connection of
+    another client. One that is `PROCESSING` is decided or about to be, and its answer comes soon.
+    """
+
+    OPENING = 0
+    IDLE = 1
+    READING = 2
+    QUEUED = 3
+    PROCESSING = 4
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """The state of one connection.
+
+    `client` is the name in its certificate, which was verified; empty if none is required. `since_seconds` is the
+    monotonic time at which a stage up to `READING` began.
+    """
+
+    address: str = ""
+    client: str = ""
+    stage: Stage = Stage.OPENING
+    since_seconds: float = 0.0

@@ -1,0 +1,82 @@
+"""Sockets that listen, and accepted connections whose TLS handshake has not begun, in fair turns by address."""
+
+import socket
+from collections import deque
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+BACKLOG = 1024
+"""The connections that the kernel holds before they are accepted."""
+
+# More than these are of a flood. If they are of several addresses, the rest is closed.
+_MOST_WAITING = 64
+# If they are of one address, the rest waits in the kernel, but not before other addresses had the chance to be seen.
+_MOST_OF_ONE_ADDRESS = 512
+
+
+class Arrivals(Generic[T]):
+    """Connections that wait for their handshake: it takes the event loop a millisecond, and accepting one far less.
+
+    Addresses take turns. Where more than 64 wait, the address with the most loses its last one, so that connections of
+    others, which wait behind them in the kernel, can be accepted. Nothing is lost if all are of one address: the others
+    behind them are its own.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, deque[T]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether another one is to wait in the kernel."""
+        return self._count >= _MOST_OF_ONE_ADDRESS and len(self._waiting) == 1
+
+    def put(self, item: T, address: str) -> T | None:
+        """Add a connection of `address`; return the one that is to be closed for it, if there are too many."""
+        self._waiting.setdefault(address, deque()).append(item)
+        self._count += 1
+        if self._count <= _MOST_WAITING or len(self._waiting) == 1:
+            return None
+        largest = max(self._waiting, key=lambda each: len(self._waiting[each]))
+        return self._without_empty(largest, self._waiting[largest].pop())
+
+    def take(self) -> tuple[T, str]:
+        """Remove and return the next connection with its address: the first one of the next address.
+
+        Raises:
+            StopIteration: there is none.
+        """
+        address = next(iter(self._waiting))
+        # The address goes behind the others.
+        self._waiting[address] = waiting = self._waiting.pop(address)
+        return self._without_empty(address, waiting.popleft()), address
+
+    def _without_empty(self, address: str, item: T) -> T:
+        self._count -= 1
+        if not self._waiting[address]:
+            del self._waiting[address]
+        return item
+
+
+def bound_socket(family: int, kind: int, protocol: int, where: Any) -> socket.socket:
+    """Return a socket that listens at `where`, an address of this family.
+
+    Raises:
+        OSError: it cannot be listened on.
+    """
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.setblocking(False)
+        listening.bind(where)
+        listening.listen(BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
