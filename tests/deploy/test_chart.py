@@ -90,9 +90,9 @@ def as_the_chart_keeps_it(definitions: Objects) -> Objects:
             id="apiServerCIDRs",
         ),
         pytest.param(
-            {"networkPolicy": {"apiServers": [{"ipBlock": {"cidr": "192.0.2.10/32"}}]}},
-            "overlays/api-server-addresses",
-            id="networkPolicy.apiServers",
+            {"networkPolicy": {"ingressFrom": [{"ipBlock": {"cidr": "192.0.2.10/32"}}]}},
+            "overlays/api-server-ingress",
+            id="networkPolicy.ingressFrom",
         ),
         pytest.param(
             {

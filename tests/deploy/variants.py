@@ -29,7 +29,7 @@ VARIANTS: dict[str, Object] = {
         "extraArgs": ["--prove-patches=10", "--audit-keep-hours=48"],
         "nodeSelector": {"role": "control"},
         "networkPolicy": {
-            "apiServers": [{"ipBlock": {"cidr": "192.0.2.10/32"}}],
+            "ingressFrom": [{"ipBlock": {"cidr": "192.0.2.10/32"}}],
             "extraEgress": [{"ports": [{"port": 4318}]}],
         },
         "policy": {
