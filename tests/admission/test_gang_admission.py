@@ -57,6 +57,11 @@ def of(size: int) -> PodBuilder:
     return WORKER.annotate(f"{DOMAIN}/gang-size", str(size))
 
 
+def advised(pod: PodBuilder) -> Verdict:
+    """Return the verdict on `pod` on a node with four free cards, with a suggestion if there is one."""
+    return admit_pod(pod.obj(), policy_for(), ClusterView(Snapshot.of((node_of(),)), Scheduler(suggestions=1)))
+
+
 def warnings(verdict: Verdict) -> list[str]:
     """Return the warnings but those on what the scheduler cannot express."""
     return [each for each in verdict.warnings if "has no effect" not in each and "no sign" not in each]
@@ -190,6 +195,36 @@ def test_gang_without_a_name_is_that_of_the_controller() -> None:
 
     assert warnings(admitted(unnamed, unnamed, unnamed, cards=3)) == []
     assert "2 of 3 pods of gang resnet fit now" in warnings(admitted(unnamed, unnamed, OTHER, cards=4))[0]
+
+
+def gated(pod: PodBuilder, owner: str) -> PodBuilder:
+    return pod.label("kueue.x-k8s.io/queue-name", "q").spec(schedulingGates=[{"name": f"{owner}/admission"}])
+
+
+KUEUE, OTHER_GATE = "kueue.x-k8s.io", "example.com"
+BLOCKED = (
+    "placement check: Waiting: Scheduling is blocked due to non-empty scheduling gates. "
+    "Not predicted: when Kueue admits the pod, by quota."
+)
+
+
+@pytest.mark.parametrize(
+    ("owner", "size", "found"), [(KUEUE, 1, []), (KUEUE, 4, []), (OTHER_GATE, 1, [BLOCKED]), (OTHER_GATE, 4, [BLOCKED])]
+)
+def test_gates_are_no_reason_of_the_nodes(owner: str, size: int, found: list[str]) -> None:
+    """The API server calls again after Kueue has added its gates, which stand for quota alone."""
+    assert warnings(advised(gated(of(size), owner))) == found
+
+
+def test_no_room_is_reserved_while_kueue_holds_the_pod() -> None:
+    snapshot = Snapshot.of((node_of(),))
+    view = ClusterView(snapshot, Scheduler(), assumed=AssumedPods(snapshot))
+
+    def candidate(pod: PodBuilder) -> object:
+        return DecisionCache().decide(make_request(pod.obj()), policy_for(), view, make_work_budget()).candidate
+
+    assert candidate(of(1)) is not None
+    assert candidate(gated(of(1), KUEUE)) is None
 
 
 @pytest.mark.parametrize(("scheduler", "node"), [(None, "a"), ("volcano", None)])

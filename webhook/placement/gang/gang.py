@@ -133,9 +133,9 @@ def gang_placement(
     # The pods may never run: users decide how many labels they have.
     before = isolated(assumed.before_pod(pod.preemption))
     placed = min(members_on(before, gang.key), gang.size)
-    known = own.verdict != "Unknown"
+    known = own.verdict != "Unknown" and not pod.signature.info.is_gated
     fit = GangFit(gang.key.name, gang.size, placed, placed, known, own=None if gang.starts_whole else own)
-    if own.verdict in ("Unknown", "Infeasible"):
+    if own.verdict in ("Unknown", "Infeasible") or pod.signature.info.is_gated:
         return replace(own, gang=fit)
     left = max(1, gang.size - placed)
     try:

@@ -270,9 +270,9 @@ def _reserves(cluster: ClusterView | None, namespace: str) -> bool:
 
 
 def _candidate(result: Mutated, placement: Placement) -> Candidate | None:
-    """Return the pod in `result`, for which room is reserved; None if it does not fit or cannot be read."""
+    """Return the pod in `result`, for which room is reserved; None if it does not fit, is held, or cannot be read."""
     waiting = result.waiting if placement.verdict == "Feasible" else None
-    return None if waiting is None else Candidate(*waiting, placement)
+    return None if waiting is None or waiting[1].signature.info.is_held else Candidate(*waiting, placement)
 
 
 def _known_bytes(known: _Known) -> int:
