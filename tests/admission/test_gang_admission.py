@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, admit_pod, make_request, policy_with
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.batch_objects import volcano_group, volcano_queue
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
 from tests.support.server import make_work_budget
+from tests.support.views import made_anew
 from webhook.admission.pipeline import ClusterView
 from webhook.admission.verdict import Denied, Verdict
 from webhook.cluster.node_info import NodeInfo
@@ -126,13 +128,14 @@ QUEUED = {**NAMED, f"{DOMAIN}/queue": "q"}
         ("default", "scheduler", QUEUED, False),
         ("default", "kueue", NAMED, False),
         ("default", "kueue", {f"{DOMAIN}/queue": "q"}, False),
-        ("default", "kueue", QUEUED, True),
+        ("default", "kueue", QUEUED, False),
+        ("default", "kueue", {**QUEUED, "kueue.x-k8s.io/podset-required-topology": "rack"}, True),
         ("volcano", "kueue", NAMED, False),
-        ("volcano", "kueue", QUEUED, True),
+        ("volcano", "kueue", QUEUED, False),
         ("volcano", "kueue", {"scheduling.k8s.io/group-name": "own"}, True),
     ],
 )
-def test_gang_starts_whole_only_if_its_scheduler_or_kueue_knows_it(
+def test_gang_starts_whole_only_if_its_scheduler_knows_it_or_kueue_knows_the_topology(
     backend: str, queueing: str, annotations: dict[str, str], is_whole: bool
 ) -> None:
     policy = policy_for("gangs", schedulers={"gangs": {"backend": backend}}, queueing=queueing)
@@ -141,6 +144,40 @@ def test_gang_starts_whole_only_if_its_scheduler_or_kueue_knows_it(
         pod = pod.annotate(key, value)
 
     assert bool(in_part(pod, policy)) is not is_whole
+
+
+def in_group(members: int, size: int | None, *, cards: int = 4, running: PodBuilder = OTHER) -> list[str]:
+    """Return the warnings at the pod of a gang of Volcano of `size`, whose PodGroup needs so many `members`."""
+    pod = WORKER if size is None else of(size)
+    objects = [make_node_object("a", labels=USAGE, capacity={"nvidia.com/gpu": cards})]
+    objects += [running.node_name("a").obj(), volcano_group("train", members=members), volcano_queue()]
+    return warnings(admit_pod(pod.obj(), policy_for("volcano"), ClusterView(made_anew(objects), Scheduler())))
+
+
+IN_PART = PARTIAL.partition(": scheduler")[0]
+
+
+@pytest.mark.parametrize(
+    ("members", "size", "found"),
+    [
+        pytest.param(
+            2,
+            4,
+            [f"{IN_PART}: scheduler volcano starts 2 of them without the others, as their PodGroup says"],
+            id="smaller",
+        ),
+        pytest.param(3, 4, [], id="smaller, and fewer fit"),
+        pytest.param(4, 4, [], id="equal"),
+        pytest.param(6, 4, ["Volcano: PodGroup train needs 6 pods, and the gang has 4: it never starts"], id="larger"),
+        pytest.param(4, None, [], id="the size of the gang"),
+    ],
+)
+def test_group_decides_how_many_pods_start(members: int, size: int | None, found: list[str]) -> None:
+    count = "placement check: Waiting: 2 of 4 pods of gang train fit now"
+    rest = in_group(members, size)
+
+    assert [each for each in rest if each.startswith(count)] != []
+    assert [each for each in rest if not each.startswith(count)] == found
 
 
 def test_pods_of_a_volcano_job_are_a_gang_without_a_name() -> None:

@@ -20,8 +20,8 @@ from webhook.mutation.mutate import mutate
 from webhook.mutation.registry import RULES
 from webhook.mutation.workload.batch_scheduling import BatchScheduling
 from webhook.mutation.workload.workload import WorkloadReading, opts_out, read_workload
-from webhook.placement.gang.gang import GangRequest
 from webhook.placement.reasons.cluster_warnings import PodReferences
+from webhook.placement.reasons.gang_request import GangRequest
 from webhook.policy.exempt import pod_exemption
 from webhook.policy.policy import Policy, opt_out_namespaces
 from webhook.policy.spec.fields import matches_any
@@ -83,11 +83,11 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
 
 
 def _gang(batch: BatchScheduling, is_whole: bool) -> GangRequest | None:
-    """Return the gang that is requested; None without a size."""
+    """Return the gang that is requested; None without a name and a size."""
     request = batch.request
-    if request.gang_size is None:
+    if request.gang_size is None and request.gang is None:
         return None
-    return GangRequest(request.gang or "", request.gang_size, batch.scheduler, is_whole)
+    return GangRequest(request.gang or "", request.gang_size or 0, batch.scheduler, is_whole)
 
 
 def evaluate(

@@ -7,7 +7,7 @@ from webhook.backends.backend import Backend, BatchNames
 from webhook.backends.coscheduling import Coscheduling
 from webhook.backends.default import Default
 from webhook.backends.kai import Kai
-from webhook.backends.kueue import Kueue
+from webhook.backends.kueue import QUEUE, TOPOLOGIES, Kueue
 from webhook.backends.native import Native
 from webhook.backends.volcano import Volcano
 from webhook.documents.documents import field
@@ -49,21 +49,29 @@ def batch_names_of(pod: Mapping[str, Any], backend: type[Backend]) -> tuple[Batc
     for each in (backend, Kueue):
         queue, group = _first(metadata, each.queue_at), str(field(pod, *each.group_at) or "") if each.group_at else ""
         if (each.queue_at or group) and (queue or each is not Kueue):
-            found.append(BatchNames(each.name, queue, group, bool(metadata.get("ownerReferences"))))
+            has_owner = bool(metadata.get("ownerReferences"))
+            found.append(BatchNames(each.name, queue, group, has_owner, _holds_gang(pod, each)))
     return tuple(found)
 
 
 def starts_whole(pod: Mapping[str, Any], spec: PolicySpec, scheduler: str) -> bool:
-    """Return whether the admitted `pod` of a gang starts with the others or not at all: `scheduler` or Kueue holds it.
+    """Return whether the admitted `pod` of a gang starts with the others or not at all.
 
-    A batch scheduler starts the pods of a gang that it does not know one by one, like any other.
+    A batch scheduler starts the pods of a gang that it does not know one by one, like any other. Kueue holds a gang
+    until its quota has room for all of it, whether or not nodes have, unless it schedules by topology.
     """
+    metadata = pod["metadata"]
+    is_of_queue = bool((metadata.get("labels") or {}).get(QUEUE) or metadata.get("ownerReferences"))
+    annotations = metadata.get("annotations") or {}
+    by_topology = is_of_queue and any(annotations.get(key) for key in TOPOLOGIES)
+    return by_topology or _holds_gang(pod, backend_of(spec, scheduler))
+
+
+def _holds_gang(pod: Mapping[str, Any], backend: type[Backend]) -> bool:
+    """Return whether `backend` knows the gang of `pod`, and holds its pods until all of them can start."""
     owners = {_kind(each) for each in field(pod, "metadata", "ownerReferences") or () if field(each, "controller")}
-    return any(
-        any(all(field(pod, *path) for path in paths) for paths in each.gang_fields)
-        or not owners.isdisjoint(each.gang_owners)
-        for each in (backend_of(spec, scheduler), Kueue)
-    )
+    has_fields = any(all(field(pod, *path) for path in paths) for paths in backend.gang_fields)
+    return has_fields or not owners.isdisjoint(backend.gang_owners)
 
 
 def _kind(owner: Mapping[str, Any]) -> tuple[str, str]:

@@ -25,7 +25,7 @@ from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.kube.workloads.workload_kinds import PATCHED_TEMPLATES
 from webhook.mutation.mutate import RuleOutcome
 from webhook.objects.advice import advise
-from webhook.objects.gangs import Role
+from webhook.objects.gangs import Role, queues_of_object
 from webhook.objects.misplaced import keys_of, misplaced
 from webhook.objects.template_patch import template_patch
 from webhook.policy.policy import Policy
@@ -75,7 +75,7 @@ def admit_workload(
     if _has_same_pods(request, policy, expired):
         return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)))
     rules, operations = _patch(request, kind, policy, findings, warnings)
-    warnings += _of_cluster(findings.roles, policy, cluster, expired)
+    warnings += _of_cluster(findings.roles, request, kind, policy, cluster, expired)
     advice = advise(findings.roles, request, kind, policy, cluster, expired)
     if advice is not None:
         warnings = [*advice.warnings, *warnings]
@@ -119,12 +119,22 @@ def _has_same_pods(request: AdmissionRequest, policy: Policy, expired: Expired) 
     return is_same
 
 
-def _of_cluster(roles: list[Role], policy: Policy, cluster: ClusterView | None, expired: Expired) -> Iterator[str]:
+def _of_cluster(
+    roles: list[Role],
+    request: AdmissionRequest,
+    kind: WorkloadKind,
+    policy: Policy,
+    cluster: ClusterView | None,
+    expired: Expired,
+) -> Iterator[str]:
     """Yield the warnings about names in the pods that the cluster does not have."""
-    for role in roles:
+    if cluster is None:
+        return
+    queues = queues_of_object(roles, request, kind, policy, cluster.snapshot)
+    for role, in_object in zip(roles, queues, strict=True):
         if _is_over(expired):
             return
-        yield from cluster_warnings(role.result, policy, cluster)
+        yield from cluster_warnings(role.result, policy, cluster, in_object)
 
 
 def in_namespace(request: AdmissionRequest) -> JsonObject:

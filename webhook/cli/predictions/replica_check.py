@@ -28,9 +28,10 @@ from webhook.objects.gangs import (
 )
 from webhook.objects.own_pods import without_own_pods, without_own_waiting
 from webhook.placement.framework.result import Placement, to_check_json
-from webhook.placement.gang.gang import GangRequest, gang_of, gang_placement, partial_start
+from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import NodeToStatus
+from webhook.placement.reasons.gang_request import GangRequest, partial_start
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.replicas.replicas_among import place_replicas_among
 from webhook.placement.scheduler import Scheduler
@@ -160,11 +161,11 @@ class Checks:
             return answers
         workload = counted[0][0].workload
         content, policy, schedulers = workload.source.content, workload.policy, self.schedulers(workload.policy)
-        requests = [gang_of_pod(first, policy) for *_, first in counted]
+        requests = [gang_of_pod(first, policy, self.pending.assumed.base) for *_, first in counted]
         found = [replicas for _, replicas, _ in counted]
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(each.asked for each in found)
         wholes = [starts_whole(first, policy.spec, schedulers.name_for(first)) for *_, first in counted]
-        is_whole = object_starts_whole(content, kind, wholes, scheduler, policy)
+        is_whole = object_starts_whole(kind, wholes, scheduler, policy)
         gang = gang_of_object(content, kind, requests, pods, scheduler, is_whole)
         if gang is None:
             return answers
@@ -215,7 +216,8 @@ class Checks:
         else:
             hinted = self.admissions.with_hint(workload, found.first, among.before)
             placement = hinted if placement is found.first else placement
-        gang = gang_of_pod(first, workload.policy) if workload.pods and workload.pods.kind is None else None
+        is_pod = workload.pods is not None and workload.pods.kind is None
+        gang = gang_of_pod(first, workload.policy, assumed.base) if is_pod else None
         if gang is not None:
             placement = _in_gang(gang, first, placement, assumed, workload.policy, scheduler)
         reasons = scheduler.explain(signature, then)
