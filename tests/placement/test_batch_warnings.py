@@ -42,7 +42,7 @@ def warnings_of(pod: PodBuilder, objects: Iterable[Object], gang: GangRequest | 
     content, spec = pod.obj(), policy_with(schedulers=settings).spec
     names = batch_names_of(content, backend_of(spec, content["spec"].get("schedulerName", "default-scheduler")))
     info, snapshot = PodSignature.of(content).info, made_anew([make_node_object("a"), *objects])
-    found = grouped(gang, names, "default", snapshot)
+    found = gang and grouped(gang, names, "default", snapshot)
     return [*queue_warnings(names, info, snapshot, GangDemand.of_pod(found, info) if found else None)]
 
 

@@ -61,7 +61,8 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     except PodTooLargeError as error:
         return Denied(Denial(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
     scheduler = mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
-    is_whole = starts_whole(mutation.pod, policy.spec, scheduler)
+    names = batch_names_of(mutation.pod, backend_of(policy.spec, scheduler))
+    is_whole = starts_whole(mutation.pod, names)
     return Injection(
         reading.workload.type_name,
         reading.workload.check_mode,
@@ -75,7 +76,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
             scheduler,
             reading.workload.any_product.listed if reading.workload.any_product is not None else None,
             mutation.pod["spec"].get("priorityClassName") or "",
-            batch_names_of(mutation.pod, backend_of(policy.spec, scheduler)),
+            names,
         ),
         _gang(reading.workload.batch, is_whole),
         is_whole,

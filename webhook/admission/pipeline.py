@@ -170,20 +170,13 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
     placement = in_annotations(
         content, policy, placement, snapshot, lambda pod: scorer.answer(pod, snapshot, expired), expired
     )
-    if result.injection.gang is None:
-        return placement
-    gang = _gang_in(result, cluster.snapshot)
+    asked, names = result.injection.gang, result.injection.references.batch
+    gang = asked and grouped(asked, names, signature.info.inter_pod.namespace, cluster.snapshot)
     if gang is None:
         return placement
     # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
     schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
     return _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
-
-
-def _gang_in(result: Mutated, snapshot: Snapshot) -> GangRequest | None:
-    """Return the gang of the pod in `result` with what `snapshot` knows of its PodGroup; None without a size."""
-    injection = result.injection
-    return grouped(injection.gang, injection.references.batch, result.content.namespace or DEFAULT_NAMESPACE, snapshot)
 
 
 def _in_gang(
@@ -237,9 +230,10 @@ def cluster_warnings(
     if isinstance(result.signature, PodSignature):
         info = result.signature.info
         warnings += full_quotas(info.inter_pod, snapshot, spec.bin_packing, spec.key_domain)
-        if in_object is None and (gang := _gang_in(result, snapshot)):
-            in_object = references.batch, GangDemand.of_pod(gang, info)
         names, demand = in_object or (references.batch, None)
+        if not in_object and names and result.injection.gang:
+            gang = grouped(result.injection.gang, names, info.inter_pod.namespace, snapshot)
+            demand = gang and GangDemand.of_pod(gang, info)
         warnings += queue_warnings(names, info, snapshot, demand)
     return tuple(warnings)
 

@@ -1,6 +1,6 @@
 """The registry of the backends."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from webhook.backends.backend import Backend, BatchNames
@@ -54,24 +54,26 @@ def batch_names_of(pod: Mapping[str, Any], backend: type[Backend]) -> tuple[Batc
     return tuple(found)
 
 
-def starts_whole(pod: Mapping[str, Any], spec: PolicySpec, scheduler: str) -> bool:
-    """Return whether the admitted `pod` of a gang starts with the others or not at all.
+def starts_whole(pod: Mapping[str, Any], names: Iterable[BatchNames]) -> bool:
+    """Return whether the admitted `pod` of a gang starts with the others or not at all; `names` are its batch names.
 
     A batch scheduler starts the pods of a gang that it does not know one by one, like any other. Kueue holds a gang
     until its quota has room for all of it, whether or not nodes have, unless it schedules by topology.
     """
+    for each in names:
+        if each.starts_whole and each.backend != Kueue.name:
+            return True
     metadata = pod["metadata"]
     is_of_queue = bool((metadata.get("labels") or {}).get(QUEUE) or metadata.get("ownerReferences"))
-    annotations = metadata.get("annotations") or {}
-    by_topology = is_of_queue and any(annotations.get(key) for key in TOPOLOGIES)
-    return by_topology or _holds_gang(pod, backend_of(spec, scheduler))
+    return is_of_queue and not TOPOLOGIES.isdisjoint(metadata.get("annotations") or ())
 
 
 def _holds_gang(pod: Mapping[str, Any], backend: type[Backend]) -> bool:
     """Return whether `backend` knows the gang of `pod`, and holds its pods until all of them can start."""
-    owners = {_kind(each) for each in field(pod, "metadata", "ownerReferences") or () if field(each, "controller")}
-    has_fields = any(all(field(pod, *path) for path in paths) for paths in backend.gang_fields)
-    return has_fields or not owners.isdisjoint(backend.gang_owners)
+    if any(all(field(pod, *path) for path in paths) for paths in backend.gang_fields):
+        return True
+    owners = field(pod, "metadata", "ownerReferences") if backend.gang_owners else None
+    return any(_kind(each) in backend.gang_owners for each in owners or () if field(each, "controller"))
 
 
 def _kind(owner: Mapping[str, Any]) -> tuple[str, str]:
@@ -79,5 +81,7 @@ def _kind(owner: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _first(metadata: Mapping[str, Any], places: Sequence[tuple[str, str]]) -> str:
-    values = ((metadata.get(part) or {}).get(key) for part, key in places)
-    return next((value for value in values if value), "")
+    for part, key in places:
+        if value := (metadata.get(part) or {}).get(key):
+            return str(value)
+    return ""

@@ -1,6 +1,6 @@
 """The gang of a pod as it is written, and that of an object: as many of its pods as must run together."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,7 +62,7 @@ def gang_of_pod(pod: Mapping[str, Any], policy: Policy, snapshot: Snapshot) -> G
     except ValueError:
         return None
     names = batch_names_of(pod, backend_of(policy.spec, scheduler))
-    request = GangRequest(name, number, scheduler, starts_whole(pod, policy.spec, scheduler))
+    request = GangRequest(name, number, scheduler, starts_whole(pod, names))
     return grouped(request, names, field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE, snapshot)
 
 
@@ -116,33 +116,40 @@ def gang_of_roles(
     pods, scheduler = sum(each.pods.replicas or 0 for each in roles), injections[0].references.scheduler
     is_whole = object_starts_whole(kind, [each.starts_whole for each in injections], scheduler, policy)
     namespace = request.namespace or DEFAULT_NAMESPACE
-    asked = [grouped(each.gang, each.references.batch, namespace, base) for each in injections]
+    asked = [each.gang and grouped(each.gang, each.references.batch, namespace, base) for each in injections]
     return gang_of_object(content, kind, asked, pods, scheduler, is_whole)
 
 
-def queues_of_object(
-    roles: Sequence[Role], request: AdmissionRequest, kind: WorkloadKind, policy: Policy, base: Snapshot
-) -> Iterator[tuple[Sequence[BatchNames], GangDemand | None]]:
-    """Yield, for each of `roles`, the queues and groups of its pods, and the pods of the object that start together.
+def queues_of(
+    role: Role,
+    roles: Sequence[Role],
+    request: AdmissionRequest,
+    kind: WorkloadKind,
+    policy: Policy,
+    base: Snapshot,
+) -> tuple[Sequence[BatchNames], GangDemand | None]:
+    """Return the queues and groups of the pods of `role`, and the pods of all `roles` if a scheduler starts them whole.
 
     The queue of a Volcano Job is its `spec.queue`. Kueue reads the label of the object, whose pods it admits together.
     """
-    content, found = request.object or {}, (kind.group, kind.kind)
+    content, found, references = request.object or {}, (kind.group, kind.kind), role.result.injection.references
+    queue = field(content, "metadata", "labels", QUEUE) if found in QUEUED_WHOLE else None
+    if not references.batch and not queue:
+        return (), None
+    names = [each for each in references.batch if each.backend != "kueue" or not queue]
+    if found == _VOLCANO_JOB:
+        names = [_in_volcano_job(each, content) if each.backend == "volcano" else each for each in names]
+    elif found in backend_of(policy.spec, references.scheduler).gang_owners:
+        names = [each._replace(starts_whole=True) for each in names]
+    if queue:
+        names.append(BatchNames("kueue", str(queue), "", has_owner=False, starts_whole=True))
     infos = [(each.result.signature, each.pods.replicas or 0) for each in roles]
     sets = tuple((read.info, count) for read, count in infos if isinstance(read, PodSignature) and count)
-    gang, pods = gang_of_roles(roles, request, kind, policy, base), sum(count for _, count in sets)
-    queue = field(content, "metadata", "labels", QUEUE) if found in QUEUED_WHOLE else None
-    of_kueue = [BatchNames("kueue", queue, "", has_owner=False, starts_whole=True)] if queue else []
-    for role in roles:
-        scheduler = role.result.injection.references.scheduler
-        names = [each for each in role.result.injection.references.batch if each.backend != "kueue" or not of_kueue]
-        if found == _VOLCANO_JOB:
-            names = [_in_volcano_job(each, content) if each.backend == "volcano" else each for each in names]
-        elif found in backend_of(policy.spec, scheduler).gang_owners:
-            names = [each._replace(starts_whole=True) for each in names]
-        request_of_all = gang or GangRequest(_name(content), pods, scheduler, starts_whole=True)
-        is_whole = any(each.starts_whole for each in (*names, *of_kueue)) and sets
-        yield [*names, *of_kueue], GangDemand(request_of_all, sets) if is_whole else None
+    if not sets or not any(each.starts_whole for each in names):
+        return names, None
+    pods = sum(count for _, count in sets)
+    gang = gang_of_roles(roles, request, kind, policy, base)
+    return names, GangDemand(gang or GangRequest(_name(content), pods, references.scheduler, starts_whole=True), sets)
 
 
 def _in_volcano_job(names: BatchNames, content: JsonObject) -> BatchNames:

@@ -25,7 +25,7 @@ from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.kube.workloads.workload_kinds import PATCHED_TEMPLATES
 from webhook.mutation.mutate import RuleOutcome
 from webhook.objects.advice import advise
-from webhook.objects.gangs import Role, queues_of_object
+from webhook.objects.gangs import Role, queues_of
 from webhook.objects.misplaced import keys_of, misplaced
 from webhook.objects.template_patch import template_patch
 from webhook.policy.policy import Policy
@@ -130,11 +130,11 @@ def _of_cluster(
     """Yield the warnings about names in the pods that the cluster does not have."""
     if cluster is None:
         return
-    queues = queues_of_object(roles, request, kind, policy, cluster.snapshot)
-    for role, in_object in zip(roles, queues, strict=True):
+    for role in roles:
         if _is_over(expired):
             return
-        yield from cluster_warnings(role.result, policy, cluster, in_object)
+        queues = queues_of(role, roles, request, kind, policy, cluster.snapshot)
+        yield from cluster_warnings(role.result, policy, cluster, queues)
 
 
 def in_namespace(request: AdmissionRequest) -> JsonObject:

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from webhook.backends.registry import starts_whole
+from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import NOTHING_RESERVED, Pending, PendingQueue, Reserved
 from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.inputs.session import Session
@@ -164,7 +164,9 @@ class Checks:
         requests = [gang_of_pod(first, policy, self.pending.assumed.base) for *_, first in counted]
         found = [replicas for _, replicas, _ in counted]
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(each.asked for each in found)
-        wholes = [starts_whole(first, policy.spec, schedulers.name_for(first)) for *_, first in counted]
+        backends = [backend_of(policy.spec, schedulers.name_for(first)) for *_, first in counted]
+        names = [batch_names_of(first, each) for (*_, first), each in zip(counted, backends, strict=True)]
+        wholes = [starts_whole(first, each) for (*_, first), each in zip(counted, names, strict=True)]
         is_whole = object_starts_whole(kind, wholes, scheduler, policy)
         gang = gang_of_object(content, kind, requests, pods, scheduler, is_whole)
         if gang is None:

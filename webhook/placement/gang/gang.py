@@ -83,7 +83,7 @@ def gang_of(request: GangRequest, pod: WaitingPod, key_domain: str) -> Gang:
 
 def members_on(snapshot: Snapshot, key: GangKey) -> int:
     """Return how many pods of a gang have a place in `snapshot`."""
-    return sum(info.gangs.count(key) for info in snapshot.nodes if info.gangs)
+    return sum([info.gangs.count(key) for info in snapshot.nodes if info.gangs])
 
 
 def gang_placement(

@@ -33,7 +33,7 @@ def queue_warnings(
     """Yield the warnings about the queues and groups in `names`, which the admitted `pod` of `gang` names."""
     for each in names:
         found = _BY_BACKEND[each.backend]
-        yield from found(each, Demand.of(each, pod, gang), snapshot)
+        yield from found(each, Demand.of(each, pod, gang) if gang else Demand(pod), snapshot)
         if gang is not None and each.group and (text := gang.mismatch(each.group)):
             yield f"{_HOLDERS[each.backend]}: {text}"
 
@@ -43,7 +43,7 @@ def _volcano(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[st
 
     Source: volcano.sh/volcano/pkg/scheduler/plugins/proportion/proportion.go, queueAllocatable and JobEnqueueableFn
     """
-    objects, namespace = snapshot.volcano, pods.namespace
+    objects, namespace = snapshot.volcano, pods.pod.inter_pod.namespace
     queue_name = names.queue or DEFAULT_QUEUE
     if names.group and objects.groups is not None:
         group = objects.groups.get((namespace, names.group))
@@ -69,7 +69,7 @@ def _kai(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
 
     Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/plugins/proportion/capacity_policy/max_allowed_check.go
     """
-    objects, namespace = snapshot.kai, pods.namespace
+    objects, namespace = snapshot.kai, pods.pod.inter_pod.namespace
     queue_name = names.queue or ("" if names.has_owner else KAI_DEFAULT_QUEUE)
     if names.group and objects.groups is not None:
         group = objects.groups.get((namespace, names.group))
@@ -94,7 +94,7 @@ def _coscheduling(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterat
 
     Source: sigs.k8s.io/scheduler-plugins/pkg/coscheduling/coscheduling.go, Permit
     """
-    namespace, groups = pods.namespace, snapshot.pod_groups.coscheduling
+    namespace, groups = pods.pod.inter_pod.namespace, snapshot.pod_groups.coscheduling
     if groups is not None and (namespace, names.group) not in groups:
         yield f"Coscheduling: PodGroup {_shown(names.group)} does not exist in {namespace}: no pod of it is bound"
 
@@ -104,7 +104,7 @@ def _native(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go, PreEnqueue
     """
-    namespace, groups = pods.namespace, snapshot.pod_groups.native
+    namespace, groups = pods.pod.inter_pod.namespace, snapshot.pod_groups.native
     if groups is not None and (namespace, names.group) not in groups:
         yield f"kube-scheduler: PodGroup {_shown(names.group)} does not exist in {namespace}: {_SILENTLY}"
 
@@ -128,10 +128,10 @@ def _kueue(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]
         yield f"Kueue: no sign that it runs: no API group {Kueue.api_groups[0]}; the pod is scheduled without its queue"
     if objects.local_queues is None:
         return
-    local = objects.local_queues.get((pods.namespace, names.queue))
+    local = objects.local_queues.get((pods.pod.inter_pod.namespace, names.queue))
     if local is None:
         yield (
-            f"Kueue: LocalQueue {_shown(names.queue)} does not exist in {pods.namespace}: "
+            f"Kueue: LocalQueue {_shown(names.queue)} does not exist in {pods.pod.inter_pod.namespace}: "
             "the pod stays gated until it does"
         )
         return

@@ -33,18 +33,16 @@ class GangRequest(NamedTuple):
 
 
 def grouped(
-    request: GangRequest | None, names: Iterable[BatchNames], namespace: str, snapshot: Snapshot
+    request: GangRequest, names: Iterable[BatchNames], namespace: str, snapshot: Snapshot
 ) -> GangRequest | None:
     """Return `request` with what `snapshot` knows of the PodGroup among `names`; None without a size.
 
     Without a size of its own the gang is as large as its PodGroup.
     """
-    if request is None:
-        return None
-    members = next((found for each in names if each.group and (found := _members(each, namespace, snapshot))), 0)
-    if not members:
-        return request if request.size else None
-    return request._replace(size=request.size or members, members=members)
+    for each in names:
+        if each.group and (members := _members(each, namespace, snapshot)):
+            return request._replace(size=request.size or members, members=members)
+    return request if request.size else None
 
 
 def _members(names: BatchNames, namespace: str, snapshot: Snapshot) -> int:

@@ -49,16 +49,11 @@ class Demand:
     least: int = 1
 
     @classmethod
-    def of(cls, names: BatchNames, pod: PodInfo, gang: GangDemand | None) -> "Demand":
+    def of(cls, names: BatchNames, pod: PodInfo, gang: GangDemand) -> "Demand":
         """Return what `pod` of `gang` needs of the queue in `names`. Kueue admits all pods of a gang at once."""
-        if gang is None or not names.starts_whole:
+        if not names.starts_whole:
             return cls(pod)
         return cls(pod, gang, gang.pods if names.backend == "kueue" else min(gang.request.least, gang.pods))
-
-    @property
-    def namespace(self) -> str:
-        """Return the namespace of the pods."""
-        return self.pod.inter_pod.namespace
 
     @property
     def sets(self) -> tuple[tuple[PodInfo, int], ...]:
@@ -86,9 +81,9 @@ class Demand:
         found = excess(self.requests, most, used)
         if not found or self.gang is None or excess(self.requests, most):
             return found
-        name = self.gang.request.name
+        namespace, name = self.pod.inter_pod.namespace, self.gang.request.name
         gangs = (gang for info in snapshot.nodes for gang in info.gangs)
-        running = sum((gang.namespace, gang.name) == (self.namespace, name) for gang in gangs)
+        running = sum((gang.namespace, gang.name) == (namespace, name) for gang in gangs)
         left = max(1, self.least - running) / self.least
         return excess({resource: round(amount * left) for resource, amount in self.requests.items()}, most, used)
 
