@@ -15,11 +15,18 @@ from webhook.admission.verdict import Advised
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.objects.admission import admit_request
+from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 
-TF_JOB, VOLCANO_JOB, DEPLOYMENT, JOB = (
+TF_JOB, VOLCANO_JOB, DEPLOYMENT, STATEFUL_SET, JOB = (
     next(each for each in SAMPLES if (each.group, each.kind) == key)
-    for key in (("kubeflow.org", "TFJob"), ("batch.volcano.sh", "Job"), ("apps", "Deployment"), ("batch", "Job"))
+    for key in (
+        ("kubeflow.org", "TFJob"),
+        ("batch.volcano.sh", "Job"),
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("batch", "Job"),
+    )
 )
 TRAINING = {"nodeUsage": {"allow": ["training"]}}
 KUBE_SCHEDULER = policy_with(workloadTypes={"training": TRAINING})
@@ -222,6 +229,35 @@ def test_roles_of_a_job_have_the_quota_of_all_flavors_together() -> None:
 
 def test_pods_that_are_useful_by_themselves_are_no_gang() -> None:
     assert warnings(advised(job(DEPLOYMENT, 9), view(cards=8, free=4))) == [FITS.format(9)]
+
+
+def apart(sample: Sample, replicas: int) -> Object:
+    """Return an object whose pods keep off each other's hosts."""
+    term = {"labelSelector": {"matchLabels": {"app": APP["app"]}}, "topologyKey": "kubernetes.io/hostname"}
+    required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pod = make_pod("").gpu(1).label("app", APP["app"]).annotate(TYPE, "training").affinity(required)
+    return sample.object(pod.template(), replicas)
+
+
+@pytest.mark.parametrize(
+    ("sample", "replicas", "verdict"),
+    [
+        pytest.param(STATEFUL_SET, 2, "Feasible", id="a host for each"),
+        pytest.param(STATEFUL_SET, 7, "Infeasible", id="more than there are hosts"),
+        pytest.param(DEPLOYMENT, 7, "Infeasible", id="of a Deployment"),
+        pytest.param(JOB, 7, "Waiting", id="one after the other"),
+    ],
+)
+def test_replicas_that_could_never_run_at_once(sample: Sample, replicas: int, verdict: str) -> None:
+    nodes = [make_node_object(each, labels={USAGE: "training"}, capacity={GPU: 8}) for each in ("a", "b")]
+
+    placement = advised(apart(sample, replicas), ClusterView(made_anew(nodes), Scheduler())).placement
+
+    assert placement is not None
+    assert placement.verdict == verdict
+    assert placement.message.endswith("No more than 2 of the 7 replicas would fit on an empty cluster.") == (
+        verdict == "Infeasible"
+    )
 
 
 def test_annotation_makes_the_pods_of_any_object_a_gang() -> None:

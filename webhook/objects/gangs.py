@@ -23,6 +23,7 @@ from webhook.placement.gang.gang import most_possible
 from webhook.placement.reasons.gang_request import GangRequest, grouped, starts_text
 from webhook.placement.reasons.queue_demand import GangDemand
 from webhook.placement.replicas.replicas import Replicas
+from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.policy.keys import positive
 from webhook.policy.policy import Policy
@@ -215,6 +216,34 @@ def _most_possible(
             return None
         total += min(asked, most)
     return total
+
+
+def within_cluster(
+    placement: Placement,
+    signature: PodSignature,
+    asked: int,
+    kind: WorkloadKind,
+    policy: Policy,
+    scheduler: Scheduler,
+    base: Snapshot,
+    expired: Expired,
+) -> Placement:
+    """Return the `placement` of the first replica that does not fit, Infeasible if `asked` of them never could.
+
+    They have `signature`, in an object of `kind`, and keep each other off nodes. Pods of a Job can run one after the
+    other.
+    """
+    keeps_off = bool(signature.info.inter_pod.terms.anti_required or signature.info.host_ports)
+    if placement.verdict != "Waiting" or kind.group != "apps" or not keeps_off or policy.spec.node_templates:
+        return placement
+    try:
+        most = most_possible(scheduler, signature, base, expired)
+    except DeadlineNearError:
+        return placement
+    if most is None or most >= asked:
+        return placement
+    never = f"No more than {most} of the {asked} replicas would fit on an empty cluster."
+    return replace(placement, verdict="Infeasible", message=f"{placement.message.removesuffix('.')}. {never}")
 
 
 def fit_of_object(gang: GangRequest, found: Sequence[Replicas]) -> GangFit:

@@ -25,6 +25,7 @@ from webhook.objects.gangs import (
     gang_of_pod,
     object_starts_whole,
     partial_start_of_object,
+    within_cluster,
 )
 from webhook.objects.own_pods import without_own_pods, without_own_waiting
 from webhook.placement.framework.result import Placement, to_check_json
@@ -218,7 +219,11 @@ class Checks:
         else:
             hinted = self.admissions.with_hint(workload, found.first, among.before)
             placement = hinted if placement is found.first else placement
-        is_pod = workload.pods is not None and workload.pods.kind is None
+        kind = workload.pods.kind if workload.pods else None
+        if kind is not None:
+            policy, base = workload.policy, assumed.base
+            placement = within_cluster(placement, signature, asked, kind, policy, scheduler, base, never)
+        is_pod = workload.pods is not None and kind is None
         gang = gang_of_pod(first, workload.policy, assumed.base) if is_pod else None
         if gang is not None:
             placement = _in_gang(gang, first, placement, assumed, workload.policy, scheduler)
