@@ -208,7 +208,7 @@ class DecisionCache:
         rendered.candidate = None
         # A pod that is left alone is placed as it is, once it is seen in the cluster.
         if shadow is None and rendered.outcome != "Denied" and _reserves(cluster, result.content.namespace):
-            rendered.candidate = _candidate(result, placement.binding)
+            rendered.candidate = _candidate(result, placement)
         return rendered
 
     def _placement(
@@ -270,9 +270,16 @@ def _reserves(cluster: ClusterView | None, namespace: str) -> bool:
 
 
 def _candidate(result: Mutated, placement: Placement) -> Candidate | None:
-    """Return the pod in `result`, for which room is reserved; None if it does not fit, is held, or cannot be read."""
-    waiting = result.waiting if placement.verdict == "Feasible" else None
-    return None if waiting is None or waiting[1].signature.info.is_held else Candidate(*waiting, placement)
+    """Return the pod in `result`, for which room is reserved; None if it does not fit, is held, or cannot be read.
+
+    It is also one of a gang that does not start, if its scheduler then starts none of its pods.
+    """
+    gang, binding = placement.gang, placement.binding
+    least = 1 if gang is None else gang.least
+    if binding.verdict != "Feasible" and (least <= 1 or binding.verdict == "Unknown"):
+        return None
+    waiting = result.waiting
+    return None if waiting is None or waiting[1].signature.info.is_held else Candidate(*waiting, binding, least)
 
 
 def _known_bytes(known: _Known) -> int:

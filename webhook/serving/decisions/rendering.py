@@ -35,11 +35,16 @@ _LABEL_BYTES = 1024
 
 
 class Candidate(NamedTuple):
-    """An allowed pod that fits, for which room is reserved: what a scheduler reads of it, and its placement."""
+    """An allowed pod for which room is reserved: what a scheduler reads of it, and its placement.
+
+    Its scheduler starts `least` pods of its gang together. A pod that is not Feasible is of a gang that does not start:
+    none of its pods has room.
+    """
 
     content: bytes
     pod: WaitingPod
     placement: Placement
+    least: int = 1
 
     @property
     def size_bytes(self) -> int:
