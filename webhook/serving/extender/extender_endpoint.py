@@ -24,7 +24,7 @@ from webhook.placement.scorer import PodSignature
 from webhook.runtime.byte_cache import value_count
 from webhook.runtime.metrics import Metrics
 from webhook.serving.decisions.admissions import MAX_VALUES, Answer
-from webhook.serving.extender.extender_pods import ExtenderPods, PodName
+from webhook.serving.extender.extender_pods import ExtenderPods, PodName, RecentlyBound
 from webhook.serving.scheduling.dispatcher import Work
 from webhook.serving.work_budget import TimeSliceEndedError
 
@@ -48,7 +48,8 @@ class Judged(NamedTuple):
 class Extender:
     """Judges the nodes that kube-scheduler names, by the profile and over the view that `profile` and `cluster` return.
 
-    `judge` runs in the worker thread, everything else in the event loop.
+    `bound` are the pods that a live view has reported as bound. `judge` runs in the worker thread, everything else in
+    the event loop.
     """
 
     def __init__(
@@ -57,11 +58,12 @@ class Extender:
         cluster: Callable[[], ClusterView],
         metrics: Metrics,
         monotonic_seconds: Callable[[], float],
+        bound: RecentlyBound | None = None,
     ) -> None:
         self._cluster = cluster
         self._profile = profile
         self._monotonic_seconds = monotonic_seconds
-        self._assumed = ExtenderPods(monotonic_seconds)
+        self._assumed = ExtenderPods(monotonic_seconds, bound)
         self._requests = metrics.extender_requests
         self._seconds = metrics.extender_seconds
         self._refused = metrics.refused_requests

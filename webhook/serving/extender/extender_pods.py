@@ -1,10 +1,12 @@
 """The pods that kube-scheduler has just placed, as far as the view of the cluster does not show them yet.
 
 kube-scheduler places the next pod before the last one is bound. Without this, the next pod would find the same nodes.
+A pod that has been bound, and deleted before the next call, is in no view that a call gets: the watch reports it.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
@@ -12,6 +14,8 @@ from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 
 # kube-scheduler binds a pod within milliseconds. A pod that it has placed elsewhere is forgotten after this time.
 _ASSUMED_SECONDS = 10.0
+# A view that a call gets is not older than this: it shows a pod that was bound before, or the pod is gone.
+_VIEW_SECONDS = 0.5
 # Callers are not authenticated, so the number and the memory of the pods that they can name are limited.
 _MOST_PODS = 300
 _MOST_BYTES = 16 * 1024 * 1024
@@ -24,16 +28,43 @@ class PodName(NamedTuple):
     name: str
 
 
+class RecentlyBound:
+    """The pods that the watch has reported as bound since `taken` was called last, the latest of them.
+
+    `note` and `taken` may be called in different threads.
+    """
+
+    def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
+        self._monotonic_seconds = monotonic_seconds
+        self._noted: deque[tuple[float, str, str]] = deque(maxlen=_MOST_PODS)
+
+    def note(self, pod: Mapping[str, Any]) -> None:
+        """Record that `pod`, a raw API object, is bound."""
+        metadata = pod["metadata"]
+        self._noted.append((self._monotonic_seconds(), metadata.get("namespace") or "", metadata["name"]))
+
+    def taken(self) -> list[tuple[float, PodName]]:
+        """Return the time at which each of the pods was reported, and its name."""
+        found = []
+        while self._noted:
+            seconds, *name = self._noted.popleft()
+            found.append((seconds, PodName(*name)))
+        return found
+
+
 class _Entry(NamedTuple):
     since_seconds: float
     size_bytes: int
 
 
 class ExtenderPods:
-    """The pods that kube-scheduler has placed, each assumed on the node that was best for it. Not thread-safe."""
+    """The pods that kube-scheduler has placed, each assumed on the node that was best for it. Not thread-safe.
 
-    def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
-        self._monotonic_seconds = monotonic_seconds
+    `bound` are those of a live view; None: it has none.
+    """
+
+    def __init__(self, monotonic_seconds: Callable[[], float], bound: RecentlyBound | None = None) -> None:
+        self._monotonic_seconds, self._bound = monotonic_seconds, bound
         self._assumed: AssumedPods[PodName] = AssumedPods(Snapshot.of(()))
         # In the order of their time.
         self._entries: dict[PodName, _Entry] = {}
@@ -45,6 +76,12 @@ class ExtenderPods:
     def on(self, snapshot: Snapshot, pod: PodName) -> Snapshot:
         """Return `snapshot` with the assumed pods, without `pod`, which is scheduled again."""
         assumed = self._assumed
+        for seconds, key in self._bound.taken() if self._bound else ():
+            if entry := self._entries.get(key):
+                ends_seconds = seconds + _VIEW_SECONDS
+                self._entries[key] = entry._replace(
+                    since_seconds=min(entry.since_seconds, ends_seconds - _ASSUMED_SECONDS)
+                )
         end_seconds = self._monotonic_seconds() - _ASSUMED_SECONDS
         gone = [key for key, entry in self._entries.items() if entry.since_seconds <= end_seconds or key == pod]
         gone += [key for key, each in assumed.by_key.items() if _is_on_node(each.pod, snapshot)]
