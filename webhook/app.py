@@ -85,7 +85,7 @@ def scoring(
         absent,
     )
     policies.follow(lambda _: waiting.place_all_again())
-    return Scoring(scorers, waiting, RecentlyBound(time.monotonic))
+    return Scoring(scorers, waiting, RecentlyBound())
 
 
 def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: ClusterView) -> ClusterView:

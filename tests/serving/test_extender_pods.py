@@ -1,5 +1,7 @@
 """Pods that kube-scheduler has placed and that the view does not show yet."""
 
+from dataclasses import replace
+
 from tests.support.builders import make_pod
 from tests.support.plugins import node
 from tests.support.server import Clock
@@ -63,17 +65,15 @@ def test_pod_is_assumed_for_a_limited_time() -> None:
 
 def test_pod_that_was_bound_and_deleted_between_two_calls_is_forgotten() -> None:
     """Else the first pods of a new cluster, or after a Job was deleted, avoid nodes that nothing uses."""
-    clock, snapshot = Clock(), view()
-    bound = RecentlyBound(clock)
-    assumed = ExtenderPods(clock, bound)
+    snapshot, bound = view(), RecentlyBound()
+    assumed = ExtenderPods(Clock(), bound)
     assumed.assume(placed("one", "a"), 1, snapshot)
     assumed.assume(placed("two", "b"), 1, snapshot)
-    bound.note(make_pod("one").namespace("default").node_name("a").obj())
+    bound.note(make_pod("one").namespace("default").node_name("a").obj(), snapshot.generation + 1)
 
-    clock.seconds += 0.1
     assert used(assumed.on(snapshot, _NOBODY)) == {"a": 1, "b": 1}
-    clock.seconds += 0.5
-    assert used(assumed.on(snapshot, _NOBODY)) == {"a": 0, "b": 1}
+    later = replace(snapshot, generation=snapshot.generation + 1)
+    assert used(assumed.on(later, _NOBODY)) == {"a": 0, "b": 1}
 
 
 def test_pod_on_a_node_that_is_gone_is_forgotten() -> None:

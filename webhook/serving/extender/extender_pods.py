@@ -5,7 +5,8 @@ A pod that has been bound, and deleted before the next call, is in no view that 
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from math import inf
 from typing import Any, NamedTuple
 
 from webhook.cluster.node_info import RunningPod
@@ -14,8 +15,6 @@ from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 
 # kube-scheduler binds a pod within milliseconds. A pod that it has placed elsewhere is forgotten after this time.
 _ASSUMED_SECONDS = 10.0
-# A view that a call gets is not older than this: it shows a pod that was bound before, or the pod is gone.
-_VIEW_SECONDS = 0.5
 # Callers are not authenticated, so the number and the memory of the pods that they can name are limited.
 _MOST_PODS = 300
 _MOST_BYTES = 16 * 1024 * 1024
@@ -34,27 +33,27 @@ class RecentlyBound:
     `note` and `taken` may be called in different threads.
     """
 
-    def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
-        self._monotonic_seconds = monotonic_seconds
-        self._noted: deque[tuple[float, str, str]] = deque(maxlen=_MOST_PODS)
+    def __init__(self) -> None:
+        self._noted: deque[tuple[int, str, str]] = deque(maxlen=_MOST_PODS)
 
-    def note(self, pod: Mapping[str, Any]) -> None:
-        """Record that `pod`, a raw API object, is bound."""
+    def note(self, pod: Mapping[str, Any], generation: int) -> None:
+        """Record that `pod`, a raw API object, is bound in snapshots of `generation` and later ones."""
         metadata = pod["metadata"]
-        self._noted.append((self._monotonic_seconds(), metadata.get("namespace") or "", metadata["name"]))
+        self._noted.append((generation, metadata.get("namespace") or "", metadata["name"]))
 
-    def taken(self) -> list[tuple[float, PodName]]:
-        """Return the time at which each of the pods was reported, and its name."""
-        found = []
+    def taken(self) -> Iterator[tuple[PodName, int]]:
+        """Yield the pods, and the generation of the first snapshot of each."""
         while self._noted:
-            seconds, *name = self._noted.popleft()
-            found.append((seconds, PodName(*name)))
-        return found
+            generation, namespace, name = self._noted.popleft()
+            yield PodName(namespace, name), generation
 
 
 class _Entry(NamedTuple):
+    """`bound_in` is the generation of the first snapshot in which the pod is bound, or gone again."""
+
     since_seconds: float
     size_bytes: int
+    bound_in: float = inf
 
 
 class ExtenderPods:
@@ -76,14 +75,12 @@ class ExtenderPods:
     def on(self, snapshot: Snapshot, pod: PodName) -> Snapshot:
         """Return `snapshot` with the assumed pods, without `pod`, which is scheduled again."""
         assumed = self._assumed
-        for seconds, key in self._bound.taken() if self._bound else ():
+        for key, generation in self._bound.taken() if self._bound else ():
             if entry := self._entries.get(key):
-                ends_seconds = seconds + _VIEW_SECONDS
-                self._entries[key] = entry._replace(
-                    since_seconds=min(entry.since_seconds, ends_seconds - _ASSUMED_SECONDS)
-                )
+                self._entries[key] = entry._replace(bound_in=generation)
         end_seconds = self._monotonic_seconds() - _ASSUMED_SECONDS
         gone = [key for key, entry in self._entries.items() if entry.since_seconds <= end_seconds or key == pod]
+        gone += [key for key, entry in self._entries.items() if entry.bound_in <= snapshot.generation]
         gone += [key for key, each in assumed.by_key.items() if _is_on_node(each.pod, snapshot)]
         for key in (*gone, *assumed.follow(snapshot, gone)):
             self._forget(key)

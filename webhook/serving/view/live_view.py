@@ -31,13 +31,13 @@ def live_view(
     policies: Policies,
     followed: PolicySource | None = None,
     webhook_configuration: str = "",
-    note_bound: Callable[[Mapping[str, Any]], None] | None = None,
+    note_bound: Callable[[Mapping[str, Any], int], None] | None = None,
 ) -> LiveCluster:
     """Return a live view of the cluster of `source` that keeps within the maximum age of the policy in force.
 
     Pods are compared with `predictions`. The pods of `waiting` are placed in the background. Missed pods are those of
     `webhook_configuration` and of the policies that come from `followed`. `note_bound` is called with each pod that is
-    bound.
+    bound, and the generation of the first snapshot that shows it.
     """
     recorder = PredictionRecorder(predictions, metrics, time.time)
     missed = MissedPods(
@@ -51,7 +51,7 @@ def live_view(
     def on_bound(pod: Mapping[str, Any]) -> None:
         waiting.note_bound(pod)
         if note_bound is not None:
-            note_bound(pod)
+            note_bound(pod, live.next_generation)
         recorder.compare(pod)
 
     def on_settled(snapshot: Snapshot) -> None:
