@@ -251,7 +251,46 @@ def test_required_node_affinity_selects_flavors_by_their_own_keys(terms: list[li
         resource_flavor("spot", pool="spot"),
         resource_flavor("demand", pool="demand"),
     ]
-    assert (warnings_of(pod, objects) == []) is fits
+    nodes = [make_node_object(each, labels={"pool": each}) for each in ("spot", "demand")]
+    assert (warnings_of(pod, [*nodes, *objects]) == []) is fits
+
+
+@pytest.mark.parametrize(
+    ("selected", "nodes", "found"),
+    [
+        pytest.param("", ("spot", "demand"), [], id="all have nodes"),
+        pytest.param("", ("spot",), ["demand"], id="one has none"),
+        pytest.param("spot", ("spot",), [], id="one that the pod cannot get"),
+    ],
+)
+def test_flavor_whose_labels_no_node_has(selected: str, nodes: tuple[str, ...], found: list[str]) -> None:
+    pod = _KUEUE.node_selector("pool", selected) if selected else _KUEUE
+    objects = [
+        local_queue("q"),
+        cluster_queue("cards", {"spot": _CARDS, "demand": _CARDS}),
+        *(resource_flavor(each, pool=each) for each in ("spot", "demand")),
+        *(make_node_object(each, labels={"pool": each}) for each in nodes),
+    ]
+
+    assert warnings_of(pod, objects) == [
+        f"Kueue: no node has the labels of flavor {each} (pool={each}): its pods find no node" for each in found
+    ]
+
+
+@pytest.mark.parametrize(("topologies", "looks"), [(("rack", "rack"), True), (("rack", ""), False), (("", ""), False)])
+def test_kueue_looks_at_nodes_if_all_flavors_of_the_queue_have_a_topology(
+    topologies: tuple[str, str], looks: bool
+) -> None:
+    flavors = [resource_flavor(name) for name in ("spot", "demand")]
+    for flavor, topology in zip(flavors, topologies, strict=True):
+        flavor["spec"]["topologyName"] = topology
+    snapshot = made_anew([local_queue("q"), cluster_queue("cards", {"spot": _CARDS, "demand": _CARDS}), *flavors])
+    names = [BatchNames("kueue", "q", "", has_owner=False, starts_whole=True)]
+
+    found = grouped(GangRequest("train", 4, "s", starts_whole=False), names, "default", snapshot)
+
+    assert found is not None
+    assert (found.least == 4) is looks
 
 
 def test_kueue_that_is_not_installed_is_named() -> None:

@@ -5,6 +5,8 @@ They never change the patch or the verdict. A kind that is not known gives none.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+import numpy as np
+
 from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import Kueue
 from webhook.cluster.batch.kai import KaiQueue
@@ -24,6 +26,8 @@ _LONGEST_SHOWN = 63
 _MOST_ANCESTORS = 16
 # Each is compared with each flavor. A pod can name thousands.
 _MOST_TERMS = 64
+# Each is a warning.
+_MOST_FLAVORS = 3
 _SILENTLY = "the pod waits without a condition or an Event until it does"
 
 
@@ -146,6 +150,7 @@ def _kueue(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]
     if queue.is_stopped:
         yield f"Kueue: ClusterQueue {_shown(queue.name)} is stopped: it admits no pods"
     yield from _quota_warnings(queue, pods, objects.flavors)
+    yield from _flavors_without_nodes(queue, pods, snapshot)
 
 
 def _quota_warnings(queue: ClusterQueue, pods: Demand, flavors: Mapping[str, ResourceFlavor] | None) -> Iterator[str]:
@@ -172,6 +177,22 @@ def _quota_warnings(queue: ClusterQueue, pods: Demand, flavors: Mapping[str, Res
         if len(pods.sets) > 1 and (text := excess(pods.requests, in_all)):
             yield f"Kueue: the quota of ClusterQueue {_shown(queue.name)} can never hold {pods}: {text}"
             return
+
+
+def _flavors_without_nodes(queue: ClusterQueue, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
+    """Yield a warning for each flavor that `pods` can get and whose node labels no node has."""
+    flavors, requested = snapshot.kueue.flavors, {name for pod, _ in pods.sets for name, _ in pod.requests}
+    if flavors is None or not snapshot.nodes:
+        return
+    for group in queue.groups:
+        if requested.isdisjoint(group.resources):
+            continue
+        for name in sorted(_flavors_for(pods.pod, group, flavors))[:_MOST_FLAVORS]:
+            labels = flavors[name].node_labels
+            matching = [snapshot.labels.matches(key, "In", (value,)) for key, value in labels.items()]
+            if matching and not np.logical_and.reduce(matching).any():
+                shown = ", ".join(f"{_shown(key)}={_shown(value)}" for key, value in [*labels.items()][:3])
+                yield f"Kueue: no node has the labels of flavor {_shown(name)} ({shown}): its pods find no node"
 
 
 def _limits(quota: FlavorQuota) -> Mapping[str, int]:

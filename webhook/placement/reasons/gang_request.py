@@ -40,6 +40,8 @@ def grouped(
     Without a size of its own the gang is as large as its PodGroup.
     """
     for each in names:
+        if each.backend == "kueue" and each.starts_whole and snapshot.kueue.looks_at_nodes(namespace, each.queue):
+            return request._replace(starts_whole=True) if request.size else None
         if each.group and (members := _members(each, namespace, snapshot)):
             return request._replace(size=request.size or members, members=members)
     return request if request.size else None
