@@ -208,7 +208,7 @@ class DecisionCache:
         rendered.candidate = None
         # A pod that is left alone is placed as it is, once it is seen in the cluster.
         if shadow is None and rendered.outcome != "Denied" and _reserves(cluster, result.content.namespace):
-            rendered.candidate = _candidate(result, placement)
+            rendered.candidate = Candidate.of(result, placement)
         return rendered
 
     def _placement(
@@ -267,19 +267,6 @@ def _fits(placement: Placement) -> bool:
 
 def _reserves(cluster: ClusterView | None, namespace: str) -> bool:
     return cluster is not None and cluster.assumed is not None and cluster.reserves(namespace)
-
-
-def _candidate(result: Mutated, placement: Placement) -> Candidate | None:
-    """Return the pod in `result`, for which room is reserved; None if it does not fit, is held, or cannot be read.
-
-    It is also one of a gang that does not start, if its scheduler then starts none of its pods.
-    """
-    gang, binding = placement.gang, placement.binding
-    least = 1 if gang is None else gang.least
-    if binding.verdict != "Feasible" and (least <= 1 or binding.verdict == "Unknown"):
-        return None
-    waiting = result.waiting
-    return None if waiting is None or waiting[1].signature.info.is_held else Candidate(*waiting, binding, least)
 
 
 def _known_bytes(known: _Known) -> int:
