@@ -30,6 +30,7 @@ from webhook.serving.decisions.group_commit import GroupCommit
 from webhook.serving.decisions.lanes import LargeLane, SmallLane
 from webhook.serving.decisions.patch_proofs import PatchProofs
 from webhook.serving.extender.extender_endpoint import Extender
+from webhook.serving.extender.extender_pods import RecentlyBound
 from webhook.serving.http.audit_archive import AuditArchive
 from webhook.serving.http.bearer_token import BearerToken
 from webhook.serving.http.certificate import Certificate
@@ -55,10 +56,14 @@ _NO_PROFILES: Mapping[str, Profile] = {}
 
 
 class Scoring(NamedTuple):
-    """What places pods in the event loop: the pods that wait are placed by the rankings of the admissions."""
+    """What places pods in the event loop: the pods that wait are placed by the rankings of the admissions.
+
+    `bound` are the pods that were bound recently, which the extender need not assume any more.
+    """
 
     scorers: PolicyScorer
     waiting: WaitingPods
+    bound: RecentlyBound
 
 
 def scoring(
@@ -88,7 +93,7 @@ def scoring(
         are_verified=are_verified,
     )
     policies.follow(lambda _: waiting.place_all_again())
-    return Scoring(scorers, waiting)
+    return Scoring(scorers, waiting, RecentlyBound())
 
 
 def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: ClusterView) -> ClusterView:
@@ -133,7 +138,7 @@ def build_server(
     rules = (rule.name for rule in RULES)
     metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, rules)
     observe = metrics.placement_seconds.observe
-    small_scorer, waiting = scoring(policies, profiles, observe) if placing is None else placing
+    small_scorer, waiting, bound = scoring(policies, profiles, observe) if placing is None else placing
     make = partial(scheduler_for, profiles=profiles, cache_bytes=_LARGE_BYTES)
     large_scorer = PolicyScorer(make, policies.current(), observe)
     throttle = _throttle(view, policies, small_scorer, metrics, profiles)
@@ -159,7 +164,7 @@ def build_server(
     metrics.waiting_pods_follow(lambda: waiting.reserved, lambda: len(waiting) - waiting.reserved)
     cluster = ReservedView(throttle, waiting) if throttle else lambda _: None
     dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
-    extender = _extender(settings, policies, throttle, metrics)
+    extender = _extender(settings, policies, throttle, metrics, bound)
     endpoint = MutateEndpoint(
         dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender, certificate.current, timeout
     )
@@ -225,12 +230,16 @@ def _readiness(
 
 
 def _extender(
-    settings: Settings, policies: Policies, throttle: SnapshotThrottle | None, metrics: Metrics
+    settings: Settings,
+    policies: Policies,
+    throttle: SnapshotThrottle | None,
+    metrics: Metrics,
+    bound: RecentlyBound,
 ) -> Extender | None:
     name = settings.extender_profile
     if name == "none" or throttle is None:
         return None
-    return Extender(lambda: profiles_for(policies.current().spec)[name], throttle, metrics, time.monotonic)
+    return Extender(lambda: profiles_for(policies.current().spec)[name], throttle, metrics, time.monotonic, bound)
 
 
 def _show_caches(

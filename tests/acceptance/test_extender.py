@@ -81,6 +81,22 @@ def test_extender_packs_pods_that_the_stock_scheduler_spreads(cluster: Cluster, 
         assert cluster.wait_bound(cluster.create(pod("whole", 8)).object)
 
 
+def test_nodes_made_again_have_all_of_their_cards(cluster: Cluster, tmp_path: Path) -> None:
+    """The last pod, on a node of the same name, is gone: it attracts no pod to the new one."""
+    gpu_nodes(cluster, "gpu-1", "gpu-2")
+    port = free_port()
+    with extending(cluster, tmp_path, port, nodes=2):
+        cluster.control_plane.start_scheduler(configuration(port, tmp_path))
+        last = cluster.create(pod("last", 2).node_selector("kubernetes.io/hostname", "gpu-2")).object
+        assert cluster.wait_bound(last) == "gpu-2"
+        cluster.delete_pod(last)
+        for name in ("gpu-1", "gpu-2"):
+            cluster.client.delete("Node", name)
+        gpu_nodes(cluster, "gpu-1", "gpu-2")
+
+        assert cluster.wait_bound(cluster.create(pod("first", 2)).object) == "gpu-1"
+
+
 def test_stock_scheduler_leaves_no_room_for_a_whole_node(cluster: Cluster) -> None:
     gpu_nodes(cluster, "gpu-1", "gpu-2")
 

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.batch_objects import volcano_group, volcano_queue
+from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
 from tests.support.server import make_work_budget
+from tests.support.views import made_anew
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Denied, Verdict
 from webhook.cluster.node_info import NodeInfo
@@ -56,6 +58,11 @@ def admitted(
 
 def of(size: int) -> PodBuilder:
     return WORKER.annotate(f"{DOMAIN}/gang-size", str(size))
+
+
+def advised(pod: PodBuilder) -> Verdict:
+    """Return the verdict on `pod` on a node with four free cards, with a suggestion if there is one."""
+    return admit_pod(pod.obj(), policy_for(), ClusterView(Snapshot.of((node_of(),)), Scheduler(suggestions=1)))
 
 
 def warnings(verdict: Verdict) -> list[str]:
@@ -122,13 +129,14 @@ QUEUED = {**NAMED, f"{DOMAIN}/queue": "q"}
         ("default", "scheduler", QUEUED, False),
         ("default", "kueue", NAMED, False),
         ("default", "kueue", {f"{DOMAIN}/queue": "q"}, False),
-        ("default", "kueue", QUEUED, True),
+        ("default", "kueue", QUEUED, False),
+        ("default", "kueue", {**QUEUED, "kueue.x-k8s.io/podset-required-topology": "rack"}, True),
         ("volcano", "kueue", NAMED, False),
-        ("volcano", "kueue", QUEUED, True),
+        ("volcano", "kueue", QUEUED, False),
         ("volcano", "kueue", {"scheduling.k8s.io/group-name": "own"}, True),
     ],
 )
-def test_gang_starts_whole_only_if_its_scheduler_or_kueue_knows_it(
+def test_gang_starts_whole_only_if_its_scheduler_knows_it_or_kueue_knows_the_topology(
     backend: str, queueing: str, annotations: dict[str, str], is_whole: bool
 ) -> None:
     policy = policy_for("gangs", schedulers={"gangs": {"backend": backend}}, queueing=queueing)
@@ -137,6 +145,40 @@ def test_gang_starts_whole_only_if_its_scheduler_or_kueue_knows_it(
         pod = pod.annotate(key, value)
 
     assert bool(in_part(pod, policy)) is not is_whole
+
+
+def in_group(members: int, size: int | None, *, cards: int = 4, running: PodBuilder = OTHER) -> list[str]:
+    """Return the warnings at the pod of a gang of Volcano of `size`, whose PodGroup needs so many `members`."""
+    pod = WORKER if size is None else of(size)
+    objects = [make_node_object("a", labels=USAGE, capacity={"nvidia.com/gpu": cards})]
+    objects += [running.node_name("a").obj(), volcano_group("train", members=members), volcano_queue()]
+    return warnings(admit_pod(pod.obj(), policy_for("volcano"), ClusterView(made_anew(objects), Scheduler())))
+
+
+IN_PART = PARTIAL.partition(": scheduler")[0]
+
+
+@pytest.mark.parametrize(
+    ("members", "size", "found"),
+    [
+        pytest.param(
+            2,
+            4,
+            [f"{IN_PART}: scheduler volcano starts 2 of them without the others, as their PodGroup says"],
+            id="smaller",
+        ),
+        pytest.param(3, 4, [], id="smaller, and fewer fit"),
+        pytest.param(4, 4, [], id="equal"),
+        pytest.param(6, 4, ["Volcano: PodGroup train needs 6 pods, and the gang has 4: it never starts"], id="larger"),
+        pytest.param(4, None, [], id="the size of the gang"),
+    ],
+)
+def test_group_decides_how_many_pods_start(members: int, size: int | None, found: list[str]) -> None:
+    count = "placement check: Waiting: 2 of 4 pods of gang train fit now"
+    rest = in_group(members, size)
+
+    assert [each for each in rest if each.startswith(count)] != []
+    assert [each for each in rest if not each.startswith(count)] == found
 
 
 def test_pods_of_a_volcano_job_are_a_gang_without_a_name() -> None:
@@ -191,6 +233,36 @@ def test_gang_without_a_name_is_that_of_the_controller() -> None:
 
     assert warnings(admitted(unnamed, unnamed, unnamed, cards=3)) == []
     assert "2 of 3 pods of gang resnet fit now" in warnings(admitted(unnamed, unnamed, OTHER, cards=4))[0]
+
+
+def gated(pod: PodBuilder, owner: str) -> PodBuilder:
+    return pod.label("kueue.x-k8s.io/queue-name", "q").spec(schedulingGates=[{"name": f"{owner}/admission"}])
+
+
+KUEUE, OTHER_GATE = "kueue.x-k8s.io", "example.com"
+BLOCKED = (
+    "placement check: Waiting: Scheduling is blocked due to non-empty scheduling gates. "
+    "Not predicted: when Kueue admits the pod, by quota."
+)
+
+
+@pytest.mark.parametrize(
+    ("owner", "size", "found"), [(KUEUE, 1, []), (KUEUE, 4, []), (OTHER_GATE, 1, [BLOCKED]), (OTHER_GATE, 4, [BLOCKED])]
+)
+def test_gates_are_no_reason_of_the_nodes(owner: str, size: int, found: list[str]) -> None:
+    """The API server calls again after Kueue has added its gates, which stand for quota alone."""
+    assert warnings(advised(gated(of(size), owner))) == found
+
+
+def test_no_room_is_reserved_while_kueue_holds_the_pod() -> None:
+    snapshot = Snapshot.of((node_of(),))
+    view = ClusterView(snapshot, Scheduler(), assumed=AssumedPods(snapshot))
+
+    def candidate(pod: PodBuilder) -> object:
+        return DecisionCache().decide(make_request(pod.obj()), policy_for(), view, make_work_budget()).candidate
+
+    assert candidate(of(1)) is not None
+    assert candidate(gated(of(1), KUEUE)) is None
 
 
 @pytest.mark.parametrize(("scheduler", "node"), [(None, "a"), ("volcano", None)])

@@ -6,18 +6,27 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, USAGE, make_request, policy_with
+from tests.support.batch_objects import cluster_queue, local_queue, volcano_queue
 from tests.support.builders import make_node_object, make_pod
+from tests.support.views import made_anew
 from tests.support.workloads import APP, SAMPLES, Object, Sample
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.objects.admission import admit_request
+from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
 
-TF_JOB, VOLCANO_JOB, DEPLOYMENT, JOB = (
+TF_JOB, VOLCANO_JOB, DEPLOYMENT, STATEFUL_SET, JOB = (
     next(each for each in SAMPLES if (each.group, each.kind) == key)
-    for key in (("kubeflow.org", "TFJob"), ("batch.volcano.sh", "Job"), ("apps", "Deployment"), ("batch", "Job"))
+    for key in (
+        ("kubeflow.org", "TFJob"),
+        ("batch.volcano.sh", "Job"),
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("batch", "Job"),
+    )
 )
 TRAINING = {"nodeUsage": {"allow": ["training"]}}
 KUBE_SCHEDULER = policy_with(workloadTypes={"training": TRAINING})
@@ -118,7 +127,7 @@ KAI = policy_with(workloadTypes={"training": {**TRAINING, "schedulerName": "kai-
         pytest.param(TF_JOB, KUEUE, {}, False, id="Kueue has no queue"),
         pytest.param(JOB, KUEUE, {"gang": "g", "gang_size": "8"}, False, id="Kueue has a gang and no queue"),
         pytest.param(JOB, KUEUE, {"queue": "q", "gang_size": "8"}, False, id="Kueue has a queue and no gang"),
-        pytest.param(JOB, KUEUE, {"queue": "q", "gang": "g", "gang_size": "8"}, True, id="Kueue has both"),
+        pytest.param(JOB, KUEUE, {"queue": "q", "gang": "g", "gang_size": "8"}, False, id="Kueue holds by quota alone"),
         pytest.param(VOLCANO_JOB, VOLCANO, {"gang_size": "8"}, True, id="a Volcano Job has a PodGroup"),
         pytest.param(VOLCANO_JOB, KUEUE, {}, True, id="a Volcano Job is for Volcano"),
     ],
@@ -131,20 +140,124 @@ def test_job_starts_whole_only_if_its_scheduler_or_kueue_knows_its_gang(
     assert any("two such jobs can deadlock" in each for each in found) is not starts_whole
 
 
-@pytest.mark.parametrize(("sample", "starts_whole"), [(TF_JOB, True), (VOLCANO_JOB, False)])
-def test_job_that_kueue_suspends_starts_whole(sample: Sample, starts_whole: bool) -> None:
-    content = job(sample, 8)
-    content["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
-    if sample is VOLCANO_JOB:
-        content["spec"]["schedulerName"] = "default-scheduler"
+def queued(content: Object, queue: str = "q") -> Object:
+    content["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": queue}
+    return content
+
+
+@pytest.mark.parametrize(
+    ("annotations", "starts_whole"),
+    [
+        pytest.param({}, False, id="by quota alone"),
+        pytest.param({"kueue.x-k8s.io/podset-required-topology": "rack"}, True, id="by the topology of nodes"),
+    ],
+)
+def test_job_that_kueue_admits_starts_whole_only_if_kueue_looks_at_nodes(
+    annotations: dict[str, str], starts_whole: bool
+) -> None:
+    content = queued(job(TF_JOB, 8))
+    (replicas,) = content["spec"]["tfReplicaSpecs"].values()
+    replicas["template"]["metadata"]["annotations"] |= annotations
 
     found = warnings(advised(content, view(cards=8, free=4)))
 
     assert any("two such jobs can deadlock" in each for each in found) is not starts_whole
 
 
+GPU = "nvidia.com/gpu"
+
+
+def about_queues(content: Object, policy: Policy, *objects: Object) -> list[str]:
+    """Return the warnings about queues of an object in a cluster with `objects` and room for all of its pods."""
+    node = make_node_object("a", labels={USAGE: "training"}, capacity={GPU: 64})
+    cluster = ClusterView(made_anew([node, *objects]), scheduler_for(policy))
+    return [each for each in advised(content, cluster, policy).warnings if each.startswith(("Volcano: ", "Kueue: "))]
+
+
+@pytest.mark.parametrize(
+    ("least", "queue", "found"),
+    [
+        pytest.param(4, volcano_queue("a", capability={GPU: "4"}), [], id="room for all"),
+        pytest.param(
+            4,
+            volcano_queue("a", capability={GPU: "2"}),
+            [f"Volcano: with the 4 pods of gang web, queue a exceeds its capability: {GPU} 4 of 2"],
+            id="too small",
+        ),
+        pytest.param(2, volcano_queue("a", capability={GPU: "2"}), [], id="room for the least number"),
+        pytest.param(
+            4, volcano_queue("a", state="Closed"), ["Volcano: queue a is Closed: it starts no pods"], id="closed"
+        ),
+        pytest.param(
+            4,
+            volcano_queue("b"),
+            ["Volcano: queue a does not exist: the pod waits without a condition or an Event until it does"],
+            id="missing",
+        ),
+    ],
+)
+def test_queue_of_a_volcano_job_is_that_of_its_spec(least: int, queue: Object, found: list[str]) -> None:
+    content = job(VOLCANO_JOB, 4)
+    content["spec"] |= {"queue": "a", "minAvailable": least}
+
+    assert about_queues(content, VOLCANO, queue) == found
+
+
+@pytest.mark.parametrize(("quota", "borrowing", "fits"), [("4", "0", True), ("2", "0", False), ("2", "2", True)])
+def test_quota_of_kueue_is_for_all_pods_of_a_job(quota: str, borrowing: str, fits: bool) -> None:
+    queue = cluster_queue("cards", {"spot": {GPU: quota}}, cohort="all", borrowing={GPU: borrowing})
+
+    found = about_queues(queued(job(JOB, 4)), KUBE_SCHEDULER, local_queue("q", namespace="team-a"), queue)
+
+    never = "Kueue: the quota of ClusterQueue cards can never hold the 4 pods of gang web"
+    assert found == ([] if fits else [f"{never}: {GPU} 4 of 2"])
+
+
+def test_roles_of_a_job_have_the_quota_of_all_flavors_together() -> None:
+    content = queued(job(TF_JOB, 3))
+    (replicas,) = content["spec"]["tfReplicaSpecs"].values()
+    content["spec"]["tfReplicaSpecs"] = {"PS": replicas, "Worker": replicas}
+    queue = local_queue("q", namespace="team-a")
+
+    assert (
+        about_queues(content, KUBE_SCHEDULER, queue, cluster_queue("cards", {"a": {GPU: "3"}, "b": {GPU: "3"}})) == []
+    )
+    assert about_queues(content, KUBE_SCHEDULER, queue, cluster_queue("cards", {"a": {GPU: "5"}})) == [
+        f"Kueue: the quota of ClusterQueue cards can never hold the 6 pods of gang web: {GPU} 6 of 5"
+    ]
+
+
 def test_pods_that_are_useful_by_themselves_are_no_gang() -> None:
     assert warnings(advised(job(DEPLOYMENT, 9), view(cards=8, free=4))) == [FITS.format(9)]
+
+
+def apart(sample: Sample, replicas: int) -> Object:
+    """Return an object whose pods keep off each other's hosts."""
+    term = {"labelSelector": {"matchLabels": {"app": APP["app"]}}, "topologyKey": "kubernetes.io/hostname"}
+    required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pod = make_pod("").gpu(1).label("app", APP["app"]).annotate(TYPE, "training").affinity(required)
+    return sample.object(pod.template(), replicas)
+
+
+@pytest.mark.parametrize(
+    ("sample", "replicas", "verdict"),
+    [
+        pytest.param(STATEFUL_SET, 2, "Feasible", id="a host for each"),
+        pytest.param(STATEFUL_SET, 7, "Infeasible", id="more than there are hosts"),
+        pytest.param(DEPLOYMENT, 7, "Infeasible", id="of a Deployment"),
+        pytest.param(JOB, 7, "Waiting", id="one after the other"),
+    ],
+)
+def test_replicas_that_could_never_run_at_once(sample: Sample, replicas: int, verdict: str) -> None:
+    nodes = [make_node_object(each, labels={USAGE: "training"}, capacity={GPU: 8}) for each in ("a", "b")]
+
+    placement = advised(apart(sample, replicas), ClusterView(made_anew(nodes), Scheduler())).placement
+
+    assert placement is not None
+    assert placement.verdict == verdict
+    assert placement.message.endswith("No more than 2 of the 7 replicas would fit on an empty cluster.") == (
+        verdict == "Infeasible"
+    )
 
 
 def test_annotation_makes_the_pods_of_any_object_a_gang() -> None:

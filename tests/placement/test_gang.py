@@ -47,7 +47,7 @@ def gpus(name: str, count: int, *running: PodBuilder, **labels: str) -> NodeInfo
 def asked(pod: PodBuilder | Object, size: int, assumed: AssumedPods[Any], **fields: Any) -> Placement:
     """Return the placement of a gang of `size` pods like `pod`."""
     waiting = WaitingPod.of(pod if isinstance(pod, dict) else pod.obj())
-    gang = Gang(GangKey(waiting.running.namespace, GANG, "train"), size, fields.pop("starts_whole", False))
+    gang = Gang(GangKey(waiting.running.namespace, GANG, "train"), size, fields.pop("least", 1))
     own = answer_among(Scheduler(), waiting.signature, assumed, None, never)
     return gang_placement(Scheduler(), gang, waiting, own, assumed, **fields)
 
@@ -185,7 +185,7 @@ def test_pod_of_a_gang_that_does_not_fit_is_bound_all_the_same_unless_its_schedu
     cluster = on(gpus("a", 4))
 
     alone = asked(WORKER, 5, cluster)
-    whole = asked(WORKER, 5, cluster, starts_whole=True)
+    whole = asked(WORKER, 5, cluster, least=5)
 
     assert (alone.verdict, alone.node, alone.binding.verdict, alone.binding.node) == (
         "Infeasible",
@@ -195,6 +195,14 @@ def test_pod_of_a_gang_that_does_not_fit_is_bound_all_the_same_unless_its_schedu
     )
     assert whole.binding is whole
     assert [each.gang.starts_in_part for each in (alone, whole) if each.gang] == [True, False]
+
+
+@pytest.mark.parametrize(("least", "starts"), [(4, True), (3, True), (5, False)])
+def test_gang_starts_in_part_once_as_many_pods_fit_as_its_pod_group_needs(least: int, starts: bool) -> None:
+    placement = asked(WORKER, 6, on(gpus("a", 4)), least=least)
+
+    assert placement.gang is not None
+    assert (placement.gang.starts_in_part, placement.binding.node) == (starts, "a" if starts else None)
 
 
 def test_gang_without_a_first_place_does_not_start_in_part() -> None:

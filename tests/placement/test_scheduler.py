@@ -39,9 +39,14 @@ def test_pod_that_fits_now_is_feasible() -> None:
     ("pod", "verdict", "message"),
     [
         (make_pod().gpu(8), "Feasible", "1/1 nodes are available."),
+        (
+            make_pod().gpu(8).spec(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]),
+            "Feasible",
+            "1/1 nodes are available.",
+        ),
         (make_pod().gpu(9), "Infeasible", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."),
         (
-            make_pod().spec(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]),
+            make_pod().spec(schedulingGates=[{"name": "example.com/quota"}]),
             "Waiting",
             "Scheduling is blocked due to non-empty scheduling gates.",
         ),

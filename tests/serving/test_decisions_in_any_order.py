@@ -129,7 +129,7 @@ class World:
     def reserve(self, candidate: Candidate | None) -> None:
         """Let an admitted pod wait for the node of its placement."""
         self.admitted += 1
-        if candidate is not None:
+        if candidate is not None and candidate.placement.verdict == "Feasible":
             assume(self.admitted, candidate.pod, candidate.placement, self.assumed)
 
 

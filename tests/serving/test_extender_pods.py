@@ -1,11 +1,13 @@
 """Pods that kube-scheduler has placed and that the view does not show yet."""
 
+from dataclasses import replace
+
 from tests.support.builders import make_pod
 from tests.support.plugins import node
 from tests.support.server import Clock
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
-from webhook.serving.extender.extender_pods import ExtenderPods, PodName
+from webhook.serving.extender.extender_pods import ExtenderPods, PodName, RecentlyBound
 
 _NOBODY = PodName("", "")
 
@@ -59,6 +61,20 @@ def test_pod_is_assumed_for_a_limited_time() -> None:
 
     assert used(assumed.on(snapshot, _NOBODY)) == {"a": 0, "b": 1}
     assert len(assumed) == 1
+
+
+def test_pod_that_was_bound_and_deleted_between_two_calls_is_forgotten() -> None:
+    """Else the first pods of a new cluster, or after a Job was deleted, avoid nodes that nothing uses."""
+    snapshot, bound = view(), RecentlyBound()
+    assumed = ExtenderPods(Clock())
+    assumed.assume(placed("one", "a"), 1, snapshot)
+    assumed.assume(placed("two", "b"), 1, snapshot)
+    bound.note(make_pod("one").namespace("default").node_name("a").obj(), snapshot.generation + 1)
+    assumed.note_bound(bound.taken())
+
+    assert used(assumed.on(snapshot, _NOBODY)) == {"a": 1, "b": 1}
+    later = replace(snapshot, generation=snapshot.generation + 1)
+    assert used(assumed.on(later, _NOBODY)) == {"a": 0, "b": 1}
 
 
 def test_pod_on_a_node_that_is_gone_is_forgotten() -> None:

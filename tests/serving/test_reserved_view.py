@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.golden.case import cluster_of
-from tests.support.admission import TYPE, USAGE, policy_with
+from tests.support.admission import DOMAIN, TYPE, USAGE, policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import policies_of
@@ -27,11 +27,11 @@ POD = make_pod("worker").annotate(TYPE, "training").gpu(1).generate_name("worker
 
 
 class Burst:
-    """A lane and the pods that wait, on a node with 16 GPUs."""
+    """A lane and the pods that wait, on a node with 16 GPUs, or another number."""
 
-    def __init__(self, lane: Lane) -> None:
-        node = make_node_object("node-1", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 16})
-        cluster = cluster_of({"cluster": [node]})
+    def __init__(self, lane: Lane, gpus: int = 16) -> None:
+        self.node = make_node_object("node-1", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": gpus})
+        cluster = cluster_of({"cluster": [self.node]})
         assert cluster is not None
         self.policy = policy_with()
         self.waiting = scoring(policies_of(self.policy)).waiting
@@ -129,3 +129,41 @@ def test_a_pod_is_not_read_for_room_that_its_namespace_cannot_get() -> None:
     budget = WorkBudget(None, 10_000, monotonic_seconds=lambda: 0.0, cpu_seconds=lambda: 0.0)
     full = replace(burst.view(), reserves=lambda _: False)
     assert burst.lane.rendered(request, burst.policy, full, budget).candidate is None
+
+
+def of_gang(name: str, number: int) -> Object:
+    pod = make_pod(f"{name}-{number}").namespace("team-a").annotate(TYPE, "training").gpu(1)
+    return pod.annotate(f"{DOMAIN}/gang", name).annotate(f"{DOMAIN}/gang-size", "4").obj()
+
+
+def interleaved(burst: Burst, pods: int) -> list[str]:
+    """Admit so many pods of two gangs of four, one of each in turn; return the verdicts."""
+    return [burst.admit(of_gang("ab"[number % 2], number // 2)).verdict for number in range(pods)]
+
+
+def test_gang_that_does_not_start_reserves_nothing_where_the_scheduler_starts_it_whole() -> None:
+    """Volcano starts one of the two gangs, so the pods of the other leave it their room."""
+    burst = Burst(SmallLane(), gpus=6)
+
+    assert interleaved(burst, 6) == ["Feasible"] * 5 + ["Waiting"]
+    assert burst.waiting.reserved == 3
+    seen = cluster_of({"cluster": [burst.node, of_gang("b", 2) | {"status": {"phase": "Pending"}}]})
+    assert seen is not None
+    burst.cluster = replace(burst.cluster, snapshot=replace(seen.snapshot, generation=1))
+    burst.waiting.settle(burst.cluster.snapshot)
+    assert burst.waiting.reserved == 3
+    assert [burst.admit(of_gang(name, 3)).verdict for name in "ab"] == ["Feasible", "Waiting"]
+
+
+def test_gang_that_did_not_start_has_room_again_once_it_fits() -> None:
+    burst = Burst(SmallLane(), gpus=6)
+    interleaved(burst, 6)
+    larger = cluster_of(
+        {"cluster": [burst.node, burst.node | {"metadata": burst.node["metadata"] | {"name": "node-2"}}]}
+    )
+    assert larger is not None
+    burst.cluster = replace(burst.cluster, snapshot=replace(larger.snapshot, generation=1))
+
+    assert [burst.admit(of_gang(name, 3)).verdict for name in "ab"] == ["Feasible", "Feasible"]
+    burst.waiting.settle(burst.cluster.snapshot)
+    assert burst.waiting.reserved == 8

@@ -24,13 +24,15 @@ def volcano_queue(
     }
 
 
-def volcano_group(name: str, *, namespace: str = "default", queue: str = "default", phase: str = "Inqueue") -> Object:
+def volcano_group(
+    name: str, *, namespace: str = "default", queue: str = "default", phase: str = "Inqueue", members: int = 2
+) -> Object:
     """Return a PodGroup of Volcano."""
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"minMember": 2, "queue": queue},
+        "spec": {"minMember": members, "queue": queue},
         "status": {"phase": phase},
     }
 
@@ -52,24 +54,26 @@ def kai_queue(
     }
 
 
-def kai_group(name: str, *, namespace: str = "default", queue: str = "team") -> Object:
+def kai_group(name: str, *, namespace: str = "default", queue: str = "team", members: int = 2) -> Object:
     """Return a PodGroup of KAI."""
     return {
         "apiVersion": "scheduling.run.ai/v2alpha2",
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"minMember": 2, "queue": queue},
+        "spec": {"minMember": members, "queue": queue},
     }
 
 
-def pod_group(name: str, *, group: str, namespace: str = "default") -> Object:
+def pod_group(name: str, *, group: str, namespace: str = "default", members: int = 2) -> Object:
     """Return a PodGroup of the Coscheduling plugin, or of kube-scheduler itself, by its API `group`."""
+    is_native = group == "scheduling.k8s.io"
+    spec = {"schedulingPolicy": {"gang": {"minCount": members}}} if is_native else {"minMember": members}
     version = {"scheduling.x-k8s.io": "v1alpha1", "scheduling.k8s.io": "v1alpha2"}[group]
     return {
         "apiVersion": f"{group}/{version}",
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {},
+        "spec": spec,
     }
 
 

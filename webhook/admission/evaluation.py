@@ -21,8 +21,8 @@ from webhook.mutation.registry import RULES
 from webhook.mutation.withdrawal import tolerated, withdrawal
 from webhook.mutation.workload.batch_scheduling import BatchScheduling
 from webhook.mutation.workload.workload import WorkloadReading, opts_out, read_workload
-from webhook.placement.gang.gang import GangRequest
 from webhook.placement.reasons.cluster_warnings import PodReferences
+from webhook.placement.reasons.gang_request import GangRequest
 from webhook.policy.exempt import pod_exemption
 from webhook.policy.policy import Policy, opt_out_namespaces
 from webhook.policy.spec.fields import matches_any
@@ -70,7 +70,8 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     except PodTooLargeError as error:
         return Denied(Denial(422, "Invalid", str(error)), reading.type_name, warnings=warnings)
     scheduler = mutation.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
-    is_whole = starts_whole(mutation.pod, policy.spec, scheduler)
+    names = batch_names_of(mutation.pod, backend_of(policy.spec, scheduler))
+    is_whole = starts_whole(mutation.pod, names)
     return Injection(
         reading.workload.type_name,
         reading.workload.check_mode,
@@ -84,7 +85,7 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
             scheduler,
             reading.workload.any_product.listed if reading.workload.any_product is not None else None,
             mutation.pod["spec"].get("priorityClassName") or "",
-            batch_names_of(mutation.pod, backend_of(policy.spec, scheduler)),
+            names,
         ),
         _gang(reading.workload.batch, is_whole),
         is_whole,
@@ -105,11 +106,11 @@ def _without_workload(
 
 
 def _gang(batch: BatchScheduling, is_whole: bool) -> GangRequest | None:
-    """Return the gang that is requested; None without a size."""
+    """Return the gang that is requested; None without a name and a size."""
     request = batch.request
-    if request.gang_size is None:
+    if request.gang_size is None and request.gang is None:
         return None
-    return GangRequest(request.gang or "", request.gang_size, batch.scheduler, is_whole)
+    return GangRequest(request.gang or "", request.gang_size or 0, batch.scheduler, is_whole)
 
 
 def evaluate(

@@ -12,8 +12,8 @@ from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.pod.qos import QosClass, qos_class
 from webhook.mutation.mutate import RuleOutcome
-from webhook.placement.gang.gang import GangRequest
 from webhook.placement.reasons.cluster_warnings import PodReferences
+from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.scorer import PodSignature, deadline_reader
 from webhook.placement.waiting.waiting_pods import WaitingPod, running_pod
 from webhook.policy.spec.admission import CheckMode

@@ -1,6 +1,6 @@
 """The steps of one request: parse, evaluate, mutate, predict, conclude. Pure: equal requests have equal verdicts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -10,6 +10,7 @@ from webhook.admission.evaluation import PolicyResult, evaluate
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
+from webhook.backends.backend import BatchNames
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field as field_of
 from webhook.documents.field import InvalidInput
@@ -18,7 +19,7 @@ from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers
-from webhook.placement.gang.gang import GangRequest, gang_of, gang_placement, partial_start
+from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.profiles.policy_profiles import profiles_for
@@ -32,6 +33,8 @@ from webhook.placement.reasons.cluster_warnings import (
     missing_product,
     unknown_products,
 )
+from webhook.placement.reasons.gang_request import GangRequest, grouped, partial_start
+from webhook.placement.reasons.queue_demand import GangDemand
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPods
@@ -165,7 +168,8 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
     if placement.verdict == "Infeasible" and placement.total == 0:
         # Without nodes nothing can be predicted; a wrong cluster file must not deny every pod.
         return Placement.unknown("the view of the cluster has no node", is_final=placement.is_final)
-    gang = result.injection.gang
+    asked, names = result.injection.gang, result.injection.references.batch
+    gang = asked and grouped(asked, names, signature.info.inter_pod.namespace, cluster.snapshot)
     if gang is not None and result.waiting is not None:
         # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
         schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
@@ -210,8 +214,16 @@ def _seed(content: PodContent) -> str:
     return f"{identity.namespace}/{name}"
 
 
-def cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | None) -> tuple[str, ...]:
-    """Return the warnings about names in the pod that the cluster does not have; none without a current view."""
+def cluster_warnings(
+    result: Mutated,
+    policy: Policy,
+    cluster: ClusterView | None,
+    in_object: tuple[Sequence[BatchNames], GangDemand | None] | None = None,
+) -> tuple[str, ...]:
+    """Return the warnings about names in the pod that the cluster does not have; none without a current view.
+
+    `in_object` are the queues and groups of a pod of an object, and the pods of the object that start together.
+    """
     if result.injection.check_mode == "off" or cluster is None or cluster.stale_reason:
         return ()
     spec, snapshot, references = policy.spec, cluster.snapshot, result.injection.references
@@ -222,7 +234,11 @@ def cluster_warnings(result: Mutated, policy: Policy, cluster: ClusterView | Non
     if isinstance(result.signature, PodSignature):
         info = result.signature.info
         warnings += full_quotas(info.inter_pod, snapshot, spec.bin_packing, spec.key_domain)
-        warnings += queue_warnings(references.batch, info, snapshot)
+        names, demand = in_object or (references.batch, None)
+        if not in_object and names and result.injection.gang:
+            gang = grouped(result.injection.gang, names, info.inter_pod.namespace, snapshot)
+            demand = gang and GangDemand.of_pod(gang, info)
+        warnings += queue_warnings(names, info, snapshot, demand)
     return tuple(warnings)
 
 

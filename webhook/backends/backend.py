@@ -64,13 +64,15 @@ class Expressed(NamedTuple):
 class BatchNames(NamedTuple):
     """The queue and the group that an admitted pod names in the terms of `backend`; empty: it names none.
 
-    `has_owner`: the scheduler may take the queue from an owner of the pod instead.
+    `has_owner`: the scheduler may take the queue from an owner of the pod instead. `starts_whole`: it holds the pods of
+    a gang until all of them can start; Kueue, until its quota has room for all of them.
     """
 
     backend: str
     queue: str
     group: str
     has_owner: bool
+    starts_whole: bool = False
 
 
 class Backend(Protocol):

@@ -13,6 +13,9 @@ from webhook.kube.names import KUEUE_QUEUE
 QUEUE = KUEUE_QUEUE
 GROUP = "kueue.x-k8s.io/pod-group-name"
 TOTAL_COUNT = "kueue.x-k8s.io/pod-group-total-count"
+# With one of these annotations it admits pods by the room on nodes, too (topology-aware scheduling), see
+# sigs.k8s.io/kueue/apis/kueue/v1beta1/topology_types.go.
+TOPOLOGIES = frozenset(f"kueue.x-k8s.io/podset-{each}-topology" for each in ("required", "preferred", "unconstrained"))
 # The objects that it suspends until all of their pods have quota, if the object itself has the label of the queue, see
 # sigs.k8s.io/kueue/pkg/controller/jobs.
 _KUBEFLOW = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")

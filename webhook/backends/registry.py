@@ -1,13 +1,13 @@
 """The registry of the backends."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from webhook.backends.backend import Backend, BatchNames
 from webhook.backends.coscheduling import Coscheduling
 from webhook.backends.default import Default
 from webhook.backends.kai import Kai
-from webhook.backends.kueue import Kueue
+from webhook.backends.kueue import QUEUE, TOPOLOGIES, Kueue
 from webhook.backends.native import Native
 from webhook.backends.volcano import Volcano
 from webhook.documents.documents import field
@@ -49,21 +49,31 @@ def batch_names_of(pod: Mapping[str, Any], backend: type[Backend]) -> tuple[Batc
     for each in (backend, Kueue):
         queue, group = _first(metadata, each.queue_at), str(field(pod, *each.group_at) or "") if each.group_at else ""
         if (each.queue_at or group) and (queue or each is not Kueue):
-            found.append(BatchNames(each.name, queue, group, bool(metadata.get("ownerReferences"))))
+            has_owner = bool(metadata.get("ownerReferences"))
+            found.append(BatchNames(each.name, queue, group, has_owner, _holds_gang(pod, each)))
     return tuple(found)
 
 
-def starts_whole(pod: Mapping[str, Any], spec: PolicySpec, scheduler: str) -> bool:
-    """Return whether the admitted `pod` of a gang starts with the others or not at all: `scheduler` or Kueue holds it.
+def starts_whole(pod: Mapping[str, Any], names: Iterable[BatchNames]) -> bool:
+    """Return whether the admitted `pod` of a gang starts with the others or not at all; `names` are its batch names.
 
-    A batch scheduler starts the pods of a gang that it does not know one by one, like any other.
+    A batch scheduler starts the pods of a gang that it does not know one by one, like any other. Kueue holds a gang
+    until its quota has room for all of it, whether or not nodes have, unless it schedules by topology.
     """
-    owners = {_kind(each) for each in field(pod, "metadata", "ownerReferences") or () if field(each, "controller")}
-    return any(
-        any(all(field(pod, *path) for path in paths) for paths in each.gang_fields)
-        or not owners.isdisjoint(each.gang_owners)
-        for each in (backend_of(spec, scheduler), Kueue)
-    )
+    for each in names:
+        if each.starts_whole and each.backend != Kueue.name:
+            return True
+    metadata = pod["metadata"]
+    is_of_queue = bool((metadata.get("labels") or {}).get(QUEUE) or metadata.get("ownerReferences"))
+    return is_of_queue and not TOPOLOGIES.isdisjoint(metadata.get("annotations") or ())
+
+
+def _holds_gang(pod: Mapping[str, Any], backend: type[Backend]) -> bool:
+    """Return whether `backend` knows the gang of `pod`, and holds its pods until all of them can start."""
+    if any(all(field(pod, *path) for path in paths) for paths in backend.gang_fields):
+        return True
+    owners = field(pod, "metadata", "ownerReferences") if backend.gang_owners else None
+    return any(_kind(each) in backend.gang_owners for each in owners or () if field(each, "controller"))
 
 
 def _kind(owner: Mapping[str, Any]) -> tuple[str, str]:
@@ -71,5 +81,7 @@ def _kind(owner: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _first(metadata: Mapping[str, Any], places: Sequence[tuple[str, str]]) -> str:
-    values = ((metadata.get(part) or {}).get(key) for part, key in places)
-    return next((value for value in values if value), "")
+    for part, key in places:
+        if value := (metadata.get(part) or {}).get(key):
+            return str(value)
+    return ""

@@ -26,6 +26,8 @@ VOLCANO_GROUP = "scheduling.k8s.io/group-name"
 VOLCANO_DEFAULT_QUEUE, KAI_DEFAULT_QUEUE = "default", "default-queue"
 # The label with the LocalQueue of a pod that Kueue holds until the queue has quota for it.
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+# The start of the names of the scheduling gates that Kueue adds to such pods, and removes once the quota has room.
+KUEUE_GATES = "kueue.x-k8s.io/"
 # The annotations with which a pod of KAI requests a share of a card: a fraction, or memory of the card in MiB.
 KAI_SHARES = ("gpu-fraction", "gpu-memory")
 # The annotation with the number of cards of which such a pod gets its share.

@@ -17,7 +17,7 @@ from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.kube.workloads.pod_template_path import WorkloadKind
-from webhook.objects.gangs import Placed, Role, with_gang
+from webhook.objects.gangs import Placed, Role, with_gang, within_cluster
 from webhook.objects.own_pods import WithoutOwnPods, without_own_pods, without_own_waiting
 from webhook.objects.rolling_update import keeps_all_pods
 from webhook.placement.backend_schedulers import BackendSchedulers
@@ -86,7 +86,7 @@ def advise(
         return Advice(Placement.unknown(str(error)))
     except InvalidInput as error:
         return Advice(Placement.unknown(f"the scorer cannot read the pod: {error.errors[0]}"))
-    found = _advice(placed, view, policy, schedulers, expired)
+    found = _advice(placed, view, kind, policy, schedulers, expired)
     advice = Advice(
         *with_gang((found.placement, found.warnings), placed, request, kind, policy, schedulers, view.snapshot, expired)
     )
@@ -190,13 +190,23 @@ def _in_annotations(
 
 
 def _advice(
-    placed: Sequence[Placed], view: WithoutOwnPods, policy: Policy, schedulers: BackendSchedulers, expired: Expired
+    placed: Sequence[Placed],
+    view: WithoutOwnPods,
+    kind: WorkloadKind,
+    policy: Policy,
+    schedulers: BackendSchedulers,
+    expired: Expired,
 ) -> Advice:
     failing = [each for each in placed if each.found.stopped is not None]
     if not failing:
         return _fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
     worst = min(failing, key=lambda each: _SEVERITY.index(each.found.placement.verdict))
     placement = _in_annotations(worst, placed, policy, schedulers, expired)
+    signature = worst.role.result.signature
+    is_refused = placement.verdict == "Infeasible" and worst.role.result.injection.check_mode == "deny"
+    if isinstance(signature, PodSignature):
+        asked, scheduler, base = worst.found.asked, schedulers.scheduler_of(signature), view.snapshot
+        placement = within_cluster(placement, signature, asked, kind, policy, scheduler, base, expired)
     text = f"{_counts(placed)}; {_next(worst, len(placed))}{placement.message}"
     if worst.found.asked == 1 and len(placed) == 1:
         text = f"{_suspended(placed)}{placement.message}"
@@ -205,7 +215,7 @@ def _advice(
     if placement.verdict == "Unknown" and not has_counted:
         return Advice(summary)
     warnings = [f"{_PREFIX}{placement.verdict}: {text}"]
-    if placement.verdict == "Infeasible" and worst.role.result.injection.check_mode == "deny":
+    if is_refused:
         if placement.deny_exemption:
             warnings.append(f"{_PREFIX}such pods are not refused: {placement.deny_exemption}")
         elif not worst.found.placed:

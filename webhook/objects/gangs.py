@@ -6,20 +6,24 @@ from typing import Any
 
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
+from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import QUEUE, QUEUED_WHOLE
-from webhook.backends.registry import backend_of, starts_whole
+from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.deadline import DeadlineNearError, Expired
-from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.kube.workloads.pod_template_path import WorkloadKind, gang_size
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.gang.gang import GangRequest, most_possible
+from webhook.placement.gang.gang import most_possible
+from webhook.placement.reasons.gang_request import GangRequest, grouped, starts_text
+from webhook.placement.reasons.queue_demand import GangDemand
 from webhook.placement.replicas.replicas import Replicas
+from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.policy.keys import positive
 from webhook.policy.policy import Policy
@@ -45,20 +49,23 @@ class Placed:
 
 
 _PREFIX = "placement check: "
+_VOLCANO_JOB = ("batch.volcano.sh", "Job")
 
 
-def gang_of_pod(pod: Mapping[str, Any], policy: Policy) -> GangRequest | None:
-    """Return the gang that the annotations of `pod` ask for; None without a valid size."""
+def gang_of_pod(pod: Mapping[str, Any], policy: Policy, snapshot: Snapshot) -> GangRequest | None:
+    """Return the gang of `pod` by its annotations and its PodGroup in `snapshot`; None without a valid size."""
     size, name = (field(pod, "metadata", "annotations", key) for key in (policy.keys.gang_size, policy.keys.gang))
     scheduler = field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
-    if not isinstance(size, str) or not isinstance(scheduler, str):
+    name = name if isinstance(name, str) else ""
+    if not (isinstance(size, str) or name) or not isinstance(scheduler, str):
         return None
     try:
-        number = positive(size)
+        number = positive(size) if isinstance(size, str) else 0
     except ValueError:
         return None
-    name = name if isinstance(name, str) else ""
-    return GangRequest(name, number, scheduler, starts_whole(pod, policy.spec, scheduler))
+    names = batch_names_of(pod, backend_of(policy.spec, scheduler))
+    request = GangRequest(name, number, scheduler, starts_whole(pod, names))
+    return grouped(request, names, field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE, snapshot)
 
 
 def gang_of_object(
@@ -75,8 +82,7 @@ def gang_of_object(
     of its pods starts with the others or not at all.
     """
     annotated = [each for each in requests if each is not None]
-    name = field(content, "metadata", "name")
-    name = name if isinstance(name, str) else ""
+    name = _name(content)
     if annotated:
         largest = max(annotated, key=lambda each: each.size)
         is_whole = is_whole or largest.starts_whole
@@ -88,17 +94,70 @@ def gang_of_object(
     return None if size is None else GangRequest(name, size, scheduler, is_whole)
 
 
-def object_starts_whole(
-    content: JsonObject, kind: WorkloadKind, pods: Sequence[bool], scheduler: str, policy: Policy
-) -> bool:
+def _name(content: JsonObject) -> str:
+    name = field(content, "metadata", "name")
+    return name if isinstance(name, str) else ""
+
+
+def object_starts_whole(kind: WorkloadKind, pods: Sequence[bool], scheduler: str, policy: Policy) -> bool:
     """Return whether the pods of an object of `kind` start together or not at all.
 
-    `pods` are the same for a pod of each template. KAI makes a gang of the pods of some kinds by itself, and Kueue
-    suspends an object with the label of a queue until all of its pods have quota.
+    `pods` are the same for a pod of each template. KAI makes a gang of the pods of some kinds by itself.
     """
-    found = (kind.group, kind.kind)
-    is_queued = found in QUEUED_WHOLE and bool(field(content, "metadata", "labels", QUEUE))
-    return all(pods) or is_queued or found in backend_of(policy.spec, scheduler).gang_owners
+    return all(pods) or (kind.group, kind.kind) in backend_of(policy.spec, scheduler).gang_owners
+
+
+def gang_of_roles(
+    roles: Sequence[Role], request: AdmissionRequest, kind: WorkloadKind, policy: Policy, base: Snapshot
+) -> GangRequest | None:
+    """Return the gang of the object of `request`, whose templates are `roles`, with what `base` knows of its PodGroup.
+
+    None if its pods need not run together.
+    """
+    injections, content = [each.result.injection for each in roles], request.object or {}
+    pods, scheduler = sum(each.pods.replicas or 0 for each in roles), injections[0].references.scheduler
+    is_whole = object_starts_whole(kind, [each.starts_whole for each in injections], scheduler, policy)
+    namespace = request.namespace or DEFAULT_NAMESPACE
+    asked = [each.gang and grouped(each.gang, each.references.batch, namespace, base) for each in injections]
+    return gang_of_object(content, kind, asked, pods, scheduler, is_whole)
+
+
+def queues_of(
+    role: Role,
+    roles: Sequence[Role],
+    request: AdmissionRequest,
+    kind: WorkloadKind,
+    policy: Policy,
+    base: Snapshot,
+) -> tuple[Sequence[BatchNames], GangDemand | None]:
+    """Return the queues and groups of the pods of `role`, and the pods of all `roles` if a scheduler starts them whole.
+
+    The queue of a Volcano Job is its `spec.queue`. Kueue reads the label of the object, whose pods it admits together.
+    """
+    content, found, references = request.object or {}, (kind.group, kind.kind), role.result.injection.references
+    queue = field(content, "metadata", "labels", QUEUE) if found in QUEUED_WHOLE else None
+    if not references.batch and not queue:
+        return (), None
+    names = [each for each in references.batch if each.backend != "kueue" or not queue]
+    if found == _VOLCANO_JOB:
+        names = [_in_volcano_job(each, content) if each.backend == "volcano" else each for each in names]
+    elif found in backend_of(policy.spec, references.scheduler).gang_owners:
+        names = [each._replace(starts_whole=True) for each in names]
+    if queue:
+        names.append(BatchNames("kueue", str(queue), "", has_owner=False, starts_whole=True))
+    infos = [(each.result.signature, each.pods.replicas or 0) for each in roles]
+    sets = tuple((read.info, count) for read, count in infos if isinstance(read, PodSignature) and count)
+    if not sets or not any(each.starts_whole for each in names):
+        return names, None
+    pods = sum(count for _, count in sets)
+    gang = gang_of_roles(roles, request, kind, policy, base)
+    return names, GangDemand(gang or GangRequest(_name(content), pods, references.scheduler, starts_whole=True), sets)
+
+
+def _in_volcano_job(names: BatchNames, content: JsonObject) -> BatchNames:
+    """Return what the pods of a Volcano Job name: the controller makes a PodGroup of them, in the queue of the Job."""
+    queue = field(content, "spec", "queue")
+    return names._replace(queue=queue if isinstance(queue, str) else "", group="", starts_whole=True)
 
 
 def with_gang(
@@ -116,12 +175,7 @@ def with_gang(
     `advice` is the same without them, and `placed` are the roles on `base`. If the pods that must run together fit,
     nothing is added to the warnings.
     """
-    injections, content = [each.role.result.injection for each in placed], request.object or {}
-    pods, scheduler = sum(each.found.asked for each in placed), injections[0].references.scheduler
-    pods_whole = [each.starts_whole for each in injections]
-    is_whole = object_starts_whole(content, kind, pods_whole, scheduler, policy)
-    gang = gang_of_object(content, kind, [each.gang for each in injections], pods, scheduler, is_whole)
-    placement, warnings = advice
+    gang, (placement, warnings) = gang_of_roles([each.role for each in placed], request, kind, policy, base), advice
     if gang is None:
         return advice
     fit = fit_of_object(gang, [each.found for each in placed])
@@ -136,6 +190,7 @@ def with_gang(
         reason = warnings[0].removeprefix(f"{_PREFIX}{placement.verdict}: ")
         warnings = (f"{_PREFIX}Infeasible: {never}; {reason}", *warnings[1:])
         placement = replace(placement, verdict="Infeasible")
+        injections = [each.role.result.injection for each in placed]
         if any(each.gang and each.check_mode == "deny" for each in injections):
             warnings = (*warnings, f"{_PREFIX}such pods are refused: placement-check is deny")
     if partial := partial_start_of_object(gang, fit):
@@ -164,6 +219,34 @@ def _most_possible(
     return total
 
 
+def within_cluster(
+    placement: Placement,
+    signature: PodSignature,
+    asked: int,
+    kind: WorkloadKind,
+    policy: Policy,
+    scheduler: Scheduler,
+    base: Snapshot,
+    expired: Expired,
+) -> Placement:
+    """Return the `placement` of the first replica that does not fit, Infeasible if `asked` of them never could.
+
+    They have `signature`, in an object of `kind`, and keep each other off nodes. Pods of a Job can run one after the
+    other.
+    """
+    keeps_off = bool(signature.info.inter_pod.terms.anti_required or signature.info.host_ports)
+    if placement.verdict != "Waiting" or kind.group != "apps" or not keeps_off or policy.spec.node_templates:
+        return placement
+    try:
+        most = most_possible(scheduler, signature, base, expired)
+    except DeadlineNearError:
+        return placement
+    if most is None or most >= asked:
+        return placement
+    never = f"No more than {most} of the {asked} replicas would fit on an empty cluster."
+    return replace(placement, verdict="Infeasible", message=f"{placement.message.removesuffix('.')}. {never}")
+
+
 def fit_of_object(gang: GangRequest, found: Sequence[Replicas]) -> GangFit:
     """Return how many pods of a gang fit now; `found` are the placed replicas of each template."""
     placed = sum(each.placed for each in found)
@@ -173,9 +256,9 @@ def fit_of_object(gang: GangRequest, found: Sequence[Replicas]) -> GangFit:
 
 def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:
     """Return the warning if only some pods of an object would start and wait for the others; else an empty text."""
-    if gang.starts_whole or not fit.is_complete or not 0 < fit.fit < fit.size:
+    if not fit.is_complete or not gang.least <= fit.fit < fit.size:
         return ""
     return (
         f"{fit.fit} of the {fit.size} pods that must run together would start and hold what they request while the "
-        f"others wait, and two such jobs can deadlock: scheduler {gang.scheduler} starts pods one by one"
+        f"others wait, and two such jobs can deadlock: {starts_text(gang.scheduler, gang.least)}"
     )

@@ -26,7 +26,7 @@ from webhook.kube.workloads.workload_kinds import PATCHED_TEMPLATES
 from webhook.mutation.mutate import RuleOutcome
 from webhook.mutation.workload.annotations import stray_keys
 from webhook.objects.advice import advise
-from webhook.objects.gangs import Role
+from webhook.objects.gangs import Role, queues_of
 from webhook.objects.misplaced import keys_of, misplaced
 from webhook.objects.per_node import per_node_errors
 from webhook.objects.queues import queue_denials
@@ -79,7 +79,7 @@ def admit_workload(
     if _has_same_pods(request, policy, expired):
         return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)))
     rules, operations = _patch(request, kind, policy, findings, warnings)
-    of_cluster = [*_of_cluster(findings.roles, policy, cluster, expired)]
+    of_cluster = [*_of_cluster(findings.roles, request, kind, policy, cluster, expired)]
     advice = advise(findings.roles, request, kind, policy, cluster, expired)
     placement = advice.placement if advice is not None else None
     if placement is not None and placement.suggestions:
@@ -125,12 +125,22 @@ def _has_same_pods(request: AdmissionRequest, policy: Policy, expired: Expired) 
     return is_same
 
 
-def _of_cluster(roles: list[Role], policy: Policy, cluster: ClusterView | None, expired: Expired) -> Iterator[str]:
+def _of_cluster(
+    roles: list[Role],
+    request: AdmissionRequest,
+    kind: WorkloadKind,
+    policy: Policy,
+    cluster: ClusterView | None,
+    expired: Expired,
+) -> Iterator[str]:
     """Yield the warnings about names in the pods that the cluster does not have."""
+    if cluster is None:
+        return
     for role in roles:
         if _is_over(expired):
             return
-        yield from cluster_warnings(role.result, policy, cluster)
+        queues = queues_of(role, roles, request, kind, policy, cluster.snapshot)
+        yield from cluster_warnings(role.result, policy, cluster, queues)
 
 
 def in_namespace(request: AdmissionRequest) -> JsonObject:

@@ -169,6 +169,11 @@ class LiveCluster:
         (namespaces,) = (each for each in self._reflectors if each.resource.kind == "Namespace")
         return namespaces.current_as_of_seconds is not None
 
+    @property
+    def next_generation(self) -> int:
+        """Return the generation of the first snapshot that has every change until now."""
+        return self._cache.next_generation
+
     def snapshot(self) -> Snapshot:
         """Return the current state of the cluster; before `is_synced`, only its namespaces."""
         if self.is_synced:

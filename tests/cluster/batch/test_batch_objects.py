@@ -29,7 +29,7 @@ def test_volcano_queue_has_its_state_and_amounts() -> None:
 
 
 def test_volcano_group_without_a_queue_is_in_the_default_one() -> None:
-    assert VolcanoPodGroup.of(volcano_group("g", queue="")) == VolcanoPodGroup("default", "g", "default", "Inqueue")
+    assert VolcanoPodGroup.of(volcano_group("g", queue="")) == VolcanoPodGroup("default", "g", "default", "Inqueue", 2)
 
 
 def test_limit_below_zero_of_a_kai_queue_is_none() -> None:

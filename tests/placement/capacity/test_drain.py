@@ -1,7 +1,9 @@
 """The pods of drained nodes: which stay, which fit elsewhere, which are lost."""
 
-from tests.support.builders import make_pod
-from tests.support.moves import budget, cards, drained, running
+import pytest
+
+from tests.support.builders import PodBuilder, make_pod
+from tests.support.moves import Object, budget, cards, drained, running
 from webhook.placement.capacity.drain import Drain
 
 _CORDON_TOLERATED = "node.kubernetes.io/unschedulable"
@@ -105,3 +107,51 @@ def test_pods_with_devices_of_claims_are_unknown() -> None:
     found = drained([cards("a", 2), cards("b", 2), running("p", "a").spec(resourceClaims=claims)], "a")
 
     assert outcomes(found) == [("p", "Unknown", None)]
+
+
+def low(name: str, node: str, priority: int, gpus: int = 2) -> PodBuilder:
+    return running(name, node, gpus).spec(priority=priority)
+
+
+def test_pod_of_higher_priority_names_the_pods_that_it_preempts() -> None:
+    """kube-scheduler keeps the highest priorities, and takes the node whose victims have the lowest ones."""
+    objects = [cards("a", 4), cards("b", 4), cards("c", 4), running("high", "a", 2).spec(priority=9)]
+    objects += [low("b-5", "b", 5), low("b-1", "b", 1), low("c-5", "c", 5), low("c-4", "c", 4)]
+
+    (high,) = drained(objects, "a").pods
+
+    assert (high.outcome, high.preempted) == ("Waiting", ("team-a/b-1",))
+    assert high.message.endswith("Waiting, unless it preempts team-a/b-1 on b, of lower priority.")
+
+
+@pytest.mark.parametrize(
+    "spec", [{"priority": 1}, {"priority": 9, "preemptionPolicy": "Never"}], ids=["no lower priority", "never"]
+)
+def test_pod_that_cannot_preempt_waits(spec: Object) -> None:
+    (pod,) = drained([cards("a", 2), cards("b", 2), running("p", "a", 2).spec(**spec), low("q", "b", 1)], "a").pods
+
+    assert (pod.outcome, pod.preempted) == ("Waiting", ())
+
+
+def test_pods_of_drained_nodes_are_not_preempted() -> None:
+    objects = [cards("a", 4), cards("b", 1), running("high", "a", 2).spec(priority=9), low("daemon", "a", 0)]
+
+    assert [each.preempted for each in drained(objects, "a").pods] == [(), ()]
+
+
+def test_budget_that_lets_one_eviction_pass_and_then_none_is_reported() -> None:
+    objects = [cards("a", 6), cards("b", 0), *(running(f"p{number}", "a", 2) for number in range(3))]
+
+    found = drained([*objects, budget("web", 1)], "a").pods
+
+    spent = (
+        "the PodDisruptionBudget team-a/web allows 1 of these evictions: the new pods find no node, so it allows no "
+        "other"
+    )
+    assert [each.refusal for each in found] == ["", spent, spent]
+
+
+def test_budget_that_new_pods_restore_lets_the_drain_go_in_steps() -> None:
+    objects = [cards("a", 6), cards("b", 6), *(running(f"p{number}", "a", 2) for number in range(3))]
+
+    assert [each.refusal for each in drained([*objects, budget("web", 1)], "a").pods] == ["", "", ""]

@@ -99,6 +99,32 @@ def test_the_pod_is_bound_once_the_commands_are_run(cluster: Cluster, run: Run, 
     assert cluster.wait_bound(world.pending) == room["node"]
 
 
+def test_kube_scheduler_preempts_the_pods_that_a_drain_names(cluster: Cluster, run: Run) -> None:
+    cluster.make_nodes(*(make_node_object(name, capacity={"nvidia.com/gpu": 4}) for name in "abc"))
+    for value in (1, 4, 5, 9):
+        made = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": f"drain-{value}"}}
+        cluster.client.create({**made, "value": value})
+    on_nodes = (("b", 5), ("b", 1), ("c", 5), ("c", 4), ("a", 9))
+    for node, value in on_nodes:
+        pod = make_pod(f"{node}-{value}").gpu(2).spec(priorityClassName=f"drain-{value}").owner("ReplicaSet", "web")
+        cluster.create(pod.node_name(node))
+    (found,) = _capacity(run, cluster, "--drain", "a")
+    (high,) = found["pods"]
+    assert high["preempts"] == [f"{cluster.namespace}/b-1"]
+
+    cluster.kubectl("cordon", "a")
+    cluster.create(make_pod("high").gpu(2).spec(priorityClassName="drain-9"))
+
+    def victims() -> list[str] | None:
+        found = [each["metadata"] for each in cluster.pods()]
+        return [each["name"] for each in found if each.get("deletionTimestamp")] or None
+
+    found_victims = wait_for(victims, "a preempted pod")
+    for value in (1, 4, 5, 9):
+        cluster.client.delete("PriorityClass", f"drain-{value}", api_version="scheduling.k8s.io/v1")
+    assert found_victims == ["b-1"]
+
+
 def _replica_set(name: str, replicas: int, cards: int) -> Object:
     template = make_pod().label("app", name).gpu(cards).spec(terminationGracePeriodSeconds=0).template()
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}

@@ -108,8 +108,17 @@ def serve(
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.configuration())
         followed = with_objects(policy_source, source.connect, policies, file, metrics)
+        note_bound = placing.bound.note if settings["extender_profile"] != "none" else None
         live = live_view(
-            source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout
+            source,
+            metrics,
+            predictions,
+            placing.waiting,
+            policies,
+            followed,
+            webhook_configuration,
+            timeout,
+            note_bound,
         )
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
     with _audit_writer(audit, metrics, settings) as writer:

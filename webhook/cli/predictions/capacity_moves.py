@@ -110,7 +110,7 @@ def _drain_to_json(found: Drain, reserved: Reserved) -> dict[str, Any]:
 
 
 def _pod_to_json(each: DrainedPod) -> dict[str, Any]:
-    return {
+    line = {
         "pod": each.pod.full_name,
         "controller": str(each.pod.controller) if each.pod.controller else None,
         "from": each.pod.node,
@@ -121,6 +121,7 @@ def _pod_to_json(each: DrainedPod) -> dict[str, Any]:
         "losesLocalData": each.pod.has_empty_dir,
         "losesWork": _loses_work(each.pod),
     }
+    return line | ({"preempts": list(each.preempted)} if each.preempted else {})
 
 
 def _loses_work(pod: BoundPod) -> bool:
@@ -175,8 +176,9 @@ def _remarks(found: Drain) -> list[str]:
     refused: dict[str, list[BoundPod]] = {}
     for each in found.pods:
         if each.refusal:
-            refused.setdefault(each.refusal, []).append(each.pod)
-    remarks += [_remark(f"whose eviction is refused now: {refusal}", blocked) for refusal, blocked in refused.items()]
+            when = "later" if each.is_refused_later else "now"
+            refused.setdefault(f"{when}: {each.refusal}", []).append(each.pod)
+    remarks += [_remark(f"whose eviction is refused {refusal}", blocked) for refusal, blocked in refused.items()]
     return [*remarks, "" if found.knows_budgets else _UNKNOWN_BUDGETS]
 
 

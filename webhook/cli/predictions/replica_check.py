@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
-from webhook.backends.registry import starts_whole
+from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import NOTHING_RESERVED, Pending, PendingQueue, Reserved
 from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.inputs.session import Session
@@ -25,13 +25,15 @@ from webhook.objects.gangs import (
     gang_of_pod,
     object_starts_whole,
     partial_start_of_object,
+    within_cluster,
 )
 from webhook.objects.own_pods import without_own_pods, without_own_waiting
 from webhook.placement.framework.result import Placement, to_check_json
-from webhook.placement.gang.gang import GangRequest, gang_of, gang_placement, partial_start
+from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import NodeToStatus
+from webhook.placement.reasons.gang_request import GangRequest, partial_start
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.replicas.replicas_among import ReplicasAmong, place_replicas_among
 from webhook.placement.scheduler import Scheduler
@@ -161,11 +163,13 @@ class Checks:
             return answers
         workload = counted[0][0].workload
         content, policy, schedulers = workload.source.content, workload.policy, self.schedulers(workload.policy)
-        requests = [gang_of_pod(first, policy) for *_, first in counted]
+        requests = [gang_of_pod(first, policy, self.pending.assumed.base) for *_, first in counted]
         found = [replicas for _, replicas, _ in counted]
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(each.asked for each in found)
-        wholes = [starts_whole(first, policy.spec, schedulers.name_for(first)) for *_, first in counted]
-        is_whole = object_starts_whole(content, kind, wholes, scheduler, policy)
+        backends = [backend_of(policy.spec, schedulers.name_for(first)) for *_, first in counted]
+        names = [batch_names_of(first, each) for (*_, first), each in zip(counted, backends, strict=True)]
+        wholes = [starts_whole(first, each) for (*_, first), each in zip(counted, names, strict=True)]
+        is_whole = object_starts_whole(kind, wholes, scheduler, policy)
         gang = gang_of_object(content, kind, requests, pods, scheduler, is_whole)
         if gang is None:
             return answers
@@ -210,7 +214,9 @@ class Checks:
             raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
         found = among.found
         then = found.snapshot if found.stopped else among.before
-        gang = gang_of_pod(first, workload.policy) if workload.pods and workload.pods.kind is None else None
+        kind = workload.pods.kind if workload.pods else None
+        is_pod = workload.pods is not None and kind is None
+        gang = gang_of_pod(first, workload.policy, assumed.base) if is_pod else None
         group = _group(gang, first, among, assumed, workload.policy, scheduler)
         placement = group.verified(found.placement)
         if self.admissions.with_policy:
@@ -218,6 +224,9 @@ class Checks:
         else:
             hinted = self.admissions.with_hint(workload, found.first, among.before)
             placement = hinted if placement is found.first else placement
+        if kind is not None:
+            policy, base = workload.policy, assumed.base
+            placement = within_cluster(placement, signature, asked, kind, policy, scheduler, base, never)
         if gang is not None:
             placement = _in_gang(gang, first, placement, assumed, workload.policy, scheduler)
         reasons = scheduler.explain(signature, then)

@@ -14,6 +14,8 @@ from webhook.kube.quantity import milli_value
 
 # No name of an API object is longer.
 _LONGEST_TEXT = 253
+# The largest value of an int32 field.
+_MOST_COUNTED = 2**31 - 1
 # More than any queue names: resources, flavors and groups of resources.
 _MOST_ITEMS = 64
 
@@ -44,6 +46,12 @@ def number(content: Any, *path: str) -> float | None:
     """Return the number at `path`; None if there is none."""
     value = field(content, *path)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def count(content: Any, *path: str) -> int:
+    """Return the positive integer at `path`; 0 if there is none."""
+    value = number(content, *path)
+    return int(value) if value is not None and 1 <= value <= _MOST_COUNTED else 0
 
 
 def texts(content: Any, *path: str) -> Mapping[str, str]:

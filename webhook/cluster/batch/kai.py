@@ -40,11 +40,12 @@ class KaiQueue(NamedTuple):
 
 
 class KaiPodGroup(NamedTuple):
-    """A PodGroup of KAI."""
+    """A PodGroup of KAI. `members` is the number of pods from which it starts; 0 if it has none."""
 
     namespace: str
     name: str
     queue: str
+    members: int
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "KaiPodGroup":
@@ -53,6 +54,7 @@ class KaiPodGroup(NamedTuple):
             fields.text(content, "metadata", "namespace"),
             fields.text(content, "metadata", "name"),
             fields.text(content, "spec", "queue"),
+            fields.count(content, "spec", "minMember"),
         )
 
 

@@ -85,15 +85,20 @@ def _most(quota: Any, can_borrow: bool) -> int | None:
 
 
 class ResourceFlavor(NamedTuple):
-    """A ResourceFlavor, and the labels of its nodes."""
+    """A ResourceFlavor, and the labels of its nodes. `topology`: it has one, by which Kueue looks for room on nodes."""
 
     name: str
     node_labels: Mapping[str, str]
+    topology: str = ""
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "ResourceFlavor":
         """Return the facts of `content`, a raw API object."""
-        return cls(fields.text(content, "metadata", "name"), fields.texts(content, "spec", "nodeLabels"))
+        return cls(
+            fields.text(content, "metadata", "name"),
+            fields.texts(content, "spec", "nodeLabels"),
+            fields.text(content, "spec", "topologyName"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,20 @@ class KueueObjects:
             None if cluster_queues is None else {each.name: each for each in cluster_queues},
             None if flavors is None else {each.name: each for each in flavors},
         )
+
+    def looks_at_nodes(self, namespace: str, local_queue: str) -> bool:
+        """Return whether the queue admits pods by the room on nodes, too: all of its flavors have a topology.
+
+        Source: sigs.k8s.io/kueue/pkg/cache/scheduler/clusterqueue.go, isTASOnly
+        """
+        local = (self.local_queues or {}).get((namespace, local_queue))
+        queue = (self.cluster_queues or {}).get(local.cluster_queue) if local else None
+        found = [
+            (self.flavors or {}).get(quota.flavor)
+            for group in (queue.groups if queue else ())
+            for quota in group.flavors
+        ]
+        return bool(found) and all(each is not None and each.topology for each in found)
 
 
 NO_KUEUE = KueueObjects()

@@ -8,28 +8,46 @@ from webhook.cluster.batch import fields
 
 
 class PodGroup(NamedTuple):
-    """A PodGroup that is looked up by its name alone."""
+    """A PodGroup. `members` is the number of pods from which it starts; 0 if it has none.
+
+    Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
+    k8s.io/api/scheduling/v1alpha2/types.go, GangSchedulingPolicy
+    """
 
     namespace: str
     name: str
+    members: int
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "PodGroup":
         """Return the facts of `content`, a raw API object."""
-        return cls(fields.text(content, "metadata", "namespace"), fields.text(content, "metadata", "name"))
+        of_plugin = fields.count(content, "spec", "minMember")
+        return cls(
+            fields.text(content, "metadata", "namespace"),
+            fields.text(content, "metadata", "name"),
+            of_plugin or fields.count(content, "spec", "schedulingPolicy", "gang", "minCount"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class PodGroups:
-    """The pod groups of the Coscheduling plugin and of kube-scheduler itself; None: they are not known."""
+    """The pod groups of the Coscheduling plugin and of kube-scheduler itself, by namespace and name.
 
-    coscheduling: frozenset[PodGroup] | None = None
-    native: frozenset[PodGroup] | None = None
+    None: they are not known.
+    """
+
+    coscheduling: Mapping[tuple[str, str], PodGroup] | None = None
+    native: Mapping[tuple[str, str], PodGroup] | None = None
 
     @classmethod
     def of(cls, coscheduling: Iterable[PodGroup] | None, native: Iterable[PodGroup] | None) -> "PodGroups":
         """Return the groups of these lists; None: they are not known."""
-        return cls(*(None if each is None else frozenset(each) for each in (coscheduling, native)))
+        return cls(
+            *(
+                None if groups is None else {(each.namespace, each.name): each for each in groups}
+                for groups in (coscheduling, native)
+            )
+        )
 
 
 NO_POD_GROUPS = PodGroups()

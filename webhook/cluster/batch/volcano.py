@@ -32,12 +32,16 @@ class VolcanoQueue(NamedTuple):
 
 
 class VolcanoPodGroup(NamedTuple):
-    """A PodGroup. `phase` is Pending until the scheduler admits it to its queue."""
+    """A PodGroup. `phase` is Pending until the scheduler admits it to its queue.
+
+    `members` is the number of pods from which it starts; 0 if it has none.
+    """
 
     namespace: str
     name: str
     queue: str
     phase: str
+    members: int
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "VolcanoPodGroup":
@@ -47,6 +51,7 @@ class VolcanoPodGroup(NamedTuple):
             fields.text(content, "metadata", "name"),
             fields.text(content, "spec", "queue") or VOLCANO_DEFAULT_QUEUE,
             fields.text(content, "status", "phase"),
+            fields.count(content, "spec", "minMember"),
         )
 
 

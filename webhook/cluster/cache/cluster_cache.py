@@ -152,6 +152,11 @@ class ClusterCache:
         """Delete the pending pods that left before the last call and have not been reported as bound."""
         self._pending.compact()
 
+    @property
+    def next_generation(self) -> int:
+        """Return the generation of the next snapshot."""
+        return self._snapshot.generation + 1
+
     def snapshot(self) -> Snapshot:
         """Return the current state of the cluster: the same snapshot until an object changes."""
         if not self._has_changed:

@@ -1,10 +1,11 @@
 """Place the pods of drained nodes on the other nodes, as their controllers and kube-scheduler do after a drain."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from webhook.cluster.disruption_budget import Budgets, eviction_refusal
+from webhook.cluster.disruption_budget import Budgets, DisruptionBudget, budgets_of, eviction_refusal
 from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.capacity.moves import (
@@ -15,12 +16,16 @@ from webhook.placement.capacity.moves import (
     with_pod,
     without_pods,
 )
+from webhook.placement.capacity.preempted import preempted_for
 from webhook.placement.replicas.replicas import needs_devices
 
 Outcome = Literal["Fits", "Returns", "Waiting", "Unknown", "Lost"]
 Progress = Callable[[int, int], object]
 
+_MOST_NAMES = 3
 _DEVICES = "its devices are allocated by ResourceClaims, which a drain frees; this is not modelled"
+_PREEMPTS = "{} Waiting, unless it preempts {} on {}, of lower priority."
+_SPENT = "the PodDisruptionBudget {} allows {} of these evictions: the new pods find no node, so it allows no other"
 _RETURNS = "tolerates the taint of a cordoned node and is placed on one again"
 
 
@@ -29,8 +34,9 @@ class DrainedPod:
     """A pod that leaves its node, and what becomes of the pod that replaces it.
 
     Fits: `node` takes it. Returns: a drained node, `node`, takes it again, because it tolerates the cordon. Waiting:
-    no node takes it now, with `message` of kube-scheduler. Lost: it has no controller, so that no pod replaces it.
-    `refusal` is why its eviction is refused now, by the PodDisruptionBudgets.
+    no node takes it now, with `message` of kube-scheduler, unless it preempts the pods `preempted`. Lost: it has no
+    controller, so that no pod replaces it. `refusal` is why its eviction is refused by the PodDisruptionBudgets: now,
+    or after those of others (`is_refused_later`).
     """
 
     pod: BoundPod
@@ -38,6 +44,8 @@ class DrainedPod:
     node: str | None = None
     message: str = ""
     refusal: str = ""
+    preempted: tuple[str, ...] = ()
+    is_refused_later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +112,7 @@ def drain(
         drained, after = _placed(pod, after, frozenset(nodes), placer, eviction_refusal((pod,), budgets or {}))
         pods.append(drained)
         progress(number, len(leaving))
-    return Drain(tuple(nodes), tuple(pods), staying, ending, budgets is not None, after)
+    return Drain(tuple(nodes), _with_spent(pods, budgets or {}), staying, ending, budgets is not None, after)
 
 
 def stays(pod: BoundPod) -> bool:
@@ -112,12 +120,28 @@ def stays(pod: BoundPod) -> bool:
     return pod.is_mirror or bool(pod.controller and pod.controller.is_daemon_set)
 
 
+def _with_spent(pods: Sequence[DrainedPod], budgets: Budgets) -> tuple[DrainedPod, ...]:
+    """Return `pods` with the refusals that never end: a budget is spent by pods whose replacements find no node."""
+    spent: Counter[DisruptionBudget] = Counter()
+    found = []
+    for drained in pods:
+        each = drained
+        asked = [] if each.refusal or each.outcome in ("Fits", "Returns") else budgets_of(each.pod, budgets)
+        counting = [budget for budget in asked if budget.counts(each.pod)]
+        spent.update(counting)
+        over = next((budget for budget in counting if spent[budget] > budget.allowed), None)
+        if over is not None:
+            each = replace(each, refusal=_SPENT.format(over.full_name, over.allowed), is_refused_later=True)
+        found.append(each)
+    return tuple(found)
+
+
 def _queue_order(pod: BoundPod) -> tuple[int, str, str, str]:
     return -pod.priority, pod.created, pod.namespace, pod.name
 
 
 def _placed(
-    pod: BoundPod, snapshot: Snapshot, drained: Iterable[str], placer: Placer, refusal: str
+    pod: BoundPod, snapshot: Snapshot, drained: Collection[str], placer: Placer, refusal: str
 ) -> tuple[DrainedPod, Snapshot]:
     """Return what becomes of `pod`, and `snapshot` with the pod that replaces it."""
     if pod.controller is None:
@@ -128,8 +152,17 @@ def _placed(
     placement = replacement.answer(placer, snapshot)
     if placement.node is None:
         outcome: Outcome = "Unknown" if placement.verdict == "Unknown" else "Waiting"
-        return DrainedPod(pod, outcome, message=placement.message, refusal=refusal), snapshot
+        preempted = preempted_for(replacement, snapshot, drained, placer) if outcome == "Waiting" else None
+        if preempted is None:
+            return DrainedPod(pod, outcome, message=placement.message, refusal=refusal), snapshot
+        message = _PREEMPTS.format(placement.message, _some(preempted.names), preempted.node)
+        return DrainedPod(pod, outcome, message=message, refusal=refusal, preempted=preempted.names), snapshot
     after = with_pod(snapshot, replacement, placement.node)
     if placement.node in drained:
         return DrainedPod(pod, "Returns", placement.node, _RETURNS, refusal), after
     return DrainedPod(pod, "Fits", placement.node, refusal=refusal), after
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{', '.join(names[:_MOST_NAMES])}{more}"

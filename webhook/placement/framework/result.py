@@ -102,8 +102,8 @@ class GangFit:
     Unless `is_complete`, the count ended early, and at least `fit` fit. `most` is the number that even an empty cluster
     cannot hold more than; None unless it is below `size`. If the gang does not fit, `next_message` is about the first
     pod that has no node, `block` states the largest free block of cards, and `waiting_before` is the number of pods
-    that wait before the gang, if it would fit without them. `own` is the placement of the pod itself if its scheduler
-    binds it without the others.
+    that wait before the gang, if it would fit without them. `least` is the number of pods that fit from which the
+    scheduler binds them; it then binds the pod itself as `own`.
     """
 
     name: str
@@ -115,6 +115,7 @@ class GangFit:
     block: str = ""
     next_message: str = ""
     waiting_before: int = 0
+    least: int = field(default=1, compare=False)
     own: "Placement | None" = field(default=None, compare=False, repr=False)
 
     @property
@@ -188,7 +189,7 @@ class Placement:
 
     @property
     def binding(self) -> "Placement":
-        """Return the placement by which the pod is bound: its own if its scheduler does not wait for its gang."""
+        """Return the placement by which the pod is bound: its own if its scheduler starts the pods that fit."""
         return self.gang.own if self.gang is not None and self.gang.own is not None else self
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.text import cut
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.pod.gang_key import GANG, GangKey
 from webhook.placement.capacity.free_blocks import free_amounts
@@ -22,6 +21,7 @@ from webhook.placement.gang.gang_bound import most_on_empty_nodes
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.reasons.deny_exemption import CORDONED, tolerating_conditions
+from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.replicas.replicas import FillingCluster, needs_devices
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods, isolated
@@ -32,29 +32,16 @@ MOST_STEPS = 100
 
 # Filling so many takes about 20 ms.
 _NODES_AT_ONCE = 250
-_LONGEST_SHOWN = 32
 _SHARED_MODES = frozenset(("ReadWriteMany", "ReadOnlyMany"))
-
-
-class GangRequest(NamedTuple):
-    """The gang that a pod asks to be in. `name` is empty if it has none.
-
-    `starts_whole`: `scheduler` binds `size` of its pods or none.
-    """
-
-    name: str
-    size: int
-    scheduler: str
-    starts_whole: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """The gang of a pod: `size` pods with `key`. `starts_whole`: its scheduler binds enough of them or none."""
+    """The gang of a pod: `size` pods with `key`. Its scheduler binds `least` of them, or more, or none."""
 
     key: GangKey
     size: int
-    starts_whole: bool = False
+    least: int = 1
 
 
 class _Further(NamedTuple):
@@ -91,24 +78,12 @@ def gang_of(request: GangRequest, pod: WaitingPod, key_domain: str) -> Gang:
     running = pod.running
     found = (key for key in running.gangs if key.annotation.partition("/")[0] == key_domain)
     key = next(found, GangKey(running.namespace, f"{key_domain}{GANG}", request.name or running.name))
-    return Gang(key, request.size, request.starts_whole)
-
-
-def partial_start(request: GangRequest, placement: Placement) -> tuple[str, ...]:
-    """Return the warning at a pod of a gang that would start in part; none otherwise."""
-    fit = placement.gang
-    if fit is None or not fit.starts_in_part:
-        return ()
-    name, scheduler = cut(fit.name, _LONGEST_SHOWN), cut(request.scheduler, _LONGEST_SHOWN)
-    gang = f"gang {name}" if name else "the gang"
-    pods = f"{fit.fit} of the {fit.size} pods of {gang}"
-    effect = "would start and hold what they request while the others wait, and two such gangs can deadlock"
-    return (f"{pods} {effect}: scheduler {scheduler} starts pods one by one",)
+    return Gang(key, request.size, request.least)
 
 
 def members_on(snapshot: Snapshot, key: GangKey) -> int:
     """Return how many pods of a gang have a place in `snapshot`."""
-    return sum(info.gangs.count(key) for info in snapshot.nodes if info.gangs)
+    return sum([info.gangs.count(key) for info in snapshot.nodes if info.gangs])
 
 
 def gang_placement(
@@ -133,14 +108,17 @@ def gang_placement(
     # The pods may never run: users decide how many labels they have.
     before = isolated(assumed.before_pod(pod.preemption))
     placed = min(members_on(before, gang.key), gang.size)
-    known = own.verdict != "Unknown"
-    fit = GangFit(gang.key.name, gang.size, placed, placed, known, own=None if gang.starts_whole else own)
-    if own.verdict in ("Unknown", "Infeasible"):
+    known = own.verdict != "Unknown" and not pod.signature.info.is_gated
+    alone = own if gang.least <= 1 else None
+    fit = GangFit(gang.key.name, gang.size, placed, placed, known, least=gang.least, own=alone)
+    if own.verdict in ("Unknown", "Infeasible") or pod.signature.info.is_gated:
         return replace(own, gang=fit)
     left = max(1, gang.size - placed)
     try:
         further = _further(question, own, before, left)
-        fit = replace(fit, fit=min(placed + further.number, gang.size), is_complete=further.is_complete)
+        number = min(placed + further.number, gang.size)
+        starting = own if number >= gang.least else alone
+        fit = replace(fit, fit=number, is_complete=further.is_complete, own=starting)
         if further.stopped is None and further.is_complete:
             return replace(own, gang=fit)
         if further.stopped is None or not further.is_complete:

@@ -7,7 +7,7 @@ from webhook.cluster.index.images import normalized_image_name
 from webhook.cluster.index.node_selector import Term, WeightedTerm, read_node_affinity
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
-from webhook.kube.names import DEFAULT_NAMESPACE, KAI_SHARES, KUEUE_QUEUE, VOLCANO_GROUP
+from webhook.kube.names import DEFAULT_NAMESPACE, KAI_SHARES, KUEUE_GATES, KUEUE_QUEUE, VOLCANO_GROUP
 from webhook.kube.pod.amounts import Amounts, is_schedulable_resource
 from webhook.kube.pod.ports import HostPort, read_host_ports
 from webhook.kube.pod.resources import ContainerRequests, read_pod_resources
@@ -46,7 +46,8 @@ class PodInfo(NamedTuple):
     those of image volumes; `containers` counts containers and init containers. `stored` identifies the pod if it is
     stored and requests extended resources. `tolerations` include those that the API server adds.
     `has_group`: the pod names a PodGroup of Volcano. `shares_card`: it requests a share of a card of KAI.
-    `is_queued`: it names a queue of Kueue.
+    `is_gated`: it has a scheduling gate of another owner than Kueue. `is_held`: it has one of Kueue, which waits for
+    quota and says nothing about nodes. `is_queued`: it names a queue of Kueue.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -72,6 +73,7 @@ class PodInfo(NamedTuple):
     has_group: bool = False
     shares_card: bool = False
     is_queued: bool = False
+    is_held: bool = False
 
     @classmethod
     def of(cls, reader: Reader, pod: Mapping[str, Any], like: "PodInfo | None" = None) -> "PodInfo":
@@ -96,6 +98,7 @@ class PodInfo(NamedTuple):
         if like is not None:
             return like._replace(**of_containers)
         affinity = reader.object(spec.get("affinity"), "spec.affinity")
+        of_kueue = _gates_of_kueue(reader, spec["schedulingGates"]) if spec.get("schedulingGates") else ()
         node_affinity = read_node_affinity(reader, affinity.get("nodeAffinity"), "spec.affinity.nodeAffinity")
         return cls(
             **of_containers,
@@ -104,14 +107,15 @@ class PodInfo(NamedTuple):
             node_selector=tuple(reader.text_map(spec.get("nodeSelector"), "spec.nodeSelector").items()),
             required=node_affinity.required,
             preferred=node_affinity.preferred,
-            is_gated=bool(reader.objects(spec.get("schedulingGates"), "spec.schedulingGates")),
+            is_gated=not all(of_kueue),
             device_claims=_device_claims(reader, pod, spec),
             inter_pod=InterPodInfo.of(reader, pod),
             preemption=Preemption.of(reader, spec),
             nomination=Nomination.of(reader, pod, spec),
             has_group=bool(field(pod, "metadata", "annotations", VOLCANO_GROUP)),
             shares_card=any(field(pod, "metadata", "annotations", key) for key in KAI_SHARES),
-            is_queued=bool(field(pod, "metadata", "labels", KUEUE_QUEUE)),
+            is_queued=any(of_kueue) or bool(field(pod, "metadata", "labels", KUEUE_QUEUE)),
+            is_held=any(of_kueue),
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
@@ -140,6 +144,12 @@ def has_volumes(pod: PodInfo) -> bool:
 
 def _pairs(amounts: Amounts) -> tuple[tuple[str, int], ...]:
     return tuple([(name, amount) for name, amount in amounts.items() if amount and is_schedulable_resource(name)])
+
+
+def _gates_of_kueue(reader: Reader, gates: Any) -> list[bool]:
+    """Return for each of the scheduling `gates` whether Kueue owns it."""
+    found = reader.objects(gates, "spec.schedulingGates")
+    return [reader.text(each.get("name"), f"{path}.name").startswith(KUEUE_GATES) for path, each in found]
 
 
 def _images(reader: Reader, spec: Mapping[str, Any]) -> tuple[str, ...]:

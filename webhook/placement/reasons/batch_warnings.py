@@ -5,41 +5,50 @@ They never change the patch or the verdict. A kind that is not known, or an obje
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+import numpy as np
+
 from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import Kueue
 from webhook.cluster.batch.kai import KaiQueue
-from webhook.cluster.batch.kueue import ClusterQueue, ResourceFlavor, ResourceGroup
-from webhook.cluster.batch.pod_groups import PodGroup
+from webhook.cluster.batch.kueue import ClusterQueue, FlavorQuota, ResourceFlavor, ResourceGroup
 from webhook.cluster.index.node_selector import Requirement
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.kube.names import KAI_DEFAULT_QUEUE, VOLCANO_DEFAULT_QUEUE
 from webhook.kube.selectors import requirement_matches
-from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.pod.pod_info import PodInfo
+from webhook.placement.reasons.queue_demand import Demand, GangDemand, excess
 
 _LONGEST_SHOWN = 63
 # More ancestors than any tree of queues has; queues can be their own ancestors.
 _MOST_ANCESTORS = 16
 # Each is compared with each flavor. A pod can name thousands.
 _MOST_TERMS = 64
+# Each is a warning.
+_MOST_FLAVORS = 3
 _SILENTLY = "the pod waits without a condition or an Event until it does"
 
 
-def queue_warnings(names: Iterable[BatchNames], pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the warnings about the queues and groups in `names`, which the admitted `pod` names."""
+def queue_warnings(
+    names: Iterable[BatchNames], pod: PodInfo, snapshot: Snapshot, gang: GangDemand | None = None
+) -> Iterator[str]:
+    """Yield the warnings about the queues and groups in `names`, which the admitted `pod` of `gang` names."""
     for each in names:
         kind, name = _KIND_OF_TENANTS[each.backend], each.queue if each.backend == "kueue" else each.group
-        if not snapshot.left_out.names or not snapshot.left_out.has(kind, pod.inter_pod.namespace, name):
-            yield from _BY_BACKEND[each.backend](each, pod, snapshot)
+        if snapshot.left_out.names and snapshot.left_out.has(kind, pod.inter_pod.namespace, name):
+            continue
+        found = _BY_BACKEND[each.backend]
+        yield from found(each, Demand.of(each, pod, gang) if gang else Demand(pod), snapshot)
+        if gang is not None and each.group and (text := gang.mismatch(each.group)):
+            yield f"{_HOLDERS[each.backend]}: {text}"
 
 
-def _volcano(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the warnings about a pod of Volcano. It has a group of its own if it names none.
+def _volcano(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the warnings about `pods` of Volcano. A pod has a group of its own if it names none.
 
     Source: volcano.sh/volcano/pkg/scheduler/plugins/proportion/proportion.go, queueAllocatable and JobEnqueueableFn
     """
-    objects, namespace = snapshot.volcano, pod.inter_pod.namespace
+    objects, namespace = snapshot.volcano, pods.pod.inter_pod.namespace
     queue_name = names.queue or VOLCANO_DEFAULT_QUEUE
     if names.group and objects.groups is not None:
         group = objects.groups.get((namespace, names.group))
@@ -56,16 +65,16 @@ def _volcano(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[st
         yield f"Volcano: queue {_shown(queue_name)} does not exist: {_SILENTLY}"
     elif queue.state not in ("", "Open"):
         yield f"Volcano: queue {_shown(queue_name)} is {_shown(queue.state)}: it starts no pods"
-    elif excess := _excess(pod, queue.capability, queue.allocated):
-        yield f"Volcano: with this pod, queue {_shown(queue_name)} exceeds its capability: {excess}"
+    elif excess := pods.excess(queue.capability, queue.allocated, snapshot):
+        yield f"Volcano: with {pods}, queue {_shown(queue_name)} exceeds its capability: {excess}"
 
 
-def _kai(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
+def _kai(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
     """Yield the warnings about a pod of KAI. The label of an owner of the pod outranks the label of the pod.
 
     Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/plugins/proportion/capacity_policy/max_allowed_check.go
     """
-    objects, namespace = snapshot.kai, pod.inter_pod.namespace
+    objects, namespace = snapshot.kai, pods.pod.inter_pod.namespace
     queue_name = names.queue or ("" if names.has_owner else KAI_DEFAULT_QUEUE)
     if names.group and objects.groups is not None:
         group = objects.groups.get((namespace, names.group))
@@ -80,29 +89,29 @@ def _kai(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
     elif queue_name in objects.parents:
         yield f"KAI: queue {_shown(queue_name)} has child queues: name one of them, pods belong into a leaf queue"
     for queue in _ancestry(objects.queues, queue_name):
-        if excess := _excess(pod, queue.limits, queue.allocated):
-            yield f"KAI: OverLimit: with this pod, queue {_shown(queue.name)} exceeds its limit: {excess}"
+        if excess := pods.excess(queue.limits, queue.allocated, snapshot):
+            yield f"KAI: OverLimit: with {pods}, queue {_shown(queue.name)} exceeds its limit: {excess}"
             return
 
 
-def _coscheduling(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
+def _coscheduling(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
     """Yield the warning about a pod of the Coscheduling plugin.
 
     Source: sigs.k8s.io/scheduler-plugins/pkg/coscheduling/coscheduling.go, Permit
     """
-    group = PodGroup(pod.inter_pod.namespace, names.group)
-    if snapshot.pod_groups.coscheduling is not None and group not in snapshot.pod_groups.coscheduling:
-        yield f"Coscheduling: PodGroup {_shown(group.name)} does not exist in {group.namespace}: no pod of it is bound"
+    namespace, groups = pods.pod.inter_pod.namespace, snapshot.pod_groups.coscheduling
+    if groups is not None and (namespace, names.group) not in groups:
+        yield f"Coscheduling: PodGroup {_shown(names.group)} does not exist in {namespace}: no pod of it is bound"
 
 
-def _native(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
+def _native(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
     """Yield the warning about a pod of kube-scheduler's own gangs.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go, PreEnqueue
     """
-    group = PodGroup(pod.inter_pod.namespace, names.group)
-    if snapshot.pod_groups.native is not None and group not in snapshot.pod_groups.native:
-        yield f"kube-scheduler: PodGroup {_shown(group.name)} does not exist in {group.namespace}: {_SILENTLY}"
+    namespace, groups = pods.pod.inter_pod.namespace, snapshot.pod_groups.native
+    if groups is not None and (namespace, names.group) not in groups:
+        yield f"kube-scheduler: PodGroup {_shown(names.group)} does not exist in {namespace}: {_SILENTLY}"
 
 
 def _ancestry(queues: Mapping[str, KaiQueue], name: str) -> Iterator[KaiQueue]:
@@ -114,7 +123,7 @@ def _ancestry(queues: Mapping[str, KaiQueue], name: str) -> Iterator[KaiQueue]:
         name = queue.parent
 
 
-def _kueue(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]:
+def _kueue(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
     """Yield the warnings about a pod that is labelled with a queue of Kueue.
 
     Source: sigs.k8s.io/kueue/pkg/scheduler/flavorassigner/flavorassigner.go
@@ -124,10 +133,10 @@ def _kueue(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]
         yield f"Kueue: no sign that it runs: no API group {Kueue.api_groups[0]}; the pod is scheduled without its queue"
     if objects.local_queues is None:
         return
-    local = objects.local_queues.get((pod.inter_pod.namespace, names.queue))
+    local = objects.local_queues.get((pods.pod.inter_pod.namespace, names.queue))
     if local is None:
         yield (
-            f"Kueue: LocalQueue {_shown(names.queue)} does not exist in {pod.inter_pod.namespace}: "
+            f"Kueue: LocalQueue {_shown(names.queue)} does not exist in {pods.pod.inter_pod.namespace}: "
             "the pod stays gated until it does"
         )
         return
@@ -141,25 +150,54 @@ def _kueue(names: BatchNames, pod: PodInfo, snapshot: Snapshot) -> Iterator[str]
         return
     if queue.is_stopped:
         yield f"Kueue: ClusterQueue {_shown(queue.name)} is stopped: it admits no pods"
-    yield from _quota_warnings(queue, pod, objects.flavors)
+    yield from _quota_warnings(queue, pods, objects.flavors)
+    yield from _flavors_without_nodes(queue, pods, snapshot)
 
 
-def _quota_warnings(queue: ClusterQueue, pod: PodInfo, flavors: Mapping[str, ResourceFlavor] | None) -> Iterator[str]:
-    requested = {name for name, _ in pod.requests}
+def _quota_warnings(queue: ClusterQueue, pods: Demand, flavors: Mapping[str, ResourceFlavor] | None) -> Iterator[str]:
+    """Yield the warning about `pods` that the quota cannot hold: each set of pods gets one flavor of a group."""
+    for group in queue.groups:
+        for pod, count in pods.sets:
+            if all(name not in group.resources for name, _ in pod.requests):
+                continue
+            matching = None if flavors is None else _flavors_for(pod, group, flavors)
+            fitting = [each for each in group.flavors if matching is None or each.flavor in matching]
+            if not fitting:
+                named = ", ".join(_shown(each.flavor) for each in group.flavors[:3]) or "none"
+                cause = f"no flavor of ClusterQueue {_shown(queue.name)} ({named})"
+                yield f"Kueue: {cause} has the node labels that the pod requires: it stays gated"
+                return
+            requests = {name: amount * count for name, amount in pod.requests}
+            short = [excess(requests, _limits(each)) for each in fitting]
+            if all(short):
+                yield f"Kueue: the quota of ClusterQueue {_shown(queue.name)} can never hold {pods}: {short[0]}"
+                return
+        limits = [_limits(each) for each in group.flavors]
+        limited = frozenset(group.resources).intersection(*limits)
+        in_all = {name: sum(each[name] for each in limits) for name in sorted(limited)}
+        if len(pods.sets) > 1 and (text := excess(pods.requests, in_all)):
+            yield f"Kueue: the quota of ClusterQueue {_shown(queue.name)} can never hold {pods}: {text}"
+            return
+
+
+def _flavors_without_nodes(queue: ClusterQueue, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
+    """Yield a warning for each flavor that `pods` can get and whose node labels no node has."""
+    flavors, requested = snapshot.kueue.flavors, {name for pod, _ in pods.sets for name, _ in pod.requests}
+    if flavors is None or not snapshot.nodes:
+        return
     for group in queue.groups:
         if requested.isdisjoint(group.resources):
             continue
-        matching = None if flavors is None else _flavors_for(pod, group, flavors)
-        fitting = [each for each in group.flavors if matching is None or each.flavor in matching]
-        if not fitting:
-            named = ", ".join(_shown(each.flavor) for each in group.flavors[:3]) or "none"
-            cause = f"no flavor of ClusterQueue {_shown(queue.name)} ({named})"
-            yield f"Kueue: {cause} has the node labels that the pod requires: it stays gated"
-            return
-        short = [_excess(pod, {name: most for name, most in each.most.items() if most is not None}) for each in fitting]
-        if all(short):
-            yield f"Kueue: the quota of ClusterQueue {_shown(queue.name)} can never hold this pod: {short[0]}"
-            return
+        for name in sorted(_flavors_for(pods.pod, group, flavors))[:_MOST_FLAVORS]:
+            labels = flavors[name].node_labels
+            matching = [snapshot.labels.matches(key, "In", (value,)) for key, value in labels.items()]
+            if matching and not np.logical_and.reduce(matching).any():
+                shown = ", ".join(f"{_shown(key)}={_shown(value)}" for key, value in [*labels.items()][:3])
+                yield f"Kueue: no node has the labels of flavor {_shown(name)} ({shown}): its pods find no node"
+
+
+def _limits(quota: FlavorQuota) -> Mapping[str, int]:
+    return {name: most for name, most in quota.most.items() if most is not None}
 
 
 def _flavors_for(pod: PodInfo, group: ResourceGroup, flavors: Mapping[str, ResourceFlavor]) -> set[str]:
@@ -189,28 +227,11 @@ def _matches(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     return requirement_matches(requirement._asdict(), labels)
 
 
-def _excess(pod: PodInfo, most: Mapping[str, float], used: Mapping[str, int] | None = None) -> str:
-    """Return by how much the pod exceeds `most`, with what is `used` already; empty if it does not."""
-    if not most:
-        return ""
-    requests = dict(pod.requests)
-    for name, limit in most.items():
-        amount, in_use = requests.get(name, 0), (used or {}).get(name, 0)
-        if amount and in_use + amount > limit:
-            beside = f"{amount_text(name, in_use)} + " if in_use else ""
-            return f"{_shown(name)} {beside}{amount_text(name, amount)} of {_limit_text(name, limit)}"
-    return ""
-
-
-def _limit_text(name: str, limit: float) -> str:
-    return amount_text(name, int(limit)) if limit == int(limit) else f"{limit:g}"
-
-
 def _shown(name: str) -> str:
     return cut(name, _LONGEST_SHOWN)
 
 
-_BY_BACKEND: Mapping[str, Callable[[BatchNames, PodInfo, Snapshot], Iterator[str]]] = {
+_BY_BACKEND: Mapping[str, Callable[[BatchNames, Demand, Snapshot], Iterator[str]]] = {
     "volcano": _volcano,
     "kai": _kai,
     "kueue": _kueue,
@@ -225,3 +246,4 @@ _KIND_OF_TENANTS = {
     "native": "PodGroup.scheduling.k8s.io",
     "kueue": "LocalQueue.kueue.x-k8s.io",
 }
+_HOLDERS = {"volcano": "Volcano", "kai": "KAI", "coscheduling": "Coscheduling", "native": "kube-scheduler"}

@@ -105,6 +105,8 @@ def suggest(
         for group in in_time(node_groups(profile, scenario, _MOST_GROUPS, expired), expired)
         if group.obstacles <= _MOST_CHANGES
         for change in capacity_changes(group, all_nominated, nodes, expired)
+        # A pod with a scheduling gate waits beside nodes that can take it.
+        if group.changes or change.changes
     ]
     candidates.sort(key=lambda each: (len(each.changes), *_rank(each, order), -len(each.group.rows)))
     found: list[Suggestion] = []

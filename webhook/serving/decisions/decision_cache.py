@@ -208,7 +208,7 @@ class DecisionCache:
         rendered.candidate = None
         # A pod that is left alone is placed as it is, once it is seen in the cluster.
         if shadow is None and rendered.outcome != "Denied" and _reserves(cluster, result.content.namespace):
-            rendered.candidate = _candidate(result, placement.binding)
+            rendered.candidate = Candidate.of(result, placement)
         return rendered
 
     def _placement(
@@ -267,12 +267,6 @@ def _fits(placement: Placement) -> bool:
 
 def _reserves(cluster: ClusterView | None, namespace: str) -> bool:
     return cluster is not None and cluster.assumed is not None and cluster.reserves(namespace)
-
-
-def _candidate(result: Mutated, placement: Placement) -> Candidate | None:
-    """Return the pod in `result`, for which room is reserved; None if it does not fit or cannot be read."""
-    waiting = result.waiting if placement.verdict == "Feasible" else None
-    return None if waiting is None else Candidate(*waiting, placement)
 
 
 def _known_bytes(known: _Known) -> int:

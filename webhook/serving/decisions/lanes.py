@@ -144,7 +144,7 @@ class LargeLane:
 def _has_room(rendered: Rendered, cluster: ClusterView | None) -> bool:
     """Return false if pods that wait have taken the room of an earlier pod of the template meanwhile."""
     candidate, assumed = rendered.candidate, None if cluster is None else cluster.assumed
-    if candidate is None or assumed is None:
+    if candidate is None or assumed is None or candidate.placement.verdict != "Feasible":
         return True
     node = candidate.placement.node or ""
     return node in assumed.base.rows and assumed.has_room(node, candidate.pod.running)

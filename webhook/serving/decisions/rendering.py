@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import orjson
 
-from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
+from webhook.admission.verdict import Advised, Bypassed, Denied, MutatedPod, ObjectVerdict, Patched, Unchanged, Verdict
 from webhook.audit.bounds import Truncator
 from webhook.audit.lines import RecordTemplate, before_json, owner_json, placement_json, qos_class_json
 from webhook.audit.record import Outcome, ShadowEntry
@@ -35,11 +35,29 @@ _LABEL_BYTES = 1024
 
 
 class Candidate(NamedTuple):
-    """An allowed pod that fits, for which room is reserved: what a scheduler reads of it, and its placement."""
+    """An allowed pod for which room is reserved: what a scheduler reads of it, and its placement.
+
+    Its scheduler starts `least` pods of its gang together. A pod that is not Feasible is of a gang that does not start:
+    none of its pods has room.
+    """
 
     content: bytes
     pod: WaitingPod
     placement: Placement
+    least: int = 1
+
+    @classmethod
+    def of(cls, result: MutatedPod, placement: Placement) -> "Candidate | None":
+        """Return the allowed pod in `result`; None if it does not fit, is held, or cannot be read.
+
+        It is also one of a gang that does not start, if its scheduler then starts none of its pods.
+        """
+        gang, binding = placement.gang, placement.binding
+        least = 1 if gang is None else gang.least
+        if binding.verdict != "Feasible" and (least <= 1 or binding.verdict == "Unknown"):
+            return None
+        waiting = result.waiting
+        return None if waiting is None or waiting[1].signature.info.is_held else cls(*waiting, binding, least)
 
     @property
     def size_bytes(self) -> int:

@@ -25,7 +25,7 @@ from webhook.runtime.byte_cache import value_count
 from webhook.runtime.metrics import Metrics
 from webhook.serving.connection import Connection
 from webhook.serving.decisions.admissions import MAX_VALUES, Answer
-from webhook.serving.extender.extender_pods import ExtenderPods, PodName
+from webhook.serving.extender.extender_pods import ExtenderPods, PodName, RecentlyBound
 from webhook.serving.scheduling.dispatcher import Work
 from webhook.serving.work_budget import TimeSliceEndedError
 
@@ -51,7 +51,8 @@ class Judged(NamedTuple):
 class Extender:
     """Judges the nodes that kube-scheduler names, by the profile and over the view that `profile` and `cluster` return.
 
-    `judge` runs in the worker thread, everything else in the event loop.
+    `bound` are the pods that a live view has reported as bound. `judge` runs in the worker thread, everything else in
+    the event loop.
     """
 
     def __init__(
@@ -60,12 +61,14 @@ class Extender:
         cluster: Callable[[], ClusterView],
         metrics: Metrics,
         monotonic_seconds: Callable[[], float],
+        bound: RecentlyBound | None = None,
     ) -> None:
         self._cluster = cluster
         self._profile = profile
         self._monotonic_seconds = monotonic_seconds
         # By caller: a client without a certificate places pods for its own calls only.
         self._assumed: dict[str, ExtenderPods] = {}
+        self._bound = bound
         self._requests = metrics.extender_requests
         self._seconds = metrics.extender_seconds
         self._refused = metrics.refused_requests
@@ -121,6 +124,9 @@ class Extender:
         while len(self._assumed) >= _MOST_CALLERS:
             del self._assumed[next(iter(self._assumed))]
         self._assumed[caller] = pods = ExtenderPods(self._monotonic_seconds) if found is None else found
+        bound = tuple(self._bound.taken()) if self._bound else ()
+        for each in self._assumed.values() if bound else ():
+            each.note_bound(bound)
         return pods
 
     def _filter(

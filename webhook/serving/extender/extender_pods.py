@@ -1,10 +1,13 @@
 """The pods that kube-scheduler has just placed, as far as the view of the cluster does not show them yet.
 
 kube-scheduler places the next pod before the last one is bound. Without this, the next pod would find the same nodes.
+A pod that has been bound, and deleted before the next call, is in no view that a call gets: the watch reports it.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import inf
+from typing import Any, NamedTuple
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
@@ -24,9 +27,33 @@ class PodName(NamedTuple):
     name: str
 
 
+class RecentlyBound:
+    """The pods that the watch has reported as bound since `taken` was called last, the latest of them.
+
+    `note` and `taken` may be called in different threads.
+    """
+
+    def __init__(self) -> None:
+        self._noted: deque[tuple[int, str, str]] = deque(maxlen=_MOST_PODS)
+
+    def note(self, pod: Mapping[str, Any], generation: int) -> None:
+        """Record that `pod`, a raw API object, is bound in snapshots of `generation` and later ones."""
+        metadata = pod["metadata"]
+        self._noted.append((generation, metadata.get("namespace") or "", metadata["name"]))
+
+    def taken(self) -> Iterator[tuple[PodName, int]]:
+        """Yield the pods, and the generation of the first snapshot of each."""
+        while self._noted:
+            generation, namespace, name = self._noted.popleft()
+            yield PodName(namespace, name), generation
+
+
 class _Entry(NamedTuple):
+    """`bound_in` is the generation of the first snapshot in which the pod is bound, or gone again."""
+
     since_seconds: float
     size_bytes: int
+    bound_in: float = inf
 
 
 class ExtenderPods:
@@ -42,11 +69,18 @@ class ExtenderPods:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def note_bound(self, bound: Iterable[tuple[PodName, int]]) -> None:
+        """Forget pods with the first snapshot that shows them as bound; `bound` has its generation for each pod."""
+        for key, generation in bound:
+            if entry := self._entries.get(key):
+                self._entries[key] = entry._replace(bound_in=generation)
+
     def on(self, snapshot: Snapshot, pod: PodName) -> Snapshot:
         """Return `snapshot` with the assumed pods, without `pod`, which is scheduled again."""
         assumed = self._assumed
         end_seconds = self._monotonic_seconds() - _ASSUMED_SECONDS
         gone = [key for key, entry in self._entries.items() if entry.since_seconds <= end_seconds or key == pod]
+        gone += [key for key, entry in self._entries.items() if entry.bound_in <= snapshot.generation]
         gone += [key for key, each in assumed.by_key.items() if _is_on_node(each.pod, snapshot)]
         for key in (*gone, *assumed.follow(snapshot, gone)):
             self._forget(key)

@@ -3,7 +3,7 @@
 import gc
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from certs.webhook_rules import PODS
@@ -34,11 +34,13 @@ def live_view(
     followed: PolicySource | None = None,
     webhook_configuration: str = "",
     timeout: RegisteredTimeout | None = None,
+    note_bound: Callable[[Mapping[str, Any], int], None] | None = None,
 ) -> LiveCluster:
     """Return a live view of the cluster of `source` that keeps within the maximum age of the policy in force.
 
     Pods are compared with `predictions`. The pods of `waiting` are placed in the background. Missed pods are those of
-    `webhook_configuration`, which `timeout` follows, and of the policies that come from `followed`.
+    `webhook_configuration`, which `timeout` follows, and of the policies that come from `followed`. `note_bound` is
+    called with each pod that is bound, and the generation of the first snapshot that shows it.
     """
     recorder = PredictionRecorder(predictions, metrics, time.time)
     missed = MissedPods(
@@ -52,6 +54,8 @@ def live_view(
 
     def on_bound(pod: Mapping[str, Any]) -> None:
         waiting.note_bound(pod)
+        if note_bound is not None:
+            note_bound(pod, live.next_generation)
         recorder.compare(pod)
 
     def on_settled(snapshot: Snapshot) -> None:

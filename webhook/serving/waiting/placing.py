@@ -1,8 +1,10 @@
 """Places the pods that wait, before admissions or in the background."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.pod.gang_key import GangKey
+from webhook.placement.gang.gang import members_on
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.waiting.waiting_pods import place_and_assume
@@ -56,6 +58,42 @@ class Placing:
         for number in numbers:
             if number in self._entries:
                 self.queues.ready.put(self._entries[number].order)
+
+    def hold_gang(self, number: int) -> None:
+        """Take the room of the gang of a pod that has none, unless enough of its pods have room to start.
+
+        They are placed again with the next retries.
+        """
+        self.queues.leave_without_room(number)
+        entry = self._entries[number]
+        if entry.gang is None or self._can_start(entry, entry.gang, self.assumed.by_key):
+            return
+        self._entries.held.add(entry.gang)
+        placed = [each for each in self._entries.members(entry.gang) if each in self.assumed.by_key]
+        self.assumed.forget(placed)
+        for each in placed:
+            self.queues.leave_without_room(each)
+
+    def resume_gang(self, gang: GangKey) -> None:
+        """Place the pods of a gang that starts, after all."""
+        self._entries.held.discard(gang)
+        waiting = [each for each in self._entries.members(gang) if each in self.queues.without_room]
+        for each in waiting:
+            self.queues.leave(each)
+        self.put(waiting)
+
+    def _can_start(self, entry: Entry, gang: GangKey, among: Collection[int]) -> bool:
+        """Return whether as many pods of `gang` as start together run, or are `among` those that wait."""
+        waiting = sum(each in among for each in self._entries.members(gang))
+        return waiting + members_on(self.assumed.base, gang) >= entry.least
+
+    def _is_held(self, entry: Entry) -> bool:
+        """Return whether the gang of a pod does not start: too few of its pods are known, or one has no room."""
+        if entry.gang is None or entry.gang not in self._entries.held:
+            return False
+        members = self._entries.members(entry.gang)
+        has_no_room = not self.queues.without_room.isdisjoint(members)
+        return has_no_room or not self._can_start(entry, entry.gang, members)
 
     def order_of(self, number: int) -> QueueOrder:
         """Return the place of a pod in the queue."""
@@ -131,6 +169,9 @@ class Placing:
         if self.is_abandoned(number, pod.running.scheduler):
             self.queues.leave_without_room(number)
             return False
+        if self._is_held(entry):
+            self.queues.leave_without_room(number)
+            return False
         seed = str(entry.pending.key) if entry.pending else str(number)
         placement, displaced = place_and_assume(
             self._scorer,
@@ -144,5 +185,5 @@ class Placing:
         entry.is_too_expensive = not placement.is_final
         if placement.verdict == "Feasible":
             return False
-        self.queues.leave_without_room(number)
+        self.hold_gang(number)
         return True

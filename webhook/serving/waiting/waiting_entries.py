@@ -1,10 +1,12 @@
 """The table of the pods that wait, which is bounded and shared fairly by namespaces."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
 from webhook.cluster.pods.pending_pods import PendingPod
+from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.pod.pod_info import has_volumes
 from webhook.placement.waiting.waiting_pods import WaitingPod, read_waiting
 from webhook.runtime.byte_cache import ByteCache
@@ -32,7 +34,7 @@ class Entry:
     """A pod that waits: known from its admission (`pod`), or seen in the cluster (`pending`).
 
     `since_seconds` is the monotonic time of the first sight of it. `is_too_expensive`: the scorer did not place it in
-    time.
+    time. `gang` is set if its scheduler starts `least` pods of the gang together.
     """
 
     namespace: str
@@ -42,6 +44,8 @@ class Entry:
     pod: WaitingPod | None = None
     pending: PendingPod | None = None
     is_too_expensive: bool = False
+    gang: GangKey | None = None
+    least: int = 1
 
     @property
     def kind(self) -> PodKind:
@@ -58,14 +62,19 @@ class Entry:
 
 
 class Entries:
-    """The entries by number. `is_incomplete`: pods in the cluster were left out because the table was full."""
+    """The entries by number. `is_incomplete`: pods in the cluster were left out because the table was full.
+
+    `held` are the gangs that do not start, so that none of their pods has room.
+    """
 
     def __init__(self, most: int = MOST_WAITING) -> None:
         self.is_incomplete = False
+        self.held: set[GangKey] = set()
         self._most = most
         self._last = 0
         self._entries: dict[int, Entry] = {}
         self._numbers_of: dict[str, dict[int, None]] = {}
+        self._members: dict[GangKey, dict[int, None]] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -103,9 +112,24 @@ class Entries:
         largest = max(self._numbers_of.values(), key=len)
         return next(reversed(largest)) if len(largest) > len(self._numbers_of.get(namespace, ())) + 1 else 0
 
+    def join(self, number: int, gang: GangKey, least: int) -> None:
+        """Record that the scheduler of the pod `number` starts `least` pods of its `gang` together."""
+        self._entries[number].gang, self._entries[number].least = gang, least
+        self._members.setdefault(gang, {})[number] = None
+
+    def members(self, gang: GangKey) -> Collection[int]:
+        """Return the pods of `gang`."""
+        return self._members.get(gang, {}).keys()
+
     def pop(self, number: int) -> Entry | None:
         """Remove and return the pod `number`; None if it is not there."""
         entry = self._entries.pop(number, None)
+        if entry is not None and entry.gang is not None:
+            members = self._members[entry.gang]
+            del members[number]
+            if not members:
+                del self._members[entry.gang]
+                self.held.discard(entry.gang)
         if entry is not None:
             numbers = self._numbers_of[entry.namespace]
             del numbers[number]

@@ -132,8 +132,15 @@ class WaitingPods:
         if not is_paid:
             self.unconfirmed.put(number, address, AssumedPod(pod.running.assumed_on(node, priority), priority))
             return
-        if node in self._assumed.base.rows and self._assumed.has_room(node, pod.running):
+        gang = pod.running.gangs[0] if candidate.least > 1 and pod.running.gangs else None
+        if gang is not None:
+            self._entries.join(number, gang, candidate.least)
+        if placement.verdict != "Feasible":
+            self._placing.hold_gang(number)
+        elif node in self._assumed.base.rows and self._assumed.has_room(node, pod.running):
             self._placing.put(assume(number, pod, placement, self._assumed))
+            if gang in self._entries.held:
+                self._placing.resume_gang(gang)
         else:
             self._placing.put((number,))
 
