@@ -1,4 +1,4 @@
-"""Decide on a request by the kind of its object: a pod, a workload object or a Namespace."""
+"""Decide on a request by the kind of its object: a pod, a workload object, a Namespace or a PlacementPolicy."""
 
 from webhook.admission.pipeline import ClusterView, admit
 from webhook.admission.verdict import Bypassed, ObjectVerdict, Verdict
@@ -6,9 +6,11 @@ from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.deadline import Expired, never
 from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.objects.namespace import admit_namespace, is_namespace
+from webhook.objects.policy_object import admit_policy_object
 from webhook.objects.workload import admit_workload
 from webhook.policy.exempt import request_exemption
 from webhook.policy.policy import Policy
+from webhook.policy.policy_object import is_policy_object
 
 _WRITES = ("CREATE", "UPDATE")
 
@@ -22,6 +24,8 @@ def admit_request(
         InvalidInput: the request's object cannot be read as its kind.
     """
     if request.operation in _WRITES and not request.subresource:
+        if is_policy_object(request):
+            return admit_policy_object(request, expired)
         if reason := request_exemption(request, policy.spec):
             return Bypassed(reason)
         if is_namespace(request):
@@ -40,4 +44,5 @@ def counted_kind(request: AdmissionRequest, policy: Policy) -> str:
 
     Users cannot choose it, so that they cannot create series in Prometheus.
     """
-    return request.kind if is_namespace(request) or _workload_kind(request, policy) else ""
+    is_known = is_namespace(request) or is_policy_object(request) or _workload_kind(request, policy)
+    return request.kind if is_known else ""

@@ -349,7 +349,7 @@ def test_status_of_a_registered_webhook(registry: Registry) -> None:
     assert [place["place"] for place in report["places"]] == [
         f"Secret {registry.cluster.namespace}/placement-webhook-tls"
     ]
-    names = [f"{objects}.placement.maip.mxsf.io" for objects in ("pods", "workloads", "namespaces")]
+    names = [f"{objects}.placement.maip.mxsf.io" for objects in ("pods", "workloads", "namespaces", "policies")]
     assert [webhook["name"] for webhook in report["webhooks"]] == names
     assert {webhook["caBundle"][0]["sha256"] for webhook in report["webhooks"]} == {report["places"][0]["ca"]["sha256"]}
 

@@ -13,7 +13,7 @@ import structlog
 from click.core import ParameterSource
 
 from webhook.admission.pipeline import scheduler_for
-from webhook.admission.policy_cases import parse_tested_policies, parse_tested_policy
+from webhook.admission.policy_cases import parse_tested_policies
 from webhook.app import build_server, scoring
 from webhook.audit.writer import AuditWriter
 from webhook.cli.commands.serve_options import server_options
@@ -24,6 +24,7 @@ from webhook.cli.output.logs import configure_logs
 from webhook.documents.field import InvalidInput, forbidden
 from webhook.events.recorder import EventRecorder
 from webhook.kube.names import NAMESPACE_NAME_LABEL
+from webhook.objects.policy_object import validated_policy
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import PlacedPolicy, policy_set
@@ -36,6 +37,7 @@ from webhook.serving.observed.predictions import Predictions
 from webhook.serving.policies.cluster_policies import ClusterPolicies
 from webhook.serving.policies.in_force import Policies
 from webhook.serving.policies.policy_file import PolicyFile, read_policy_file
+from webhook.serving.policies.policy_status_writer import Reported
 from webhook.serving.server import PolicySource
 from webhook.serving.view.live_view import live_view
 from webhook.serving.view.start_of_view import FixedView
@@ -100,9 +102,10 @@ def serve(
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.configuration())
-        followed = with_objects(policy_source, source.connect, policies, file, metrics)
-        live = live_view(source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration)
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
+        on_rejected: Reported = recorder.report_on if recorder else lambda *_: None
+        followed = with_objects(policy_source, source.connect, policies, file, metrics, on_rejected)
+        live = live_view(source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration)
     with _audit_writer(audit, metrics, settings) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         recorded, seen = predictions if live else None, live or fixed
@@ -197,13 +200,19 @@ def _reads_labels(each: PlacedPolicy) -> bool:
 
 
 def with_objects(
-    kind: str, connect: Connect, policies: Policies, file: PolicyFile | None, metrics: Metrics
+    kind: str,
+    connect: Connect,
+    policies: Policies,
+    file: PolicyFile | None,
+    metrics: Metrics,
+    on_rejected: Reported = lambda *_: None,
 ) -> PolicySource | None:
     """Return the source of policies: `file`, or with the kind `crd` the objects of a cluster before `file`."""
     if kind != "crd":
         return file
     policies.follow(partial(_warn_of_equal_names, policies))
-    return ClusterPolicies(connect, policies, _validated, rfc3339_now, file, metrics.feed_faults.inc)
+    fault = metrics.feed_faults.inc
+    return ClusterPolicies(connect, policies, validated_policy, rfc3339_now, file, fault, on_rejected=on_rejected)
 
 
 def _warn_of_equal_names(policies: Policies, default: Policy) -> None:
@@ -229,14 +238,3 @@ def _validated_file(text: bytes, place: str, *, knows_labels: bool) -> PolicySet
     for each in policies:
         scheduler_for(each, cache_bytes=0)
     return policies
-
-
-def _validated(text: bytes, place: str) -> Policy:
-    """Return the policy in `text`, which passes its test cases, and for which schedulers can be made.
-
-    Raises:
-        InvalidInput: it is not one valid PlacementPolicy, or a test case fails.
-    """
-    policy = parse_tested_policy(text, place)
-    scheduler_for(policy, cache_bytes=0)
-    return policy
