@@ -51,7 +51,10 @@ def test_a_release_is_installed_upgraded_and_uninstalled(cluster: Cluster, helm:
         helm("upgrade", *release(cluster), str(CHART), "--values=-", stdin=yaml.safe_dump(values))
 
         assert ca_bundles(cluster) == before
-        assert {(each["failurePolicy"], each["timeoutSeconds"]) for each in webhooks(cluster)} == {("Fail", 7)}
+        assert {(each["failurePolicy"], each["timeoutSeconds"]) for each in webhooks(cluster)} == {
+            ("Fail", 7),
+            ("Ignore", 7),
+        }
         account = f"system:serviceaccount:{NAMESPACE}:placement-webhook-certs"
         asked = ("auth", "can-i", "create", "mutatingwebhookconfigurations/00-placement-webhook", f"--as={account}")
         assert cluster.kubectl(*asked, check=False).stdout == "no\n"

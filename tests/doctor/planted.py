@@ -25,7 +25,7 @@ PRODUCT_TAINT = f"{PRODUCT}=NVIDIA-H20:NoSchedule"
 
 
 def in_each_webhook(made: Installed, field: str, value: object, *, settled: bool = False) -> Planted:
-    return made.webhooks(*(replaced(field, value, index) for index in range(3)), settled=settled)
+    return made.webhooks(*(replaced(field, value, index) for index in range(4)), settled=settled)
 
 
 def service_without_endpoints(made: Installed) -> Planted:
@@ -117,7 +117,7 @@ def lost_controller(made: Installed) -> Iterator[None]:
         found = made.client.get("MutatingWebhookConfiguration", CONFIGURATION, api_version=ADMISSION)
         bundle = base64.b64decode(found["webhooks"][0]["clientConfig"]["caBundle"])
         longer = base64.b64encode(bundle + issue_ca(now=datetime.now(UTC)).certificate).decode()
-        operations = [replaced("clientConfig/caBundle", longer, index) for index in range(3)]
+        operations = [replaced("clientConfig/caBundle", longer, index) for index in range(4)]
         patch = ("patch", "mutatingwebhookconfiguration", CONFIGURATION, "--type=json", "-p", json.dumps(operations))
         made.cluster.control_plane.kubectl(*patch, f"--field-manager={OWNER}")
         yield

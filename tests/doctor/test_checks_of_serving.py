@@ -392,8 +392,8 @@ def test_several_webhooks_with_one_remedy_are_one_finding() -> None:
     for webhook in changed["webhooks"]:
         webhook["timeoutSeconds"] = 30
     (finding,) = found(read_of(Source.CONFIGURATIONS, changed), "timeouts")
-    assert finding.where == f"{PLACE}: " + ", ".join(f"webhooks[{index}].timeoutSeconds" for index in range(3))
-    assert finding.remedy.count('"value":5') == 3
+    assert finding.where == f"{PLACE}: " + ", ".join(f"webhooks[{index}].timeoutSeconds" for index in range(4))
+    assert finding.remedy.count('"value":5') == 4
 
 
 def test_timeouts_that_add_up_are_found() -> None:

@@ -366,7 +366,7 @@ def test_status_reports_a_ca_bundle_without_the_ca(registry: Registry, tmp_path:
     reported = registry.run("status", "--dir", tmp_path)
     assert reported.code == 2
     problems = reported.errors.splitlines()
-    assert len(problems) == 3
+    assert len(problems) == 4
     for index, problem in enumerate(problems):
         place = f"MutatingWebhookConfiguration {CONFIGURATION}: webhooks[{index}]"
         assert problem.startswith(f"wrong: directory {tmp_path}: {place}")

@@ -50,8 +50,8 @@ def test_the_configuration_appears_when_the_server_serves_what_it_trusts(
         with tls_server(server_of(artifacts_in(secret)), port):
             wait_for(installation.configuration, "the configuration")
             # As a configuration that an earlier version has made.
-            installation.patch_configuration([{"op": "remove", "path": "/webhooks/2"}])
-            wait_for(lambda: len(installation.bundles()) == 3, "the webhook that was missing")
+            installation.patch_configuration([{"op": "remove", "path": "/webhooks/3"}])
+            wait_for(lambda: len(installation.bundles()) == 4, "the webhook that was missing")
             installation.wait_steady()
     made, manifest = installation.configuration() or {}, registration.manifest(installation.target)
     assert [each["rules"] for each in made["webhooks"]] == [each["rules"] for each in manifest["webhooks"]]
@@ -108,7 +108,7 @@ def test_a_second_configuration_has_the_same_ca_bundle(installation: Installatio
         ring = installation.wait_steady()
     second = installation.cluster.client.get("MutatingWebhookConfiguration", "another", api_version=ADMISSION)
     trusted = [pem.readable_certificates(bundle) for bundle in registration.ca_bundles(second)]
-    assert trusted == [[ring.signer]] * 3
+    assert trusted == [[ring.signer]] * 4
 
 
 def test_two_controllers_at_once_end_with_one_ca(installation: Installation, kubeconfig: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_secret_of_another_owner_is_not_touched(
         wait_for(lambda: message in controller.readiness()[1], lambda: controller.readiness()[1])
         assert controller.readiness()[0] == 503
     assert installation.secret() == before
-    assert installation.bundles() == [set(), set(), set()]
+    assert installation.bundles() == [set()] * 4
 
 
 def test_a_ca_bundle_of_cert_manager_is_not_touched(installation: Installation, kubeconfig: Path) -> None:

@@ -28,6 +28,7 @@ class Peer(NamedTuple):
     concern: str
 
 
+_CLUSTER_SCOPED = (["namespaces"], ["placementpolicies"])
 # Source: the manifests and charts of the projects.
 PEERS = (
     Peer(
@@ -58,8 +59,8 @@ def selectors(cluster: Cluster) -> Iterator[Finding]:
     both = tuple(dict.fromkeys((_SYSTEM, cluster.target.namespace)))
     caught: dict[int, list[str]] = {}
     for index, webhook in enumerate(cluster.webhooks):
-        # A webhook for Namespaces alone is called for no object in them.
-        if any(rule.get("resources") != ["namespaces"] for rule in listed(webhook, "rules")):
+        # A webhook for objects without a namespace is called for no object in them.
+        if any(rule.get("resources") not in _CLUSTER_SCOPED for rule in listed(webhook, "rules")):
             selected = (name for name in both if selects_namespace(webhook, cluster.namespace_labels(name)))
             if names := [name for name in selected if matching.may_send_pod(webhook, name)]:
                 caught[index] = names
