@@ -67,9 +67,9 @@ def test_a_policy_whose_test_cases_take_too_long_is_allowed_with_a_warning() -> 
 
 
 def test_an_exemption_does_not_concern_policies() -> None:
-    exempt = {"exemptions": [{"users": ["kubernetes-*"], "reason": "administrators"}]}
+    exemptions = [{"users": ["kubernetes-*"], "reason": "administrators"}]
 
-    assert isinstance(admitted(policy("a", "a", tests=[CASE]), **exempt), Denied)
+    assert isinstance(admitted(policy("a", "a", tests=[CASE]), exemptions=exemptions), Denied)
 
 
 def test_policies_are_counted_by_their_kind_and_those_of_another_group_are_not() -> None:

@@ -17,18 +17,21 @@ from webhook.doctor.questions import ask_rights, create_on_trial, probe
 from webhook.doctor.rights import rights_of
 from webhook.doctor.sample_pods import NO_USER, User
 from webhook.doctor.source import BEFORE, LISTS, Source
-from webhook.doctor.workloads import follows_objects, policy_place
+from webhook.doctor.workloads import admin_port, follows_objects, policy_place
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
-from webhook.policy.loader import built_in_policy
+from webhook.policy.loader import built_in_policy, read_policy_document
+from webhook.policy.policy import Policy
 from webhook.policy.policy_object import accepted_policies
-from webhook.policy.policy_set import PolicyOrSet, set_of
+from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
 from webhook.policy.spec.document import API_VERSION
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import NOT_FOUND, ApiServer, list_pages
 from webhook.watch.release import read_release
 
 _PAGE = 500
+# A NetworkPolicy can drop the connection of the API server to the admin port.
+_REPLICA_SECONDS = 3.0
 _AT_ONCE = 8
 _NODE_LEASES = "kube-node-lease"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -197,6 +200,9 @@ class _Reader:
             self._objects[Source.POLICY] = found
             stored = StoredPolicy.of(found[0] if found else {}, *place)
             self._found = replace(self._found, stored=stored, file=stored.policies or self._found.file)
+        if (in_force := await self._in_force(servers)) is not None:
+            others = self._found.file.others
+            self._found = replace(self._found, in_force=in_force, file=PolicySet.of(in_force, others))
         if follows_objects(servers):
             found = await self._get_if_any(_POLICY_OBJECTS)
             items = listed(found[0], "items") if found else []
@@ -204,6 +210,18 @@ class _Reader:
             of_file = self._found.file.default
             accepted = tuple(each for each in accepted_policies(of_file, items) if each is not of_file)
             self._found = replace(self._found, accepted=accepted, policy_objects=objects)
+
+    async def _in_force(self, servers: JsonObject) -> Policy | None:
+        """Return the default policy that a replica has in force, by its admin port; None if it cannot be asked."""
+        pod, port = next(iter(self._found.ready_pods), None), admin_port(servers)
+        if pod is None or port is None:
+            return None
+        try:
+            async with asyncio.timeout(_REPLICA_SECONDS):
+                found = await self._server.get(f"{self._own('/api/v1', 'pods', f'{pod}:{port}')}/proxy/policy", {})
+            return read_policy_document(found["policy"])
+        except (ApiServerError, InvalidInput, TimeoutError, KeyError):
+            return None
 
     async def pods(self) -> None:
         read = PodsRead.of(self._found)
@@ -219,7 +237,13 @@ class _Reader:
         await list_pages(self._server, "/api/v1/pods", _NOT_ENDED, take, _PAGE)
         self._objects[Source.PODS] = ()
         schedulers, missed = frozenset(read.bound_schedulers), tuple(read.missed)
-        self._found = replace(self._found, bound_schedulers=schedulers, missed=missed, missed_count=read.missed_count)
+        self._found = replace(
+            self._found,
+            bound_schedulers=schedulers,
+            selects_a_pod=read.selects_a_pod,
+            missed=missed,
+            missed_count=read.missed_count,
+        )
 
     async def groups(self) -> None:
         self._groups = await self._server.get("/apis", {})

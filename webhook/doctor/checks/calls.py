@@ -48,7 +48,7 @@ PEERS = (
 @check(
     "selectors",
     "exclude both with a namespaceSelector on `kubernetes.io/metadata.name`",
-    needs={Source.CONFIGURATIONS, Source.NAMESPACES},
+    needs={Source.CONFIGURATIONS, Source.NAMESPACES, Source.PODS},
 )
 def selectors(cluster: Cluster) -> Iterator[Finding]:
     """A webhook is called for kube-system or its own namespace, whose objects must be created without it, or for none.
@@ -93,6 +93,10 @@ def _selecting_none(cluster: Cluster) -> Iterator[Finding]:
         what = "selects no namespace of the cluster, so no pod is sent"
         remedy = "label the namespaces that it is to select, or correct the selector"
         yield warning(f"{place}.namespaceSelector", what, remedy)
+    if cluster.selects_a_pod is False:
+        what = "no pod of the cluster has labels that it selects, so no pod is sent"
+        removed = commands.patched(cluster, {f"/webhooks/{cluster.webhooks.index(webhook)}/objectSelector": {}})
+        yield warning(f"{place}.objectSelector", what, f"{removed} selects every pod; or set the labels on pods")
 
 
 @check(

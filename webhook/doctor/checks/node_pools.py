@@ -153,8 +153,8 @@ def _of_usage(key: str, known: set[str], nodes: tuple[Node, ...]) -> Iterator[Fi
         what = f"label {key}={label}, but taint {key}={value}: a type needs both pools to run there"
         command = f"{on_nodes(those, 'label', f'{key}={value}', '--overwrite')}, or change the taint"
         for wrong in (label, value):
-            if (right := spelling.right(wrong)) is not None:
-                command = respelt(those, key, wrong, right)
+            if (meant := spelling.right(wrong)) is not None:
+                command = respelt(those, key, wrong, meant)
         yield warning(f"{shown(those)}: spec.taints", what, command)
     for value, those in grouped(labelled, lambda node: [node.labels[key]]).items():
         if value not in known and spelling.right(value) is None:
@@ -169,9 +169,10 @@ def _of_effects(cluster: Cluster, key: str, nodes: tuple[Node, ...]) -> Iterator
     def others(node: Node) -> Iterator[tuple[str, str]]:
         plain = {each.value for each in node.taints if (each.key, each.effect) == (key, NO_SCHEDULE)}
         for each in node.taints:
-            if each.key != key or each.effect == NO_SCHEDULE or (each.effect == PREFER_NO_SCHEDULE and plain):
-                continue
-            if not _is_tolerated(cluster, each):
+            # Another value than that of the label is a finding of its own.
+            is_other = each.key != key or each.value != node.labels.get(key, each.value)
+            has_effect = each.effect == NO_EXECUTE or (each.effect == PREFER_NO_SCHEDULE and not plain)
+            if not is_other and has_effect and not _is_tolerated(cluster, each):
                 yield each.value, each.effect
 
     for (value, effect), those in grouped(nodes, others).items():
@@ -229,7 +230,8 @@ def _of_product_taints(key: str, nodes: tuple[Node, ...], spelling: Spelling) ->
             yield warning(f"{shown(those)}: metadata.labels", what, respelt(those, key, label, right_label))
         else:
             what = f"label {key}={label}, but taint {key}={value}: a pod must name both products to run there"
-            command = on_nodes(those, "taint", *(f"{key}={label}:{effect}" for effect in effects), "--overwrite")
+            removed = [f"{key}:{effect}-" for effect in effects if effect != NO_SCHEDULE]
+            command = on_nodes(those, "taint", *removed, f"{key}={label}:{NO_SCHEDULE}", "--overwrite")
             yield warning(f"{shown(those)}: spec.taints", what, f"{command}: vendor discovery writes the label")
 
 
