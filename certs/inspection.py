@@ -228,6 +228,13 @@ def expires_soon(certificate: x509.Certificate, now: datetime, least_left: timed
     return end - now < least_left
 
 
+def time_left(end: datetime, now: datetime) -> str:
+    """Return when a certificate expires, or has expired, in whole days: `expires in 12 days`, `expired 2 days ago`."""
+    days = abs(end - now).days
+    shown = f"{days} day{'s' if days > 1 else ''}" if days else "less than a day"
+    return f"expires in {shown}" if now < end else f"expired {shown} ago"
+
+
 def due_at(certificate: x509.Certificate) -> datetime:
     """Return the time when a third of the certificate's lifetime is left; the backdated part does not count.
 

@@ -8,7 +8,7 @@ import pytest
 from certs import pem, registration
 from certs.pki import issue_ca
 from certs.registration import Target
-from certs.secret import OWNER, OWNER_LABEL, artifacts_in
+from certs.secret import OWNER, OWNER_LABEL, artifacts_in, recorded_settings
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
@@ -39,6 +39,7 @@ def create_configuration(installation: Installation) -> None:
 def test_the_configuration_appears_when_the_server_serves_what_it_trusts(
     installation: Installation, kubeconfig: Path
 ) -> None:
+    """One that was deleted appears again, with what an administrator had set in it."""
     port = closed_port()
     options = installation.options(creates=True, probe_at=f"127.0.0.1:{port}")
     with controlling(kubeconfig, options) as controller:
@@ -53,9 +54,20 @@ def test_the_configuration_appears_when_the_server_serves_what_it_trusts(
             installation.patch_configuration([{"op": "remove", "path": "/webhooks/3"}])
             wait_for(lambda: len(installation.bundles()) == 4, "the webhook that was missing")
             installation.wait_steady()
+            assert controller.count("record_configuration") == 0
+            settings = {"failurePolicy": "Fail", "namespaceSelector": {"matchLabels": {"placed": "yes"}}}
+            installation.patch_configuration(
+                [{"op": "replace", "path": f"/webhooks/0/{key}", "value": value} for key, value in settings.items()]
+            )
+            wait_for(lambda: recorded_settings(installation.secret()), "the record of what was set")
+            installation.cluster.client.delete("MutatingWebhookConfiguration", CONFIGURATION, api_version=ADMISSION)
+            wait_for(installation.configuration, "the configuration that was deleted")
+            first, *others = (installation.configuration() or {})["webhooks"]
+            assert {key: first[key] for key in settings} == settings
+            assert {each["failurePolicy"] for each in others} == {"Ignore"}
     made, manifest = installation.configuration() or {}, registration.manifest(installation.target)
     assert [each["rules"] for each in made["webhooks"]] == [each["rules"] for each in manifest["webhooks"]]
-    assert controller.count("create_configuration") == 1
+    assert controller.count("create_configuration") == 2
 
 
 def apply_manifest(installation: Installation) -> None:
