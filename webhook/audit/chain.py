@@ -120,6 +120,16 @@ def verify(
     faults += [invalid("--head", head, _NO_RECORD) for head in expected_heads if head in unseen]
     emptied = {*map(PurePath, names)} - {PurePath(run.file) for run in verifier.runs}
     faults += [_unseen_head(name, head, emptied) for name, head in kept.items() if head.hash in unseen]
+    for name, head in kept.items():
+        if (entry := verifier.at_heads.get(head.hash)) is not None:
+            if entry.record.sequence != head.sequence:
+                what = f"the record of this hash ({entry.place}) has the number {entry.record.sequence}"
+                faults.append(invalid(name, head.sequence, f"altered: {what}; {_REMEDY}"))
+            elif head.missed:
+                what = (
+                    f"{_count(head.missed)} after {entry.place} could not be written; standard error has what it took"
+                )
+                notes.append(f"{name}: {what}")
     if not verifier.runs and not faults:
         what = "holds no records" if names else "nothing could be read"
         faults.append(required(", ".join(names) or place, f"{what}, so nothing can be verified; {_REMEDY}"))
@@ -136,6 +146,8 @@ class _Verifier:
         self.faults: list[FieldError] = []
         self.runs: list[_Run] = []
         self.unseen = set(heads)
+        # The records that heads refer to, by hash.
+        self.at_heads: dict[str, Entry] = {}
         # Places of the records reported as altered. They explain the breaks beside them.
         self._altered: set[str] = set()
         # Places of the records about a rotation, by the hash of the record after which the log begins since then.
@@ -210,7 +222,9 @@ class _Verifier:
     def _check(self, entry: Entry) -> str:
         """Return the hash of a record, and report it if the line states another one."""
         head = digest(entry.line)
-        self.unseen.discard(head)
+        if head in self.unseen:
+            self.unseen.discard(head)
+            self.at_heads[head] = entry
         if (stated := stated_hash(entry.line)) != head:
             what = "its hash is not that of its content" if stated else "it does not end in its hash"
             self._altered.add(entry.place)
