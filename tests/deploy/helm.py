@@ -16,6 +16,9 @@ from tests.support.manifests import DEPLOY
 CHART = DEPLOY / "chart"
 RECIPE = Recipe("helm", "helm.sh/helm/v4", (), modules=Path(__file__).parent / "golang", minutes=4)
 
+IMAGE = "placement-webhook"
+"""The name of the image that the overlays have until it is set."""
+
 Object = dict[str, Any]
 
 
@@ -53,7 +56,8 @@ class Helm:
         self, values: Object | None = None, *flags: str, namespace: str = "placement-webhook", check: bool = True
     ) -> str:
         """Return the manifests of the chart with these values."""
-        given = yaml.safe_dump(values or {})
+        image = {"repository": IMAGE, **(values or {}).get("image", {})}
+        given = yaml.safe_dump({**(values or {}), "image": image})
         arguments = ("template", "placement-webhook", str(CHART), "--namespace", namespace, "--values", "-", *flags)
         return self(*arguments, stdin=given, check=check)
 

@@ -12,7 +12,7 @@ import yaml
 
 from certs.webhook_rules import POLICIES
 from tests.deploy import generate_chart
-from tests.deploy.helm import CHART, Helm, Object
+from tests.deploy.helm import CHART, IMAGE, Helm, Object
 from tests.deploy.variants import CA_PEM, VARIANTS
 from tests.support.command import understand
 from tests.support.manifests import DEPLOY, container_of, pod_template, read_one
@@ -152,6 +152,12 @@ def test_helm_finds_no_fault(helm: Helm) -> None:
 )
 def test_a_value_that_does_not_exist_or_fit_is_refused_by_its_name(helm: Helm, values: Object, message: str) -> None:
     assert re.search(message, helm.template(values, check=False))
+
+
+def test_the_image_of_your_registry_is_required(helm: Helm) -> None:
+    """No registry has the bare name, so its pods would never start."""
+    refused = helm.template({"image": {"repository": ""}}, check=False)
+    assert "image.repository: Required value: no public registry has the image" in refused
 
 
 def test_an_installation_does_not_start_with_fail(helm: Helm) -> None:
@@ -319,7 +325,8 @@ def test_runbooks_get_the_address_of_the_repository(helm: Helm) -> None:
 @pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
 def test_commands_of_the_notes_are_understood(helm: Helm, values: Object) -> None:
     given = ("placement-webhook", str(CHART), "--namespace", "gpu-system", "--values", "-", "--dry-run=client")
-    notes = helm("install", *given, stdin=yaml.safe_dump(values)).partition("NOTES:")[2]
+    image = {"repository": IMAGE, **values.get("image", {})}
+    notes = helm("install", *given, stdin=yaml.safe_dump({**values, "image": image})).partition("NOTES:")[2]
 
     commands = re.findall(r"^  placement-webhook (.+)$", notes, re.MULTILINE)
     assert commands

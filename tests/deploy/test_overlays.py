@@ -14,7 +14,10 @@ from tests.support.builders import make_node_object
 from tests.support.manifests import DEPLOY
 from webhook.kube.names import HOSTNAME_LABEL
 
-OVERLAYS = ("base", "overlays/cert-manager", "overlays/crd", "overlays/self-managed", "overlays/templates")
+OVERLAYS = (
+    *("base", "overlays/cert-manager", "overlays/crd", "overlays/self-managed", "overlays/templates"),
+    "quickstart",
+)
 NAMESPACE = "placement-webhook"
 APPLY = ("apply", "--server-side", "--validate=strict", "--field-manager=deploy", "-f", "-")
 CONFIGURATION = ("MutatingWebhookConfiguration", "00-placement-webhook")
