@@ -8,9 +8,8 @@ from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.objects.namespace import admit_namespace, is_namespace
 from webhook.objects.policy_object import admit_policy_object
 from webhook.objects.workload import admit_workload
-from webhook.policy.exempt import request_exemption
+from webhook.policy.exempt import POLICY_OBJECT, request_exemption
 from webhook.policy.policy import Policy
-from webhook.policy.policy_object import is_policy_object
 
 _WRITES = ("CREATE", "UPDATE")
 
@@ -24,7 +23,7 @@ def admit_request(
         InvalidInput: the request's object cannot be read as its kind.
     """
     if request.operation in _WRITES and not request.subresource:
-        if is_policy_object(request):
+        if (request.group, request.kind) == POLICY_OBJECT:
             return admit_policy_object(request, expired)
         if reason := request_exemption(request, policy.spec):
             return Bypassed(reason)
@@ -44,5 +43,5 @@ def counted_kind(request: AdmissionRequest, policy: Policy) -> str:
 
     Users cannot choose it, so that they cannot create series in Prometheus.
     """
-    is_known = is_namespace(request) or is_policy_object(request) or _workload_kind(request, policy)
-    return request.kind if is_known else ""
+    is_policy = (request.group, request.kind) == POLICY_OBJECT
+    return request.kind if is_policy or is_namespace(request) or _workload_kind(request, policy) else ""

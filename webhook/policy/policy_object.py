@@ -7,22 +7,16 @@ import orjson
 
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput, forbidden, invalid, required
-from webhook.kube.api.admission import AdmissionRequest
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import DEFAULT_NAME, PolicyOrSet, PolicySet, set_of
-from webhook.policy.spec.document import API_VERSION, GROUP, KIND
+from webhook.policy.spec.document import API_VERSION, KIND
 
 
 def policy_text(content: JsonObject) -> bytes:
     """Return the document of an object without what the API server adds, as JSON."""
     name, spec = field(content, "metadata", "name"), content.get("spec", {})
     return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec})
-
-
-def is_policy_object(request: AdmissionRequest) -> bool:
-    """Return whether `request` is about a PlacementPolicy."""
-    return request.kind == KIND and request.group == GROUP
 
 
 def check_selection(policy: Policy) -> None:
