@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -11,11 +12,11 @@ from certs.registration import FIELD_MANAGER
 from certs.secret import OWNER
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
-from tests.docs.markdown import ROOT, blocks
+from tests.docs.markdown import ROOT, blocks, spans
 from tests.docs.test_log_events import documented
 from tests.doctor.installed import NAMESPACE, Installed, installed
 from tests.support.builders import make_pod
-from tests.support.command import run_here
+from tests.support.command import run_here, understand
 from tests.support.manifests import Object, pod_template, read, read_one
 from tests.support.policy_objects import policy, served_policies
 from webhook.runtime.metrics import Metrics
@@ -23,6 +24,7 @@ from webhook.runtime.metrics import Metrics
 RUNBOOKS = ROOT / "docs" / "runbooks"
 PAGES = sorted(RUNBOOKS.glob("Placement*.md"))
 # What only a kubelet, or an aggregated API, answers.
+CHANGES = ("apply", "delete", "patch", "scale", "undo")
 NEEDS_KUBELET = ("logs", "exec", "port-forward", "top")
 EXIT_CODES = {"doctor": {0, 3, 4}, "check": {0, 3, 4}, "status": {0, 2}, "missed": {0, 3}}
 
@@ -45,7 +47,16 @@ def commands() -> Iterator[Command]:
                 yield Command(page.stem, shlex.split(first), sought)
 
 
+def inline(page: Path) -> Iterator[list[str]]:
+    """Yield the commands in the sentences of a page; some name a verb alone."""
+    for span in spans(page):
+        words = shlex.split(span.partition(" | ")[0])
+        if words[0] in ("kubectl", "placement-webhook") and words[-1] not in ("-k", "-f", "restart"):
+            yield words
+
+
 COMMANDS = list(commands())
+INLINE = {" ".join(words): words for page in PAGES for words in inline(page)}
 SHOWN = {" ".join(each.words): each for each in COMMANDS}
 
 
@@ -144,3 +155,20 @@ def test_a_command_runs(installation: Installed, shown: str, monkeypatch: pytest
     else:
         # `auth can-i` answers no with 1.
         assert ran.returncode == 0 or ran.stdout in ("no\n", "yes\n"), ran.stderr
+
+
+@pytest.mark.parametrize("shown", INLINE)
+def test_a_command_of_a_sentence_is_accepted(
+    installation: Installed, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that change something run dry."""
+    monkeypatch.chdir(ROOT)
+    words = INLINE[shown]
+    if words[0] == "placement-webhook":
+        understand(words[1:])
+        return
+    dry = ["--dry-run=server"] if any(each in words for each in CHANGES) else []
+    ran = installation.cluster.control_plane.kubectl(*words[1:], *dry, check=False)
+    # Without controllers a Deployment has no history, and without cert-manager there are no Certificates.
+    expected = ("no rollout history found", 'doesn\'t have a resource type "certificate"')
+    assert ran.returncode == 0 or any(each in ran.stderr for each in expected), ran.stderr
