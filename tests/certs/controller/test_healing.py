@@ -59,7 +59,7 @@ def test_the_configuration_appears_when_the_server_serves_what_it_trusts(
             installation.patch_configuration(
                 [{"op": "replace", "path": f"/webhooks/0/{key}", "value": value} for key, value in settings.items()]
             )
-            wait_for(lambda: recorded_settings(installation.secret()), "the record of what was set")
+            wait_for(lambda: bool(recorded_settings(installation.secret())), "the record of what was set")
             installation.cluster.client.delete("MutatingWebhookConfiguration", CONFIGURATION, api_version=ADMISSION)
             wait_for(installation.configuration, "the configuration that was deleted")
             first, *others = (installation.configuration() or {})["webhooks"]
@@ -157,6 +157,24 @@ def test_certificates_of_register_are_taken_over_with_both_cas_trusted(
     refused = certs("register", *where, "--skip-probe", "--force")
     assert refused.code == 2
     assert "the certs controller maintains it" in refused.errors
+
+
+def test_a_trial_outside_the_cluster_becomes_an_installation(
+    installation: Installation, kubeconfig: Path, certs: Run
+) -> None:
+    """As deploy/README.md describes: its configuration is deleted, and the controller takes over the rest."""
+    where = ("--kubeconfig", kubeconfig, "--namespace", installation.namespace)
+    url = "https://trial.example.com:8443/mutate"
+    assert certs("register", *where, "--skip-probe", "--dns", "trial.example.com", "--url", url).code == 0
+    installation.cluster.kubectl("delete", "mutatingwebhookconfiguration", CONFIGURATION)
+    port = closed_port()
+    with controlling(kubeconfig, installation.options(creates=True, probe_at=f"127.0.0.1:{port}")):
+        wait_for(lambda: installation.ring().signer is not None, "a CA of the controller")
+        wait_for(lambda: installation.ring().issuer == installation.ring().signer, "a certificate of that CA")
+        with tls_server(server_of(artifacts_in(installation.secret())), port):
+            wait_for(installation.configuration, "the configuration")
+    called = [each["clientConfig"] for each in (installation.configuration() or {})["webhooks"]]
+    assert [each["service"]["namespace"] for each in called] == [installation.namespace] * 4
 
 
 @pytest.mark.parametrize(
