@@ -13,15 +13,14 @@ from webhook.doctor.certificate_owner import controller_of
 from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of, texts
 from webhook.doctor.kept import kept
 from webhook.doctor.pods_read import PodsRead
-from webhook.doctor.questions import ask_rights, create_on_trial, probe
+from webhook.doctor.questions import ask_rights, create_on_trial, policy_in_force, probe
 from webhook.doctor.rights import rights_of
 from webhook.doctor.sample_pods import NO_USER, User
 from webhook.doctor.source import BEFORE, LISTS, Source
-from webhook.doctor.workloads import admin_port, follows_objects, policy_place
+from webhook.doctor.workloads import follows_objects, policy_place
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
-from webhook.policy.loader import built_in_policy, read_policy_document
-from webhook.policy.policy import Policy
+from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_object import accepted_policies
 from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
 from webhook.policy.spec.document import API_VERSION
@@ -30,8 +29,6 @@ from webhook.watch.api_server import NOT_FOUND, ApiServer, list_pages
 from webhook.watch.release import read_release
 
 _PAGE = 500
-# A NetworkPolicy can drop the connection of the API server to the admin port.
-_REPLICA_SECONDS = 3.0
 _AT_ONCE = 8
 _NODE_LEASES = "kube-node-lease"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -200,7 +197,7 @@ class _Reader:
             self._objects[Source.POLICY] = found
             stored = StoredPolicy.of(found[0] if found else {}, *place)
             self._found = replace(self._found, stored=stored, file=stored.policies or self._found.file)
-        if (in_force := await self._in_force(servers)) is not None:
+        if (in_force := await policy_in_force(self._server, self._found)) is not None:
             others = self._found.file.others
             self._found = replace(self._found, in_force=in_force, file=PolicySet.of(in_force, others))
         if follows_objects(servers):
@@ -210,18 +207,6 @@ class _Reader:
             of_file = self._found.file.default
             accepted = tuple(each for each in accepted_policies(of_file, items) if each is not of_file)
             self._found = replace(self._found, accepted=accepted, policy_objects=objects)
-
-    async def _in_force(self, servers: JsonObject) -> Policy | None:
-        """Return the default policy that a replica has in force, by its admin port; None if it cannot be asked."""
-        pod, port = next(iter(self._found.ready_pods), None), admin_port(servers)
-        if pod is None or port is None:
-            return None
-        try:
-            async with asyncio.timeout(_REPLICA_SECONDS):
-                found = await self._server.get(f"{self._own('/api/v1', 'pods', f'{pod}:{port}')}/proxy/policy", {})
-            return read_policy_document(found["policy"])
-        except (ApiServerError, InvalidInput, TimeoutError, KeyError):
-            return None
 
     async def pods(self) -> None:
         read = PodsRead.of(self._found)
