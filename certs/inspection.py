@@ -218,14 +218,24 @@ def unexpired(certificates: Iterable[x509.Certificate], now: datetime) -> Certif
 
 
 def expires_soon(certificate: x509.Certificate, now: datetime, least_left: timedelta | None = None) -> bool:
-    """Return whether less than `least_left` is left; None: 30 days, or a sixth of the lifetime if that is less.
-
-    Issuers renew when a third is left, or earlier, so the renewal of such a certificate is late.
-    """
+    """Return whether less than `least_left` is left; None: than `least_time_left`."""
     end = certificate.not_valid_after_utc
-    if least_left is None:
-        least_left = min(timedelta(days=30), (end - certificate.not_valid_before_utc) / 6)
-    return end - now < least_left
+    return end - now < (least_time_left(certificate.not_valid_before_utc, end) if least_left is None else least_left)
+
+
+def least_time_left(begin: datetime, end: datetime) -> timedelta:
+    """Return the time before the end of a certificate in which it expires soon: 30 days, or a sixth of its lifetime.
+
+    The smaller one counts. Issuers renew when a third is left, or earlier, so the renewal is late by then.
+    """
+    return min(timedelta(days=30), (end - begin) / 6)
+
+
+def time_left(end: datetime, now: datetime) -> str:
+    """Return when a certificate expires, or has expired, in whole days: `expires in 12 days`, `expired 2 days ago`."""
+    days = abs(end - now).days
+    shown = f"{days} day{'s' if days > 1 else ''}" if days else "less than a day"
+    return f"expires in {shown}" if now < end else f"expired {shown} ago"
 
 
 def due_at(certificate: x509.Certificate) -> datetime:

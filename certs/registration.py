@@ -21,6 +21,7 @@ FIELD_MANAGER = "placement-webhook-certs"
 
 MANIFEST = "mutatingwebhookconfiguration.yaml"
 INJECTED_BY_CERT_MANAGER = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret")
+_SETTINGS = ("failurePolicy", "namespaceSelector", "objectSelector")
 _HTTPS_PORT = 443
 
 
@@ -140,6 +141,29 @@ def changed_rules(configuration: JsonObject, coverage: Coverage) -> list[JsonObj
         for key, value in coverage.rules(webhook.get("name", "")).items()
         if webhook.get(key) != value
     ]
+
+
+def own_settings(configuration: JsonObject, wanted: JsonObject) -> JsonObject:
+    """Return the fields that an administrator has set otherwise than the manifest `wanted`, by webhook.
+
+    They are the failurePolicy and the selectors.
+    """
+    found: JsonObject = {}
+    shipped = {webhook["name"]: webhook for webhook in wanted["webhooks"]}
+    for webhook in configuration.get("webhooks") or ():
+        meant = shipped.get(webhook.get("name"), {})
+        # The API server sets an empty objectSelector.
+        given = {key: webhook[key] for key in _SETTINGS if key in webhook}
+        own = {key: value for key, value in given.items() if (value or {}) != (meant.get(key) or {})}
+        if meant and own:
+            found[meant["name"]] = own
+    return found
+
+
+def with_settings(configuration: JsonObject, settings: JsonObject) -> JsonObject:
+    """Return the configuration with these fields, by webhook."""
+    webhooks = [{**webhook, **settings.get(webhook["name"], {})} for webhook in configuration["webhooks"]]
+    return {**configuration, "webhooks": webhooks}
 
 
 def ca_bundle_patch(

@@ -5,11 +5,15 @@ The Secret has everything that the controller keeps, so that a lost controller i
     ca.crt    every CA that clients must trust: the one that signs, then older ones
     ca.key    the key of the newest CA; the keys of older ones are not kept, and `certs register` keeps none
     tls.crt   the server certificate, and tls.key its key: the only files that the webhook mounts
+
+An annotation has the failurePolicy and the selectors of the webhook configuration, where they are not those of the
+manifest: a configuration that was deleted gets them again.
 """
 
 import base64
 import binascii
 
+import orjson
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
@@ -24,6 +28,7 @@ from webhook.documents.field import InvalidInput, forbidden
 OWNER_LABEL = "app.kubernetes.io/managed-by"
 OWNER = "placement-webhook-certs-controller"
 REQUEST_ANNOTATION = "certs.maip.mxsf.io/rotate"
+SETTINGS_ANNOTATION = "certs.maip.mxsf.io/configuration"
 _CERT_MANAGER = "cert-manager.io/"
 _LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/part-of": "placement-webhook"}
 _REMEDY = (
@@ -85,6 +90,23 @@ def requested_rotation(secret: JsonObject | None) -> Request | None:
     """Return the rotation that is requested by the annotation; None for none, or for a value that is none."""
     value = (field(secret or {}, "metadata", "annotations") or {}).get(REQUEST_ANNOTATION)
     return Request(value) if value in set(Request) else None
+
+
+def recorded_settings(secret: JsonObject | None) -> JsonObject:
+    """Return the recorded fields of the webhook configuration by webhook; empty without any that can be read."""
+    text = (field(secret or {}, "metadata", "annotations") or {}).get(SETTINGS_ANNOTATION)
+    try:
+        found = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return {name: each for name, each in found.items() if isinstance(each, dict)} if isinstance(found, dict) else {}
+
+
+def settings_patch(secret: JsonObject, settings: JsonObject) -> JsonObject:
+    """Return the merge patch after which the Secret has recorded `settings`."""
+    text = orjson.dumps(settings).decode() if settings else None
+    metadata = {"resourceVersion": secret["metadata"]["resourceVersion"], "annotations": {SETTINGS_ANNOTATION: text}}
+    return {"metadata": metadata}
 
 
 def version_of(secret: JsonObject | None) -> str:

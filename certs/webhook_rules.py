@@ -22,6 +22,7 @@ JsonObject = dict[str, Any]
 PODS = "pods.placement.maip.mxsf.io"
 WORKLOADS = "workloads.placement.maip.mxsf.io"
 NAMESPACES = "namespaces.placement.maip.mxsf.io"
+POLICIES = "policies.placement.maip.mxsf.io"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from certs.inspection import (
     expires_soon,
     inspect,
     read_ring,
+    time_left,
 )
 from certs.names import ServerNames, names_of
 from certs.plan import Action, Observed, Rules, plan, plan_at_once
@@ -130,7 +131,7 @@ def _errors(place: Place, found: Inspection, now: datetime, least_left: timedelt
     for file, certificate in ((CA_CERTIFICATE, found.ca), (CERTIFICATE, found.server)):
         end = certificate.not_valid_after_utc if certificate else now
         if certificate and now < end and expires_soon(certificate, now, least_left):
-            yield invalid(file, f"{end:%Y-%m-%d}", f"expires in {(end - now).days} days; {renewal}")
+            yield invalid(file, f"{end:%Y-%m-%d}", f"{time_left(end, now)}; {renewal}")
 
 
 def _place(place: Place, found: Inspection, now: datetime) -> JsonObject:
@@ -158,7 +159,9 @@ def _certificate(certificate: x509.Certificate, now: datetime) -> JsonObject:
         "issuer": certificate.issuer.rfc4514_string(),
         "notBefore": f"{certificate.not_valid_before_utc:%Y-%m-%dT%H:%M:%SZ}",
         "notAfter": f"{end:%Y-%m-%dT%H:%M:%SZ}",
-        "daysLeft": (end - now).days,
+        # Whole days since the end are negative.
+        "daysLeft": int((end - now) / timedelta(days=1)),
+        "expires": time_left(end, now),
         "sha256": certificate.fingerprint(SHA256()).hex(),
     }
 
@@ -208,7 +211,7 @@ def _calling_errors(
             reason = f"{unfit_for_server(sent) or call.detail}; compare its names, expiry and issuer with the caBundle"
             detail = f"serves a certificate that API servers do not trust: {reason}"
         elif expires_soon(sent, now, least_left):
-            detail = f"serves a certificate that expires in {(sent.not_valid_after_utc - now).days} days; renew it"
+            detail = f"serves a certificate that {time_left(sent.not_valid_after_utc, now)}; renew it"
         if detail:
             place = f"MutatingWebhookConfiguration {field(configuration, 'metadata', 'name')}: webhooks[{index}]"
             yield invalid(place, call.address, detail)
@@ -282,4 +285,4 @@ def _names_line(certificate: JsonObject) -> str:
 def _described(certificate: JsonObject | None) -> str:
     if certificate is None:
         return "none"
-    return f"{certificate['subject']}, {certificate['daysLeft']} days left (until {certificate['notAfter']})"
+    return f"{certificate['subject']}, {certificate['expires']} ({certificate['notAfter']})"

@@ -21,7 +21,8 @@ from webhook.runtime.settings import Address
 
 MEND = "mend_ca_bundle"
 CREATE = "create_configuration"
-ACTIONS = (*map(str, STEPS_OF_A_ROTATION), MEND, CREATE)
+RECORD = "record_configuration"
+ACTIONS = (*map(str, STEPS_OF_A_ROTATION), MEND, CREATE, RECORD)
 _RESULTS = ("done", "conflict", "failed")
 _PREFIX = "placement_webhook_certs_controller"
 

@@ -16,11 +16,21 @@ from cryptography import x509
 from certs import pem, registration
 from certs.cluster.client import CONFLICT, Cluster, ObjectName, configuration_named, secret_of
 from certs.cluster.probe import Outcome, probe
-from certs.controller.admin import CREATE, MEND, ControllerMetrics
+from certs.controller.admin import CREATE, MEND, RECORD, ControllerMetrics
 from certs.inspection import Certificates, read_ring
 from certs.plan import Action, Observed, Rules, Step, carried_out, fulfils, plan
 from certs.registration import Target
-from certs.secret import OWNER, artifacts_in, check_owned, new_secret, requested_rotation, secret_patch, version_of
+from certs.secret import (
+    OWNER,
+    artifacts_in,
+    check_owned,
+    new_secret,
+    recorded_settings,
+    requested_rotation,
+    secret_patch,
+    settings_patch,
+    version_of,
+)
 from certs.webhook_rules import Coverage
 from webhook.documents.documents import JsonObject
 from webhook.watch.api_errors import ApiServerError
@@ -142,8 +152,10 @@ class Reconciler:
             await self._change(cluster, secret, seen, step, now)
             return Pass(step, tried=True)
         if found[0] is None and options.creates and step.action in _SERVED:
-            waits_for = await self._create(cluster, pem.encode(*step.ca_bundle))
+            waits_for = await self._create(cluster, pem.encode(*step.ca_bundle), recorded_settings(secret))
             return Pass(step, tried or not waits_for, waits_for)
+        if found[0] is not None and options.creates and secret is not None:
+            tried = await self._record(cluster, secret, found[0]) or tried
         return Pass(step, tried)
 
     def _observed(self, secret: JsonObject | None, configurations: Collection[JsonObject]) -> Observed:
@@ -190,10 +202,19 @@ class Reconciler:
             writing = cluster.change(name, secret_patch(secret, artifacts, fulfilled=fulfilled))
         await self._counted(step.action, writing, reasons="; ".join(step.reasons))
 
-    async def _create(self, cluster: Cluster, bundle: bytes) -> str:
+    async def _record(self, cluster: Cluster, secret: JsonObject, configuration: JsonObject) -> bool:
+        """Record what an administrator has set in the configuration, for the case that it is deleted."""
+        settings = registration.own_settings(configuration, registration.manifest(self._options.target))
+        if settings == recorded_settings(secret):
+            return False
+        name = secret_of(self._options.target)
+        await self._counted(RECORD, cluster.change(name, settings_patch(secret, settings)), webhooks=list(settings))
+        return True
+
+    async def _create(self, cluster: Cluster, bundle: bytes, settings: JsonObject) -> str:
         """Create the configuration if API servers would trust the server; return what it waits for otherwise."""
         target, at = self._options.target, self._options.probe_at
-        manifest = registration.manifest(target, self._options.coverage)
+        manifest = registration.with_settings(registration.manifest(target, self._options.coverage), settings)
         endpoint = registration.endpoint(manifest)
         if at:
             endpoint = registration.parse_endpoint(at, endpoint.server_name)

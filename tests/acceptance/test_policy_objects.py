@@ -212,8 +212,8 @@ def test_policies_of_the_cluster_are_in_force_by_namespace(server: Server) -> No
     assert server.scheduler(two) == "binpack-scheduler"
     assert "the newest policy is rejected and the last good one stays in force" in readiness(server.admin)[1]
 
-    table = cluster.kubectl("get", "plp").stdout.splitlines()
-    assert table[0].split() == ["NAME", "MODE", "PRIORITY", "REVISION", "ACCEPTED", "AGE"]
+    table = cluster.kubectl("get", "pp").stdout.splitlines()
+    assert table[0].split() == ["NAME", "MODE", "PRIORITY", "REVISION", "ACCEPTED", "REASON", "AGE"]
     assert {line.split()[0]: ("True" in line, "False" in line) for line in table[1:]} == {
         "one": (True, False),
         "two": (False, True),

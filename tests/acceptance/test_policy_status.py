@@ -1,18 +1,23 @@
 """The statuses of PlacementPolicies on a real API server: conflicts, missing rights and replicas that disagree."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
+from tests.acceptance.conftest import registered_as_shipped
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.support.admission import TYPE
 from tests.support.policy_objects import Object, policy, served_policies
 from tests.support.server import Clock
 from tests.support.service_account import limited_to
+from webhook.events.recorder import EventRecorder
 from webhook.policy.spec.document import API_VERSION, KIND
+from webhook.runtime.metrics import Metrics
 from webhook.serving.policies.cluster_policies import POLICY_OBJECTS
 from webhook.serving.policies.policy_status import GoodGeneration
 from webhook.serving.policies.policy_status_writer import JudgedObject, StatusWriter
@@ -101,3 +106,46 @@ def test_a_status_that_may_not_be_written_keeps_no_other_from_being_written(clus
     (log,) = logs
     assert (log["event"], log["policy"]) == ("the status of a PlacementPolicy cannot be written", "c")
     assert "403" in log["error"]
+
+
+def test_kubectl_apply_prints_the_failing_test_case(cluster: Cluster, tmp_path: Path) -> None:
+    with registered_as_shipped(cluster, tmp_path) as webhook:
+        case = {"name": "trainers are left alone", "annotations": {TYPE: "training"}}
+        failing = policy("f", "f", tests=[case | {"expect": {"outcome": "Unchanged"}}])
+        passing = policy("f", "f", tests=[case | {"expect": {"outcome": "Patched"}}])
+
+        denied = cluster.kubectl("apply", "-f", "-", stdin=json.dumps(failing), check=False)
+        applied = cluster.kubectl("apply", "-f", "-", stdin=json.dumps(passing))
+        cluster.kubectl("label", "placementpolicy", "f", "new=label")
+
+        assert denied.returncode == 1
+        assert 'admission webhook "policies.placement.maip.mxsf.io" denied the request: ' in denied.stderr
+        assert 'spec.tests[0].expect.outcome: Invalid value: "Unchanged"; "trainers are left alone"' in denied.stderr
+        assert (applied.stderr, [each.outcome for each in webhook.world.records]) == ("", ["Denied", "Unchanged"])
+
+
+def test_kubectl_shows_the_mode_and_the_reason_and_an_event_has_the_errors(cluster: Cluster) -> None:
+    source = ClientConfig(cluster.control_plane.kubeconfig)
+    recorder = EventRecorder(source.connect, Metrics(), "replica-a")
+    writer = StatusWriter(source.connect, POLICY_OBJECTS.path, lambda: NOW, on_rejected=recorder.report_on)
+    good = cluster.client.apply(policy("g", "g")).object
+    bad = cluster.client.apply(policy("h", "h", mode="shadow")).object
+
+    async def written() -> None:
+        judged = JudgedObject(bad, None, ("spec.tests[0]: wrong",), "")
+        await writer.write([JudgedObject(good, GoodGeneration("r1", good["spec"], 1), (), ""), judged])
+        # Another replica loses the race, and reports nothing.
+        await writer.write([judged])
+        await recorder.drain(10)
+
+    asyncio.run(written())
+    rows = [line.split() for line in cluster.kubectl("get", "pp", "g", "h").stdout.splitlines()]
+    assert rows[0] == ["NAME", "MODE", "PRIORITY", "REVISION", "ACCEPTED", "REASON", "AGE"]
+    assert [each[:-1] for each in rows[1:]] == [
+        ["g", "enforce", "r1", "True", "Applied"],
+        ["h", "shadow", "False", "Rejected"],
+    ]
+    (event,) = cluster.client.list("Event", "default")
+    assert (event["reason"], event["count"]) == ("PlacementPolicyRejected", 1)
+    assert "spec.tests[0]: wrong" in event["message"]
+    assert "PlacementPolicyRejected" in cluster.kubectl("describe", "placementpolicy", "h").stdout

@@ -302,6 +302,10 @@ class TestStaged:
         ]
 
 
+def full(_: bytes) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 class TestTrouble:
     def test_on_a_full_disk_records_go_to_standard_error_and_the_file_stays_whole(self, log: Log) -> None:
         limit_bytes = 5 * LINE_BYTES + LINE_BYTES // 2
@@ -323,6 +327,34 @@ class TestTrouble:
         assert verification.notes == [
             f"{log.path}:6: 3 records before it could not be written here; standard error has what it took"
         ]
+
+    def test_a_restart_on_a_full_disk_hides_no_record(self, log: Log) -> None:
+        """The numbers of the records on standard error are not given again."""
+        command = [sys.executable, "-m", "tests.audit.full_disk", str(log.path), str(5 * LINE_BYTES + LINE_BYTES // 2)]
+        subprocess.run([*command, "ends"], cwd=Path(__file__).parents[2], capture_output=True, check=True)
+        assert (log.verify().faults, log.verify().records) == ([], 5)
+        after = f"head: 3 records after {log.path}:5 could not be written; standard error has what it took"
+        assert log.verify().notes == [after]
+
+        with capture_logs() as logs:
+            log.write(9)
+        assert [(entry["event"], entry["missed"]) for entry in logs] == [
+            ("audit records went to standard error before this start", 3)
+        ]
+        assert [orjson.loads(line)["sequence"] for line in log.lines()] == [1, 2, 3, 4, 5, 9]
+        before = f"{log.path}:6: 3 records before it could not be written here; standard error has what it took"
+        assert (log.verify().faults, log.verify().notes) == ([], [before])
+        log.write(10)
+        assert orjson.loads(log.lines()[-1])["sequence"] == 10
+
+    def test_several_restarts_on_a_full_disk_add_up(self, log: Log) -> None:
+        log.write(1)
+        for number in (2, 3):
+            with log.writer() as writer, capture_logs(), pytest.MonkeyPatch.context() as patched:
+                patched.setattr(writer._output, "append", full)
+                writer.write(make_record(number))
+        log.write(4)
+        assert [orjson.loads(line)["sequence"] for line in log.lines()] == [1, 4]
 
     def test_failed_records_are_logged_once_counted_and_printed(self, log: Log) -> None:
         with log.writer() as writer, capture_logs() as logs:
@@ -638,6 +670,22 @@ class TestHead:
             log.write(2)
         assert [entry["event"] for entry in logs] == ["audit file lacks records that were written"]
         assert orjson.loads(log.lines()[-1])["previous"] == written.hash
+
+    @pytest.mark.parametrize("sequence", [1, 3])
+    def test_an_altered_number_is_found_and_not_continued(self, log: Log, sequence: int) -> None:
+        log.write(1, 2)
+        head_path(log.path).write_text(f"{sequence:020} {digest(log.lines()[-1])}\n")
+        (fault,) = log.verify().faults
+        assert (fault.path, fault.value) == ("head", sequence)
+        assert fault.detail.startswith(f"altered: the record of this hash ({log.path}:2) has the number 2; ")
+        log.write(3)
+        assert (orjson.loads(log.lines()[-1])["sequence"], log.verify().faults) == (3, [])
+
+    def test_the_rest_of_a_longer_line_does_not_matter(self, log: Log) -> None:
+        log.write(1)
+        with head_path(log.path).open("ab") as file:
+            file.write(b"%020d\n" % 3)
+        assert read_head(head_path(log.path)) == ChainHead(1, digest(log.lines()[-1]))
 
     def test_invalid_head_is_overwritten(self, log: Log) -> None:
         log.write(1)

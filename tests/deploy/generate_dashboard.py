@@ -14,7 +14,7 @@ Object = dict[str, Any]
 # Grafana's grid has 24 columns.
 _COLUMNS = 24
 _ROW_HEIGHT = 1
-_WEBHOOKS = 'name=~"(pods|workloads|namespaces)[.]placement[.]maip[.]mxsf[.]io"'
+_WEBHOOKS = 'name=~"(pods|workloads|namespaces|policies)[.]placement[.]maip[.]mxsf[.]io"'
 _JOB = 'job="$job"'
 _CARDS = 'job="$job",pool=~"$pool"'
 _NODES_BY_FREE_CARDS = f"max by (pool, product, free) (placement_webhook_nodes_by_free_cards{{{_CARDS}}})"

@@ -16,7 +16,16 @@ from tests.support.manifests import DEPLOY
 CHART = DEPLOY / "chart"
 RECIPE = Recipe("helm", "helm.sh/helm/v4", (), modules=Path(__file__).parent / "golang", minutes=4)
 
+IMAGE = "placement-webhook"
+"""The name of the image that the overlays have until it is set."""
+
 Object = dict[str, Any]
+
+
+def with_required(values: Object) -> Object:
+    """Return `values` with the two that the chart requires: the image, and a scheduler unless there is a policy."""
+    scheduler = {} if "policy" in values else {"scheduler": "volcano"}
+    return {**scheduler, **values, "image": {"repository": IMAGE, **values.get("image", {})}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +62,7 @@ class Helm:
         self, values: Object | None = None, *flags: str, namespace: str = "placement-webhook", check: bool = True
     ) -> str:
         """Return the manifests of the chart with these values, and with Volcano where they choose no scheduler."""
-        values = values or {}
-        chosen = {} if "policy" in values else {"scheduler": "volcano"}
-        given = yaml.safe_dump(chosen | values)
+        given = yaml.safe_dump(with_required(values or {}))
         arguments = ("template", "placement-webhook", str(CHART), "--namespace", namespace, "--values", "-", *flags)
         return self(*arguments, stdin=given, check=check)
 

@@ -23,7 +23,8 @@ DEPLOYMENT = read_one("base/deployment.yaml")
 CERTS = read_one("overlays/self-managed/certs-controller.yaml")
 CONFIGURATION = read_one("base/mutatingwebhookconfiguration.yaml")
 SERVICE = read_one("base/service.yaml")
-WEBHOOK, WORKLOADS_WEBHOOK, NAMESPACES_WEBHOOK = CONFIGURATION["webhooks"]
+WEBHOOK, *OTHERS = CONFIGURATION["webhooks"]
+WORKLOADS_WEBHOOK, NAMESPACES_WEBHOOK, _ = OTHERS
 SERVER_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
 WORKLOADS = pytest.mark.parametrize("workload", [DEPLOYMENT, CERTS], ids=lambda workload: workload["metadata"]["name"])
 
@@ -73,7 +74,7 @@ def test_a_failing_webhook_holds_up_nobody(webhook: Object) -> None:
     assert webhook["timeoutSeconds"] <= 5
 
 
-@pytest.mark.parametrize("webhook", [WORKLOADS_WEBHOOK, NAMESPACES_WEBHOOK], ids=lambda webhook: webhook["name"])
+@pytest.mark.parametrize("webhook", OTHERS, ids=lambda webhook: webhook["name"])
 def test_webhooks_for_other_objects_have_the_endpoint_and_the_namespaces_of_that_for_pods(webhook: Object) -> None:
     assert webhook["clientConfig"] == WEBHOOK["clientConfig"]
     assert webhook["namespaceSelector"] == WEBHOOK["namespaceSelector"]

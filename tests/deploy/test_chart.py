@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from certs.webhook_rules import POLICIES
 from tests.deploy import generate_chart
-from tests.deploy.helm import CHART, Helm, Object
+from tests.deploy.helm import CHART, Helm, Object, with_required
 from tests.deploy.variants import CA_PEM, VARIANTS
 from tests.support.command import understand
 from tests.support.manifests import DEPLOY, container_of, pod_template, read_one
@@ -199,6 +200,12 @@ def test_a_policy_of_ones_own_names_its_scheduler_itself(helm: Helm) -> None:
     assert "scheduler: Invalid value: policy is set, too" in helm.template(values, check=False)
 
 
+def test_the_image_of_your_registry_is_required(helm: Helm) -> None:
+    """No registry has the bare name, so its pods would never start."""
+    refused = helm.template({"image": {"repository": ""}}, check=False)
+    assert "image.repository: Required value: no public registry has the image" in refused
+
+
 def test_an_installation_does_not_start_with_fail(helm: Helm) -> None:
     """Until the first replica serves, it would block the pods of the cluster."""
     values = {"webhook": {"failurePolicy": "Fail"}}
@@ -206,7 +213,10 @@ def test_an_installation_does_not_start_with_fail(helm: Helm) -> None:
     assert 'webhook.failurePolicy: Invalid value: "Fail"' in helm.template(values, check=False)
     deliberate = {"webhook": {"failurePolicy": "Fail", "failFromFirstInstall": True}}
     for text in (helm.template(values, "--is-upgrade"), helm.template(deliberate)):
-        assert {each["failurePolicy"] for each in by_name(text)[CONFIGURATION]["webhooks"]} == {"Fail"}
+        given = {each["name"]: each["failurePolicy"] for each in by_name(text)[CONFIGURATION]["webhooks"]}
+        # A policy can always be corrected.
+        assert given.pop(POLICIES) == "Ignore"
+        assert set(given.values()) == {"Fail"}
 
 
 def test_without_policy_objects_there_is_no_definition(helm: Helm) -> None:
@@ -374,8 +384,7 @@ def test_runbooks_get_the_address_of_the_repository(helm: Helm) -> None:
 @pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
 def test_commands_of_the_notes_are_understood(helm: Helm, values: Object) -> None:
     given = ("placement-webhook", str(CHART), "--namespace", "gpu-system", "--values", "-", "--dry-run=client")
-    chosen = {} if "policy" in values else {"scheduler": "volcano"}
-    notes = helm("install", *given, stdin=yaml.safe_dump(chosen | values)).partition("NOTES:")[2]
+    notes = helm("install", *given, stdin=yaml.safe_dump(with_required(values))).partition("NOTES:")[2]
 
     commands = re.findall(r"^  placement-webhook (.+)$", notes, re.MULTILINE)
     assert commands

@@ -17,7 +17,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.process import Process
 from tests.controlplane.webhooks import ADMISSION
-from tests.deploy.helm import CHART, Helm
+from tests.deploy.helm import CHART, IMAGE, Helm
 from tests.deploy.variants import CA_PEM, VARIANTS
 from tests.docs.custom_resource import NAME as CRD
 from tests.support.builders import make_pod
@@ -51,10 +51,14 @@ def test_a_release_is_installed_upgraded_and_uninstalled(cluster: Cluster, helm:
         with certs_controller(cluster, tmp_path):
             before = wait_for(lambda: trusted_ca_bundles(cluster), "the CA of the Secret in caBundle")
         values = {"webhook": {"failurePolicy": "Fail", "timeoutSeconds": 7}, "replicas": 3}
+        values["image"] = {"repository": IMAGE}
         helm("upgrade", *release(cluster), str(CHART), "--values=-", stdin=yaml.safe_dump(values))
 
         assert ca_bundles(cluster) == before
-        assert {(each["failurePolicy"], each["timeoutSeconds"]) for each in webhooks(cluster)} == {("Fail", 7)}
+        assert {(each["failurePolicy"], each["timeoutSeconds"]) for each in webhooks(cluster)} == {
+            ("Fail", 7),
+            ("Ignore", 7),
+        }
         account = f"system:serviceaccount:{CERTS_NAMESPACE}:placement-webhook-certs"
         asked = ("auth", "can-i", "create", "mutatingwebhookconfigurations/00-placement-webhook", f"--as={account}")
         assert cluster.kubectl(*asked, check=False).stdout == "no\n"
@@ -111,7 +115,8 @@ def test_policies_outlive_the_release_and_block_nothing(cluster: Cluster, helm: 
 def installed(cluster: Cluster, helm: Helm, *flags: str) -> Iterator[None]:
     """Install the chart with its defaults; there is no release afterwards."""
     try:
-        notes = helm("install", *release(cluster), str(CHART), "--create-namespace", "--set=scheduler=volcano", *flags)
+        required = f"--set=scheduler=volcano,image.repository={IMAGE}"
+        notes = helm("install", *release(cluster), str(CHART), "--create-namespace", required, *flags)
         assert "kubectl -n placement-webhook rollout status deployment/placement-webhook" in notes
         yield
     finally:

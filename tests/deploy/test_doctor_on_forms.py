@@ -18,7 +18,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
-from tests.deploy.helm import Helm
+from tests.deploy.helm import IMAGE, Helm
 from tests.doctor.healthy import commands_of
 from tests.support.batch_objects import definition
 from tests.support.command import run_here
@@ -142,7 +142,8 @@ def test_a_release_gets_back_what_was_deleted(cluster: Cluster, helm: Helm, tmp_
     flags = (f"--kubeconfig={kubeconfig}", f"--namespace={NAMESPACE}")
     cluster.make_nodes(*(pool_node(f"{pool}-1", pool) for pool in ("training", "inference", "hybrid")))
     try:
-        helm("install", "gpu", older_chart(tmp_path / "chart"), *flags, "--create-namespace", "--set=events=false")
+        values = f"--set=events=false,image.repository={IMAGE}"
+        helm("install", "gpu", older_chart(tmp_path / "chart"), *flags, "--create-namespace", values)
         say_ready(cluster, cluster.client.get("Deployment", NAMESPACE, NAMESPACE, api_version="apps/v1"))
         say_served(cluster)
         written_by_controller(cluster)

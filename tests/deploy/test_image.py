@@ -191,3 +191,15 @@ def test_wheel_has_both_packages_and_their_data(wheel: zipfile.Path) -> None:
 def test_wheel_makes_the_command(wheel: zipfile.Path) -> None:
     (entry_points,) = [path for path in wheel.root.namelist() if path.endswith("entry_points.txt")]
     assert "placement-webhook = webhook.cli:main" in wheel.root.read(entry_points).decode()
+
+
+def test_an_installation_of_the_program_has_no_tools_for_tests() -> None:
+    """`pipx install .` installs the dependencies without an extra."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {
+        key: {canonicalize_name(Requirement(each).name) for each in extra}
+        for key, extra in project["optional-dependencies"].items()
+    }
+    installed = {canonicalize_name(Requirement(each).name) for each in project["dependencies"]}
+    assert installed & (names["dev"] | names["docs"] | names["tracing"]) == set()
+    assert {"pytest", "mypy", "ruff"} <= names["dev"]

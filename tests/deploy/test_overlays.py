@@ -14,7 +14,7 @@ from tests.support.builders import make_node_object
 from tests.support.manifests import DEPLOY
 from webhook.kube.names import HOSTNAME_LABEL
 
-OVERLAYS = ("base", *(f"overlays/{each.name}" for each in sorted((DEPLOY / "overlays").iterdir())))
+OVERLAYS = ("base", *(f"overlays/{each.name}" for each in sorted((DEPLOY / "overlays").iterdir())), "quickstart")
 NAMESPACE, CERTS_NAMESPACE = "placement-webhook", "placement-webhook-certs"
 APPLY = ("apply", "--server-side", "--validate=strict", "--field-manager=deploy", "-f", "-")
 CONFIGURATION = ("MutatingWebhookConfiguration", "00-placement-webhook")

@@ -33,6 +33,8 @@ def custom_resource() -> JsonObject:
     """Return the CustomResourceDefinition."""
     document = PolicySpec.model_json_schema(by_alias=True)
     spec = _Structural(document.get("$defs", {})).schema(document, "PolicySpec")
+    # A column prints what is stored.
+    spec["properties"]["mode"]["default"] = PolicySpec.model_fields["mode"].default
     properties = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
@@ -54,7 +56,13 @@ def custom_resource() -> JsonObject:
         "subresources": {"status": {}},
         "additionalPrinterColumns": _COLUMNS,
     }
-    names = {"kind": KIND, "listKind": f"{KIND}List", "plural": PLURAL, "singular": KIND.lower(), "shortNames": ["plp"]}
+    names = {
+        "kind": KIND,
+        "listKind": f"{KIND}List",
+        "plural": PLURAL,
+        "singular": KIND.lower(),
+        "shortNames": ["pp", "plp"],
+    }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -162,6 +170,7 @@ _COLUMNS: list[dict[str, Any]] = [
     {"name": "Priority", "type": "integer", "jsonPath": ".spec.priority"},
     {"name": "Revision", "type": "string", "jsonPath": ".status.revision"},
     {"name": "Accepted", "type": "string", "jsonPath": f"{_ACCEPTED}.status"},
+    {"name": "Reason", "type": "string", "jsonPath": '.status.conditions[?(@.type=="InForce")].reason'},
     {"name": "Message", "type": "string", "jsonPath": f"{_ACCEPTED}.message", "priority": 1},
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 ]

@@ -233,11 +233,12 @@ kubectl apply -k deploy/overlays/crd
 
 The [Helm chart](helm.md#policy-objects) installs all of them with `policyObjects: true`.
 
-`kubectl get placementpolicies` then prints:
+`kubectl get pp` then prints the policies, with the reason for which each is in force or not: `Applied`, `Rejected`
+or `Conflict`. `-o wide` adds the errors.
 
 ```text
-NAME     MODE   PRIORITY   REVISION       ACCEPTED   AGE
-team-a          10         4c1f6d0f2a9b   True       2m
+NAME     MODE      PRIORITY   REVISION       ACCEPTED   REASON    AGE
+team-a   enforce   10         4c1f6d0f2a9b   True       Applied   2m
 ```
 
 ```yaml
@@ -264,9 +265,12 @@ spec:
   `placementCheck`, and the prediction of pods that wait, are those of the default policy. `keyDomain` and
   `workloadKinds` decide which requests the API server sends, so they should be equal in all policies; the server logs
   a difference.
-- **Validation.** The API server checks the schema and the rules that CEL can state. The server then validates each
-  object whole, with its test cases, and writes the result to the conditions `Accepted` and `InForce` of its status.
-  `status.revision` is the revision of the object in force. `/readyz`, `/policy`, the log and the metrics
+- **Validation.** The API server checks the schema and the rules that CEL can state. It also asks the webhook
+  `policies.placement.maip.mxsf.io`, which validates the whole policy with its test cases, so `kubectl apply` prints the
+  failing case and stores nothing. This call fails open: without an answer, or if the test cases take too long, the
+  object is stored. The server validates every stored object in the same way, and writes the result to the conditions
+  `Accepted` and `InForce` of its status. `status.revision` is the revision of the object in force. An
+  [Event](operations.md#events) in the namespace `default`, `/readyz`, `/policy`, the log and the metrics
   `placement_webhook_policy_rejected` and `placement_webhook_policy_reloads_total` report an object that is rejected.
 - **The last good generation.** An object that is not accepted leaves its last good generation in force. Its spec is in
   `status.inForceSpec` until a newer generation is accepted: a replica that starts validates that spec like any other,

@@ -48,6 +48,13 @@ def manifest(name: str) -> Object:
     return deepcopy(content)
 
 
+def in_own_namespace(name: str) -> Object:
+    """Return a copy of the object in a file of deploy/base, in the namespace of the webhook."""
+    made = manifest(name)
+    made["metadata"]["namespace"] = NAMESPACE
+    return made
+
+
 def named(name: str, **metadata: Any) -> Object:
     """Return an object with a name alone."""
     return {"metadata": {"name": name, **metadata}}
@@ -92,7 +99,7 @@ def called(*, trusted: bool = True, detail: str = "", pem: bytes | None = FRESH.
 
 def probes(result: Called) -> tuple[Probe, ...]:
     """Return one probe with this result for each webhook."""
-    return (Probe(ADDRESS, (result, result, result)),)
+    return (Probe(ADDRESS, (result,) * 4),)
 
 
 @cache
@@ -113,7 +120,9 @@ def objects() -> dict[Source, tuple[Object, ...]]:
         Source.ENDPOINTS: slices(),
         Source.DEPLOYMENTS: (deployment(),),
         Source.BUDGETS: (manifest("poddisruptionbudget"),),
-        Source.QUOTAS: (),
+        Source.NETWORK_POLICIES: (in_own_namespace("networkpolicy"),),
+        Source.QUOTAS: (in_own_namespace("resourcequota"),),
+        Source.LIMIT_RANGES: (),
         Source.PRIORITY_CLASSES: tuple(map(named, ("system-cluster-critical", "system-node-critical"))),
         Source.LEASES: (),
         Source.QUEUES: (named("default"),),

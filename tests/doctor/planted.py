@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from certs.pki import issue_ca
 from certs.secret import OWNER
+from certs.webhook_rules import PODS
 from tests.controlplane.webhooks import ADMISSION, webhook_configuration
 from tests.doctor.healthy import PRODUCT, USAGE, WHITELIST
 from tests.doctor.installed import CERTS_NAMESPACE, CONFIGURATION, NAMESPACE, Installed, replaced
@@ -25,7 +26,7 @@ PRODUCT_TAINT = f"{PRODUCT}=NVIDIA-H20:NoSchedule"
 
 
 def in_each_webhook(made: Installed, field: str, value: object, *, settled: bool = False) -> Planted:
-    return made.webhooks(*(replaced(field, value, index) for index in range(3)), settled=settled)
+    return made.webhooks(*(replaced(field, value, index) for index in range(4)), settled=settled)
 
 
 def service_without_endpoints(made: Installed) -> Planted:
@@ -58,6 +59,12 @@ def full_quota(made: Installed) -> Planted:
     spec = {"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": [scope]}}
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": spec}
     return made.made(quota, made.cluster.namespace)
+
+
+def gpu_by_default(made: Installed) -> Planted:
+    limits = [{"type": "Container", "default": {"nvidia.com/gpu": "1"}, "defaultRequest": {"nvidia.com/gpu": "1"}}]
+    content = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "gpus"}, "spec": {"limits": limits}}
+    return made.made(content, made.cluster.namespace)
 
 
 def without_the_right_to_nodes(made: Installed) -> Planted:
@@ -117,7 +124,7 @@ def lost_controller(made: Installed) -> Iterator[None]:
         found = made.client.get("MutatingWebhookConfiguration", CONFIGURATION, api_version=ADMISSION)
         bundle = base64.b64decode(found["webhooks"][0]["clientConfig"]["caBundle"])
         longer = base64.b64encode(bundle + issue_ca(now=datetime.now(UTC)).certificate).decode()
-        operations = [replaced("clientConfig/caBundle", longer, index) for index in range(3)]
+        operations = [replaced("clientConfig/caBundle", longer, index) for index in range(4)]
         patch = ("patch", "mutatingwebhookconfiguration", CONFIGURATION, "--type=json", "-p", json.dumps(operations))
         made.cluster.control_plane.kubectl(*patch, f"--field-manager={OWNER}")
         yield
@@ -250,6 +257,21 @@ PLANTED: Mapping[str, Fault] = {
         replicas(1),
         ("`kubectl -n placement-webhook scale --replicas=2 deployment/placement-webhook`",),
     ),
+    "failure-policy: budget": Fault(
+        {"failure-policy"},
+        lambda made: made.changed(
+            "PodDisruptionBudget", NAMESPACE, {"spec": {"maxUnavailable": 0}}, "policy/v1", NAMESPACE
+        ),
+        ("`kubectl -n placement-webhook patch pdb placement-webhook --type=merge",),
+    ),
+    "own-namespace": Fault(
+        {"own-namespace"},
+        lambda made: made.changed(
+            "NetworkPolicy", NAMESPACE, {"spec": {"ingress": []}}, "networking.k8s.io/v1", NAMESPACE
+        ),
+        ("`kubectl -n placement-webhook apply -f deploy/base/networkpolicy.yaml`",),
+    ),
+    "gpu-defaults": Fault({"gpu-defaults"}, gpu_by_default, ("edit limitrange gpus`: remove it there",), mends=False),
     "selectors": Fault(
         {"selectors"}, webhook("namespaceSelector", {}), (PATCH, '"values":["kube-system","placement-webhook"]')
     ),
@@ -277,6 +299,14 @@ PLANTED: Mapping[str, Fault] = {
     ),
     "timeouts": Fault({"timeouts"}, webhook("timeoutSeconds", 30), (PATCH, "/webhooks/0/timeoutSeconds")),
     "installed": Fault({"installed"}, removed("1"), (f"{REGISTER}--dir=DIR --url=https://",)),
+    "installed: twice": Fault(
+        {"installed"},
+        lambda made: made.made(
+            webhook_configuration("zz-trial", NOWHERE, "", {"name": PODS, "rules": NO_RULES, "failurePolicy": "Ignore"})
+        ),
+        ("`kubectl delete mutatingwebhookconfiguration zz-trial`",),
+        mends=False,
+    ),
     "installed: rules": Fault(
         {"installed", "match-conditions", "answer"}, webhook("rules", NO_RULES), (PATCH, "/webhooks/0/rules")
     ),
@@ -343,6 +373,11 @@ PLANTED: Mapping[str, Fault] = {
         training_node(taints(PRODUCT_TAINT)),
         (f"`kubectl taint node training-1 {TRAINING_TAINT}`",),
     ),
+    "node-usage: effect": Fault(
+        {"node-usage"},
+        training_node(taints(f"{USAGE}=training:NoExecute", PRODUCT_TAINT)),
+        (f"`kubectl taint node training-1 {USAGE}:NoExecute- {TRAINING_TAINT} --overwrite`",),
+    ),
     "node-products": Fault(
         {"node-products"},
         training_node(labels(**{PRODUCT: None})),
@@ -351,7 +386,7 @@ PLANTED: Mapping[str, Fault] = {
     "node-products: taint": Fault(
         {"node-products"},
         training_node(taints(TRAINING_TAINT, f"{PRODUCT}=NVIDIA-A100:NoExecute")),
-        (f"`kubectl taint node training-1 {PRODUCT}=NVIDIA-H20:NoExecute --overwrite`",),
+        (f"`kubectl taint node training-1 {PRODUCT}:NoExecute- {PRODUCT}=NVIDIA-H20:NoSchedule --overwrite`",),
     ),
     "node-products: out of reach": Fault(
         {"node-products"},

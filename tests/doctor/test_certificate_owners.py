@@ -170,9 +170,9 @@ def one(installation: Cluster) -> Finding:
 @pytest.mark.parametrize(
     ("served", "severity", "effect"),
     [
-        (called(), WARNING, "nothing renews the served certificate, which lasts "),
+        (called(), WARNING, "nothing renews the served certificate, which expires in "),
         (called(pem=DUE), ERROR, "nothing renews the served certificate, which expires in 9 days"),
-        (called(pem=EXPIRED.certificate), ERROR, "nothing renews the served certificate, which has expired"),
+        (called(pem=EXPIRED.certificate), ERROR, "nothing renews the served certificate, which expired "),
         (called(pem=None), WARNING, "`placement-webhook certs status` shows how long it lasts"),
     ],
 )

@@ -67,9 +67,51 @@ def test_a_label_and_a_taint_that_differ_are_found() -> None:
     assert f"label {USAGE}=hybrid, but taint {USAGE}=training" in text
 
 
-def test_a_taint_that_keeps_no_pod_away_does_not_count() -> None:
-    text = one(with_nodes(node_of("training", taints=[H20, f"{USAGE}=training:PreferNoSchedule"])), "node-usage")
-    assert "without the taint" in text
+@pytest.mark.parametrize(
+    ("effect", "follows"),
+    [
+        ("PreferNoSchedule", "pods that name nothing of it run there, too"),
+        ("NoExecute", "no injected toleration has this effect, so no workload type runs there"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("check", "key", "value"), [("node-usage", USAGE, "training"), ("node-products", PRODUCT, "NVIDIA-H20")]
+)
+def test_a_taint_with_another_effect_is_found(check: str, key: str, value: str, effect: str, follows: str) -> None:
+    kept = [each for each in (H20, f"{USAGE}=training:NoSchedule") if not each.startswith(key)]
+    (finding,) = found(with_nodes(node_of("training", taints=[*kept, f"{key}={value}:{effect}"])), check)
+    assert finding.what == f"taint {key}={value}:{effect}: {follows}"
+    changed = ["kubectl", "taint", "node", "training-1", f"{key}:{effect}-", f"{key}={value}:NoSchedule", "--overwrite"]
+    assert commands_of(finding.remedy) == [changed]
+
+
+def test_a_taint_that_a_workload_type_tolerates_is_no_fault() -> None:
+    extra = {"training": {**POOLS, "extraTolerations": [{"key": USAGE, "operator": "Exists", "effect": "NoExecute"}]}}
+    nodes = (node_of("training", taints=[H20, f"{USAGE}=training:NoExecute"]), *objects()[Source.NODES][1:])
+    tolerating = make_installation(
+        policy=policy_with(workloadTypes=extra), objects={**objects(), Source.NODES: nodes}, trial=None
+    )
+    assert [each for each in found(tolerating, "node-usage") if each.severity is WARNING] == []
+
+
+@pytest.mark.parametrize(
+    ("node", "check"),
+    [
+        (node_of("training", labels={USAGE: "trainning"}, taints=[H20]), "node-usage"),
+        (node_of("training", labels={USAGE: None}, taints=[H20, f"{USAGE}=trainning:NoSchedule"]), "node-usage"),
+        (node_of("training", taints=[H20, f"{USAGE}=trainning:NoSchedule"]), "node-usage"),
+        (node_of("training", labels={USAGE: "trainning"}), "node-usage"),
+        (node_of("training", labels={PRODUCT: "NVIDIA-H2O"}), "node-products"),
+        (node_of("training", labels={PRODUCT: None}, taints=[f"{PRODUCT}=NVIDIA-H2O:NoSchedule"]), "node-products"),
+    ],
+)
+def test_a_remedy_spreads_no_mistyped_value(node: Object, check: str) -> None:
+    """Other nodes have NVIDIA-H20, and the policy has training."""
+    (finding,) = found(with_nodes(node), check)
+    written = " ".join(word for command in commands_of(finding.remedy) for word in command)
+    assert "trainning" not in written
+    assert "H2O" not in written
+    assert "training" in written.replace("training-1", "") or "NVIDIA-H20" in written
 
 
 def test_a_pool_that_no_type_allows_is_a_note() -> None:
@@ -100,7 +142,8 @@ def test_another_product_in_the_taint_is_corrected_by_the_label(effects: list[st
     node = node_of("training", labels={PRODUCT: "NVIDIA-A100"}, taints=taints)
     (finding,) = found(with_nodes(node), "node-products")
     assert finding.what.startswith(f"label {PRODUCT}=NVIDIA-A100, but taint {PRODUCT}=NVIDIA-H20")
-    corrected = [f"{PRODUCT}=NVIDIA-A100:{each}" for each in effects]
+    removed = [f"{PRODUCT}:{each}-" for each in effects if each != "NoSchedule"]
+    corrected = [*removed, f"{PRODUCT}=NVIDIA-A100:NoSchedule"]
     assert commands_of(finding.remedy) == [["kubectl", "taint", "node", "training-1", *corrected, "--overwrite"]]
 
 
@@ -131,9 +174,20 @@ def test_a_mistyped_label_is_found(changed: dict[str, str | None], what: str) ->
     assert what in one(with_nodes(node_of("training", labels=changed)), "node-spelling")
 
 
-def test_a_mistyped_product_is_found() -> None:
+def test_a_mistyped_product_of_the_policy_is_corrected_there() -> None:
     policy = policy_with(allowedProducts={"NVIDIA-H2O": ["team-a"]})
-    assert f"{PRODUCT}=NVIDIA-H20: did you mean NVIDIA-H2O?" in one(under(policy), "node-spelling")
+    (finding,) = found(under(policy), "node-spelling")
+    assert finding.what == f"{PRODUCT}=NVIDIA-H20, but the policy names NVIDIA-H2O, which no node has"
+    assert finding.remedy.startswith("correct the policy; or, if it is right, ")
+
+
+def test_a_mistyped_product_of_a_node_is_compared_with_those_of_the_other_nodes() -> None:
+    mistyped = node_of("training", labels={PRODUCT: "NVIDIA-H2O"})
+    assert f"{PRODUCT}=NVIDIA-H2O: did you mean NVIDIA-H20?" in one(with_nodes(mistyped), "node-spelling")
+
+
+def test_similar_products_are_two_products() -> None:
+    assert found(with_nodes(node_of("training", labels={PRODUCT: "NVIDIA-H20S"})), "node-spelling") == []
 
 
 @pytest.mark.parametrize(

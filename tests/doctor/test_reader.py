@@ -12,16 +12,19 @@ import pytest
 from aiohttp import web
 
 from tests.doctor.healthy import NAMESPACE, deployment, faults, make_installation
+from tests.support.admission import policy_with
 from tests.support.builders import make_node_object
 from tests.support.http_server import http_server
 from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.manifests import container_of
+from tests.support.server import policies_of
 from webhook.cluster.node_info import Node
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.kept import kept
 from webhook.doctor.reader import Wanted, read_cluster
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.source import Source
+from webhook.policy.loader import built_in_policy
 from webhook.policy.spec.document import API_VERSION
 from webhook.serving.policies.policy_status import GoodGeneration, status_of
 from webhook.watch.api_errors import ApiServerError
@@ -125,6 +128,39 @@ def test_all_checks_read_each_list_once(tmp_path: Path) -> None:
 
     assert set(api.asked.values()) == {1}
     assert {NODES, PODS} <= api.asked.keys()
+
+
+class ApiWithReplica(Api):
+    """An API server that forwards a request to the admin port of a replica."""
+
+    def __init__(self, described: Any) -> None:
+        endpoints = [{"addresses": ["10.1.0.1"], "targetRef": {"name": "webhook-1"}}]
+        slices = [{"ports": [{"name": "https", "port": 8443}], "endpoints": endpoints}]
+        own = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
+        super().__init__({"/apis/apps/v1/deployments": [deployment()], own: slices})
+        self.described = described
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if request.path == f"/api/v1/namespaces/{NAMESPACE}/pods/webhook-1:8080/proxy/policy":
+            return web.json_response(self.described)
+        return await super().answer(request)
+
+
+def test_the_checks_judge_by_the_policy_that_a_replica_has_in_force(tmp_path: Path) -> None:
+    """The ConfigMap can hold a policy that the replicas reject."""
+    in_force = policy_with(keyDomain="example.com")
+    found = read(ApiWithReplica(policies_of(in_force).describe()), tmp_path, Source.POLICY)
+    assert [each.identity for each in found.policies] == [in_force.identity]
+    assert found.in_force is not None
+    (finding,) = (each for each in faults(found) if each.check == "policy")
+    assert finding.what.endswith(f"; all checks judge by {in_force.identity} of a replica")
+
+
+@pytest.mark.parametrize("described", [{}, {"policy": {"spec": {"of": "another version"}}}])
+def test_a_replica_that_gives_no_policy_is_no_fault(tmp_path: Path, described: Any) -> None:
+    found = read(ApiWithReplica(described), tmp_path, Source.POLICY)
+    assert (found.in_force, found.policy.identity) == (None, built_in_policy().identity)
+    assert Source.POLICY not in found.refusals
 
 
 def test_what_is_read_side_by_side_is_all_kept(tmp_path: Path) -> None:

@@ -66,6 +66,15 @@ def _left(metric: str, days_left: int, days_enough: int) -> Case:
     return Case({series: f"{days_left * day}+0{_ENOUGH}"}, {series: f"{days_enough * day}+0{_ENOUGH}"})
 
 
+def _lifetime(instance: str, days_before: int, days_left: int) -> dict[str, str]:
+    """Return the validity of a certificate around the start of promtool's clock."""
+    prefix, day = "placement_webhook_certificate_not", 86400
+    return {
+        f'{prefix}_before_timestamp_seconds{{instance="{instance}"}}': f"{-days_before * day}+0{_ENOUGH}",
+        f'{prefix}_after_timestamp_seconds{{instance="{instance}"}}': f"{days_left * day}+0{_ENOUGH}",
+    }
+
+
 def _predictions(wrong: int, right: int) -> dict[str, str]:
     metric = "placement_webhook_predictions_total"
     return {
@@ -106,8 +115,10 @@ CASES: Mapping[str, Case] = {
     "PlacementWebhookOverloaded": _counted("http_refused_requests_total", 'code="503"'),
     "PlacementWebhookInternalErrors": _counted("admission_requests_total", 'outcome="Error",workload_type=""'),
     "PlacementWebhookPatchProofFailed": _counted("patch_proofs_total", 'result="failed"'),
-    "PlacementWebhookCertificateExpiresSoon": _left(
-        "placement_webhook_certificate_not_after_timestamp_seconds", 13, 15
+    "PlacementWebhookCertificateExpiresSoon": Case(
+        _lifetime("a", 352, 13),
+        # One of 30 days is renewed when ten are left.
+        _lifetime("a", 350, 15) | _lifetime("b", 17, 13),
     ),
     "PlacementWebhookCertificateInvalid": _left(_NOT_AFTER, 0, 1),
     "PlacementWebhookCertificateNotReloaded": Case(

@@ -11,6 +11,7 @@ from tests.support.live import until
 from tests.support.server import Clock, policies_of
 from webhook.admission.policy_cases import parse_tested_policy
 from webhook.documents.field import InvalidInput
+from webhook.objects.policy_object import validated_policy
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_object import accepted_policies, policy_text
@@ -35,7 +36,7 @@ def policy(name: str, generation: int = 1, uid: str = "u", **spec: Any) -> Objec
 class Followed:
     """The policies of a cluster, judged after each change."""
 
-    def __init__(self, validated: Callable[[bytes, str], Policy] = parse_tested_policy) -> None:
+    def __init__(self, validated: Callable[[bytes, str], Policy] = validated_policy) -> None:
         def connect() -> ApiServer:
             raise UnreachableError("connection refused")
 

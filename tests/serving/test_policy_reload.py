@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import structlog
 
-from tests.support.server import policies_of
+from tests.support.server import Clock, policies_of
 from webhook.policy.loader import parse_policy
 from webhook.runtime.metrics import Metrics
 from webhook.serving.policies.in_force import Policies
@@ -31,6 +31,7 @@ class Followed:
     policies: Policies
     metrics: Metrics
     runner: asyncio.Runner
+    clock: Clock
 
     @property
     def name(self) -> str:
@@ -45,9 +46,10 @@ class Followed:
         """Return whether the metric says that the newest content is not in force."""
         return self.metrics.registry.get_sample_value("placement_webhook_policy_rejected") == 1
 
-    def polled(self, times: int = 2) -> str:
-        """Poll so many times; return the name of the policy in force."""
+    def polled(self, times: int = 2, seconds: float = 5.0) -> str:
+        """Poll so many times at this interval; return the name of the policy in force."""
         for _ in range(times):
+            self.clock.seconds += seconds
             self.runner.run(self.file.poll())
         return self.name
 
@@ -65,7 +67,9 @@ def follow(path: Path, story: Story) -> list[Any]:
     metrics, content = Metrics(), path.read_bytes()
     with structlog.testing.capture_logs() as logs, asyncio.Runner() as runner:
         policies = policies_of(parse_policy(content, str(path)), metrics)
-        story(Followed(path, PolicyFile(path, content, policies, parse_policy), policies, metrics, runner))
+        clock = Clock()
+        file = PolicyFile(path, content, policies, parse_policy, clock)
+        story(Followed(path, file, policies, metrics, runner, clock))
     return logs
 
 
@@ -132,6 +136,35 @@ def test_a_part_of_a_file_that_is_being_written_is_not_used(path: Path) -> None:
         path.write_bytes(text("second", "{queueing: kueue}"))
         assert followed.polled() == "second"
         assert (followed.count("applied"), followed.count("rejected")) == (1, 0)
+
+    follow(path, story)
+
+
+@pytest.mark.parametrize("write", [renamed, swapped])
+def test_a_shorter_policy_in_another_file_is_in_force_at_the_second_poll(
+    path: Path, write: Callable[[Path, bytes], None]
+) -> None:
+    path.write_bytes(text("first", "{queueing: kueue}"))
+
+    def story(followed: Followed) -> None:
+        write(path, text("first"))
+        assert followed.polled(2, seconds=1) == "first"
+        assert followed.count("applied") == 1
+
+    follow(path, story)
+
+
+def test_a_file_that_shrinks_counts_once_it_was_stable_for_five_seconds(path: Path) -> None:
+    """A part of a file that a slow writer writes can be a valid policy."""
+    path.write_bytes(text("first", "{queueing: kueue}"))
+
+    def story(followed: Followed) -> None:
+        for end in (text("first"), text("first", "{}  ")):
+            path.write_bytes(end)
+            followed.polled(5, seconds=1)
+            assert followed.count("applied") == 0
+        followed.polled(1, seconds=1)
+        assert (followed.count("applied"), followed.policies.current().spec.queueing) == (1, "scheduler")
 
     follow(path, story)
 

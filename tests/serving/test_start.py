@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import structlog
 
+from certs.pki import issue_server
 from tests.support.admission import policy_with
 from tests.support.policy_objects import policy
-from tests.support.server import policies_of, write_certificate
+from tests.support.server import policies_of, utc_now, write_certificate, write_pair
 from webhook.app import build_server
 from webhook.audit.writer import AuditWriter
 from webhook.cluster.snapshot import Snapshot
@@ -27,6 +28,14 @@ def logs_and_metrics_of_the_start(folder: Path) -> tuple[list[Any], Metrics]:
     with structlog.testing.capture_logs() as logs, AuditWriter(str(folder / "audit.jsonl")) as audit:
         build_server(Settings(tls_dir=folder), policies_of(policy_with(), metrics), None, audit, metrics)
     return logs, metrics
+
+
+def test_a_new_certificate_of_thirty_days_is_in_order(tmp_path: Path) -> None:
+    """`certs status` and doctor have the same rule: 30 days, or a sixth of the lifetime."""
+    ca = write_certificate(tmp_path)
+    write_pair(tmp_path, issue_server(ca, dns_names=["localhost"], now=utc_now(), validity=timedelta(days=30)))
+
+    assert logs_and_metrics_of_the_start(tmp_path)[0] == []
 
 
 @pytest.mark.parametrize(

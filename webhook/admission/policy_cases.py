@@ -9,7 +9,7 @@ from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 from webhook.documents.field import FieldError, InvalidInput, invalid
 from webhook.kube.api.admission import pod_request
-from webhook.kube.deadline import never
+from webhook.kube.deadline import Expired, in_time, never
 from webhook.policy.exempt import request_exemption
 from webhook.policy.loader import parse_policy, placed
 from webhook.policy.policy import Policy
@@ -40,19 +40,25 @@ class CaseResult:
     differences: tuple[Difference, ...]
 
 
-def run_cases(policy: Policy) -> list[CaseResult]:
-    """Return the result of each test case of `policy`."""
-    return [CaseResult(index, each.name, _differences(each, policy)) for index, each in enumerate(policy.spec.tests)]
+def run_cases(policy: Policy, expired: Expired = never) -> list[CaseResult]:
+    """Return the result of each test case of `policy`.
+
+    Raises:
+        DeadlineNearError: `expired()` returned true between two cases.
+    """
+    cases = enumerate(in_time(policy.spec.tests, expired))
+    return [CaseResult(index, each.name, _differences(each, policy)) for index, each in cases]
 
 
-def parse_tested_policy(text: str | bytes, place: str) -> Policy:
+def parse_tested_policy(text: str | bytes, place: str, expired: Expired = never) -> Policy:
     """Return the policy in `text`; `place` is the prefix of the errors' paths.
 
     Raises:
         InvalidInput: the text is not one valid PlacementPolicy, or a test case fails; lists all errors.
+        DeadlineNearError: `expired()` returned true between two cases.
     """
     policy = parse_policy(text, place)
-    if errors := list(_errors_of_cases(policy)):
+    if errors := list(_errors_of_cases(policy, expired)):
         raise InvalidInput(placed(errors, text, place))
     return policy
 
@@ -66,8 +72,8 @@ def parse_tested_policies(text: str | bytes, place: str) -> list[PlacedPolicy]:
     return parse_policies(text, place, _errors_of_cases)
 
 
-def _errors_of_cases(policy: Policy) -> Iterator[FieldError]:
-    for result in run_cases(policy):
+def _errors_of_cases(policy: Policy, expired: Expired = never) -> Iterator[FieldError]:
+    for result in run_cases(policy, expired):
         for each in result.differences:
             path, got = f"spec.tests[{result.index}].expect.{each.path}", f'"{result.name}" gets {each.got}'
             yield invalid(path, each.expected, got)

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
 
-from webhook.audit.head import SUFFIX, ChainHead
+from webhook.audit.head import ChainHead
+from webhook.audit.kept_heads import NO_RECORD, REMEDY, compare, count
 from webhook.audit.lines import digest, stated_hash
 from webhook.audit.reading import Entry, InvalidLine, oldest_files
 from webhook.audit.record import FIRST, moment
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import FieldError, invalid, required
-
-_REMEDY = "compare with a copy, or find the decision in the API server's own audit log"
-_NO_RECORD = f"no record has this hash: records at the end were cut off or altered, or a file is absent; {_REMEDY}"
 
 
 @dataclass(slots=True, eq=False)
@@ -117,12 +115,15 @@ def verify(
         verifier.read(name, lines)
     chains = verifier.connect(None if partial else oldest_files(names) | {*may_begin_later})
     notes, faults, unseen = verifier.notes, verifier.faults, verifier.unseen
-    faults += [invalid("--head", head, _NO_RECORD) for head in expected_heads if head in unseen]
+    faults += [invalid("--head", head, NO_RECORD) for head in expected_heads if head in unseen]
     emptied = {*map(PurePath, names)} - {PurePath(run.file) for run in verifier.runs}
-    faults += [_unseen_head(name, head, emptied) for name, head in kept.items() if head.hash in unseen]
+    for name, head in kept.items():
+        found = compare(name, head, verifier.at_heads.get(head.hash), emptied)
+        notes += [found] if isinstance(found, str) else []
+        faults += [found] if isinstance(found, FieldError) else []
     if not verifier.runs and not faults:
         what = "holds no records" if names else "nothing could be read"
-        faults.append(required(", ".join(names) or place, f"{what}, so nothing can be verified; {_REMEDY}"))
+        faults.append(required(", ".join(names) or place, f"{what}, so nothing can be verified; {REMEDY}"))
     elif not (expected_heads or kept or faults):
         notes.append("without a head, records cut off at the end cannot be detected: give one with --head")
     return Verification(chains, notes, faults)
@@ -136,6 +137,8 @@ class _Verifier:
         self.faults: list[FieldError] = []
         self.runs: list[_Run] = []
         self.unseen = set(heads)
+        # The records that heads refer to, by hash.
+        self.at_heads: dict[str, Entry] = {}
         # Places of the records reported as altered. They explain the breaks beside them.
         self._altered: set[str] = set()
         # Places of the records about a rotation, by the hash of the record after which the log begins since then.
@@ -210,11 +213,13 @@ class _Verifier:
     def _check(self, entry: Entry) -> str:
         """Return the hash of a record, and report it if the line states another one."""
         head = digest(entry.line)
-        self.unseen.discard(head)
+        if head in self.unseen:
+            self.unseen.discard(head)
+            self.at_heads[head] = entry
         if (stated := stated_hash(entry.line)) != head:
             what = "its hash is not that of its content" if stated else "it does not end in its hash"
             self._altered.add(entry.place)
-            self._fault(entry, f"altered: {what}; {_REMEDY}")
+            self._fault(entry, f"altered: {what}; {REMEDY}")
         return head
 
     def _check_beginning(self, chain: Chain, chains: Sequence[Chain], may_begin_later: set[str] | None) -> None:
@@ -226,7 +231,7 @@ class _Verifier:
         older = [each for each in chains if {*chain.replicas} & {*each.replicas} and each.began < chain.began]
         last = max(older, key=lambda each: each.began).end if older else None
         oldest = rotated.record.rotation.oldest if rotated and rotated.record.rotation else None
-        absent, remedy = f"{_count(sequence - 1)} before", "rotation deleted the others"
+        absent, remedy = f"{count(sequence - 1)} before", "rotation deleted the others"
         goes_on = f"{start.place}: the chain continues here:"
         was_kept = bool(oldest and oldest.sequence < sequence)
         if last:
@@ -238,7 +243,7 @@ class _Verifier:
             self.notes.append(f"{goes_on} {absent} it, not in these files")
         elif not self._is_explained(None, start):
             if oldest and rotated and was_kept:
-                absent = f"{_count(sequence - oldest.sequence)} that rotation had left ({rotated.place}) before"
+                absent = f"{count(sequence - oldest.sequence)} that rotation had left ({rotated.place}) before"
                 remedy = "you deleted the others"
             self._fault(start, f"cut out: {absent} this one; give all files, or --partial where {remedy}")
 
@@ -263,16 +268,16 @@ class _Verifier:
     def _report_gap(self, last: Entry, start: Entry) -> None:
         """Report two records where the second does not hold the hash of the first."""
         if missing := start.record.sequence - last.record.sequence - 1:
-            self._fault(start, f"cut out: {_count(missing)} between {last.place} and this one; {_REMEDY}")
+            self._fault(start, f"cut out: {count(missing)} between {last.place} and this one; {REMEDY}")
         else:
-            self._fault(last, f"altered: its hash is not the one that {start.place} holds; {_REMEDY}")
+            self._fault(last, f"altered: its hash is not the one that {start.place} holds; {REMEDY}")
 
     def _report_order(self, start: Entry, follows: str) -> None:
-        self._fault(start, f"out of order: {follows}; put the lines in the order of their sequence, or {_REMEDY}")
+        self._fault(start, f"out of order: {follows}; put the lines in the order of their sequence, or {REMEDY}")
 
     def _report_unreadable(self, lines: Iterable[InvalidLine], *, are_torn: bool) -> None:
         for line in lines:
-            detail = f"altered: this line is no longer a record; {_REMEDY}"
+            detail = f"altered: this line is no longer a record; {REMEDY}"
             if are_torn or line.cut_off:
                 detail = "torn: the process ended, or the disk or pipe was full, while this line was written"
             self.faults.append(invalid(line.place, line.line[:40].decode("utf-8", "replace"), detail))
@@ -281,20 +286,7 @@ class _Verifier:
         """Note the records between two neighbours of a chain that could not be written."""
         if (missed := entry.record.sequence - before.record.sequence - 1) > 0:
             detail = "before it could not be written here; standard error has what it took"
-            self.notes.append(f"{entry.place}: {_count(missed)} {detail}")
+            self.notes.append(f"{entry.place}: {count(missed)} {detail}")
 
     def _fault(self, entry: Entry, detail: str) -> None:
         self.faults.append(invalid(entry.place, entry.record.decision, detail))
-
-
-def _unseen_head(name: str, head: ChainHead, emptied: set[PurePath]) -> FieldError:
-    """Return the fault of files that lack the last record that the head file `name` refers to."""
-    if (log := PurePath(name.removesuffix(SUFFIX))) in emptied:
-        counts = f"is gone or empty, but {name} counts {_count(head.sequence)}, the last {head.hash}"
-        return required(str(log), f"{counts}: put the file back, or {_REMEDY}; for a new log, delete {name}")
-    return invalid(name, head.hash, f"the last record written, number {head.sequence}, is not there: {_NO_RECORD}")
-
-
-def _count(records: int) -> str:
-    """Return `1 record` or `2 records`; `records` if the number is unknown."""
-    return "1 record" if records == 1 else f"{records} records" if records > 0 else "records"

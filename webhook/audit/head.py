@@ -1,7 +1,9 @@
 """The head file: sequence and hash of the newest record, beside the audit file, to detect a truncated log.
 
 `PATH.head` is one short line that is overwritten in place after each write: `00000000000000000042 HASH`. After a crash
-it may lag behind the audit file, but it is never ahead of it.
+it may lag behind the audit file, but it is never ahead of it. While records cannot be written, a third field counts
+those that went to standard error, so that the next process neither gives their numbers again nor hides the gap. A full
+disk mostly takes this line: its blocks are there.
 """
 
 import os
@@ -11,15 +13,17 @@ from typing import NamedTuple
 
 SUFFIX = ".head"
 
-_LINE = re.compile(r"(\d{20}) ([0-9a-f]{64})\n")
+# The end of a longer line can be left behind a shorter one.
+_LINE = re.compile(r"(\d{20}) ([0-9a-f]{64})(?: (\d{20}))?\n(?:\d{20}\n)?")
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
 class ChainHead(NamedTuple):
-    """Sequence and hash of the newest record."""
+    """Sequence and hash of the newest record, and how many records after it could not be written."""
 
     sequence: int
     hash: str
+    missed: int = 0
 
 
 class HeadFile:
@@ -45,7 +49,8 @@ class HeadFile:
         """
         if self._descriptor < 0:
             self._descriptor = os.open(self._path, _FLAGS, self._mode)
-        os.pwrite(self._descriptor, b"%020d %b\n" % (head.sequence, head.hash.encode()), 0)
+        missed = b" %020d" % head.missed if head.missed else b""
+        os.pwrite(self._descriptor, b"%020d %b%b\n" % (head.sequence, head.hash.encode(), missed), 0)
 
     def close(self) -> None:
         """Close the file; the next write opens it again."""
@@ -83,4 +88,4 @@ def parse_head(content: bytes) -> ChainHead | None:
     line = _LINE.fullmatch(content.decode("utf-8", "replace"))
     if not line:
         raise ValueError("holds no sequence and hash")
-    return ChainHead(int(line[1]), line[2])
+    return ChainHead(int(line[1]), line[2], int(line[3] or 0))

@@ -32,6 +32,7 @@ SHARE_BYTES = 4 * 1024 * 1024
 _WINDOW = len("2026-01-31T12:0")
 
 _WRITE_FAILS = "audit records cannot be written and go to standard error"
+_LEFT_OUT = "audit records went to standard error before this start"
 _HEAD_FAILS = "audit head cannot be kept"
 _ROTATION_FAILS = "audit file cannot be rotated and keeps growing"
 _DROPPING_FAILS = "rotated audit files cannot be dropped"
@@ -90,7 +91,10 @@ class AuditWriter:
         self._lost_records = 0
         # What has failed and was logged, until it succeeds.
         self._failing: set[str] = set()
-        self._sequence, self._head = self._chain_end()
+        end = self._chain_end()
+        # The records since the last one in the file: they went to standard error.
+        self._missed = end.missed
+        self._sequence, self._head = end.sequence + end.missed, end.hash
         self._staged: list[bytes] = []
         self._staged_head = self._head
         self._records_rotation = False
@@ -146,10 +150,15 @@ class AuditWriter:
             self._staged_head = self._head
             for line in lines:
                 self._write_to_standard_error(line, error)
+            self._missed += len(lines)
+            if self._file is not None:
+                # A failure is part of this outage.
+                with contextlib.suppress(OSError):
+                    self._file.head.write(ChainHead(self._sequence - self._missed, self._head, self._missed))
             # The disk may be full: free room now. The next record lists the remaining files.
             self._drop(recorded=False)
             return
-        self._head = self._staged_head
+        self._head, self._missed = self._staged_head, 0
         if self._file is not None:
             self._attempt(_HEAD_FAILS, self._file.head.write, ChainHead(self._sequence, self._head))
             if self._records_rotation:
@@ -176,7 +185,10 @@ class AuditWriter:
         if self._file is None:
             return ChainHead(0, FIRST)
         found, kept = self._file.last_record_head(), self._file.head.read()
-        if kept is None or kept.sequence < found.sequence or kept == found:
+        if kept is not None and kept.hash == found.hash and kept.missed:
+            self._log.warning(_LEFT_OUT, path=self.path, last=found.sequence, missed=kept.missed)
+            return found._replace(missed=kept.missed)
+        if kept is None or kept.sequence < found.sequence or kept.hash == found.hash:
             return found
         self._log.error(
             "audit file lacks records that were written",

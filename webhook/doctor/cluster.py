@@ -118,7 +118,10 @@ class Cluster:
     `refusals` with the reason. `file` are the policies of the policy file, as far as it is known: those `stored` in its
     ConfigMap, else `given`, else the built-in one. `accepted` are those of PlacementPolicy objects, and
     `policy_objects` the objects themselves, None if their kind is not served; there are none if no server follows them.
-    `bound_schedulers` are the schedulers of running pods. `missed` are the first missed pods of `missed_count`.
+    `in_force` is the default policy of a replica that was asked, which is that of `file`, too; None if none was.
+    `bound_schedulers` are the schedulers of running pods. `selects_a_pod` is whether the objectSelector of the webhook
+    for pods selects one of the cluster; None without an objectSelector, or without pods. `missed` are the first missed
+    pods of `missed_count`.
     """
 
     now: datetime
@@ -128,9 +131,11 @@ class Cluster:
     refusals: Mapping[Source, str] = field(default_factory=dict)
     given: PolicyOrSet | None = None
     stored: StoredPolicy | None = None
+    in_force: Policy | None = None
     accepted: tuple[Policy, ...] = ()
     policy_objects: tuple[JsonObject, ...] | None = ()
     bound_schedulers: frozenset[str] = frozenset()
+    selects_a_pod: bool | None = None
     missed: tuple[MissedPod, ...] = ()
     missed_count: int = 0
     probes: tuple[Probe, ...] = ()
@@ -233,6 +238,13 @@ class Cluster:
                 if documents.field(endpoint, "conditions", "ready") is not False:
                     found += [(str(address), ports[0]) for address in endpoint.get("addresses") or () if ports]
         return found
+
+    @property
+    def ready_pods(self) -> list[str]:
+        """The names of the pods behind the ready endpoints of the Service."""
+        endpoints = (each for some in self.of(Source.ENDPOINTS) for each in listed(some, "endpoints"))
+        ready = (each for each in endpoints if documents.field(each, "conditions", "ready") is not False)
+        return [str(name) for each in ready if (name := documents.field(each, "targetRef", "name"))]
 
     @property
     def deployment_kind(self) -> str:

@@ -20,7 +20,7 @@ from webhook.doctor.certificate_owner import (
 )
 from webhook.doctor.check import MOST_NAMED
 from webhook.doctor.cluster import Cluster, Role, texts
-from webhook.doctor.nodes import Node
+from webhook.doctor.nodes import Node, grouped
 from webhook.doctor.workloads import follows_objects
 from webhook.documents.documents import field
 
@@ -78,6 +78,18 @@ def on_nodes(nodes: Iterable[Node], verb: str, *words: str) -> str:
     """Return a command of kubectl on the first nodes, such as `kubectl label node a b KEY=VALUE`."""
     names = [each.name for each in nodes][:MOST_NAMED]
     return command("kubectl", verb, "node", *names, *words)
+
+
+def respelt(nodes: Iterable[Node], key: str, value: str, right: str) -> str:
+    """Return the commands that correct the value of `key`, of label and taints."""
+    those, found = list(nodes), []
+    if labelled := [each for each in those if each.labels.get(key) == value]:
+        found.append(on_nodes(labelled, "label", f"{key}={right}", "--overwrite"))
+    tainted = grouped(
+        those, lambda node: [each.effect for each in node.taints if (each.key, each.value) == (key, value)]
+    )
+    found += [on_nodes(some, "taint", f"{key}={right}:{effect}", "--overwrite") for effect, some in tainted.items()]
+    return " and ".join(found)
 
 
 def certs(cluster: Cluster, verb: str, *flags: str) -> str:

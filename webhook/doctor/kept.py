@@ -11,8 +11,8 @@ Shape = Mapping[str, Any]
 
 _ALL: Shape = {}
 _NAMES: Shape = {"name": _ALL, "namespace": _ALL}
-_CONTAINER: Shape = dict.fromkeys(("name", "command", "args", "ports", "volumeMounts", "env"), _ALL)
-_POD: Shape = {"volumes": _ALL, "serviceAccountName": _ALL, "containers": _CONTAINER}
+_CONTAINER: Shape = dict.fromkeys(("name", "command", "args", "ports", "volumeMounts", "env", "resources"), _ALL)
+_POD: Shape = {"volumes": _ALL, "serviceAccountName": _ALL, "priorityClassName": _ALL, "containers": _CONTAINER}
 _WRITTEN: Shape = {"time": _ALL, "fieldsV1": {"f:spec": {"f:renewTime": _ALL}}}
 # Sources without a shape are few objects, which are kept as they are.
 _SHAPES: Mapping[Source, Shape] = {
@@ -26,13 +26,14 @@ _SHAPES: Mapping[Source, Shape] = {
         "kind": _ALL,
         "metadata": {**_NAMES, "annotations": {"meta.helm.sh/release-name": _ALL}},
         "spec": {"replicas": _ALL, "template": {"metadata": {"labels": _ALL}, "spec": _POD}},
-        "status": {"readyReplicas": _ALL},
+        "status": {"readyReplicas": _ALL, "conditions": _ALL},
     },
     Source.LEASES: {
         "metadata": {**_NAMES, "managedFields": _WRITTEN},
         "spec": {"renewTime": _ALL, "holderIdentity": _ALL},
     },
     Source.QUOTAS: {"metadata": _NAMES, "spec": _ALL, "status": _ALL},
+    Source.LIMIT_RANGES: {"metadata": _NAMES, "spec": _ALL},
     Source.QUEUES: {"metadata": _NAMES},
     Source.POLICY: {"metadata": {**_NAMES, "generation": _ALL}, "status": _ALL},
 }

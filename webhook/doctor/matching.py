@@ -27,8 +27,17 @@ def is_called_for_pods(webhook: JsonObject) -> bool:
 
 def namespaces_of(webhook: JsonObject) -> LabelSelector:
     """Return the namespaceSelector of `webhook`; a malformed one selects every namespace."""
+    return _selector(webhook, "namespaceSelector")
+
+
+def objects_of(webhook: JsonObject) -> LabelSelector:
+    """Return the objectSelector of `webhook`; a malformed one selects every object."""
+    return _selector(webhook, "objectSelector")
+
+
+def _selector(webhook: JsonObject, name: str) -> LabelSelector:
     reader = Reader()
-    selector = read_label_selector(reader, webhook.get("namespaceSelector") or {}, "namespaceSelector")
+    selector = read_label_selector(reader, webhook.get(name) or {}, name)
     try:
         reader.finish()
     except InvalidInput:
@@ -39,6 +48,12 @@ def namespaces_of(webhook: JsonObject) -> LabelSelector:
 def selects_namespace(webhook: JsonObject, labels: Mapping[str, str]) -> bool:
     """Return whether the namespaceSelector of `webhook` selects a namespace with `labels`."""
     return selector_matches(namespaces_of(webhook), labels)
+
+
+def selects_pods_of(selector: Any, workload: JsonObject) -> bool:
+    """Return whether the label selector of another object selects the pods of a workload."""
+    labels = texts(workload, "spec", "template", "metadata", "labels")
+    return selector_matches(read_label_selector(Reader(), selector, "spec.selector"), labels)
 
 
 def may_send_pod(webhook: JsonObject, namespace: str) -> bool:

@@ -1,6 +1,6 @@
 """The nodes of a cluster, as far as checks read them. Pure."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeVar
@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from webhook.doctor.check import named
 from webhook.doctor.cluster import Cluster, listed, name_of, texts
 from webhook.doctor.source import Source
+from webhook.doctor.spelling import looks_like, meant
 from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from webhook.policy.policy import Policy
 
@@ -62,6 +63,43 @@ def shown(nodes: Iterable[Node]) -> str:
 def product_labels(policies: Iterable[Policy]) -> list[str]:
     """Return the product labels of all accelerators, which are the keys of their taints, too."""
     return list(dict.fromkeys(f"{each.card}.product" for policy in policies for each in policy.spec.accelerators))
+
+
+def named_products(policies: Iterable[Policy]) -> set[str]:
+    """Return the products that the policies name, without patterns."""
+    found: set[str] = set()
+    for policy in policies:
+        spec = policy.spec
+        limited = (product for each in spec.namespace_limits for product in each.products or ())
+        templates = (each.labels.get(key) for each in spec.node_templates for key in product_labels([policy]))
+        found.update(name for name in (*spec.allowed_products, *limited, *templates) if name and "*" not in name)
+    return found
+
+
+class Spelling:
+    """The values of the label `key` on `nodes`, and those that the policies name. Neither is right by itself."""
+
+    def __init__(self, key: str, nodes: Iterable[Node], named: Iterable[str]) -> None:
+        self._named = set(named)
+        self._counts = Counter(node.labels[key] for node in nodes if key in node.labels)
+
+    def right(self, value: str) -> str | None:
+        """Return the value that `value` is a mistyped form of: a named one, or one of more nodes; None if it is none.
+
+        What several nodes have, and none has in the named form, is not mistyped: the policy is.
+        """
+        wanted = meant(value, self._named)
+        if wanted is not None:
+            return None if self._counts[value] > 1 and not self._counts[wanted] else wanted
+        if value in self._named:
+            return None
+        others = (other for other, count in self._counts.most_common() if count > self._counts[value])
+        return next((each for each in others if looks_like(value, each)), None)
+
+    def named_wrongly(self, value: str) -> str | None:
+        """Return the value of the policies that is a mistyped form of `value`, which several nodes have."""
+        wanted = meant(value, self._named)
+        return wanted if wanted is not None and self.right(value) is None else None
 
 
 def pools_of(policy: Policy) -> dict[str, list[str]]:

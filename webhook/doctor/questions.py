@@ -12,12 +12,18 @@ from webhook.doctor.nodes import nodes_of, offered_cards
 from webhook.doctor.rights import access_review
 from webhook.doctor.sample_pods import NO_USER, User, types_of
 from webhook.doctor.source import Source
+from webhook.doctor.workloads import admin_port
 from webhook.documents.documents import field
+from webhook.documents.field import InvalidInput
+from webhook.policy.loader import read_policy_document
+from webhook.policy.policy import Policy
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import ApiServer
 
 _AT_ONCE = 8
 _MOST_ENDPOINTS = 3
+# A NetworkPolicy can drop the connection of the API server to the admin port.
+_REPLICA_SECONDS = 3.0
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
@@ -56,6 +62,20 @@ async def probe(cluster: Cluster, endpoint: str | None) -> tuple[Probe, ...]:
         Probe(at or next((each.address for each in results if each), ""), tuple(results))
         for at, results in zip(addresses, called, strict=True)
     )
+
+
+async def policy_in_force(server: ApiServer, cluster: Cluster) -> Policy | None:
+    """Return the default policy that a replica has in force, by its admin port; None if it cannot be asked."""
+    pod, port = next(iter(cluster.ready_pods), None), admin_port(cluster.deployment or {})
+    if pod is None or port is None:
+        return None
+    namespace, name = quote(cluster.target.namespace, safe=""), quote(f"{pod}:{port}", safe="")
+    try:
+        async with asyncio.timeout(_REPLICA_SECONDS):
+            found = await server.get(f"/api/v1/namespaces/{namespace}/pods/{name}/proxy/policy", {})
+        return read_policy_document(found["policy"])
+    except (ApiServerError, InvalidInput, TimeoutError, KeyError):
+        return None
 
 
 async def create_on_trial(server: ApiServer, cluster: Cluster, given: str | None, user: User = NO_USER) -> Trial | None:

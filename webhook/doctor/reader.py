@@ -13,7 +13,7 @@ from webhook.doctor.certificate_owner import controller_namespace, controller_of
 from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of, texts
 from webhook.doctor.kept import kept
 from webhook.doctor.pods_read import PodsRead
-from webhook.doctor.questions import ask_rights, create_on_trial, probe
+from webhook.doctor.questions import ask_rights, create_on_trial, policy_in_force, probe
 from webhook.doctor.rights import rights_of
 from webhook.doctor.sample_pods import NO_USER, User
 from webhook.doctor.source import BEFORE, LISTS, Source
@@ -22,7 +22,7 @@ from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_object import accepted_policies
-from webhook.policy.policy_set import PolicyOrSet, set_of
+from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
 from webhook.policy.spec.document import API_VERSION
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import NOT_FOUND, ApiServer
@@ -199,6 +199,9 @@ class _Reader:
             self._objects[Source.POLICY] = found
             stored = StoredPolicy.of(found[0] if found else {}, *place)
             self._found = replace(self._found, stored=stored, file=stored.policies or self._found.file)
+        if (in_force := await policy_in_force(self._server, self._found)) is not None:
+            others = self._found.file.others
+            self._found = replace(self._found, in_force=in_force, file=PolicySet.of(in_force, others))
         if follows_objects(servers):
             found = await self._get_if_any(_POLICY_OBJECTS)
             items = listed(found[0], "items") if found else []
@@ -221,7 +224,13 @@ class _Reader:
         await list_pages(self._server, "/api/v1/pods", _NOT_ENDED, take, _PAGE)
         self._objects[Source.PODS] = ()
         schedulers, missed = frozenset(read.bound_schedulers), tuple(read.missed)
-        self._found = replace(self._found, bound_schedulers=schedulers, missed=missed, missed_count=read.missed_count)
+        self._found = replace(
+            self._found,
+            bound_schedulers=schedulers,
+            selects_a_pod=read.selects_a_pod,
+            missed=missed,
+            missed_count=read.missed_count,
+        )
 
     async def groups(self) -> None:
         self._groups = await self._server.get("/apis", {})

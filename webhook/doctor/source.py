@@ -19,7 +19,9 @@ class Source(Enum):
     CONTROLLER_PODS = ("the pods of the certs controller", "list pods in the namespace of the webhook")
     BUDGETS = ("the PodDisruptionBudgets of the webhook", "list poddisruptionbudgets in its namespace")
     POLICY = ("the ConfigMap of the policy", "get configmaps in the namespace of the webhook")
+    NETWORK_POLICIES = ("the NetworkPolicies of the webhook", "list networkpolicies in its namespace")
     QUOTAS = ("ResourceQuotas", "list resourcequotas")
+    LIMIT_RANGES = ("LimitRanges", "list limitranges")
     PRIORITY_CLASSES = ("PriorityClasses", "list PriorityClasses")
     LEASES = ("Leases", "list leases")
     GROUPS = ("API groups", "none")
@@ -39,15 +41,17 @@ LISTS: Mapping[Source, str] = {
     Source.NAMESPACES: "/api/v1/namespaces",
     Source.NODES: "/api/v1/nodes",
     Source.QUOTAS: "/api/v1/resourcequotas",
+    Source.LIMIT_RANGES: "/api/v1/limitranges",
     Source.PRIORITY_CLASSES: PRIORITY_CLASSES.path,
     Source.LEASES: "/apis/coordination.k8s.io/v1/leases",
     Source.BUDGETS: "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
+    Source.NETWORK_POLICIES: "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
 }
 """The lists that are a source each; {} is the namespace of the webhook."""
 
 BEFORE: Mapping[Source, tuple[Source, ...]] = {
     Source.CONTROLLER_PODS: (Source.SERVICE, Source.DEPLOYMENTS),
-    Source.POLICY: (Source.SERVICE, Source.DEPLOYMENTS),
+    Source.POLICY: (Source.SERVICE, Source.DEPLOYMENTS, Source.ENDPOINTS),
     Source.PODS: (Source.NAMESPACES, Source.POLICY),
     Source.TRIAL: (Source.NAMESPACES, Source.POLICY, Source.CLOCK),
     Source.PROBE: (Source.ENDPOINTS,),

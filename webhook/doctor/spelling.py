@@ -26,6 +26,11 @@ def meant(name: str, known: Iterable[str]) -> str | None:
     return next((each for edits, each in sorted(near) if edits <= _MOST_EDITS), None)
 
 
+def looks_like(name: str, other: str) -> bool:
+    """Return whether two different names look alike: H2O and H20, but not L40 and L40S."""
+    return name != other and _folded(name) == _folded(other)
+
+
 def distance(left: str, right: str) -> int:
     """Return the number of insertions, deletions and replacements between two texts; 3 stands for more."""
     if abs(len(left) - len(right)) > _MOST_EDITS:

@@ -56,6 +56,13 @@ def follows_objects(workload: JsonObject) -> bool:
     return option(workload, "--policy-source") == "crd"
 
 
+def admin_port(workload: JsonObject) -> str | None:
+    """Return the admin port of a server without a token; None if it is not known, or if it listens to itself alone."""
+    host, _, port = (option(workload, "--admin-listen") or "").rpartition(":")
+    is_open = host and host not in ("127.0.0.1", "localhost", "[::1]")
+    return port if is_open and port.isdigit() and option(workload, "--admin-token-file") is None else None
+
+
 def policy_place(workload: JsonObject) -> tuple[str, str] | None:
     """Return the ConfigMap and key of the policy file of a workload's server; None if it names none."""
     for container in containers_of(workload):

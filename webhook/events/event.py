@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from webhook.events.report import Report
 from webhook.events.subject import ObjectReference, Subject
+from webhook.kube.names import DEFAULT_NAMESPACE
 
 COMPONENT = "placement-webhook"
 _LONGEST_NAME = 253
@@ -65,8 +66,8 @@ class PendingEvent:
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of the Event."""
-        return self.target.namespace
+        """Return the namespace of the Event. The API server takes one on a cluster-scoped object in `default` alone."""
+        return self.target.namespace or DEFAULT_NAMESPACE
 
     @property
     def key(self) -> str:

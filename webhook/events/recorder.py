@@ -17,7 +17,7 @@ from webhook.events.lookup import Lookup
 from webhook.events.pacing import Clocks, Pacing
 from webhook.events.report import Report
 from webhook.events.resolver import Resolver
-from webhook.events.subject import Subject, subject_of
+from webhook.events.subject import ObjectReference, Subject, subject_of
 from webhook.events.writer import EventWriter
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.names import is_dns_subdomain
@@ -82,6 +82,14 @@ class EventRecorder:
         except Exception:
             self._count("failed")
             self._log_once("an internal error", "an admission could not be reported", exc_info=True)
+
+    def report_on(self, target: ObjectReference, report: Report) -> None:
+        """Report on an object that is known to exist."""
+        wall, now = self._clocks.wall_seconds(), self._clocks.monotonic_seconds()
+        source = f"{target.namespace}/{target.uid}"
+        if not self._events.put(PendingEvent(target, report, source, wall, wall, now, now + _EXPIRY_SECONDS)):
+            self._count("dropped")
+        self._wake.set()
 
     def _add(self, request: AdmissionRequest, report: Report | None, *, reinvoked: bool) -> None:
         if report is None and not reinvoked:

@@ -1,6 +1,7 @@
 """The part of a verdict that an Event reports: a reason and a note. Pods of one template have equal reports."""
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from webhook.admission.verdict import Bypassed, Denied, Verdict
@@ -13,6 +14,7 @@ DENIED = "PlacementDenied"
 INFEASIBLE = "PlacementInfeasible"
 WAITING = "PlacementWaiting"
 SCHEDULER_MISSING = "PlacementSchedulerMissing"
+POLICY_REJECTED = "PlacementPolicyRejected"
 
 NOTE_BYTES = 1024
 """The limit of the API server for the note of an Event (events.k8s.io/v1)."""
@@ -58,6 +60,11 @@ def report_of(verdict: Verdict) -> Report | None:
     if placement.verdict == "Waiting":
         return Report(WAITING, _note(f"no node can take the pod now: {_reasons(placement)}"))
     return None
+
+
+def rejection_of(errors: Iterable[str]) -> Report:
+    """Return the report of a PlacementPolicy that is rejected because of `errors`."""
+    return Report(POLICY_REJECTED, _note(f"this generation is not put into force: {'; '.join(errors)}"))
 
 
 def _reasons(placement: Placement) -> str:

@@ -1,4 +1,4 @@
-"""Decide on a request by the kind of its object: a pod, a workload object or a Namespace."""
+"""Decide on a request by the kind of its object: a pod, a workload object, a Namespace or a PlacementPolicy."""
 
 from webhook.admission.pipeline import ClusterView, admit
 from webhook.admission.verdict import Bypassed, ObjectVerdict, Verdict
@@ -7,9 +7,10 @@ from webhook.kube.deadline import Expired, never
 from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.kube.workloads.queued_kinds import QUEUED_KINDS
 from webhook.objects.namespace import admit_namespace, is_namespace
+from webhook.objects.policy_object import admit_policy_object
 from webhook.objects.queues import admit_queued
 from webhook.objects.workload import admit_workload
-from webhook.policy.exempt import request_exemption
+from webhook.policy.exempt import POLICY_OBJECT, request_exemption
 from webhook.policy.policy import Policy
 
 _WRITES = ("CREATE", "UPDATE")
@@ -24,6 +25,8 @@ def admit_request(
         InvalidInput: the request's object cannot be read as its kind.
     """
     if request.operation in _WRITES and not request.subresource:
+        if (request.group, request.kind) == POLICY_OBJECT:
+            return admit_policy_object(request, expired)
         if reason := request_exemption(request, policy.spec):
             return Bypassed(reason)
         if is_namespace(request):
@@ -46,5 +49,6 @@ def counted_kind(request: AdmissionRequest, policy: Policy) -> str:
 
     Users cannot choose it, so that they cannot create series in Prometheus.
     """
-    is_known = is_namespace(request) or _workload_kind(request, policy) or (request.group, request.kind) in QUEUED_KINDS
-    return request.kind if is_known else ""
+    group_kind = (request.group, request.kind)
+    is_known = group_kind == POLICY_OBJECT or group_kind in QUEUED_KINDS or is_namespace(request)
+    return request.kind if is_known or _workload_kind(request, policy) else ""

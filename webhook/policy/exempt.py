@@ -11,8 +11,11 @@ from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.selectors import selector_matches
 from webhook.policy.keys import Keys
 from webhook.policy.spec.admission import Exemption, PodLabels
-from webhook.policy.spec.document import PolicySpec
+from webhook.policy.spec.document import GROUP, KIND, PolicySpec
 from webhook.policy.spec.fields import matches_any
+
+POLICY_OBJECT = GROUP, KIND
+"""The API group and kind of a PlacementPolicy, as requests have them."""
 
 _ALL = 100
 _SHADOW = "shadow mode"
@@ -22,9 +25,10 @@ def shadow_reason(request: AdmissionRequest, spec: PolicySpec) -> str | None:
     """Return why `spec` is not enforced for `request`; None if it is.
 
     A canary is a share of the owners of pods. Which pods an object other than a pod will have is not known, so with a
-    share below all of them it is not enforced for any other object.
+    share below all of them it is not enforced for any other object. PlacementPolicies are no objects of users, and are
+    always validated.
     """
-    if spec.mode != "shadow" and spec.canary_percent >= _ALL:
+    if (spec.mode != "shadow" and spec.canary_percent >= _ALL) or (request.group, request.kind) == POLICY_OBJECT:
         return None
     if request.kind in ("", "Pod") and request.resource in ("", "pods"):
         return pod_shadow_reason(request.object or {}, request.namespace, spec)

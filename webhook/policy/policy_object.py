@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 
 from webhook.documents.documents import JsonObject, field
-from webhook.documents.field import InvalidInput, invalid
+from webhook.documents.field import InvalidInput, forbidden, invalid, required
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy
-from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
+from webhook.policy.policy_set import DEFAULT_NAME, PolicyOrSet, PolicySet, set_of
 from webhook.policy.spec.document import API_VERSION, KIND
 
 
@@ -17,6 +17,20 @@ def policy_text(content: JsonObject) -> bytes:
     """Return the document of an object without what the API server adds, as JSON."""
     name, spec = field(content, "metadata", "name"), content.get("spec", {})
     return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec})
+
+
+def check_selection(policy: Policy) -> None:
+    """Reject an object that selects namespaces and is the default policy, or neither.
+
+    Raises:
+        InvalidInput: the selector must be set, or must be absent.
+    """
+    is_default, selector = policy.name == DEFAULT_NAME, policy.spec.namespace_selector
+    place = f"PlacementPolicy {policy.name}: spec.namespaceSelector"
+    if is_default and selector is not None:
+        raise InvalidInput([forbidden(place, "must be absent: this policy is for all other namespaces")])
+    if not is_default and selector is None:
+        raise InvalidInput([required(place, "must be set")])
 
 
 def last_good_policy(content: JsonObject, validated: Callable[[bytes, str], Policy]) -> Policy | None:

@@ -40,6 +40,9 @@ app.kubernetes.io/component: certs
 
 {{- define "placement-webhook.image" -}}
 {{- with .Values.image -}}
+{{- if not .repository -}}
+{{- fail "\n\nimage.repository: Required value: no public registry has the image; build and push it as deploy/README.md describes, and set its name, such as registry.example.com/placement-webhook.\n" }}
+{{- end -}}
 {{- if .digest -}}
 {{ .repository }}@{{ .digest }}
 {{- else -}}

@@ -350,7 +350,7 @@ def test_status_of_a_registered_webhook(registry: Registry) -> None:
     assert [place["place"] for place in report["places"]] == [
         f"Secret {registry.cluster.namespace}/placement-webhook-tls"
     ]
-    names = [f"{objects}.placement.maip.mxsf.io" for objects in ("pods", "workloads", "namespaces")]
+    names = [f"{objects}.placement.maip.mxsf.io" for objects in ("pods", "workloads", "namespaces", "policies")]
     assert [webhook["name"] for webhook in report["webhooks"]] == names
     assert {webhook["caBundle"][0]["sha256"] for webhook in report["webhooks"]} == {report["places"][0]["ca"]["sha256"]}
 
@@ -367,7 +367,7 @@ def test_status_reports_a_ca_bundle_without_the_ca(registry: Registry, tmp_path:
     reported = registry.run("status", "--dir", tmp_path)
     assert reported.code == 2
     problems = reported.errors.splitlines()
-    assert len(problems) == 3
+    assert len(problems) == 4
     for index, problem in enumerate(problems):
         place = f"MutatingWebhookConfiguration {CONFIGURATION}: webhooks[{index}]"
         assert problem.startswith(f"wrong: directory {tmp_path}: {place}")

@@ -15,7 +15,7 @@ from certs import registration
 from certs.cluster.register import Probing, Registration
 from certs.cluster.status import as_text, report
 from certs.registration import Target
-from certs.webhook_rules import NAMESPACES, PODS, WORKLOADS, Coverage
+from certs.webhook_rules import NAMESPACES, PODS, POLICIES, WORKLOADS, Coverage
 from tests.support.certificates import NOW
 from tests.support.command import Run
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
@@ -57,7 +57,7 @@ def test_the_webhooks_that_a_configuration_lacks_have_the_endpoint_and_namespace
 
     added = registration.missing_webhooks(before, registration.manifest(Target()))
 
-    assert [webhook["name"] for webhook in added] == [WORKLOADS, NAMESPACES]
+    assert [webhook["name"] for webhook in added] == [WORKLOADS, NAMESPACES, POLICIES]
     for webhook in added:
         assert webhook["clientConfig"] == before["webhooks"][0]["clientConfig"]
         assert webhook["namespaceSelector"] == {"matchLabels": {"gpu": "yes"}}
@@ -77,9 +77,9 @@ def test_register_adds_the_webhooks_to_a_configuration_of_an_earlier_version(tmp
         first, second = steps(api, tmp_path, UNPROBED), steps(api, tmp_path, UNPROBED)
 
     place = "MutatingWebhookConfiguration 00-placement-webhook"
-    assert first == f"{place}: patched, 1 CA in caBundle; added {WORKLOADS}, {NAMESPACES}"
+    assert first == f"{place}: patched, 1 CA in caBundle; added {WORKLOADS}, {NAMESPACES}, {POLICIES}"
     assert second == f"{place}: unchanged, 1 CA in caBundle"
-    assert names(api.objects[CONFIGURATION]) == [PODS, WORKLOADS, NAMESPACES]
+    assert names(api.objects[CONFIGURATION]) == [PODS, WORKLOADS, NAMESPACES, POLICIES]
     bundles = {webhook["clientConfig"]["caBundle"] for webhook in api.objects[CONFIGURATION]["webhooks"]}
     assert len(bundles) == 1
     assert b"CERTIFICATE" in base64.b64decode(bundles.pop())
@@ -127,7 +127,7 @@ def test_rules_that_are_those_of_the_policy_are_not_patched() -> None:
 def test_status_names_the_webhooks_that_are_missing() -> None:
     facts = report([], of_an_earlier_version(), NOW, timedelta(days=30))
 
-    assert facts["missingWebhooks"] == [WORKLOADS, NAMESPACES]
+    assert facts["missingWebhooks"] == [WORKLOADS, NAMESPACES, POLICIES]
     assert facts["healthy"] is True
     assert f"webhook {WORKLOADS}\n  not registered; `placement-webhook certs register` adds it\n" in as_text(facts)
     assert report([], registration.manifest(Target()), NOW, timedelta(days=30))["missingWebhooks"] == []

@@ -8,7 +8,7 @@ import pytest
 from certs import pem, registration
 from certs.pki import issue_ca
 from certs.registration import Target
-from certs.secret import OWNER, OWNER_LABEL, artifacts_in
+from certs.secret import OWNER, OWNER_LABEL, artifacts_in, recorded_settings
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
@@ -39,6 +39,7 @@ def create_configuration(installation: Installation) -> None:
 def test_the_configuration_appears_when_the_server_serves_what_it_trusts(
     installation: Installation, kubeconfig: Path
 ) -> None:
+    """One that was deleted appears again, with what an administrator had set in it."""
     port = closed_port()
     options = installation.options(creates=True, probe_at=f"127.0.0.1:{port}")
     with controlling(kubeconfig, options) as controller:
@@ -50,12 +51,23 @@ def test_the_configuration_appears_when_the_server_serves_what_it_trusts(
         with tls_server(server_of(artifacts_in(secret)), port):
             wait_for(installation.configuration, "the configuration")
             # As a configuration that an earlier version has made.
-            installation.patch_configuration([{"op": "remove", "path": "/webhooks/2"}])
-            wait_for(lambda: len(installation.bundles()) == 3, "the webhook that was missing")
+            installation.patch_configuration([{"op": "remove", "path": "/webhooks/3"}])
+            wait_for(lambda: len(installation.bundles()) == 4, "the webhook that was missing")
             installation.wait_steady()
+            assert controller.count("record_configuration") == 0
+            settings = {"failurePolicy": "Fail", "namespaceSelector": {"matchLabels": {"placed": "yes"}}}
+            installation.patch_configuration(
+                [{"op": "replace", "path": f"/webhooks/0/{key}", "value": value} for key, value in settings.items()]
+            )
+            wait_for(lambda: bool(recorded_settings(installation.secret())), "the record of what was set")
+            installation.cluster.client.delete("MutatingWebhookConfiguration", CONFIGURATION, api_version=ADMISSION)
+            wait_for(installation.configuration, "the configuration that was deleted")
+            first, *others = (installation.configuration() or {})["webhooks"]
+            assert {key: first[key] for key in settings} == settings
+            assert {each["failurePolicy"] for each in others} == {"Ignore"}
     made, manifest = installation.configuration() or {}, registration.manifest(installation.target)
     assert [each["rules"] for each in made["webhooks"]] == [each["rules"] for each in manifest["webhooks"]]
-    assert controller.count("create_configuration") == 1
+    assert controller.count("create_configuration") == 2
 
 
 def apply_manifest(installation: Installation) -> None:
@@ -108,7 +120,7 @@ def test_a_second_configuration_has_the_same_ca_bundle(installation: Installatio
         ring = installation.wait_steady()
     second = installation.cluster.client.get("MutatingWebhookConfiguration", "another", api_version=ADMISSION)
     trusted = [pem.readable_certificates(bundle) for bundle in registration.ca_bundles(second)]
-    assert trusted == [[ring.signer]] * 3
+    assert trusted == [[ring.signer]] * 4
 
 
 def test_two_controllers_at_once_end_with_one_ca(installation: Installation, kubeconfig: Path) -> None:
@@ -147,6 +159,24 @@ def test_certificates_of_register_are_taken_over_with_both_cas_trusted(
     assert "the certs controller maintains it" in refused.errors
 
 
+def test_a_trial_outside_the_cluster_becomes_an_installation(
+    installation: Installation, kubeconfig: Path, certs: Run
+) -> None:
+    """As deploy/README.md describes: its configuration is deleted, and the controller takes over the rest."""
+    where = ("--kubeconfig", kubeconfig, "--namespace", installation.namespace)
+    url = "https://trial.example.com:8443/mutate"
+    assert certs("register", *where, "--skip-probe", "--dns", "trial.example.com", "--url", url).code == 0
+    installation.cluster.kubectl("delete", "mutatingwebhookconfiguration", CONFIGURATION)
+    port = closed_port()
+    with controlling(kubeconfig, installation.options(creates=True, probe_at=f"127.0.0.1:{port}")):
+        wait_for(lambda: installation.ring().signer is not None, "a CA of the controller")
+        wait_for(lambda: installation.ring().issuer == installation.ring().signer, "a certificate of that CA")
+        with tls_server(server_of(artifacts_in(installation.secret())), port):
+            wait_for(installation.configuration, "the configuration")
+    called = [each["clientConfig"] for each in (installation.configuration() or {})["webhooks"]]
+    assert [each["service"]["namespace"] for each in called] == [installation.namespace] * 4
+
+
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
@@ -174,7 +204,7 @@ def test_a_secret_of_another_owner_is_not_touched(
         wait_for(lambda: message in controller.readiness()[1], lambda: controller.readiness()[1])
         assert controller.readiness()[0] == 503
     assert installation.secret() == before
-    assert installation.bundles() == [set(), set(), set()]
+    assert installation.bundles() == [set()] * 4
 
 
 def test_a_ca_bundle_of_cert_manager_is_not_touched(installation: Installation, kubeconfig: Path) -> None:

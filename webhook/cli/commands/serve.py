@@ -14,7 +14,7 @@ import structlog
 from click.core import ParameterSource
 
 from webhook.admission.pipeline import scheduler_for
-from webhook.admission.policy_cases import parse_tested_policies, parse_tested_policy
+from webhook.admission.policy_cases import parse_tested_policies
 from webhook.app import Scoring, build_server, scoring
 from webhook.audit.writer import AuditWriter
 from webhook.cli.commands.serve_options import server_options
@@ -25,6 +25,7 @@ from webhook.cli.output.logs import configure_logs
 from webhook.documents.field import InvalidInput, forbidden
 from webhook.events.recorder import EventRecorder
 from webhook.kube.names import NAMESPACE_NAME_LABEL
+from webhook.objects.policy_object import validated_policy
 from webhook.placement.profiles.profile import Profile
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
@@ -39,6 +40,7 @@ from webhook.serving.observed.predictions import Predictions
 from webhook.serving.policies.cluster_policies import ClusterPolicies
 from webhook.serving.policies.in_force import Policies
 from webhook.serving.policies.policy_file import PolicyFile, read_policy_file
+from webhook.serving.policies.policy_status_writer import Reported
 from webhook.serving.server import PolicySource
 from webhook.serving.view.live_view import live_view
 from webhook.serving.view.start_of_view import FixedView
@@ -107,7 +109,9 @@ def serve(
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.configuration())
-        followed = with_objects(policy_source, source.connect, policies, file, metrics)
+        recorder = None if events is False else EventRecorder(source.connect, metrics, name)
+        on_rejected: Reported = recorder.report_on if recorder else lambda *_: None
+        followed = with_objects(policy_source, source.connect, policies, file, metrics, on_rejected)
         note_bound = placing.bound.note if settings["extender_profile"] != "none" else None
         live = live_view(
             source,
@@ -120,7 +124,6 @@ def serve(
             timeout,
             note_bound,
         )
-        recorder = None if events is False else EventRecorder(source.connect, metrics, name)
     with _audit_writer(audit, metrics, settings) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         recorded, seen = predictions if live else None, live or fixed
@@ -252,13 +255,19 @@ def _reads_labels(each: PlacedPolicy) -> bool:
 
 
 def with_objects(
-    kind: str, connect: Connect, policies: Policies, file: PolicyFile | None, metrics: Metrics
+    kind: str,
+    connect: Connect,
+    policies: Policies,
+    file: PolicyFile | None,
+    metrics: Metrics,
+    on_rejected: Reported = lambda *_: None,
 ) -> PolicySource | None:
     """Return the source of policies: `file`, or with the kind `crd` the objects of a cluster before `file`."""
     if kind != "crd":
         return file
     policies.follow(partial(_warn_of_equal_names, policies))
-    return ClusterPolicies(connect, policies, _validated, rfc3339_now, file, metrics.feed_faults.inc)
+    fault = metrics.feed_faults.inc
+    return ClusterPolicies(connect, policies, validated_policy, rfc3339_now, file, fault, on_rejected=on_rejected)
 
 
 def _warn_of_equal_names(policies: Policies, default: Policy) -> None:
@@ -284,14 +293,3 @@ def _validated_file(text: bytes, place: str, *, knows_labels: bool) -> PolicySet
     for each in policies:
         scheduler_for(each, cache_bytes=0)
     return policies
-
-
-def _validated(text: bytes, place: str) -> Policy:
-    """Return the policy in `text`, which passes its test cases, and for which schedulers can be made.
-
-    Raises:
-        InvalidInput: it is not one valid PlacementPolicy, or a test case fails.
-    """
-    policy = parse_tested_policy(text, place)
-    scheduler_for(policy, cache_bytes=0)
-    return policy

@@ -29,6 +29,7 @@ class Peer(NamedTuple):
     concern: str
 
 
+_CLUSTER_SCOPED = (["namespaces"], ["placementpolicies"])
 # Source: the manifests and charts of the projects.
 PEERS = (
     Peer(
@@ -48,7 +49,7 @@ PEERS = (
 @check(
     "selectors",
     "exclude both with a namespaceSelector on `kubernetes.io/metadata.name`",
-    needs={Source.CONFIGURATIONS, Source.NAMESPACES},
+    needs={Source.CONFIGURATIONS, Source.NAMESPACES, Source.PODS},
 )
 def selectors(cluster: Cluster) -> Iterator[Finding]:
     """A webhook is called for kube-system or its own namespace, whose objects must be created without it, or for none.
@@ -59,8 +60,8 @@ def selectors(cluster: Cluster) -> Iterator[Finding]:
     needed = _needed(cluster)
     caught: dict[int, list[str]] = {}
     for index, webhook in enumerate(cluster.webhooks):
-        # A webhook for Namespaces alone is called for no object in them.
-        if any(rule.get("resources") != ["namespaces"] for rule in listed(webhook, "rules")):
+        # A webhook for objects without a namespace is called for no object in them.
+        if any(rule.get("resources") not in _CLUSTER_SCOPED for rule in listed(webhook, "rules")):
             selected = (name for name in needed if selects_namespace(webhook, cluster.namespace_labels(name)))
             if names := [name for name in selected if matching.may_send_pod(webhook, name)]:
                 caught[index] = names
@@ -101,6 +102,10 @@ def _selecting_none(cluster: Cluster) -> Iterator[Finding]:
         what = "selects no namespace of the cluster, so no pod is sent"
         remedy = "label the namespaces that it is to select, or correct the selector"
         yield warning(f"{place}.namespaceSelector", what, remedy)
+    if cluster.selects_a_pod is False:
+        what = "no pod of the cluster has labels that it selects, so no pod is sent"
+        removed = commands.patched(cluster, {f"/webhooks/{cluster.webhooks.index(webhook)}/objectSelector": {}})
+        yield warning(f"{place}.objectSelector", what, f"{removed} selects every pod; or set the labels on pods")
 
 
 @check(

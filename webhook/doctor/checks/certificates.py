@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from certs import pem
 from certs.chain import unfit_for_server
 from certs.cluster.probe import Called
-from certs.inspection import expires_soon
+from certs.inspection import expires_soon, time_left
 from certs.names import names_of
 from certs.registration import ca_bundles
 from webhook.doctor import commands
@@ -48,7 +48,7 @@ def ca_bundle(cluster: Cluster) -> Iterator[Finding]:
         if end <= cluster.now:
             yield error(where, f"its last CA expired on {end:%Y-%m-%d}", commands.new_ca(cluster))
         elif expires_soon(last, cluster.now):
-            yield warning(where, f"its last CA expires in {(end - cluster.now).days} days", commands.new_ca(cluster))
+            yield warning(where, f"its last CA {time_left(end, cluster.now)}", commands.new_ca(cluster))
 
 
 def _bundles(cluster: Cluster) -> list[bytes]:
@@ -75,15 +75,15 @@ def _of_served(place: str, called: Called, cluster: Cluster) -> Finding | None:
     served, serves = called.certificate, f"{called.address} serves a certificate that"
     if served is None:
         return None
-    days = (served.not_valid_after_utc - cluster.now).days
+    left = time_left(served.not_valid_after_utc, cluster.now)
     if served.not_valid_after_utc <= cluster.now:
-        return error(place, f"{serves} expired {-days} days ago", commands.renewal(cluster))
+        return error(place, f"{serves} {left}", commands.renewal(cluster))
     if not called.trusted:
         reason = unfit_for_server(served) or called.detail
         what = f"{serves} API servers do not trust: {reason} (valid for {names_of(served)})"
         return error(place, what, commands.trust(cluster))
     if expires_soon(served, cluster.now):
-        return warning(place, f"{serves} expires in {days} days", commands.renewal(cluster))
+        return warning(place, f"{serves} {left}", commands.renewal(cluster))
     return None
 
 
@@ -123,12 +123,10 @@ def _without_controller(cluster: Cluster) -> tuple[Severity, str]:
         what = "nothing renews the certificate; `placement-webhook certs status` shows how long it lasts"
         return Severity.WARNING, what
     first = min(served, key=lambda each: each.not_valid_after_utc)
-    days, nothing = (first.not_valid_after_utc - cluster.now).days, "nothing renews the served certificate, which"
-    if first.not_valid_after_utc <= cluster.now:
-        return Severity.ERROR, f"{nothing} has expired"
+    what = f"nothing renews the served certificate, which {time_left(first.not_valid_after_utc, cluster.now)}"
     if expires_soon(first, cluster.now):
-        return Severity.ERROR, f"{nothing} expires in {days} days"
-    return Severity.WARNING, f"{nothing} lasts {days} days, or repairs the caBundle"
+        return Severity.ERROR, what
+    return Severity.WARNING, f"{what}, or repairs the caBundle"
 
 
 def _not_running(cluster: Cluster, controller: JsonObject) -> tuple[str, str, str] | None:

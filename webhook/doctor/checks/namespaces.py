@@ -1,6 +1,7 @@
 """Whitelists and quotas of namespaces do not refuse what is injected."""
 
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 import orjson
 
@@ -8,14 +9,13 @@ from webhook.cluster.objects.resource_quota import CROSS_NAMESPACE_SCOPE
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, check, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of, texts
+from webhook.doctor.quotas import amount, is_full, scopes
 from webhook.doctor.sample_pods import judge, named_resource, sample_pod, types_of
 from webhook.doctor.source import Source
 from webhook.documents.documents import field
-from webhook.kube import quantity
 from webhook.kube.pod.taints import covers
 
 _WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
-_COUNTS = ("pods", "count/pods")
 
 
 @check(
@@ -92,28 +92,32 @@ def cross_namespace_quotas(cluster: Cluster) -> Iterator[Finding]:
         types = policy.spec.workload_types
         packing = [each for each in types_of(policy, namespace) if types[each].bin_packing]
         packs_all = packing and policy.spec.bin_packing.namespaces == "all"
-        if packs_all and _scopes(quota) == {CROSS_NAMESPACE_SCOPE} and _is_full(quota):
+        if packs_all and scopes(quota) == {CROSS_NAMESPACE_SCOPE} and is_full(quota):
             refused = f"pods of {named(packing)} are refused, because their packing hint selects all namespaces"
             remedy = "set binPacking.namespaces: same in the policy, or raise the quota"
             yield warning(f"ResourceQuota {name_of(quota)}: spec.hard", f"has no room: {refused}", remedy)
 
 
-def _scopes(quota: JsonObject) -> set[str]:
-    scopes = field(quota, "spec", "scopes")
-    expressions = listed(quota, "spec", "scopeSelector", "matchExpressions")
-    found = {str(each.get("scopeName")) for each in expressions}
-    return found | set(map(str, scopes if isinstance(scopes, list) else ()))
+@check(
+    "gpu-defaults",
+    "remove the resource from `default` and `defaultRequest` of the LimitRange",
+    needs={Source.LIMIT_RANGES, Source.POLICY},
+)
+def gpu_defaults(cluster: Cluster) -> Iterator[Finding]:
+    """A LimitRange gives every container of a namespace accelerators that it does not ask for."""
+    for limits in cluster.of(Source.LIMIT_RANGES):
+        namespace = str(field(limits, "metadata", "namespace"))
+        patterns = [each for some in cluster.policy_of(namespace).spec.accelerators for each in some.resources]
+        for index, item in enumerate(listed(limits, "spec", "limits")):
+            for name in ("default", "defaultRequest"):
+                given = [each for each, held in texts(item, name).items() if amount(held) > 0]
+                cards = [each for each in given if any(fnmatchcase(each, pattern) for pattern in patterns)]
+                if cards:
+                    what = f"each container without {named(cards)} gets it, sidecars too, and needs a node with a card"
+                    edited = commands.command("kubectl", "-n", namespace, "edit", "limitrange", _own_name(limits))
+                    where = f"LimitRange {name_of(limits)}: spec.limits[{index}].{name}"
+                    yield warning(where, what, f"{edited}: remove it there")
 
 
-def _is_full(quota: JsonObject) -> bool:
-    """Return whether the quota has no room for one pod. Before its controller has seen it, the status is empty."""
-    hard = texts(quota, "status", "hard") or texts(quota, "spec", "hard")
-    used = texts(quota, "status", "used")
-    return any(_number(hard[each]) <= _number(used.get(each, "0")) for each in _COUNTS if each in hard)
-
-
-def _number(text: str) -> float:
-    try:
-        return quantity.value(text)
-    except ValueError:
-        return float("inf")
+def _own_name(content: JsonObject) -> str:
+    return str(field(content, "metadata", "name"))

@@ -6,12 +6,23 @@ from webhook.cluster import node_info
 from webhook.cluster.snapshot import Snapshot
 from webhook.doctor.check import Finding, check, info, named, warning
 from webhook.doctor.cluster import Cluster, name_of
-from webhook.doctor.commands import on_nodes
-from webhook.doctor.nodes import Node, grouped, nodes_of, offered_cards, pools_by_key, pools_of, product_labels, shown
+from webhook.doctor.commands import on_nodes, respelt
+from webhook.doctor.nodes import (
+    Node,
+    Spelling,
+    grouped,
+    named_products,
+    nodes_of,
+    offered_cards,
+    pools_by_key,
+    pools_of,
+    product_labels,
+    shown,
+)
 from webhook.doctor.sample_pods import judge, sample_pod, types_of
 from webhook.doctor.source import Source
-from webhook.doctor.spelling import meant
 from webhook.documents.field import InvalidInput
+from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.policy import Policy
@@ -107,34 +118,81 @@ def _empty_nodes(cluster: Cluster) -> Snapshot:
     needs={Source.NODES, Source.POLICY},
 )
 def node_usage(cluster: Cluster) -> Iterator[Finding]:
-    """A node has the usage label without the taint, the taint without the label, or different values."""
+    """A node has the usage label without the taint, the taint without the label, or different values or effects.
+
+    The remedy of a value that is mistyped is to correct it.
+    """
     nodes = nodes_of(cluster)
     for key, known in pools_by_key(cluster.policies).items():
         yield from _of_usage(key, known, nodes)
+        yield from _of_effects(cluster, key, nodes)
 
 
 def _of_usage(key: str, known: set[str], nodes: tuple[Node, ...]) -> Iterator[Finding]:
+    spelling = Spelling(key, nodes, known)
     labelled = [each for each in nodes if key in each.labels]
-    untainted = grouped([each for each in labelled if not each.tainted(key)], lambda node: [node.labels[key]])
+    bare = [each for each in labelled if all(taint.key != key for taint in each.taints)]
+    untainted = grouped(bare, lambda node: [node.labels[key]])
     for value, those in untainted.items():
         what = f"label {key}={value} without the taint: pods without a workload type run there, too"
-        yield warning(f"{shown(those)}: spec.taints", what, on_nodes(those, "taint", f"{key}={value}:NoSchedule"))
+        right = spelling.right(value) or value
+        tainted = on_nodes(those, "taint", f"{key}={right}:NoSchedule")
+        remedy = tainted if right == value else f"{respelt(those, key, value, right)} and {tainted}"
+        yield warning(f"{shown(those)}: spec.taints", what, remedy)
     unlabelled = grouped([each for each in nodes if key not in each.labels], lambda node: node.tainted(key))
     for value, those in unlabelled.items():
         what = f"taint {key}={value} without the label: no workload type selects the node, so it stays empty"
-        yield warning(f"{shown(those)}: metadata.labels", what, on_nodes(those, "label", f"{key}={value}"))
+        right = spelling.right(value) or value
+        labels = on_nodes(those, "label", f"{key}={right}")
+        remedy = labels if right == value else f"{respelt(those, key, value, right)} and {labels}"
+        yield warning(f"{shown(those)}: metadata.labels", what, remedy)
     different = grouped(
         labelled, lambda node: [(node.labels[key], value) for value in node.tainted(key) if value != node.labels[key]]
     )
     for (label, value), those in different.items():
         what = f"label {key}={label}, but taint {key}={value}: a type needs both pools to run there"
-        command = on_nodes(those, "label", f"{key}={value}", "--overwrite")
-        yield warning(f"{shown(those)}: spec.taints", what, f"{command}, or change the taint")
+        command = f"{on_nodes(those, 'label', f'{key}={value}', '--overwrite')}, or change the taint"
+        for wrong in (label, value):
+            if (meant := spelling.right(wrong)) is not None:
+                command = respelt(those, key, wrong, meant)
+        yield warning(f"{shown(those)}: spec.taints", what, command)
     for value, those in grouped(labelled, lambda node: [node.labels[key]]).items():
-        if value not in known and meant(value, known) is None:
+        if value not in known and spelling.right(value) is None:
             what = f"{value}: no workload type of the policy allows this pool"
             remedy = "add it to nodeUsage.allow of a type, if one is to"
             yield info(f"{shown(those)}: metadata.labels[{key}]", what, remedy)
+
+
+def _of_effects(cluster: Cluster, key: str, nodes: tuple[Node, ...]) -> Iterator[Finding]:
+    """Yield a finding for the taints of `key` with another effect than that of the injected tolerations."""
+
+    def others(node: Node) -> Iterator[tuple[str, str]]:
+        plain = {each.value for each in node.taints if (each.key, each.effect) == (key, NO_SCHEDULE)}
+        for each in node.taints:
+            # Another value than that of the label is a finding of its own.
+            is_other = each.key != key or each.value != node.labels.get(key, each.value)
+            has_effect = each.effect == NO_EXECUTE or (each.effect == PREFER_NO_SCHEDULE and not plain)
+            if not is_other and has_effect and not _is_tolerated(cluster, each):
+                yield each.value, each.effect
+
+    for (value, effect), those in grouped(nodes, others).items():
+        follows = "pods that name nothing of it run there, too"
+        if effect == NO_EXECUTE:
+            follows = "no injected toleration has this effect, so no workload type runs there"
+        changed = on_nodes(those, "taint", f"{key}:{effect}-", f"{key}={value}:{NO_SCHEDULE}", "--overwrite")
+        yield warning(f"{shown(those)}: spec.taints", f"taint {key}={value}:{effect}: {follows}", changed)
+
+
+def _is_tolerated(cluster: Cluster, taint: Taint) -> bool:
+    """Return whether a workload type of a policy has a toleration of its own for `taint`."""
+    types = (each for policy in cluster.policies for each in policy.spec.workload_types.values())
+    extra = (each for some in types for each in some.extra_tolerations)
+    return any(
+        each.key == taint.key
+        and each.effect in (None, taint.effect)
+        and (each.operator == "Exists" or each.value == taint.value)
+        for each in extra
+    )
 
 
 @check(
@@ -143,17 +201,19 @@ def _of_usage(key: str, known: set[str], nodes: tuple[Node, ...]) -> Iterator[Fi
     needs={Source.NODES, Source.POLICY},
 )
 def node_products(cluster: Cluster) -> Iterator[Finding]:
-    """A node has a product taint without the label, or another value, or a product is in no pool of any type.
+    """A node has a product taint without the label, or another value or effect, or a product is in no pool of any type.
 
-    Vendor discovery writes the label, and people write the taint. So the label is right where there is one.
+    Vendor discovery writes the label, and people write the taint. So the label is right where there is one, unless it
+    looks like that of more nodes.
     """
     nodes = nodes_of(cluster)
     for key in product_labels(cluster.policies):
-        yield from _of_product_taints(key, nodes)
+        yield from _of_product_taints(key, nodes, Spelling(key, nodes, named_products(cluster.policies)))
+        yield from _of_effects(cluster, key, nodes)
         yield from _out_of_reach(cluster, key, nodes)
 
 
-def _of_product_taints(key: str, nodes: tuple[Node, ...]) -> Iterator[Finding]:
+def _of_product_taints(key: str, nodes: tuple[Node, ...], spelling: Spelling) -> Iterator[Finding]:
     def differing(node: Node) -> Iterator[tuple[str, str | None, tuple[str, ...]]]:
         label = node.labels.get(key)
         return ((value, label, effects) for value, effects in node.tainted(key).items() if value != label)
@@ -161,10 +221,17 @@ def _of_product_taints(key: str, nodes: tuple[Node, ...]) -> Iterator[Finding]:
     for (value, label, effects), those in grouped(nodes, differing).items():
         if label is None:
             what = f"taint {key}={value} without the label: no pod that names the product selects the node"
-            yield warning(f"{shown(those)}: metadata.labels", what, on_nodes(those, "label", f"{key}={value}"))
+            right = spelling.right(value) or value
+            labels = on_nodes(those, "label", f"{key}={right}")
+            remedy = labels if right == value else f"{respelt(those, key, value, right)} and {labels}"
+            yield warning(f"{shown(those)}: metadata.labels", what, remedy)
+        elif (right_label := spelling.right(label)) is not None:
+            what = f"label {key}={label}, but taint {key}={value}, and more nodes have {right_label}"
+            yield warning(f"{shown(those)}: metadata.labels", what, respelt(those, key, label, right_label))
         else:
             what = f"label {key}={label}, but taint {key}={value}: a pod must name both products to run there"
-            command = on_nodes(those, "taint", *(f"{key}={label}:{effect}" for effect in effects), "--overwrite")
+            removed = [f"{key}:{effect}-" for effect in effects if effect != NO_SCHEDULE]
+            command = on_nodes(those, "taint", *removed, f"{key}={label}:{NO_SCHEDULE}", "--overwrite")
             yield warning(f"{shown(those)}: spec.taints", what, f"{command}: vendor discovery writes the label")
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from webhook.doctor.check import Finding, check, warning
 from webhook.doctor.cluster import Cluster
-from webhook.doctor.commands import on_nodes
-from webhook.doctor.nodes import Node, grouped, nodes_of, pools_by_key, product_labels, shown
+from webhook.doctor.commands import on_nodes, respelt
+from webhook.doctor.nodes import Node, Spelling, grouped, named_products, nodes_of, pools_by_key, product_labels, shown
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant
 from webhook.kube.pod.taints import Taint
@@ -23,9 +23,8 @@ def node_spelling(cluster: Cluster) -> Iterator[Finding]:
     yield from _keys(nodes, [*pools, *products], _other_known_keys(policies))
     for usage, known in pools.items():
         yield from _values(nodes, usage, known)
-    named = {name for each in policies for name in _named_products(each)}
     for product in products:
-        yield from _values(nodes, product, named)
+        yield from _values(nodes, product, named_products(policies))
 
 
 def _keys(nodes: tuple[Node, ...], known: list[str], others: set[str]) -> Iterator[Finding]:
@@ -38,13 +37,18 @@ def _keys(nodes: tuple[Node, ...], known: list[str], others: set[str]) -> Iterat
 
 
 def _values(nodes: tuple[Node, ...], key: str, known: set[str]) -> Iterator[Finding]:
+    spelling = Spelling(key, nodes, known)
+
     def values(node: Node) -> set[str]:
         return {*node.tainted(key), *([node.labels[key]] if key in node.labels else [])}
 
     for value, those in sorted(grouped(nodes, values, _MOST_COMPARED).items()):
-        if (right := meant(value, known)) is not None:
-            remedy = _with_value(those, key, value, right)
-            yield warning(f"{shown(those)}: metadata.labels[{key}]", f"{key}={value}: did you mean {right}?", remedy)
+        where = f"{shown(those)}: metadata.labels[{key}]"
+        if (right := spelling.right(value)) is not None:
+            yield warning(where, f"{key}={value}: did you mean {right}?", respelt(those, key, value, right))
+        elif (wrong := spelling.named_wrongly(value)) is not None:
+            what = f"{key}={value}, but the policy names {wrong}, which no node has"
+            yield warning(where, what, f"correct the policy; or, if it is right, {respelt(those, key, value, wrong)}")
 
 
 def _with_key(nodes: list[Node], key: str, right: str) -> str:
@@ -62,27 +66,6 @@ def _with_key(nodes: list[Node], key: str, right: str) -> str:
         wanted = (f"{key}:{taint.effect}-", f"{right}={taint.value}:{taint.effect}", "--overwrite")
         found.append(on_nodes(those, "taint", *wanted))
     return " and ".join(found)
-
-
-def _with_value(nodes: list[Node], key: str, value: str, right: str) -> str:
-    """Return the commands that correct the value, of label and taints."""
-    found = []
-    if labelled := [each for each in nodes if each.labels.get(key) == value]:
-        found.append(on_nodes(labelled, "label", f"{key}={right}", "--overwrite"))
-    tainted = grouped(
-        nodes, lambda node: [each.effect for each in node.taints if (each.key, each.value) == (key, value)]
-    )
-    found += [on_nodes(those, "taint", f"{key}={right}:{effect}", "--overwrite") for effect, those in tainted.items()]
-    return " and ".join(found)
-
-
-def _named_products(policy: Policy) -> set[str]:
-    """Return the products that the policy names, without patterns."""
-    spec = policy.spec
-    limited = (product for each in spec.namespace_limits for product in each.products or ())
-    templates = (each.labels.get(key) for each in spec.node_templates for key in product_labels([policy]))
-    names = (*spec.allowed_products, *limited, *templates)
-    return {name for name in names if name and "*" not in name}
 
 
 def _other_known_keys(policies: Iterable[Policy]) -> set[str]:

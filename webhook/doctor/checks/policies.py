@@ -25,13 +25,15 @@ def policy(cluster: Cluster) -> Iterator[Finding]:
     stored, given = cluster.stored, cluster.given
     where = f"ConfigMap {cluster.target.namespace}/{stored.name}" if stored is not None else ""
     if stored is not None and stored.policies is None:
+        judged = f"{cluster.in_force.identity} of a replica" if cluster.in_force else f"{cluster.file.default.identity}"
         what = f"holds no valid policy, so the last valid one stays in force: {'; '.join(stored.errors[:3])}"
+        what += f"; all checks judge by {judged}"
         yield error(where, what, "`placement-webhook policy check FILE` has all errors")
     in_shadow = [each for each in cluster.policies if each.spec.mode == "shadow"]
     for each in in_shadow:
         place = f"{cluster.place_of(each)}: spec.mode"
         yield info(place, "shadow: no pod is changed or denied", "set mode: enforce when it is to be")
-    is_known = given is not None or stored is not None or cluster.policy in cluster.accepted
+    is_known = given is not None or stored is not None or cluster.policy in (*cluster.accepted, cluster.in_force)
     if not (in_shadow or is_known) and cluster.configuration and cluster.mark != cluster.policy.identity:
         what = "not found in a workload, so all checks judge by the built-in policy"
         yield info("the policy in force", what, "give the policy of the server with --policy")

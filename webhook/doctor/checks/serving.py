@@ -8,13 +8,11 @@ from certs.webhook_rules import PODS
 from webhook.doctor import commands
 from webhook.doctor.certificate_owner import controller_of
 from webhook.doctor.check import Finding, check, error, info, named, warning
-from webhook.doctor.cluster import Cluster, JsonObject, Trial, listed, name_of, texts
-from webhook.doctor.matching import is_called_for_pods, timeout_seconds
+from webhook.doctor.cluster import Cluster, JsonObject, Trial, listed, name_of
+from webhook.doctor.matching import is_called_for_pods, selects_pods_of, timeout_seconds
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import containers_of, has_flag
 from webhook.documents.documents import field
-from webhook.kube.reader import Reader
-from webhook.kube.selectors import read_label_selector, selector_matches
 
 _HTTPS = 443
 _FAILED = re.compile(r'failed calling webhook "(?P<name>[^"]+)": (?P<reason>.*)', re.DOTALL)
@@ -35,7 +33,7 @@ def readable(cluster: Cluster) -> Iterator[Finding]:
     "installed", "`placement-webhook certs register`; or name it with `--configuration`", needs={Source.CONFIGURATIONS}
 )
 def installed(cluster: Cluster) -> Iterator[Finding]:
-    """There is no webhook configuration of the name, it is not called for pods, or it lacks a webhook."""
+    """There is no webhook configuration of the name, or a second one, it is not called for pods, or lacks a webhook."""
     if not cluster.knows(Source.CONFIGURATIONS):
         return
     if cluster.configuration is None:
@@ -49,6 +47,11 @@ def installed(cluster: Cluster) -> Iterator[Finding]:
     where = f"{cluster.place}: webhooks"
     if not any(map(is_called_for_pods, cluster.webhooks)):
         yield error(where, "no rule has the creation of pods", _with_rules(cluster))
+    for other in cluster.of(Source.CONFIGURATIONS):
+        if other is not cluster.configuration and _is_ours(other):
+            what = f"has webhooks of ours beside those of {cluster.target.configuration}: each pod is sent twice"
+            deleted = commands.command("kubectl", "delete", "mutatingwebhookconfiguration", name_of(other))
+            yield warning(f"MutatingWebhookConfiguration {name_of(other)}", what, deleted)
     missing = missing_webhooks(cluster.configuration, manifest(cluster.target))
     if missing:
         what = f"lacks {named(str(each['name']) for each in missing)}: it was made from an earlier manifest"
@@ -201,7 +204,7 @@ def _refused(place: str, trial: Trial, own: set[str]) -> Finding:
     needs={Source.CONFIGURATIONS, Source.DEPLOYMENTS, Source.BUDGETS},
 )
 def failure_policy(cluster: Cluster) -> Iterator[Finding]:
-    """There are too few servers for failurePolicy, or no PodDisruptionBudget keeps one of them."""
+    """There are too few servers for failurePolicy, or no PodDisruptionBudget keeps one of them, or one keeps all."""
     own, deployment = cluster.pods_webhook, cluster.deployment
     if own is None or deployment is None:
         return
@@ -215,10 +218,20 @@ def failure_policy(cluster: Cluster) -> Iterator[Finding]:
         command = commands.servers(cluster, "scale", "--replicas=2")
         yield found(f"{where}: spec.replicas", f"{wanted}: while the server is away, {effect}", command)
     elif ready == 0:
-        yield error(f"{where}: status.readyReplicas", f"no replica is ready: {effect}", look)
+        yield error(f"{where}: status.readyReplicas", f"no replica is ready: {effect}{_why(deployment)}", look)
     elif ready < (wanted or 1):
-        yield warning(f"{where}: status.readyReplicas", f"{ready} of {wanted} replicas are ready", look)
-    if cluster.knows(Source.BUDGETS) and fails and not _has_budget(cluster, deployment):
+        what = f"{ready} of {wanted} replicas are ready{_why(deployment)}"
+        yield warning(f"{where}: status.readyReplicas", what, look)
+    budgets = _budgets(cluster, deployment)
+    for each in budgets:
+        if _allows_no_eviction(each, wanted or 1):
+            what = "allows no eviction: the drain of a node with a replica never ends"
+            merged = '{"spec":{"maxUnavailable":1,"minAvailable":null}}'
+            patched = commands.kubectl(
+                cluster, "patch", "pdb", field(each, "metadata", "name"), "--type=merge", "-p", merged
+            )
+            yield warning(f"PodDisruptionBudget {name_of(each)}: spec", what, patched)
+    if cluster.knows(Source.BUDGETS) and not budgets:
         what = f"no PodDisruptionBudget selects its pods: a drain can evict all of them, and {effect}"
         command = commands.kubectl(cluster, "apply", "-f", "deploy/base/poddisruptionbudget.yaml")
         if commands.release_of(cluster) is not None:
@@ -226,10 +239,20 @@ def failure_policy(cluster: Cluster) -> Iterator[Finding]:
         yield warning(where, what, f"{command} makes one")
 
 
-def _has_budget(cluster: Cluster, deployment: JsonObject) -> bool:
-    labels = texts(deployment, "spec", "template", "metadata", "labels")
-    selectors = (field(each, "spec", "selector") for each in cluster.of(Source.BUDGETS))
-    return any(selector_matches(read_label_selector(Reader(), each, "spec.selector"), labels) for each in selectors)
+def _why(deployment: JsonObject) -> str:
+    """Return why pods cannot be created, such as a quota that is used up."""
+    failed = (each for each in listed(deployment, "status", "conditions") if each.get("type") == "ReplicaFailure")
+    return next((f"; {each.get('message')}" for each in failed if each.get("status") == "True"), "")
+
+
+def _budgets(cluster: Cluster, deployment: JsonObject) -> list[JsonObject]:
+    """Return the PodDisruptionBudgets that select the pods of the servers."""
+    return [each for each in cluster.of(Source.BUDGETS) if selects_pods_of(field(each, "spec", "selector"), deployment)]
+
+
+def _allows_no_eviction(budget: JsonObject, replicas: int) -> bool:
+    least, most = field(budget, "spec", "minAvailable"), field(budget, "spec", "maxUnavailable")
+    return most in (0, "0%") or least == "100%" or (isinstance(least, int) and least >= replicas)
 
 
 @check(

@@ -37,7 +37,8 @@ from webhook.policy.spec.workloads import (
     WorkloadType,
 )
 
-API_VERSION = "placement.maip.mxsf.io/v1alpha1"
+GROUP = "placement.maip.mxsf.io"
+API_VERSION = f"{GROUP}/v1alpha1"
 KIND = "PlacementPolicy"
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import structlog
 
+from certs.inspection import least_time_left
 from webhook.documents.field import InvalidInput, invalid
 from webhook.runtime.metrics import Metrics
 from webhook.serving.http import tls
 from webhook.serving.scheduling.worker import in_background
 
-_EXPIRY_WARNING_DAYS = 30
 _NOT_RELOADED = "the certificate cannot be reloaded and the last good one is served"
 _REMEDY = "renew it (`placement-webhook certs issue`, or its issuer); it is read without a restart"
 
@@ -122,13 +122,14 @@ class Certificate:
     def _log_validity(self) -> None:
         """Log the validity of the certificate whenever it changes: invalid, near its expiry, or valid."""
         validity, reason = self._validity, self.invalid_reason()
-        days_left = (validity.not_after - self._now()).days
-        message = reason or ("the certificate expires soon" if days_left < _EXPIRY_WARNING_DAYS else "")
+        left = validity.not_after - self._now()
+        is_late = left < least_time_left(validity.not_before, validity.not_after)
+        message = reason or ("the certificate expires soon" if is_late else "")
         if message == self._logged:
             return
         self._logged = message
         log = self._log.bind(
-            not_before=validity.not_before.isoformat(), not_after=validity.not_after.isoformat(), days_left=days_left
+            not_before=validity.not_before.isoformat(), not_after=validity.not_after.isoformat(), days_left=left.days
         )
         if reason:
             log.error(reason, remedy=_REMEDY)

@@ -19,14 +19,13 @@ from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.policy.policy import Policy
 from webhook.policy.policy_object import last_good_policy, policy_text
-from webhook.policy.policy_set import DEFAULT_NAME
 from webhook.policy.spec.admission import NamespaceSelector
 from webhook.policy.spec.document import API_VERSION, KIND
 from webhook.serving.policies.in_force import ALL_OBJECTS, MOST_ERRORS, Policies, Selection, errors_of
 from webhook.serving.policies.policy_file import PolicyFile
 from webhook.serving.policies.policy_objects import PolicyObjects
 from webhook.serving.policies.policy_status import GoodGeneration
-from webhook.serving.policies.policy_status_writer import JudgedObject, StatusWriter
+from webhook.serving.policies.policy_status_writer import JudgedObject, Reported, StatusWriter
 from webhook.serving.scheduling.worker import in_background
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import Connect
@@ -88,6 +87,7 @@ class ClusterPolicies:
 
     `store` has the objects as they were read. `validated` returns the policy in a text; it runs in another thread.
     `now` returns the time in RFC 3339. `monotonic_seconds` is the clock for the longest wait of a replica that starts.
+    `on_rejected` reports a rejected object, in one replica.
     """
 
     def __init__(
@@ -99,9 +99,10 @@ class ClusterPolicies:
         file: PolicyFile | None = None,
         on_fault: Callable[[], None] = lambda: None,
         monotonic_seconds: Callable[[], float] = time.monotonic,
+        on_rejected: Reported = lambda *_: None,
     ) -> None:
         self._connect, self._policies, self._validated = connect, policies, validated
-        self._writer = StatusWriter(connect, POLICY_OBJECTS.path, now)
+        self._writer = StatusWriter(connect, POLICY_OBJECTS.path, now, on_rejected=on_rejected)
         self._file, self._on_fault = file, on_fault
         self.store = PolicyObjects()
         self._reflector = Reflector(POLICY_OBJECTS, self.store, connect, Timing(), on_fault=on_fault)
@@ -195,7 +196,6 @@ class ClusterPolicies:
         known.uid, known.generation = uid, generation
         try:
             policy = await asyncio.to_thread(self._validated, policy_text(content), f"PlacementPolicy {name}")
-            known.errors = _selection_errors(policy)
         except InvalidInput as error:
             known.errors = errors_of(error)
             return
@@ -203,8 +203,8 @@ class ClusterPolicies:
             # An internal error can pass, so the object is judged again.
             known.errors, known.generation = errors_of(error), -1
             return
-        if not known.errors:
-            known.keep(policy, content.get("spec", {}), generation)
+        known.errors = ()
+        known.keep(policy, content.get("spec", {}), generation)
 
     async def _restore(self, known: _Judged, name: str) -> None:
         """Take the last good generation from the status, if it has one that is valid."""
@@ -214,16 +214,14 @@ class ClusterPolicies:
         known.tried = revision, spec
         try:
             policy = await asyncio.to_thread(last_good_policy, known.content, self._validated)
-            errors = _selection_errors(policy) if policy else ()
         except Exception as error:
-            policy, errors = None, errors_of(error)
             if not isinstance(error, InvalidInput):
                 known.tried = None
-        if policy is None or errors:
-            self._log.warning(_NOT_RESTORED, policy=name, errors=errors[:MOST_ERRORS])
+            self._log.warning(_NOT_RESTORED, policy=name, errors=errors_of(error)[:MOST_ERRORS])
             return
-        known.keep(policy, spec, 0)
-        self._log.info(_RESTORED, policy=policy.identity)
+        if policy is not None:
+            known.keep(policy, spec, 0)
+            self._log.info(_RESTORED, policy=policy.identity)
 
     async def write_status(self) -> None:
         """Write the statuses that differ.
@@ -245,14 +243,6 @@ def _age(item: tuple[str, JsonObject]) -> tuple[str, str]:
     """Return a sort key: the oldest objects first."""
     name, content = item
     return str(content["metadata"].get("creationTimestamp") or ""), name
-
-
-def _selection_errors(policy: Policy) -> tuple[str, ...]:
-    is_default, has_selector = policy.name == DEFAULT_NAME, policy.spec.namespace_selector is not None
-    if is_default == has_selector:
-        detail = "must be absent: it is for all other namespaces" if is_default else "must be set"
-        return (f"PlacementPolicy {policy.name}: spec.namespaceSelector: Invalid value; {detail}",)
-    return ()
 
 
 def _selection_in(content: JsonObject) -> Selection | None:

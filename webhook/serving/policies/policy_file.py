@@ -2,10 +2,12 @@
 
 The content is polled, not watched: a mounted ConfigMap changes by a swap of the symlink `..data`, other writers rename
 or change the file in place, and reading one small file covers all of them. A file that is written in place can be read
-in part, and a part can be a valid policy, so polled content counts once two polls in a row have read it.
+in part, and a part can be a valid policy. So polled content counts once two polls in a row have read it, and content
+that is shorter than that in force, in the same file, once it has not changed for five seconds.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -17,6 +19,8 @@ from webhook.policy.policy_set import PolicyOrSet
 from webhook.serving.policies.in_force import Policies, errors_of
 from webhook.serving.scheduling.worker import in_background
 
+# Slower writers than this replace a file by another one.
+_STABLE_SECONDS = 5.0
 MAX_POLICY_BYTES = 1024 * 1024
 """The largest policy: that is also the largest ConfigMap."""
 
@@ -44,7 +48,12 @@ class PolicyFile:
     """
 
     def __init__(
-        self, path: Path, text: bytes, policies: Policies, validated: Callable[[bytes, str], PolicyOrSet]
+        self,
+        path: Path,
+        text: bytes,
+        policies: Policies,
+        validated: Callable[[bytes, str], PolicyOrSet],
+        monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = path
         self._policies = policies
@@ -54,6 +63,9 @@ class PolicyFile:
         self._applied: bytes | str = text
         self._judged: bytes | str = text
         self._polled: bytes | str = text
+        self._monotonic_seconds, self._polled_first_seconds = monotonic_seconds, monotonic_seconds()
+        # The file of the applied content, and that of the last poll. Renaming another file to the path changes it.
+        self._applied_file = self._polled_file = _number_of(path)
         self._reloading = asyncio.Lock()
         self._log = structlog.get_logger()
 
@@ -67,12 +79,19 @@ class PolicyFile:
         return ""
 
     async def poll(self) -> None:
-        """Read the file; judge content that is new and that the poll before has read, too."""
+        """Read the file; judge content that is new, that the poll before has read, too, and that is not a part."""
         async with self._reloading:
-            content, before = await asyncio.to_thread(self._read), self._polled
-            self._polled = content
-            if content == before and content != self._judged:
+            file, content = await asyncio.to_thread(lambda: (_number_of(self._path), self._read()))
+            now_seconds = self._monotonic_seconds()
+            if (content, file) != (self._polled, self._polled_file):
+                self._polled, self._polled_file, self._polled_first_seconds = content, file, now_seconds
+            elif content != self._judged and not self._may_be_a_part(now_seconds):
                 await self._judge(content)
+
+    def _may_be_a_part(self, now_seconds: float) -> bool:
+        is_same_file = self._polled_file == self._applied_file
+        is_shorter = isinstance(self._polled, bytes) and len(self._polled) < len(self._applied)
+        return is_same_file and is_shorter and now_seconds - self._polled_first_seconds < _STABLE_SECONDS
 
     async def _judge(self, content: bytes | str) -> None:
         """Put valid content into force whole; leave the last good policy in force otherwise."""
@@ -87,7 +106,7 @@ class PolicyFile:
             except Exception as error:
                 self._policies.reject(errors_of(error))
                 return
-            self._applied = content
+            self._applied, self._applied_file = content, _number_of(self._path)
             self._policies.replace(policy)
 
     def _read(self) -> bytes | str:
@@ -110,3 +129,11 @@ class PolicyFile:
             except Exception:
                 # The file is followed as long as the server runs.
                 self._log.exception("the policy file cannot be followed")
+
+
+def _number_of(path: Path) -> int:
+    """Return the number of the file (inode); 0 if there is none."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 import structlog
 
 from webhook.documents.documents import JsonObject
+from webhook.events.report import Report, rejection_of
+from webhook.events.subject import ObjectReference
+from webhook.policy.spec.document import API_VERSION, KIND
 from webhook.serving.policies.policy_status import GoodGeneration, status_of
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, Connect
@@ -16,6 +19,7 @@ FIELD_MANAGER = "placement-webhook"
 _JSON_PATCH = "application/json-patch+json"
 # A status of one generation is written again at most this often: replicas of two versions could disagree on it.
 _REWRITE_SECONDS = 60.0
+Reported = Callable[[ObjectReference, Report], None]
 _NOT_WRITTEN = "the status of a PlacementPolicy cannot be written"
 
 
@@ -38,6 +42,11 @@ class JudgedObject(NamedTuple):
         return str(self._metadata["name"])
 
     @property
+    def reference(self) -> ObjectReference:
+        """The object, for Events."""
+        return ObjectReference(API_VERSION, KIND, "", self.name, self.version[0])
+
+    @property
     def version(self) -> tuple[str, int]:
         """The uid and the generation of the object."""
         return str(self._metadata.get("uid")), int(self._metadata.get("generation", 0))
@@ -52,7 +61,10 @@ class JudgedObject(NamedTuple):
 
 
 class StatusWriter:
-    """Writes statuses to the objects at `path`. `now` returns the time in RFC 3339."""
+    """Writes statuses to the objects at `path`. `now` returns the time in RFC 3339.
+
+    `on_rejected` is called for a rejected object by the one replica that has written its status.
+    """
 
     def __init__(
         self,
@@ -60,8 +72,9 @@ class StatusWriter:
         path: str,
         now: Callable[[], str],
         monotonic_seconds: Callable[[], float] = time.monotonic,
+        on_rejected: Reported = lambda *_: None,
     ) -> None:
-        self._connect, self._path = connect, path
+        self._connect, self._path, self._on_rejected = connect, path, on_rejected
         self._now, self._monotonic_seconds = now, monotonic_seconds
         self._written_seconds: dict[tuple[str, int], float] = {}
         self._log = structlog.get_logger()
@@ -94,6 +107,9 @@ class StatusWriter:
             if not error.code:
                 raise
             self._log.warning(_NOT_WRITTEN, policy=judged.name, error=str(error))
+        else:
+            if judged.errors:
+                self._on_rejected(judged.reference, rejection_of(judged.errors))
         self._written_seconds[judged.version] = self._monotonic_seconds()
 
     def _status(self, judged: JudgedObject) -> JsonObject | None:

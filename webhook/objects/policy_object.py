@@ -1,0 +1,38 @@
+"""Validate a PlacementPolicy when it is written, as a server does that puts it into force."""
+
+from webhook.admission.pipeline import scheduler_for
+from webhook.admission.policy_cases import parse_tested_policy
+from webhook.admission.verdict import Advised, Denied, ObjectVerdict
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission import AdmissionRequest
+from webhook.kube.api.review_answer import Denial
+from webhook.kube.deadline import DeadlineNearError, Expired, never
+from webhook.policy.policy import Policy
+from webhook.policy.policy_object import check_selection, policy_text
+
+_NOT_CHECKED = "the policy is not validated yet, because its test cases take long; its status has the result"
+
+
+def validated_policy(text: bytes, place: str, expired: Expired = never) -> Policy:
+    """Return the policy in `text`, the document of an object, for which schedulers can be made.
+
+    Raises:
+        InvalidInput: it is not one valid PlacementPolicy, or a test case fails.
+        DeadlineNearError: `expired()` returned true between two test cases.
+    """
+    policy = parse_tested_policy(text, place, expired)
+    check_selection(policy)
+    scheduler_for(policy, cache_bytes=0)
+    return policy
+
+
+def admit_policy_object(request: AdmissionRequest, expired: Expired) -> ObjectVerdict:
+    """Return the verdict on a PlacementPolicy that is created or updated: denied if servers would reject it."""
+    try:
+        validated_policy(policy_text(request.object or {}), f"PlacementPolicy {request.name}", expired)
+    except InvalidInput as error:
+        message = "; ".join(map(str, error.errors))
+        return Denied(Denial(422, "Invalid", message), None, errors=tuple(error.errors))
+    except DeadlineNearError:
+        return Advised(None, (_NOT_CHECKED,))
+    return Advised(None)
