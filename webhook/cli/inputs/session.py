@@ -28,6 +28,12 @@ Option = Callable[[Command], Command]
 mutate_option = click.option(
     "--mutate", "with_policy", is_flag=True, help="Apply the policy to the pods first, as the webhook does."
 )
+policy_or_as_written_option = click.option(
+    "--mutate/--as-written",
+    "with_policy",
+    default=True,
+    help="Evaluate the pods as the webhook admits them (the default), or as they are written.",
+)
 pending_option = click.option(
     "--pending",
     type=click.Choice(["count", "ignore"]),

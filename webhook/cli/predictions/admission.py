@@ -20,6 +20,7 @@ from webhook.kube.api.admission import AdmissionRequest, pod_request
 from webhook.kube.api.independent_patch import TooDeepError
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.workloads.pod_set import pod_name
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import PodSignature
@@ -40,7 +41,7 @@ def admit_document(document: Document, policy: Policy, cluster: ClusterView | No
 
 
 def admit_checked_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
-    """Return the same verdict, but also check the fields that only the scheduler reads, unless the pod is bypassed.
+    """Return the same verdict, but also check what scheduler and API server read of the pod, unless it is bypassed.
 
     In a cluster the API server checks these fields; it does not see a file.
 
@@ -51,6 +52,7 @@ def admit_checked_document(document: Document, policy: Policy, cluster: ClusterV
     if not isinstance(verdict, Bypassed):
         with _located(document):
             PodSignature.of(document.content)
+            check_storable(document.content)
     return verdict
 
 
@@ -102,11 +104,13 @@ def print_verdict(workload: Workload, verdict: Verdict) -> None:
 class Admissions:
     """The pods of files as the webhook admits them, `with_policy`; else as they are written, with hints.
 
-    A hint suggests `--mutate` for each pod that it makes fit, and once for all others that the webhook would change.
+    A hint suggests `remedy`, which applies the policy, for each pod that it makes fit, and once for all others that the
+    webhook would change.
     """
 
     with_policy: bool
     schedulers: SchedulersOf
+    remedy: str = "add --mutate"
     _changed: list[str] = field(default_factory=list)
 
     def refusal(self, workload: Workload, snapshot: Snapshot) -> str:
@@ -141,7 +145,7 @@ class Admissions:
         return in_annotations(content, workload.policy, placement, view, place, never)
 
     def with_hint(self, workload: Workload, placement: Placement, snapshot: Snapshot) -> Placement:
-        """Return the placement on `snapshot` of a pod as written, with `--mutate` as its first suggestion if it helps.
+        """Return the placement on `snapshot` of a pod as written, with `remedy` as its first suggestion if it helps.
 
         Raises:
             InvalidInput: the pod is not valid; the errors name file and document.
@@ -150,7 +154,7 @@ class Admissions:
         if isinstance(verdict, Patched):
             admitted = self.schedulers(workload.policy).place(verdict.pod, snapshot)
             if placement.verdict in _WORSE_THAN.get(admitted.verdict, ()):
-                text = _suggestion(verdict.workload_type, admitted)
+                text = f"{self.remedy}: {_effect(verdict.workload_type, admitted)}"
                 return replace(placement, suggestions=(text, *placement.suggestions))
         self._note(workload, verdict)
         return placement
@@ -168,15 +172,15 @@ class Admissions:
         """Print the pods that have no suggestion although the webhook would change or refuse them to standard error."""
         if self._changed:
             names = some([*dict.fromkeys(self._changed)], _MOST_NAMES)
-            echo(f"Hint: checked as written, but the webhook would change or refuse {names}: add --mutate", err=True)
+            echo(f"Hint: checked as written, but the webhook would change or refuse {names}: {self.remedy}", err=True)
 
 
 def _admit(workload: Workload, snapshot: Snapshot) -> Verdict:
     return admit_document(workload.document, workload.policy, ClusterView(snapshot, scorer=None))
 
 
-def _suggestion(workload_type: str, admitted: Placement) -> str:
+def _effect(workload_type: str, admitted: Placement) -> str:
     found = f"{admitted.feasible} of {admitted.total} nodes can take it"
     if admitted.verdict == "Waiting":
         found = "it is Waiting, not Infeasible"
-    return f"add --mutate: as the webhook admits the pod (workload type {workload_type}), {found}"
+    return f"as the webhook admits the pod (workload type {workload_type}), {found}"

@@ -11,6 +11,7 @@ from webhook.cli.predictions.admission import Admissions
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
+from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.shape import check_pod
 from webhook.placement.capacity.counting import Count, count_each, count_together
 from webhook.placement.capacity.further_pods import FurtherPods
@@ -161,6 +162,7 @@ class Counts:
         try:
             check_pod(workload.document.content)
             further.read(0)
+            check_storable(first)
         except InvalidInput as error:
             raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
         return _Template(workload, further)

@@ -14,9 +14,10 @@ from webhook.cli.inputs.workloads import Workload, with_claims_of
 from webhook.cli.output.terminal import some
 from webhook.cli.predictions.admission import Admissions
 from webhook.documents.documents import JsonObject
-from webhook.documents.field import InvalidInput
+from webhook.documents.field import FieldError, InvalidInput
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.pod.qos import qos_class
 from webhook.kube.shape import check_pod
 from webhook.objects.gangs import (
@@ -43,11 +44,11 @@ from webhook.policy.policy import Policy
 class Answer:
     """The result for the pods of one template: of the first pod that does not fit, or of the first one.
 
-    `refusal` is the message of a denied pod. `replicas` is None for a pod that was not evaluated. `reasons` are those
-    of each node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was
-    running, `without_pending` those that could take it without the pending pods before it, which are `reserved`.
-    `replaced` is the number of running pods of the object, which count as gone. `gang` are the pods that must run
-    together. `first` is the first pod as it was placed.
+    `refusal` is the message of a denied pod. `faults` are those of a pod that no API server stores. `replicas` is None
+    for a pod that was not evaluated. `reasons` are those of each node that cannot take the pod. `without_pods` are the
+    nodes that could take a waiting pod if no pod was running, `without_pending` those that could take it without the
+    pending pods before it, which are `reserved`. `replaced` is the number of running pods of the object, which count as
+    gone. `gang` are the pods that must run together. `first` is the first pod as it was placed.
     """
 
     workload: Workload
@@ -58,13 +59,16 @@ class Answer:
     without_pending: tuple[str, ...] = ()
     reserved: Reserved = NOTHING_RESERVED
     refusal: str = ""
+    faults: tuple[FieldError, ...] = ()
     replaced: int = 0
     gang: GangRequest | None = None
     first: JsonObject | None = None
 
     @property
     def verdict(self) -> str:
-        """Return the verdict, or Refused."""
+        """Return the verdict, Refused or Invalid."""
+        if self.faults:
+            return "Invalid"
         return "Refused" if self.refusal else self.placement.verdict
 
     @property
@@ -82,6 +86,16 @@ class Answer:
             noun = "pod of the object counts" if self.replaced == 1 else "pods of the object count"
             remarks.append(f"the {self.replaced} running {noun} as gone")
         return "; ".join([f"{title}: {found.text}" + (f" ({shown})" if shown else ""), *remarks])
+
+    @property
+    def nodes_by_reason(self) -> dict[str, list[str]]:
+        """Return the nodes that cannot take the pod by each of their reasons, those of most nodes first."""
+        return _inverted((name, each) for name, every in self.reasons.items() for each in every)
+
+    @property
+    def nodes_by_reasons(self) -> dict[str, list[str]]:
+        """Return the nodes that cannot take the pod by all of their reasons, those of most nodes first."""
+        return _inverted((name, ", ".join(every)) for name, every in self.reasons.items())
 
     @property
     def qos_class(self) -> str | None:
@@ -102,6 +116,7 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """Return the line of the pods in `check -o json`; for an object with its name and the count of replicas."""
         line = to_check_json(self.workload.name, self.placement)
+        line["nodes"]["reasons"] = self.nodes_by_reason
         line |= {"verdict": self.verdict, "qosClass": self.qos_class, **self.workload.policy_json}
         if self.reserved:
             line |= {"reserved": self.reserved.to_json()}
@@ -131,15 +146,11 @@ class Checks:
     @classmethod
     def of(cls, session: Session) -> "Checks":
         """Return the checks of a command."""
-        admissions = Admissions(session.with_policy, session.schedulers)
+        admissions = Admissions(session.with_policy, session.schedulers, remedy="leave --as-written out")
         return cls(session.queue(session.snapshot), session.schedulers, admissions)
 
     def answers(self, workloads: Iterable[Workload]) -> list[Answer]:
-        """Return the answers for `workloads`; templates of one object are placed one after the other.
-
-        Raises:
-            InvalidInput: a pod is malformed; the errors name file, document and field.
-        """
+        """Return the answers for `workloads`; templates of one object are placed one after the other."""
         found: list[Answer] = []
         for _, templates in groupby(workloads, key=lambda workload: id(workload.source)):
             of_object = [*templates]
@@ -182,6 +193,18 @@ class Checks:
 
     def _answer(self, workload: Workload, assumed: Pending) -> tuple[Answer, Pending]:
         """Return the answer, and the assumed on the cluster with the replicas that were placed."""
+        try:
+            return self._evaluated(workload, assumed)
+        except InvalidInput as error:
+            message = "; ".join(str(each).removeprefix(f"{workload.document.place}: ") for each in error.errors)
+            return Answer(workload, Placement.unknown(message), faults=error.errors), assumed
+
+    def _evaluated(self, workload: Workload, assumed: Pending) -> tuple[Answer, Pending]:
+        """Return the answer and the assumed pods after it.
+
+        Raises:
+            InvalidInput: the pod is one that no API server stores; the errors name file, document and field.
+        """
         if workload.pods is None:
             return Answer(workload, Placement.unknown(workload.note)), assumed
         with_claims = assumed.on(with_claims_of(workload, assumed.base, MOST_REPLICAS))
@@ -198,6 +221,7 @@ class Checks:
             first = next(self._pods(workload))
             assumed = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
+            check_storable(first)
             reserved = self.pending.reserved_before(first, assumed)
             if scheduler is None:
                 self.admissions.note(workload, assumed.base)
@@ -218,7 +242,7 @@ class Checks:
         gang = gang_of_pod(first, workload.policy) if workload.pods and workload.pods.kind is None else None
         if gang is not None:
             placement = _in_gang(gang, first, placement, assumed, workload.policy, scheduler)
-        reasons = scheduler.explain(signature, then)
+        reasons = scheduler.explain_in_detail(signature, then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=gang, first=first)
         if placement.waiting_before:
             base = among.assumed.base
@@ -246,3 +270,11 @@ def _in_gang(
     waiting = WaitingPod.of(pod)
     found, templates = gang_of(gang, waiting, policy.spec.key_domain), template_nodes(policy.spec.node_templates)
     return gang_placement(Scheduler(scheduler.profile), found, waiting, own, assumed, templates=templates)
+
+
+def _inverted(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the nodes of each reason, in order; `pairs` are a node and a reason."""
+    found: dict[str, list[str]] = {}
+    for node, reason in sorted(pairs):
+        found.setdefault(reason, []).append(node)
+    return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
