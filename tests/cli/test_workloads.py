@@ -150,12 +150,12 @@ def test_replicas_are_placed_as_the_webhook_admits_them(run: Run, tmp_path: Path
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"] = TRAINING
     arguments = ("check", "-f", "-", "--cluster", cluster, "-o", "json")
 
-    (as_written,) = lines(run(*arguments, stdin=as_list(job)).output)
-    (admitted,) = lines(run(*arguments, "--mutate", stdin=as_list(job)).output)
+    (as_written,) = lines(run(*arguments, "--as-written", stdin=as_list(job)).output)
+    (admitted,) = lines(run(*arguments, stdin=as_list(job)).output)
 
     assert (as_written["fits"], as_written["verdict"]) == (0, "Infeasible")
     assert (admitted["fits"], admitted["verdict"]) == (2, "Waiting")
-    assert as_written["suggestions"][0].startswith("add --mutate")
+    assert as_written["suggestions"][0].startswith("leave --as-written out")
 
 
 @pytest.mark.parametrize("command", ["mutate", "check"])

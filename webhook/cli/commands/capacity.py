@@ -159,7 +159,7 @@ def _print_counted(console: Console, counted: Counted, stopped_pod: str | None, 
     runs = "kube-scheduler chooses at random between nodes of equal scores"
     is_random = fits is not None and fits.lowest != fits.highest
     lines = [
-        workload.chosen_policy and f"policy {workload.chosen_policy}",
+        workload.chosen_policy and f"policy: {workload.chosen_policy}",
         workload.title,
         counted.reserved.text,
         turns,

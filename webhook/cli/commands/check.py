@@ -78,7 +78,7 @@ def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:
     console.print(f"[bold]{marked(answer.workload.name)}[/bold]: {coloured(placement.verdict)}{where}")
     without_pending, without_pods = some(answer.without_pending), some(answer.without_pods)
     lines = [
-        policy and f"policy {policy}",
+        policy and f"policy: {policy}",
         answer.replicas_text,
         f"{placement.feasible} of {placement.total} nodes can take it" if placement.total else "",
         placement.message,
@@ -92,7 +92,8 @@ def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:
     print_lines(console, lines)
     _print_nodes(console, answer, max_nodes)
     suggestions = ["suggestions:", *(f"  - {each}" for each in placement.suggestions)] if placement.suggestions else []
-    print_lines(console, [f"QoS class: {answer.qos_class}" if answer.qos_class else "", *suggestions])
+    bypass = answer.bypass and f"the webhook leaves it alone: {answer.bypass}"
+    print_lines(console, [bypass, f"QoS class: {answer.qos_class}" if answer.qos_class else "", *suggestions])
 
 
 def _print_total(console: Console, answers: Sequence[Answer]) -> None:

@@ -43,6 +43,7 @@ _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
         show_default=True,
         help="The mutated pods; the JSON patch of each pod, one a line, null for a denied pod; or the difference.",
     ),
+    needs_cluster=False,
 )
 def mutate(session: Session) -> int:
     """Print pods as the webhook would admit them.

@@ -92,6 +92,13 @@ def read_live_release(source: ClientConfig) -> Release | None:
     return _known(source, "the release of the cluster", read_release)
 
 
+def ask_live(
+    kubeconfig: Path | None, context: str | None, what: str, read: Callable[[ApiServer], Awaitable[T]]
+) -> T | None:
+    """Return what `read` finds in the cluster of a kubeconfig. If it cannot be read, report it on standard error."""
+    return _known(ClientConfig(kubeconfig, context=context), what, read)
+
+
 def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
     """List `resources` and return those that were listed.
 

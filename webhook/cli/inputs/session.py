@@ -14,7 +14,7 @@ import click
 from webhook.cli.inputs.clusters import read_view
 from webhook.cli.inputs.files import check_standard_input
 from webhook.cli.inputs.pending import PendingQueue, place_pending_pods
-from webhook.cli.inputs.policies import read_policies
+from webhook.cli.inputs.policies import PlacedPolicies, read_policies
 from webhook.cli.inputs.profiles import SchedulersOf, read_schedulers
 from webhook.cli.inputs.workloads import Workload, print_misplaced, read_pods
 from webhook.cluster.disruptions import Disruptions
@@ -53,7 +53,8 @@ def max_nodes_option(text: str) -> Option:
 class Session:
     """The values of the shared options, and what they name. Each input is read once, when it is first asked for.
 
-    `policies` are files; `rules` is what they hold.
+    `policies` are files; `rules` is what they hold, or what is in force in the live cluster.
+    `needs_cluster`: without an option that names a cluster, it is the live cluster that kubectl would use.
     `explains`: nodes that an autoscaler could add count, and pods that cannot be placed get suggestions.
 
     Raises:
@@ -74,6 +75,7 @@ class Session:
     max_nodes: int = 20
     output: str = "text"
     explains: bool = True
+    needs_cluster: bool = True
 
     def __post_init__(self) -> None:
         """Check that standard input is read once."""
@@ -90,10 +92,25 @@ class Session:
         """Whether an option names a cluster. Otherwise it is the live cluster that kubectl would use."""
         return (self.cluster, self.kubeconfig, self.context) != (None, None, None)
 
-    @cached_property
+    @property
+    def is_live(self) -> bool:
+        """Whether the cluster is a live one."""
+        return self.cluster is None and (self.needs_cluster or self.names_cluster)
+
+    @property
     def rules(self) -> PolicySet:
         """The policies. Those that are never in force are printed."""
-        return read_policies(self.policies)
+        return self._known_policies.policies
+
+    @cached_property
+    def _known_policies(self) -> PlacedPolicies:
+        if self.is_live and not self.policies:
+            # Imported here, so that a command on a file does not import the client.
+            from webhook.cli.inputs.policy_in_force import read_policies_in_force
+
+            if (found := read_policies_in_force(self.kubeconfig, self.context)) is not None:
+                return found
+        return PlacedPolicies(read_policies(self.policies))
 
     @cached_property
     def schedulers(self) -> SchedulersOf:
@@ -114,13 +131,13 @@ class Session:
 
     def _read_view(self, *, with_disruptions: bool) -> tuple[Snapshot, Disruptions | None]:
         # Small files with errors come before a cluster, which takes longer to read.
-        _ = self.rules, self.schedulers
+        _ = self.schedulers, self.policies and self.rules
         given = self.cluster, self.kubeconfig, self.context, self.release
         return read_view(*given, with_disruptions=with_disruptions)
 
     def workloads(self, snapshot: Snapshot | None) -> list[Workload]:
         """Return the pods of the files, with the policies for their namespaces in `snapshot`; print what is wrong."""
-        found = read_pods(self.filenames, self.rules, snapshot) if self.filenames else []
+        found = read_pods(self.filenames, self._known_policies, snapshot) if self.filenames else []
         print_misplaced(found)
         return found
 
@@ -133,7 +150,7 @@ class Session:
 _SHARED = {each.name for each in fields(Session)}
 
 
-def with_session(*options: Option, explains: bool = True) -> Callable[[Command], Command]:
+def with_session(*options: Option, explains: bool = True, needs_cluster: bool = True) -> Callable[[Command], Command]:
     """Add `options` to a command, in their order in --help. It gets their values as a Session.
 
     Values of options that are the command's own follow by name. The command returns its exit code.
@@ -143,7 +160,8 @@ def with_session(*options: Option, explains: bool = True) -> Callable[[Command],
         @wraps(command)
         def run(**given: Any) -> None:
             shared = {name: given.pop(name) for name in _SHARED & given.keys()}
-            click.get_current_context().exit(command(Session(**shared, explains=explains), **given))
+            session = Session(**shared, explains=explains, needs_cluster=needs_cluster)
+            click.get_current_context().exit(command(session, **given))
 
         for option in reversed(options):
             option(run)

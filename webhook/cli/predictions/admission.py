@@ -20,7 +20,6 @@ from webhook.kube.api.admission import AdmissionRequest, pod_request
 from webhook.kube.api.independent_patch import TooDeepError
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
-from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.workloads.pod_set import pod_name
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import PodSignature
@@ -41,7 +40,7 @@ def admit_document(document: Document, policy: Policy, cluster: ClusterView | No
 
 
 def admit_checked_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
-    """Return the same verdict, but also check what scheduler and API server read of the pod, unless it is bypassed.
+    """Return the same verdict, but also check the fields that only the scheduler reads, unless the pod is bypassed.
 
     In a cluster the API server checks these fields; it does not see a file.
 
@@ -52,7 +51,6 @@ def admit_checked_document(document: Document, policy: Policy, cluster: ClusterV
     if not isinstance(verdict, Bypassed):
         with _located(document):
             PodSignature.of(document.content)
-            check_storable(document.content)
     return verdict
 
 
@@ -113,20 +111,24 @@ class Admissions:
     remedy: str = "add --mutate"
     _changed: list[str] = field(default_factory=list)
 
-    def refusal(self, workload: Workload, snapshot: Snapshot) -> str:
-        """Print the answer that the user of the pods would get. Return the message of a denial, else nothing.
+    def answer(self, workload: Workload, snapshot: Snapshot) -> tuple[str, str]:
+        """Print the warnings and the denial that the user of the pods would get.
+
+        Return the message of a denial, and the reason why the webhook leaves the pod alone; empty texts without one.
 
         Raises:
             InvalidInput: the pod is not valid; the errors name file and document.
         """
         if not self.with_policy:
-            return ""
+            return "", ""
         verdict = _admit(workload, snapshot)
+        if isinstance(verdict, Bypassed):
+            return "", verdict.reason
         print_verdict(workload, verdict)
         if not isinstance(verdict, Denied):
-            return ""
+            return "", ""
         print_policy(workload)
-        return workload.located(verdict.denial.message)
+        return workload.located(verdict.denial.message), ""
 
     def created(self, workload: Workload, pod: JsonObject, snapshot: Snapshot) -> JsonObject:
         """Return `pod`, one of the template, as it is created.

@@ -7,6 +7,7 @@ from typing import Any
 from webhook.cli.inputs.pending import NOTHING_RESERVED, PendingQueue, Reserved
 from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.inputs.workloads import Workload, with_claims_of_pods
+from webhook.cli.output.terminal import echo
 from webhook.cli.predictions.admission import Admissions
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
@@ -143,7 +144,9 @@ class Counts:
         pods = workload.pods
         if pods is None:
             return _Template(workload, message=workload.note)
-        refusal = self.admissions.refusal(workload, self.snapshot)
+        refusal, bypass = self.admissions.answer(workload, self.snapshot)
+        if bypass:
+            echo(f"{workload.name}: left alone: {bypass}", err=True)
         self.admissions.note(workload, self.snapshot)
         if refusal or workload.note:
             return _Template(workload, message=refusal or workload.note, is_refused=bool(refusal))

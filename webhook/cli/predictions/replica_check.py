@@ -44,11 +44,12 @@ from webhook.policy.policy import Policy
 class Answer:
     """The result for the pods of one template: of the first pod that does not fit, or of the first one.
 
-    `refusal` is the message of a denied pod. `faults` are those of a pod that no API server stores. `replicas` is None
-    for a pod that was not evaluated. `reasons` are those of each node that cannot take the pod. `without_pods` are the
-    nodes that could take a waiting pod if no pod was running, `without_pending` those that could take it without the
-    pending pods before it, which are `reserved`. `replaced` is the number of running pods of the object, which count as
-    gone. `gang` are the pods that must run together. `first` is the first pod as it was placed.
+    `refusal` is the message of a denied pod, `bypass` the reason why the webhook leaves a pod alone, `faults` are those
+    of a pod that no API server stores. `replicas` is None for a pod that was not evaluated. `reasons` are those of each
+    node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was running,
+    `without_pending` those that could take it without the pending pods before it, which are `reserved`. `replaced` is
+    the number of running pods of the object, which count as gone. `gang` are the pods that must run together. `first`
+    is the first pod as it was placed.
     """
 
     workload: Workload
@@ -59,6 +60,7 @@ class Answer:
     without_pending: tuple[str, ...] = ()
     reserved: Reserved = NOTHING_RESERVED
     refusal: str = ""
+    bypass: str = ""
     faults: tuple[FieldError, ...] = ()
     replaced: int = 0
     gang: GangRequest | None = None
@@ -208,11 +210,13 @@ class Checks:
         if workload.pods is None:
             return Answer(workload, Placement.unknown(workload.note)), assumed
         with_claims = assumed.on(with_claims_of(workload, assumed.base, MOST_REPLICAS))
-        if refusal := self.admissions.refusal(workload, with_claims.base):
+        refusal, bypass = self.admissions.answer(workload, with_claims.base)
+        if refusal:
             return Answer(workload, Placement.unknown(refusal), refusal=refusal), assumed
         if workload.note:
             return Answer(workload, Placement.unknown(workload.note)), assumed
-        return self._placed(workload, workload.pods.replicas, with_claims)
+        answer, assumed = self._placed(workload, workload.pods.replicas, with_claims)
+        return replace(answer, bypass=bypass), assumed
 
     def _placed(self, workload: Workload, replicas: int | None, assumed: Pending) -> tuple[Answer, Pending]:
         schedulers, asked = self.schedulers(workload.policy), 1 if replicas is None else replicas

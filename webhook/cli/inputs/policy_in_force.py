@@ -1,0 +1,64 @@
+"""The policies in force in a live cluster, found as `doctor` finds them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from certs.registration import Target
+from webhook.cli.inputs.live import ask_live
+from webhook.cli.inputs.policies import PlacedPolicies
+from webhook.cli.output.terminal import echo
+from webhook.doctor.cluster import Cluster
+from webhook.doctor.reader import Wanted, read_cluster
+from webhook.doctor.source import Source
+from webhook.doctor.workloads import option, policy_place
+from webhook.policy.policy import Policy
+from webhook.watch.api_server import ApiServer
+
+_MOST_SECONDS = 30.0
+_SOURCES = (Source.CONFIGURATIONS, Source.SERVICE, Source.DEPLOYMENTS, Source.POLICY)
+
+
+def read_policies_in_force(kubeconfig: Path | None, context: str | None) -> PlacedPolicies | None:
+    """Return the policies in force in the cluster of a kubeconfig; None if the API server does not answer.
+
+    What cannot be read, so that the built-in policy is used in its place, is reported on standard error.
+    """
+    wanted = Wanted(
+        Target().configuration, None, None, None, None, None, frozenset(_SOURCES), within_seconds=_MOST_SECONDS
+    )
+
+    async def read(server: ApiServer) -> Cluster:
+        return await read_cluster(server, wanted)
+
+    cluster = ask_live(kubeconfig, context, "the policy in force", read)
+    if cluster is None:
+        return None
+    for problem in _problems(cluster):
+        echo(f"not known: the policy in force: {problem}; the built-in policy is used", err=True)
+    return PlacedPolicies(cluster.policies, {each.identity: _place(cluster, each) for each in cluster.policies})
+
+
+def _problems(cluster: Cluster) -> Iterator[str]:
+    """Yield why the policy file of the servers is not known."""
+    for source in _SOURCES:
+        if source in cluster.refusals:
+            yield cluster.refusals[source]
+    stored = cluster.stored
+    if stored is not None and stored.policies is None:
+        where = f"ConfigMap {cluster.target.namespace}/{stored.name}"
+        yield f"{where} holds no valid policy, and the last valid one stays in force: {'; '.join(stored.errors[:3])}"
+    servers = cluster.deployment
+    if servers is not None and policy_place(servers) is None and (file := option(servers, "--policy")):
+        yield f"the servers read {file}, which is in no ConfigMap"
+
+
+def _place(cluster: Cluster, policy: Policy) -> str:
+    if policy in cluster.accepted:
+        return "PlacementPolicy, in force"
+    if cluster.stored is not None and cluster.stored.policies is not None:
+        return f"ConfigMap {cluster.stored.name}, in force"
+    if any(_problems(cluster)):
+        return "built in; that in force is not known"
+    if cluster.deployment is None:
+        return f"built in; no webhook in namespace {cluster.target.namespace}"
+    return "built in, in force"
