@@ -8,7 +8,8 @@ import click
 from rich.console import Console
 
 from webhook.cli.inputs.clusters import cluster_option, live_options, release_option
-from webhook.cli.inputs.files import optional_pods_option, output_option
+from webhook.cli.inputs.files import output_option
+from webhook.cli.inputs.manifests import optional_pods_option
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import Session, max_nodes_option, mutate_option, pending_option, with_session
@@ -81,7 +82,7 @@ def capacity(
       placement-webhook capacity --drain node-1 node-2 --cluster cluster.json
       placement-webhook capacity -f pod.yaml --cluster cluster.json --make-room
     """
-    _check_flags(session.filenames, drain, nodes, together=together, with_room=make_room)
+    _check_flags(session, drain, nodes, together=together, with_room=make_room)
     console, progress = text_console(), Progress()
     snapshot = session.view[0] if drain or make_room else session.snapshot
     queue = drained(session, (*drain, *nodes), console, progress) if drain else session.queue(snapshot)
@@ -104,13 +105,13 @@ def capacity(
             _print_counted(console, counted, stopped_pod, session.max_nodes)
             if room:
                 print_room(console, room, session.view[1].budgets)
-    if session.filenames and blocks and not session.is_json:
+    if session.has_pods and blocks and not session.is_json:
         _print_blocks(console, blocks)
     return _REFUSED if is_refused else 0
 
 
 def _check_flags(
-    filenames: tuple[str, ...], drained: tuple[str, ...], nodes: tuple[str, ...], *, together: bool, with_room: bool
+    session: Session, drained: tuple[str, ...], nodes: tuple[str, ...], *, together: bool, with_room: bool
 ) -> None:
     """Return if the flags can be given together.
 
@@ -119,7 +120,7 @@ def _check_flags(
     """
     if nodes and not drained:
         raise click.UsageError(f"Got unexpected extra argument ({' '.join(nodes)}); nodes follow --drain.")
-    if not filenames and (with_room or not drained):
+    if not session.has_pods and (with_room or not drained):
         raise click.UsageError("Missing option '-f' / '--filename'. Only --drain works without it.")
     if with_room and (drained or together):
         raise click.UsageError(

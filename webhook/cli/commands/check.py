@@ -7,7 +7,8 @@ import click
 from rich.console import Console
 
 from webhook.cli.inputs.clusters import cluster_option, live_options, release_option
-from webhook.cli.inputs.files import output_option, pods_option
+from webhook.cli.inputs.files import output_option
+from webhook.cli.inputs.manifests import pods_option
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import (

@@ -10,7 +10,8 @@ import click
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
 from webhook.cli.inputs.clusters import live_options, release_option
-from webhook.cli.inputs.files import FILE, pods_option
+from webhook.cli.inputs.files import FILE
+from webhook.cli.inputs.manifests import pods_option
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.inputs.workloads import Workload, print_policy, with_claims_of

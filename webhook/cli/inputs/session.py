@@ -13,14 +13,22 @@ import click
 
 from webhook.cli.inputs.clusters import read_view
 from webhook.cli.inputs.files import check_standard_input
+from webhook.cli.inputs.manifests import read_manifests, with_namespace
 from webhook.cli.inputs.pending import PendingQueue, place_pending_pods
 from webhook.cli.inputs.policies import PlacedPolicies, read_policies
 from webhook.cli.inputs.profiles import SchedulersOf, read_schedulers
 from webhook.cli.inputs.workloads import Workload, print_misplaced, read_pods
+from webhook.cli.output.terminal import echo
 from webhook.cluster.disruptions import Disruptions
+from webhook.cluster.planned_objects import with_planned_objects
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput, invalid
+from webhook.kube.api.kubeconfig import namespace_of_context
 from webhook.kube.release import Release
 from webhook.policy.policy_set import PolicySet
+
+_BAD_INPUT = 2
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -54,6 +62,7 @@ class Session:
     """The values of the shared options, and what they name. Each input is read once, when it is first asked for.
 
     `policies` are files; `rules` is what they hold, or what is in force in the live cluster.
+    `has_failed`: an object of the files cannot be read, and the others are evaluated.
     `needs_cluster`: without an option that names a cluster, it is the live cluster that kubectl would use.
     `explains`: nodes that an autoscaler could add count, and pods that cannot be placed get suggestions.
 
@@ -63,6 +72,10 @@ class Session:
     """
 
     filenames: tuple[str, ...] = ()
+    kustomize: str | None = None
+    recursive: bool = False
+    namespace: str | None = None
+    strict: bool = False
     policies: tuple[Path, ...] = ()
     cluster: str | None = None
     kubeconfig: Path | None = None
@@ -76,6 +89,7 @@ class Session:
     output: str = "text"
     explains: bool = True
     needs_cluster: bool = True
+    has_failed: bool = False
 
     def __post_init__(self) -> None:
         """Check that standard input is read once."""
@@ -91,6 +105,11 @@ class Session:
     def names_cluster(self) -> bool:
         """Whether an option names a cluster. Otherwise it is the live cluster that kubectl would use."""
         return (self.cluster, self.kubeconfig, self.context) != (None, None, None)
+
+    @property
+    def has_pods(self) -> bool:
+        """Whether an option names manifests."""
+        return bool(self.filenames) or self.kustomize is not None
 
     @property
     def is_live(self) -> bool:
@@ -131,13 +150,40 @@ class Session:
 
     def _read_view(self, *, with_disruptions: bool) -> tuple[Snapshot, Disruptions | None]:
         # Small files with errors come before a cluster, which takes longer to read.
-        _ = self.schedulers, self.policies and self.rules
+        _ = self.schedulers, self.policies and self.rules, self._manifests
         given = self.cluster, self.kubeconfig, self.context, self.release
-        return read_view(*given, with_disruptions=with_disruptions)
+        snapshot, disruptions = read_view(*given, with_disruptions=with_disruptions)
+        return with_planned_objects(snapshot, self.documents), disruptions
+
+    @cached_property
+    def _manifests(self) -> list[Document]:
+        return read_manifests(self.filenames, self.kustomize, recursive=self.recursive)
+
+    @cached_property
+    def documents(self) -> list[Document]:
+        """The objects of the files; those that name no namespace are in that of the option or the context."""
+        # After the cluster: the kubeconfig can be a pipe.
+        of_context = namespace_of_context(self.kubeconfig, self.context) if self.is_live and not self.namespace else ""
+        namespace = self.namespace or of_context
+        return with_namespace(self._manifests, namespace) if namespace else self._manifests
 
     def workloads(self, snapshot: Snapshot | None) -> list[Workload]:
-        """Return the pods of the files, with the policies for their namespaces in `snapshot`; print what is wrong."""
-        found = read_pods(self.filenames, self._known_policies, snapshot) if self.filenames else []
+        """Return the pods of the files, with the policies for their namespaces in `snapshot`; print what is wrong.
+
+        Raises:
+            InvalidInput: no object has a pod, or with `strict` an object cannot be read.
+        """
+        if not self.has_pods:
+            return []
+        found, errors = read_pods(self.documents, self._known_policies, snapshot)
+        if errors and (self.strict or not found):
+            raise InvalidInput(errors)
+        if not found:
+            names = " ".join((*self.filenames, self.kustomize or "")).strip()
+            raise InvalidInput([invalid("--filename", names, "holds no pod and nothing that makes one")])
+        for error in errors:
+            self.has_failed = True
+            echo(f"Error: {error}", err=True)
         print_misplaced(found)
         return found
 
@@ -161,7 +207,8 @@ def with_session(*options: Option, explains: bool = True, needs_cluster: bool = 
         def run(**given: Any) -> None:
             shared = {name: given.pop(name) for name in _SHARED & given.keys()}
             session = Session(**shared, explains=explains, needs_cluster=needs_cluster)
-            click.get_current_context().exit(command(session, **given))
+            code = command(session, **given)
+            click.get_current_context().exit(_BAD_INPUT if session.has_failed else code)
 
         for option in reversed(options):
             option(run)

@@ -6,10 +6,9 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from webhook.cli.inputs.files import read_documents
 from webhook.cli.inputs.policies import NamespacePolicies, PlacedPolicies, is_namespace
 from webhook.cli.output.terminal import echo, warn
-from webhook.cluster.planned_claims import with_planned_claims
+from webhook.cluster.planned_objects import is_planned, with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid
@@ -72,29 +71,23 @@ class Workload:
         return text.replace("metadata.annotations[", f"{self.pods.annotations_path}[")
 
 
-def read_pods(filenames: Sequence[str], known: PlacedPolicies, snapshot: Snapshot | None = None) -> list[Workload]:
-    """Return the pods of the files in order. An object that creates no pods (a Service) is reported on standard error.
+def read_pods(
+    documents: Sequence[Document], known: PlacedPolicies, snapshot: Snapshot | None = None
+) -> tuple[list[Workload], Sequence[FieldError]]:
+    """Return the pods of `documents` in order, and the errors of objects that cannot be read or are not known.
 
-    The policy of each is chosen by the labels of its namespace in the files and in `snapshot`.
-
-    Raises:
-        InvalidInput: a file cannot be read or parsed, holds an object that cannot be read or of a kind that is not
-            known, or no file holds a pod.
+    An object that creates no pods (a Service) is reported on standard error. The policy of each is chosen by the labels
+    of its namespace in `documents` and in `snapshot`.
     """
     found: list[Workload] = []
     errors: list[FieldError] = []
-    documents = [document for filename in filenames for document in read_documents(filename, "--filename")]
     choice = NamespacePolicies(known.policies, snapshot, documents)
     for document in documents:
         try:
             found += (replace(each, policy_place=known.place_of(each.policy)) for each in _workloads(document, choice))
         except InvalidInput as error:
             errors += [each.prefixed(document.place) for each in error.errors]
-    if errors:
-        raise InvalidInput(errors[:MOST_ERRORS])
-    if not found:
-        raise InvalidInput([invalid("--filename", " ".join(filenames), "holds no pod and nothing that makes one")])
-    return found
+    return found, errors[:MOST_ERRORS]
 
 
 def print_policy(workload: Workload) -> None:
@@ -156,7 +149,7 @@ def _workloads(document: Document, choice: NamespacePolicies) -> Iterator[Worklo
         yield make(Document(place, {"metadata": content.get("metadata")}), pods=None, owner=owner, note=kind.note)
     elif kind is None and not creates_no_pods(group_of(content["apiVersion"]), name):
         raise InvalidInput([invalid("kind", name, _unknown_kind(content))])
-    elif not found:
+    elif not found and not is_planned(content):
         echo(f"{place}: kind {name} makes no pod; passed over", err=True)
     for pods in found:
         where = f"{place}: {pods.path}" if pods.annotations_path.startswith(pods.path) else place
