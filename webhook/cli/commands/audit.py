@@ -1,30 +1,34 @@
 """`placement-webhook audit`: list, print, count, verify and export audit records."""
 
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NoReturn, get_args
 
 import click
 
 from webhook.audit.archive import write_archive
 from webhook.audit.chain import verify as verify_files
-from webhook.audit.reading import Entry, InvalidLine
+from webhook.audit.following import FollowedFile
+from webhook.audit.reading import Entry, InvalidLine, read
 from webhook.audit.record import Outcome
 from webhook.audit.selection import Selection, parse_moment
-from webhook.audit.sources import Sources
+from webhook.audit.sources import STANDARD_INPUT, Sources
 from webhook.audit.summary import summarise
 from webhook.cli.output.screen import SafeConsole
-from webhook.cli.output.table import print_table
+from webhook.cli.output.table import print_line, print_table
 from webhook.cli.output.terminal import echo, echo_json, echo_json_lines
 from webhook.cli.records import audit_text as text
 from webhook.cli.records.audit_source import DEFAULT_FILE, Source, source_options
 from webhook.documents.field import InvalidInput, invalid
+from webhook.placement.framework.result import PlacementVerdict
 
 _MOST_WARNINGS = 10
+_SECONDS_BETWEEN = 0.5
 
 Command = Callable[..., Any]
 
@@ -66,6 +70,15 @@ def _filters(command: Command) -> Command:
             type=click.Choice(get_args(Outcome), case_sensitive=False),
             help="With this outcome; may be repeated.",
         ),
+        click.option("--user", "users", multiple=True, help="Of this user, with * and ? for many; may be repeated."),
+        click.option(
+            "--verdict",
+            "verdicts",
+            multiple=True,
+            type=click.Choice(get_args(PlacementVerdict), case_sensitive=False),
+            help="With this verdict of the placement check; may be repeated.",
+        ),
+        click.option("--policy", "policies", multiple=True, help="By this policy: NAME or NAME@REVISION; repeatable."),
         click.option("--pod", default="", help="Of this pod: NAME or NAMESPACE/NAME, with * and ? for many."),
         click.option("--since", help="At or after this time: 2026-05-01T08:00:00Z, or an age: 45m, 12h, 1d12h."),
         click.option("--until", help="Before this time, in the same form."),
@@ -79,16 +92,23 @@ def _filters(command: Command) -> Command:
 @source_options(since=False)
 @_filters
 @click.option("--limit", type=click.IntRange(min=1), help="Print only this number of newest records.")
+@click.option("-F", "--follow", is_flag=True, help="Go on with the records that a server adds to FILE.")
 @_output
-def list_(source: Source, limit: int | None, output: str, **filters: Any) -> None:
+def list_(source: Source, limit: int | None, follow: bool, output: str, **filters: Any) -> None:
     """Print one line for each admission, the oldest first. -o json prints the records as they are in the file.
+
+    DECISION is the beginning of the decision ID, as `audit show` takes it.
 
     \b
     placement-webhook audit list -n team-a --type training
     placement-webhook audit list --pod 'team-a/worker-*' --since 2026-05-01T08:00:00Z
     placement-webhook audit list --outcome Denied -o json > denied.jsonl
+    placement-webhook audit list --user 'system:serviceaccount:team-a:*' --verdict Infeasible
+    placement-webhook audit list --follow audit.jsonl
     """
     selection = _selection(**filters)
+    if follow:
+        _follow(source, selection, limit, output)
     with source.opened(selection.since) as sources:
         broken = _BrokenLines()
         entries: Iterable[Entry] = (each for each in sources.entries(broken.report) if selection.matches(each.record))
@@ -99,6 +119,37 @@ def list_(source: Source, limit: int | None, output: str, **filters: Any) -> Non
             rows = (text.list_row(entry.record) for entry in entries)
             print_table(SafeConsole(markup=False), text.LIST_COLUMNS, rows)
     broken.report_rest()
+
+
+def _follow(source: Source, selection: Selection, limit: int | None, output: str) -> NoReturn:
+    """Print the selected records of the file, then those that are added, until the user ends the command."""
+    files = source.files or (DEFAULT_FILE,)
+    if source.replicas is not None or source.has_archives or len(files) > 1 or STANDARD_INPUT in files:
+        raise click.UsageError("--follow reads one audit file; `kubectl logs --follow` has what replicas print.")
+    broken, console, is_first = _BrokenLines(), SafeConsole(markup=False), True
+    with FollowedFile(Path(files[0])) as followed:
+        while True:
+            found = []
+            for each in read(files[0], followed.new_lines()):
+                if isinstance(each, InvalidLine):
+                    broken.report(each)
+                elif selection.matches(each.record):
+                    found.append(each)
+            found = found[-limit:] if limit and is_first else found
+            rows = [text.list_row(entry.record) for entry in found]
+            if output == "json":
+                echo_json_lines(entry.line for entry in found)
+            elif is_first:
+                print_table(console, text.LIST_COLUMNS, rows)
+            for row in () if is_first or output == "json" else rows:
+                print_line(console, "  ".join(row.cells).rstrip(), row.style)
+            is_first = False
+            _pause()
+
+
+def _pause() -> None:
+    sys.stdout.flush()
+    time.sleep(_SECONDS_BETWEEN)
 
 
 @audit.command()
@@ -150,7 +201,8 @@ def _find(decision: str, sources: Sources) -> Entry:
 def summary(source: Source, slowest: int, output: str, **filters: Any) -> None:
     """Print counts, reasons and durations of admissions.
 
-    Counts by outcome, workload type, verdict and rule, and by the reason why pods were denied, bypassed, or failed.
+    Counts by outcome, workload type, verdict, user, namespace, policy and rule, and by the reason why pods were denied,
+    bypassed, or failed. The text has the ten most frequent of each.
 
     \b
     placement-webhook audit summary --since 1d
