@@ -88,7 +88,7 @@ def test_an_internal_error_is_code_1_with_a_traceback(run: Run, monkeypatch: pyt
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(session, "read_pods", broken)
+    monkeypatch.setattr(session, "read_manifests", broken)
 
     outcome = run("mutate", "-f", "x")
 

@@ -316,7 +316,7 @@ def test_an_internal_error_is_printed_without_control_characters(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(HOSTILE)
 
-    monkeypatch.setattr("webhook.cli.inputs.session.read_pods", fail)
+    monkeypatch.setattr("webhook.cli.inputs.session.read_manifests", fail)
     done = run("check", "-f", "pod.json", "--cluster", "cluster.json")
 
     assert done.code == 1

@@ -16,7 +16,7 @@ import click
 from click.shell_completion import CompletionItem, ShellComplete
 
 from webhook import __version__
-from webhook.cli.output.program import COMPLETION_VARIABLE, NAME, PLUGIN, name, with_program_name
+from webhook.cli.output.program import COMPLETION_VARIABLE, NAME, PLUGIN, SuggestingGroup, name, with_program_name
 from webhook.cli.output.streams import OutputError, discard_output, prepare_streams
 from webhook.cli.output.terminal import echo, echo_fields, echo_lines
 from webhook.documents.field import InvalidInput
@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, str] = {
     "policy": "Check a policy file, print the JSON schema or a policy.",
     "serve": "Serve the admission webhook over TLS.",
     "snapshot": "Write a running cluster to a cluster file.",
+    "version": "Print the version and what it models.",
 }
 
 # Source: github.com/spf13/cobra, ShellCompDirective
@@ -54,7 +55,7 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """A group that imports the module of a command on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature

@@ -19,6 +19,7 @@ from webhook.audit.record import Outcome
 from webhook.audit.selection import Selection, parse_moment
 from webhook.audit.sources import STANDARD_INPUT, Sources
 from webhook.audit.summary import summarise
+from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.screen import SafeConsole
 from webhook.cli.output.table import print_line, print_table
 from webhook.cli.output.terminal import echo, echo_json, echo_json_lines
@@ -33,7 +34,7 @@ _SECONDS_BETWEEN = 0.5
 Command = Callable[..., Any]
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def audit() -> None:
     """Read the audit log: the admitted pods, the injected fields with reasons, and the predicted placement.
 

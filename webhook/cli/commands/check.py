@@ -8,7 +8,7 @@ from rich.console import Console
 
 from webhook.cli.inputs.clusters import cluster_option, live_options, release_option
 from webhook.cli.inputs.files import output_option
-from webhook.cli.inputs.manifests import pods_option
+from webhook.cli.inputs.manifests import pods_options
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import (
@@ -31,7 +31,7 @@ Scored = Mapping[str, float]
 
 @click.command()
 @with_session(
-    pods_option,
+    pods_options,
     cluster_option,
     live_options,
     release_option,

@@ -11,7 +11,7 @@ from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
 from webhook.cli.inputs.clusters import live_options, release_option
 from webhook.cli.inputs.files import FILE
-from webhook.cli.inputs.manifests import pods_option
+from webhook.cli.inputs.manifests import pods_options
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.inputs.workloads import Workload, print_policy, with_claims_of
@@ -26,7 +26,7 @@ _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
 
 @click.command()
 @with_session(
-    pods_option,
+    pods_options,
     policies_option,
     click.option(
         "--cluster",

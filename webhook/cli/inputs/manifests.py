@@ -4,8 +4,7 @@ import re
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,54 +25,41 @@ _MOST_BYTES = 64 * 1024 * 1024
 _MOST_SECONDS = 30
 
 
-def _pods_option(*, required: bool) -> Callable[[Command], Command]:
-    def decorate(command: Command) -> Command:
-        @wraps(command)
-        def with_pods(*args: Any, **values: Any) -> Any:
-            if required and not values["filenames"] and values["kustomize"] is None:
-                raise click.UsageError("Missing option '-f' / '--filename'.")
-            return command(*args, **values)
-
-        decorated: Command = with_pods
-        for option in reversed(_OPTIONS):
-            decorated = option(decorated)
-        return decorated
-
-    return decorate
-
-
-_OPTIONS: Sequence[Callable[[Command], Command]] = (
-    click.option(
-        "-f",
-        "--filename",
-        "filenames",
-        multiple=True,
-        type=FILE,
-        metavar="FILE",
-        help="YAML or JSON: pods, or objects with pod templates; several documents, a v1 List; a folder, a URL; - for "
-        "standard input.",
-    ),
-    click.option("-R", "--recursive", is_flag=True, help="Also read the folders in a folder of -f."),
-    click.option(
-        "-k",
-        "--kustomize",
-        type=click.Path(),
-        metavar="DIR",
-        help="What `kubectl kustomize DIR` prints, or `kustomize build DIR`.",
-    ),
-    click.option(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        help="The namespace of objects that name none. Default: on a live cluster that of the context, else default.",
-    ),
-    click.option(
-        "--strict", is_flag=True, help="Stop at an object that cannot be read. Default: go on with the others."
-    ),
-)
-
-pods_option = _pods_option(required=True)
-optional_pods_option = _pods_option(required=False)
+def pods_options(command: Command) -> Command:
+    """Add the options that name manifests, and say how to read them."""
+    options = (
+        click.option(
+            "-f",
+            "--filename",
+            "filenames",
+            multiple=True,
+            type=FILE,
+            metavar="FILE",
+            help="YAML or JSON: pods, or objects with pod templates; several documents, a v1 List; a folder, a URL; - "
+            "for standard input.",
+        ),
+        click.option(
+            "-k",
+            "--kustomize",
+            type=click.Path(),
+            metavar="DIR",
+            help="What `kubectl kustomize DIR` prints, or `kustomize build DIR`.",
+        ),
+        click.option("-R", "--recursive", is_flag=True, help="Also read the folders in a folder of -f."),
+        click.option(
+            "-n",
+            "--namespace",
+            metavar="NAME",
+            help="The namespace of objects that name none. Default: on a live cluster that of the context, else "
+            "`default`.",
+        ),
+        click.option(
+            "--strict", is_flag=True, help="Stop at an object that cannot be read. Default: go on with the others."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def read_manifests(filenames: Iterable[str], kustomize: str | None, *, recursive: bool) -> list[Document]:

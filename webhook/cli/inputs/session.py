@@ -89,10 +89,15 @@ class Session:
     output: str = "text"
     explains: bool = True
     needs_cluster: bool = True
+    needs_pods: bool = True
     has_failed: bool = False
 
     def __post_init__(self) -> None:
-        """Check that standard input is read once."""
+        """Check that the options can be given together, and that standard input is read once."""
+        if self.needs_pods and not self.has_pods:
+            raise click.UsageError("Missing option '-f' / '--filename'.")
+        if self.cluster is not None and (self.kubeconfig is not None or self.context is not None):
+            raise click.UsageError("--cluster is a file: leave --kubeconfig and --context out.")
         files = [("--filename", each) for each in self.filenames]
         check_standard_input(*files, ("--cluster", self.cluster), ("--scheduler-config", self.scheduler_config))
 
@@ -196,17 +201,18 @@ class Session:
 _SHARED = {each.name for each in fields(Session)}
 
 
-def with_session(*options: Option, explains: bool = True, needs_cluster: bool = True) -> Callable[[Command], Command]:
+def with_session(*options: Option, **fixed: bool) -> Callable[[Command], Command]:
     """Add `options` to a command, in their order in --help. It gets their values as a Session.
 
-    Values of options that are the command's own follow by name. The command returns its exit code.
+    Values of options that are the command's own follow by name. `fixed` are fields of the Session. The command returns
+    its exit code.
     """
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def run(**given: Any) -> None:
             shared = {name: given.pop(name) for name in _SHARED & given.keys()}
-            session = Session(**shared, explains=explains, needs_cluster=needs_cluster)
+            session = Session(**shared, **fixed)  # type: ignore[arg-type] # the fields that are flags
             code = command(session, **given)
             click.get_current_context().exit(_BAD_INPUT if session.has_failed else code)
 
