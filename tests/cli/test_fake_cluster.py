@@ -17,6 +17,7 @@ from tests.support.moves import budget, running
 from webhook.cli.commands import snapshot
 from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, RESOURCES
 
+WORKLOADS = ("deployments", "statefulsets")
 REQUIRED = {"Namespace": "/api/v1/namespaces", "Node": "/api/v1/nodes", "Pod": "/api/v1/pods"}
 
 
@@ -110,6 +111,8 @@ def test_a_kind_that_is_served_and_empty_is_known_to_be_empty(
 ) -> None:
     signs_of_schedulers = {"/apis": {"groups": []}, "/apis/coordination.k8s.io/v1/leases": listing()}
     api.objects = {resource.path: listing() for resource in RESOURCES} | signs_of_schedulers | api.objects
+    configurations = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    api.objects |= {path: listing() for path in (configurations, *(f"/apis/apps/v1/{kind}" for kind in WORKLOADS))}
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
     pod = make_pod("p").spec(volumes=[volume])
 

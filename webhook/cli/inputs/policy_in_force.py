@@ -1,6 +1,5 @@
 """The policies in force in a live cluster, found as `doctor` finds them."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from certs.registration import Target
@@ -10,7 +9,7 @@ from webhook.cli.output.terminal import echo
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.reader import Wanted, read_cluster
 from webhook.doctor.source import Source
-from webhook.doctor.workloads import option, policy_place
+from webhook.doctor.workloads import option
 from webhook.policy.policy import Policy
 from webhook.watch.api_server import ApiServer
 
@@ -33,23 +32,23 @@ def read_policies_in_force(kubeconfig: Path | None, context: str | None) -> Plac
     cluster = ask_live(kubeconfig, context, "the policy in force", read)
     if cluster is None:
         return None
-    for problem in _problems(cluster):
+    if problem := _problem(cluster):
         echo(f"not known: the policy in force: {problem}; the built-in policy is used", err=True)
     return PlacedPolicies(cluster.policies, {each.identity: _place(cluster, each) for each in cluster.policies})
 
 
-def _problems(cluster: Cluster) -> Iterator[str]:
-    """Yield why the policy file of the servers is not known."""
-    for source in _SOURCES:
-        if source in cluster.refusals:
-            yield cluster.refusals[source]
-    stored = cluster.stored
+def _problem(cluster: Cluster) -> str:
+    """Return why the policy of the servers is not known; empty if it is."""
+    stored, servers = cluster.stored, cluster.deployment
     if stored is not None and stored.policies is None:
         where = f"ConfigMap {cluster.target.namespace}/{stored.name}"
-        yield f"{where} holds no valid policy, and the last valid one stays in force: {'; '.join(stored.errors[:3])}"
-    servers = cluster.deployment
-    if servers is not None and policy_place(servers) is None and (file := option(servers, "--policy")):
-        yield f"the servers read {file}, which is in no ConfigMap"
+        return f"{where} holds no valid policy, and the last valid one stays in force: {'; '.join(stored.errors[:3])}"
+    # What leads to the file does not matter once it is known.
+    needed = _SOURCES if stored is None else _SOURCES[-1:]
+    refused = [cluster.refusals[each] for each in needed if each in cluster.refusals]
+    if not refused and servers is not None and stored is None and (file := option(servers, "--policy")):
+        return f"the servers read {file}, which is in no ConfigMap"
+    return refused[0] if refused else ""
 
 
 def _place(cluster: Cluster, policy: Policy) -> str:
@@ -57,7 +56,7 @@ def _place(cluster: Cluster, policy: Policy) -> str:
         return "PlacementPolicy, in force"
     if cluster.stored is not None and cluster.stored.policies is not None:
         return f"ConfigMap {cluster.stored.name}, in force"
-    if any(_problems(cluster)):
+    if _problem(cluster):
         return "built in; that in force is not known"
     if cluster.deployment is None:
         return f"built in; no webhook in namespace {cluster.target.namespace}"
