@@ -24,6 +24,7 @@ from webhook.documents.field import InvalidInput
 # The text of each command in --help and shell completion. The command NAME is the function NAME of the module
 # webhook.cli.NAME. The module is imported when the command runs, so that offline commands do not import the server.
 COMMANDS: Mapping[str, str] = {
+    "allowed": "Print what the pods of a namespace may use.",
     "audit": "Read the audit log: list, show, summary, verify, export.",
     "capacity": "Report how many more of each pod fit, and what stops the next one.",
     "certs": "Issue, register and check the certificates of the webhook.",
@@ -32,6 +33,7 @@ COMMANDS: Mapping[str, str] = {
     "missed": "List pods that were stored while the webhook was away.",
     "doctor": "Report what is wrong with an installation, and how to mend it.",
     "mutate": "Print pods as the webhook would admit them.",
+    "nodes": "Print the cards of each pool and product, free or not.",
     "policy": "Check a policy file, print the JSON schema or a policy.",
     "serve": "Serve the admission webhook over TLS.",
     "snapshot": "Write a running cluster to a cluster file.",

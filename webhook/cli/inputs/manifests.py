@@ -25,6 +25,14 @@ _MOST_BYTES = 64 * 1024 * 1024
 _MOST_SECONDS = 30
 
 
+namespace_option = click.option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    help="The namespace, of objects that name none. Default: on a live cluster that of the context, else `default`.",
+)
+
+
 def pods_options(command: Command) -> Command:
     """Add the options that name manifests, and say how to read them."""
     options = (
@@ -46,13 +54,7 @@ def pods_options(command: Command) -> Command:
             help="What `kubectl kustomize DIR` prints, or `kustomize build DIR`.",
         ),
         click.option("-R", "--recursive", is_flag=True, help="Also read the folders in a folder of -f."),
-        click.option(
-            "-n",
-            "--namespace",
-            metavar="NAME",
-            help="The namespace of objects that name none. Default: on a live cluster that of the context, else "
-            "`default`.",
-        ),
+        namespace_option,
         click.option(
             "--strict", is_flag=True, help="Stop at an object that cannot be read. Default: go on with the others."
         ),

@@ -25,7 +25,9 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput, invalid
 from webhook.kube.api.kubeconfig import namespace_of_context
+from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.release import Release
+from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
 _BAD_INPUT = 2
@@ -126,6 +128,10 @@ class Session:
         """The policies. Those that are never in force are printed."""
         return self._known_policies.policies
 
+    def place_of(self, policy: Policy) -> str:
+        """Return where a live cluster has `policy`; empty for one of a file."""
+        return self._known_policies.place_of(policy)
+
     @cached_property
     def _known_policies(self) -> PlacedPolicies:
         if self.is_live and not self.policies:
@@ -167,10 +173,18 @@ class Session:
     @cached_property
     def documents(self) -> list[Document]:
         """The objects of the files; those that name no namespace are in that of the option or the context."""
+        return with_namespace(self._manifests, self._given_namespace) if self._given_namespace else self._manifests
+
+    @cached_property
+    def _given_namespace(self) -> str:
         # After the cluster: the kubeconfig can be a pipe.
         of_context = namespace_of_context(self.kubeconfig, self.context) if self.is_live and not self.namespace else ""
-        namespace = self.namespace or of_context
-        return with_namespace(self._manifests, namespace) if namespace else self._manifests
+        return self.namespace or of_context
+
+    @property
+    def default_namespace(self) -> str:
+        """The namespace of the option or of the context, else the default one."""
+        return self._given_namespace or DEFAULT_NAMESPACE
 
     def workloads(self, snapshot: Snapshot | None) -> list[Workload]:
         """Return the pods of the files, with the policies for their namespaces in `snapshot`; print what is wrong.
