@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "certs": "Issue, register and check the certificates of the webhook.",
     "check": "Report which node can take a pod, and why the others cannot.",
     "demo": "Run the main job end to end on a sample cluster, over real TLS.",
+    "explain": "Print what was injected into a pod, and why it waits.",
     "missed": "List pods that were stored while the webhook was away.",
     "doctor": "Report what is wrong with an installation, and how to mend it.",
     "mutate": "Print pods as the webhook would admit them.",

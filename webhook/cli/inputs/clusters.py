@@ -105,6 +105,15 @@ def read_cluster(filename: str) -> Snapshot:
     return _read(filename, snapshot_from_documents)
 
 
+def read_objects(filename: str) -> tuple[Document, ...]:
+    """Return the objects in the file.
+
+    Raises:
+        InvalidInput: it cannot be read, or holds no node.
+    """
+    return _read(filename, tuple)
+
+
 def _read(filename: str, read: Callable[[Iterable[Document]], T]) -> T:
     """Return `read()` of the objects in the file, which come one by one where that is possible."""
     place = place_of(filename)
@@ -169,7 +178,7 @@ def read_view(
         else:
             snapshot = read_live_cluster(kubeconfig, context)
     elif with_disruptions:
-        documents = _read(cluster, tuple)
+        documents = read_objects(cluster)
         snapshot, disruptions = snapshot_from_documents(documents), Disruptions.from_documents(documents)
     else:
         snapshot = read_cluster(cluster)

@@ -3,7 +3,7 @@
 A command lists its options in `with_session` and gets a `Session`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, wraps
 from pathlib import Path
@@ -204,6 +204,17 @@ class Session:
             self.has_failed = True
             echo(f"Error: {error}", err=True)
         print_misplaced(found)
+        return found
+
+    def workloads_of(self, documents: Sequence[Document]) -> list[Workload]:
+        """Return the pods of objects of the cluster.
+
+        Raises:
+            InvalidInput: an object cannot be read, or has no pods.
+        """
+        found, errors = read_pods(documents, self._known_policies, self.snapshot)
+        if errors:
+            raise InvalidInput(errors)
         return found
 
     def queue(self, snapshot: Snapshot) -> PendingQueue:

@@ -27,7 +27,7 @@ from webhook.objects.gangs import (
     object_starts_whole,
     partial_start_of_object,
 )
-from webhook.objects.own_pods import without_own_pods, without_own_waiting
+from webhook.objects.own_pods import without_own_pods, without_own_waiting, without_pod
 from webhook.placement.framework.result import Placement, to_check_json
 from webhook.placement.gang.gang import GangRequest, gang_of, gang_placement, partial_start
 from webhook.placement.profiles.node_templates import template_nodes
@@ -186,10 +186,14 @@ class Checks:
 
     def _without_own(self, workload: Workload) -> tuple[Pending, int]:
         """Return the cluster without the pods of the object, which its new ones replace, and their number."""
-        pods, assumed = workload.pods, self.pending.assumed
-        if pods is None or pods.kind is None:
+        pods, assumed, content = workload.pods, self.pending.assumed, workload.source.content
+        if pods is None:
             return assumed, 0
-        namespace, content = pods.names.namespace or DEFAULT_NAMESPACE, workload.source.content
+        if pods.kind is None:
+            namespace, _, name = workload.name.partition("/")
+            itself = without_pod(assumed.base, namespace, name)
+            return assumed.on(itself.snapshot) if itself.replaced else assumed, itself.replaced
+        namespace = pods.names.namespace or DEFAULT_NAMESPACE
         own = without_own_pods(assumed.base, namespace, content, pods.kind, never)
         return without_own_waiting(assumed, namespace, content, pods.kind).on(own.snapshot), own.replaced
 
