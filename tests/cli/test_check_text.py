@@ -138,7 +138,7 @@ def test_the_table_of_nodes_that_can_take_the_pod_is_cut(check: Check, most: str
 
 def test_nodes_are_grouped_by_their_reasons_those_of_most_nodes_first() -> None:
     console = Console(file=io.StringIO(), width=200)
-    reasons = {f"tainted-{n}": ("untolerated taint a=b:NoSchedule",) for n in range(11)}
+    reasons: dict[str, tuple[str, ...]] = {f"tainted-{n}": ("untolerated taint a=b:NoSchedule",) for n in range(11)}
     reasons |= {f"full-{n}": ("wants 2 cpu, free 1 of 8", "Too many pods") for n in range(3)}
     reasons |= {f"odd-{n}": (f"wants 2Gi memory, free {n}Ki of 8Gi",) for n in range(9)}
 

@@ -31,7 +31,9 @@ def stored(pod: PodBuilder, uid: str = "u1", owner: str = "", **status: Any) -> 
     made["metadata"] |= {"uid": uid, "creationTimestamp": "2026-05-01T08:00:00Z"}
     if owner:
         made["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "job", "uid": owner, "controller": True}]
-    return made | {"status": {"phase": "Pending", "conditions": [condition]} | status}
+    made["status"] = {"phase": "Pending", "conditions": [condition]} | status
+    content: dict[str, Any] = made
+    return content
 
 
 def trainer(name: str, cards: int) -> PodBuilder:
@@ -142,7 +144,7 @@ def test_a_policy_that_has_changed_since_is_named(run: Run, tmp_path: Path) -> N
     assert outcome.output.splitlines()[1] == wanted
 
 
-JOB = {
+JOB: dict[str, Any] = {
     "apiVersion": "batch/v1",
     "kind": "Job",
     "metadata": {"name": "train", "namespace": "team-a", "uid": "j1"},
@@ -166,10 +168,10 @@ def test_of_an_object_the_pods_that_wait_come_first(run: Run, tmp_path: Path, na
 
 def test_pods_are_found_through_the_objects_between(run: Run, tmp_path: Path) -> None:
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": JOB["metadata"] | {"uid": "d1"}}
-    deployment |= {"spec": {"replicas": 1, "template": JOB["spec"]["template"]}}  # type: ignore[index]
-    owned = {"ownerReferences": [{"kind": "Deployment", "name": "train", "uid": "d1"}]}
-    between = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "r", "namespace": "team-a"}}
-    between["metadata"] |= {"uid": "r1"} | owned  # type: ignore[operator]
+    deployment |= {"spec": {"replicas": 1, "template": JOB["spec"]["template"]}}
+    owned: dict[str, Any] = {"ownerReferences": [{"kind": "Deployment", "name": "train", "uid": "d1"}]}
+    own = {"name": "r", "namespace": "team-a", "uid": "r1"} | owned
+    between = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": own}
     pod = stored(trainer("train-a", 4), owner="r1")
 
     outcome = run("explain", "deploy/train", "-n", "team-a", "--cluster", write(tmp_path, deployment, between, pod))

@@ -38,7 +38,7 @@ def pods_of(outcome: Outcome) -> list[str]:
     return found
 
 
-@pytest.fixture(params=COMMANDS.values(), ids=COMMANDS)
+@pytest.fixture(params=[*COMMANDS.values()], ids=[*COMMANDS])
 def command(request: pytest.FixtureRequest, cluster: Path) -> tuple[Any, ...]:
     return (*request.param, "--cluster", cluster)
 

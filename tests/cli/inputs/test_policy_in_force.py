@@ -14,6 +14,7 @@ from tests.support.cluster_files import as_list, lines
 from tests.support.command import Run
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
 from tests.support.policy_objects import policy
+from webhook.cli.inputs import session
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy_object import policy_text
 
@@ -96,6 +97,20 @@ def test_mutate_uses_the_config_map_of_the_installation(run: Run, kubeconfig: Pa
     assert named in outcome.errors.splitlines()
 
 
+def test_as_a_plugin_of_kubectl_mutate_reads_the_cluster_of_kubectl(
+    run: Run, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    arguments = ("mutate", "-f", "-", "-o", "json")
+
+    alone = run(*arguments, stdin=as_list(TRAINER))
+    monkeypatch.setattr(session, "is_kubectl_plugin", lambda: True)
+    by_kubectl = run(*arguments, stdin=as_list(TRAINER))
+
+    schedulers = [lines(each.output)[0]["spec"]["schedulerName"] for each in (alone, by_kubectl)]
+    assert schedulers == ["volcano", "own-scheduler"]
+
+
 @pytest.mark.parametrize("command", [("check",), ("capacity", "--mutate")])
 def test_the_output_names_the_policy_and_where_it_is_in_force(
     run: Run, kubeconfig: Path, command: tuple[str, ...]
@@ -174,3 +189,15 @@ def test_a_cluster_file_has_no_policy_in_force(run: Run, tmp_path: Path) -> None
     outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(make_pod("p")))
 
     assert "policy" not in lines(outcome.output)[0]
+
+
+def test_missed_pods_are_those_of_the_policy_in_force(run: Run, api: FakeConfigurationApi, kubeconfig: Path) -> None:
+    """The built-in policy does not know the type `research`, which that of the ConfigMap has."""
+    spec = {"workloadTypes": {"research": {"nodeUsage": {"allow": ["training"]}}}}
+    api.objects[CONFIG_MAP] = {"data": {"policy.yaml": orjson.dumps(policy("own", **spec)).decode()}}
+    api.objects["/api/v1/pods"] = listing(make_pod("p").namespace("team-a").annotate(TYPE, "research").obj())
+
+    outcome = run("missed", "--kubeconfig", kubeconfig, "-o", "json")
+
+    (missed,) = lines(outcome.output)
+    assert (missed["pod"], missed["denied"], missed["workloadType"]) == ("team-a/p", None, "research")

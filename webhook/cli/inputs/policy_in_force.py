@@ -1,7 +1,5 @@
 """The policies in force in a live cluster, found as `doctor` finds them."""
 
-from pathlib import Path
-
 from certs.registration import Target
 from webhook.cli.inputs.live import ask_live
 from webhook.cli.inputs.policies import PlacedPolicies
@@ -11,14 +9,14 @@ from webhook.doctor.reader import Wanted, read_cluster
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import option
 from webhook.policy.policy import Policy
-from webhook.watch.api_server import ApiServer
+from webhook.watch.api_server import ApiServer, ClientConfig
 
 _MOST_SECONDS = 30.0
 _SOURCES = (Source.CONFIGURATIONS, Source.SERVICE, Source.DEPLOYMENTS, Source.POLICY)
 
 
-def read_policies_in_force(kubeconfig: Path | None, context: str | None) -> PlacedPolicies | None:
-    """Return the policies in force in the cluster of a kubeconfig; None if the API server does not answer.
+def read_policies_in_force(source: ClientConfig) -> PlacedPolicies | None:
+    """Return the policies in force in the cluster of `source`; None if the API server does not answer.
 
     What cannot be read, so that the built-in policy is used in its place, is reported on standard error.
     """
@@ -29,7 +27,7 @@ def read_policies_in_force(kubeconfig: Path | None, context: str | None) -> Plac
     async def read(server: ApiServer) -> Cluster:
         return await read_cluster(server, wanted)
 
-    cluster = ask_live(kubeconfig, context, "the policy in force", read)
+    cluster = ask_live(source, "the policy in force", read)
     if cluster is None:
         return None
     if problem := _problem(cluster):

@@ -18,6 +18,7 @@ from webhook.cli.inputs.pending import PendingQueue, place_pending_pods
 from webhook.cli.inputs.policies import PlacedPolicies, read_policies
 from webhook.cli.inputs.profiles import SchedulersOf, read_schedulers
 from webhook.cli.inputs.workloads import Workload, print_misplaced, read_pods
+from webhook.cli.output.program import is_kubectl_plugin
 from webhook.cli.output.terminal import echo
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.planned_objects import with_planned_objects
@@ -110,7 +111,7 @@ class Session:
 
     @property
     def names_cluster(self) -> bool:
-        """Whether an option names a cluster. Otherwise it is the live cluster that kubectl would use."""
+        """Whether an option names a cluster."""
         return (self.cluster, self.kubeconfig, self.context) != (None, None, None)
 
     @property
@@ -119,9 +120,14 @@ class Session:
         return bool(self.filenames) or self.kustomize is not None
 
     @property
+    def has_cluster(self) -> bool:
+        """Whether there is a cluster: named, needed, or that of kubectl, which has called this program."""
+        return self.names_cluster or self.needs_cluster or is_kubectl_plugin()
+
+    @property
     def is_live(self) -> bool:
         """Whether the cluster is a live one."""
-        return self.cluster is None and (self.needs_cluster or self.names_cluster)
+        return self.cluster is None and self.has_cluster
 
     @property
     def rules(self) -> PolicySet:
@@ -137,8 +143,10 @@ class Session:
         if self.is_live and not self.policies:
             # Imported here, so that a command on a file does not import the client.
             from webhook.cli.inputs.policy_in_force import read_policies_in_force
+            from webhook.watch.api_server import ClientConfig
 
-            if (found := read_policies_in_force(self.kubeconfig, self.context)) is not None:
+            found = read_policies_in_force(ClientConfig(self.kubeconfig, context=self.context))
+            if found is not None:
                 return found
         return PlacedPolicies(read_policies(self.policies))
 

@@ -16,7 +16,12 @@ COMPLETION_VARIABLE = "_PLACEMENT_WEBHOOK_COMPLETE"
 
 def name() -> str:
     """Return the name in usage lines and examples: `kubectl placement` for the kubectl plugin."""
-    return PLUGIN if PurePath(sys.argv[0]).name == _PLUGIN_FILE else NAME
+    return PLUGIN if is_kubectl_plugin() else NAME
+
+
+def is_kubectl_plugin() -> bool:
+    """Return whether kubectl has called the program."""
+    return PurePath(sys.argv[0]).name == _PLUGIN_FILE
 
 
 def as_called() -> str:
