@@ -148,7 +148,7 @@ def test_nodes_are_grouped_by_their_reasons_those_of_most_nodes_first() -> None:
     shown = lines(console.file.getvalue())
     assert shown[3:6] == [
         "  11 nodes: untolerated taint a=b:NoSchedule",
-        "  full-0, full-1, full-2: wants 2 cpu, free 1 of 8, Too many pods",
+        "  full-0, full-1, full-2: wants 2 cpu, free 1 of 8; Too many pods",
         "  odd-0: wants 2Gi memory, free 0Ki of 8Gi",
     ]
     assert shown[-1] == "  and 3 more nodes for 3 other reasons; -o json has all"

@@ -97,7 +97,7 @@ class Answer:
     @property
     def nodes_by_reasons(self) -> dict[str, list[str]]:
         """Return the nodes that cannot take the pod by all of their reasons, those of most nodes first."""
-        return _inverted((name, ", ".join(every)) for name, every in self.reasons.items())
+        return _inverted((name, "; ".join(every)) for name, every in self.reasons.items())
 
     @property
     def qos_class(self) -> str | None:

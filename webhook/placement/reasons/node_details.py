@@ -32,7 +32,7 @@ class NodeDetails:
             taint = next(self._untolerated(row), None)
             return taint and f"untolerated taint {taint.key}{taint.value and f'={taint.value}'}:{taint.effect}"
         if rejection.plugin == NodeAffinity.name:
-            return ", ".join(self._unmet(row)) or None
+            return "; ".join(self._unmet(row)) or None
         if rejection.reason == ERR_REASON_TOO_MANY_PODS:
             return self._amounts(PODS, 1, int(self._nodes.load.pods[row]), int(self._nodes.allowed_pods[row]))
         resource = missing_resource(rejection.reason)
