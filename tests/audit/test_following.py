@@ -12,8 +12,8 @@ from rich.console import Console
 from tests.support.audit_records import INFEASIBLE, chain_lines, make_record, write_lines
 from tests.support.command import Run, run_here
 from webhook.audit.following import FollowedFile
-from webhook.cli.commands import audit
 from webhook.cli.output.table import print_table
+from webhook.cli.records import audit_following
 from webhook.cli.records.audit_text import LIST_COLUMNS, list_row
 
 LINES = chain_lines([make_record(number) for number in range(5)])
@@ -62,7 +62,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                 raise click.exceptions.Exit(0)
             happen()
 
-        monkeypatch.setattr(audit, "_pause", pause)
+        monkeypatch.setattr(audit_following, "_pause", pause)
 
     return follow
 

@@ -13,6 +13,8 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.placement.framework.result import fit_error
+from webhook.placement.profiles.profile import DEFAULT
+from webhook.placement.reasons.node_details import explain_in_detail
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 Object = dict[str, Any]
@@ -112,7 +114,7 @@ def test_details_name_the_taint_the_amounts_and_the_label_values() -> None:
         ]
     )
 
-    assert Scheduler().explain_in_detail(PodSignature.of(pod.obj()), snapshot) == {
+    assert explain_in_detail(DEFAULT, PodSignature.of(pod.obj()).info.normalized_for(snapshot), snapshot) == {
         "cordoned": ("node(s) were unschedulable",),
         "full": ("wants 2 nvidia.com/gpu, free 1 of 1", "wants 100 cpu, free 1500m of 1500m"),
         "other": ("wants pool In [a], has b",),
@@ -130,6 +132,7 @@ def test_details_have_the_nodes_and_the_number_of_reasons_of_the_words(
     snapshot = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *running))
     framework, question = Scheduler(), PodSignature.of(pod)
 
-    words, details = framework.explain(question, snapshot), framework.explain_in_detail(question, snapshot)
+    words = framework.explain(question, snapshot)
+    details = explain_in_detail(DEFAULT, question.info.normalized_for(snapshot), snapshot)
 
     assert {name: len(each) for name, each in details.items()} == {name: len(each) for name, each in words.items()}

@@ -30,7 +30,6 @@ from webhook.placement.profiles.profile import DEFAULT, Profile
 from webhook.placement.ranking.ranking_cache import KeptAnswer, RankingCache
 from webhook.placement.reasons.deny_exemption import deny_exemption
 from webhook.placement.reasons.diagnosis import NodeToStatus, explain, rejecting_plugins
-from webhook.placement.reasons.node_details import NodeDetails
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.suggest.changes import Scenario
 from webhook.placement.suggest.suggestions import Suggestion, suggest
@@ -159,11 +158,6 @@ class Scheduler:
     def explain(self, signature: PodSignature, snapshot: Snapshot) -> NodeToStatus:
         """Return the reasons of each node of `snapshot` that rejects the pod, in the words that the message counts."""
         return explain(self._profile, signature.info.normalized_for(snapshot), snapshot)
-
-    def explain_in_detail(self, signature: PodSignature, snapshot: Snapshot) -> NodeToStatus:
-        """Return the same with the taint, the amounts or the label values in place of the words of kube-scheduler."""
-        info = signature.info.normalized_for(snapshot)
-        return explain(self._profile, info, snapshot, NodeDetails(info, snapshot))
 
     def feasible_rows(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
         """Return the rows of the nodes that pass every filter; none for a pod with scheduling gates.

@@ -193,7 +193,7 @@ def test_a_cluster_file_has_no_policy_in_force(run: Run, tmp_path: Path) -> None
 
 def test_missed_pods_are_those_of_the_policy_in_force(run: Run, api: FakeConfigurationApi, kubeconfig: Path) -> None:
     """The built-in policy does not know the type `research`, which that of the ConfigMap has."""
-    spec = {"workloadTypes": {"research": {"nodeUsage": {"allow": ["training"]}}}}
+    spec: Any = {"workloadTypes": {"research": {"nodeUsage": {"allow": ["training"]}}}}
     api.objects[CONFIG_MAP] = {"data": {"policy.yaml": orjson.dumps(policy("own", **spec)).decode()}}
     api.objects["/api/v1/pods"] = listing(make_pod("p").namespace("team-a").annotate(TYPE, "research").obj())
 

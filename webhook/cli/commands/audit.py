@@ -1,35 +1,31 @@
 """`placement-webhook audit`: list, print, count, verify and export audit records."""
 
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, get_args
 
 import click
 
 from webhook.audit.archive import write_archive
 from webhook.audit.chain import verify as verify_files
-from webhook.audit.following import FollowedFile
-from webhook.audit.reading import Entry, InvalidLine, read
+from webhook.audit.reading import Entry
 from webhook.audit.record import Outcome
 from webhook.audit.selection import Selection, parse_moment
-from webhook.audit.sources import STANDARD_INPUT, Sources
+from webhook.audit.sources import Sources
 from webhook.audit.summary import summarise
 from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.screen import SafeConsole
-from webhook.cli.output.table import print_line, print_table
-from webhook.cli.output.terminal import echo, echo_json, echo_json_lines
+from webhook.cli.output.table import print_table
+from webhook.cli.output.terminal import echo_json, echo_json_lines
 from webhook.cli.records import audit_text as text
+from webhook.cli.records.audit_following import BrokenLines, follow_file
 from webhook.cli.records.audit_source import DEFAULT_FILE, Source, source_options
 from webhook.documents.field import InvalidInput, invalid
 from webhook.placement.framework.result import PlacementVerdict
-
-_MOST_WARNINGS = 10
-_SECONDS_BETWEEN = 0.5
 
 Command = Callable[..., Any]
 
@@ -109,9 +105,9 @@ def list_(source: Source, limit: int | None, follow: bool, output: str, **filter
     """
     selection = _selection(**filters)
     if follow:
-        _follow(source, selection, limit, output)
+        follow_file(source, selection, limit, output)
     with source.opened(selection.since) as sources:
-        broken = _BrokenLines()
+        broken = BrokenLines()
         entries: Iterable[Entry] = (each for each in sources.entries(broken.report) if selection.matches(each.record))
         entries = deque(entries, maxlen=limit) if limit else entries
         if output == "json":
@@ -120,37 +116,6 @@ def list_(source: Source, limit: int | None, follow: bool, output: str, **filter
             rows = (text.list_row(entry.record) for entry in entries)
             print_table(SafeConsole(markup=False), text.LIST_COLUMNS, rows)
     broken.report_rest()
-
-
-def _follow(source: Source, selection: Selection, limit: int | None, output: str) -> NoReturn:
-    """Print the selected records of the file, then those that are added, until the user ends the command."""
-    files = source.files or (DEFAULT_FILE,)
-    if source.replicas is not None or source.has_archives or len(files) > 1 or STANDARD_INPUT in files:
-        raise click.UsageError("--follow reads one audit file; `kubectl logs --follow` has what replicas print.")
-    broken, console, is_first = _BrokenLines(), SafeConsole(markup=False), True
-    with FollowedFile(Path(files[0])) as followed:
-        while True:
-            found = []
-            for each in read(files[0], followed.new_lines()):
-                if isinstance(each, InvalidLine):
-                    broken.report(each)
-                elif selection.matches(each.record):
-                    found.append(each)
-            found = found[-limit:] if limit and is_first else found
-            rows = [text.list_row(entry.record) for entry in found]
-            if output == "json":
-                echo_json_lines(entry.line for entry in found)
-            elif is_first:
-                print_table(console, text.LIST_COLUMNS, rows)
-            for row in () if is_first or output == "json" else rows:
-                print_line(console, "  ".join(row.cells).rstrip(), row.style)
-            is_first = False
-            _pause()
-
-
-def _pause() -> None:
-    sys.stdout.flush()
-    time.sleep(_SECONDS_BETWEEN)
 
 
 @audit.command()
@@ -176,7 +141,7 @@ def show(decision: str, source: Source, output: str) -> None:
 
 def _find(decision: str, sources: Sources) -> Entry:
     found: dict[str, Entry] = {}
-    broken = _BrokenLines()
+    broken = BrokenLines()
     for entry in sources.entries(broken.report):
         if entry.record.decision == decision:
             return entry
@@ -210,7 +175,7 @@ def summary(source: Source, slowest: int, output: str, **filters: Any) -> None:
     placement-webhook audit summary -n team-a -o json
     """
     selection = _selection(**filters)
-    broken = _BrokenLines()
+    broken = BrokenLines()
     with source.opened(selection.since) as sources:
         entries = sources.entries(broken.report)
         counts = summarise((entry.record for entry in entries if selection.matches(entry.record)), slowest)
@@ -276,24 +241,6 @@ def export(file: Path, since: str | None) -> None:
     if sys.stdout.isatty():
         raise click.UsageError("the archive is binary: pipe it, or write it to a file.")
     write_archive(file, sys.stdout.buffer, parse_moment(since, datetime.now(UTC), "--since") if since else None)
-
-
-class _BrokenLines:
-    """Reports the lines that are not records on standard error: the first few, then the number of others."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def report(self, line: InvalidLine) -> None:
-        """Report the line, or count it after the first few."""
-        self._count += 1
-        if self._count <= _MOST_WARNINGS:
-            echo(f"warning: {line.place}: not an audit record, left out: {line.problem}", err=True)
-
-    def report_rest(self) -> None:
-        """Report the number of lines that were only counted."""
-        if self._count > _MOST_WARNINGS:
-            echo(f"warning: {self._count - _MOST_WARNINGS} more lines are not audit records, left out", err=True)
 
 
 def _selection(*, since: str | None, until: str | None, **chosen: Any) -> Selection:

@@ -32,6 +32,7 @@ from webhook.placement.framework.result import Placement, to_check_json
 from webhook.placement.gang.gang import GangRequest, gang_of, gang_placement, partial_start
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import NodeToStatus
+from webhook.placement.reasons.node_details import explain_in_detail
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.replicas.replicas_among import place_replicas_among
 from webhook.placement.scheduler import Scheduler
@@ -250,7 +251,7 @@ class Checks:
         gang = gang_of_pod(first, workload.policy) if workload.pods and workload.pods.kind is None else None
         if gang is not None:
             placement = _in_gang(gang, first, placement, assumed, workload.policy, scheduler)
-        reasons = scheduler.explain_in_detail(signature, then)
+        reasons = explain_in_detail(scheduler.profile, signature.info.normalized_for(then), then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=gang, first=first)
         if placement.waiting_before:
             base = among.assumed.base

@@ -13,12 +13,18 @@ from webhook.placement.plugins.node_affinity import NodeAffinity
 from webhook.placement.plugins.node_resources_fit import ERR_REASON_TOO_MANY_PODS, missing_resource
 from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.reasons.diagnosis import Rejection
+from webhook.placement.profiles.profile import Profile
+from webhook.placement.reasons.diagnosis import NodeToStatus, Rejection, explain
 
 _MOST_VALUES = 5
 
 
-class NodeDetails:
+def explain_in_detail(profile: Profile, pod: PodInfo, nodes: Snapshot) -> NodeToStatus:
+    """Return what `explain` returns, with the taint, the amounts or the label values in place of its words."""
+    return explain(profile, pod, nodes, _NodeDetails(pod, nodes))
+
+
+class _NodeDetails:
     """The details of the rejections of `pod` by `nodes`. Only the text is new: the plugins have decided."""
 
     def __init__(self, pod: PodInfo, nodes: Snapshot) -> None:
