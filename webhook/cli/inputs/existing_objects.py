@@ -11,6 +11,7 @@ import click
 
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput, invalid, unsupported
+from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_template_path import WorkloadKind
 
 _FLAG = "TYPE/NAME"
@@ -95,7 +96,7 @@ def _owner_uids(content: JsonObject) -> set[str]:
 def events_of(objects: Objects, pod: JsonObject) -> list[JsonObject]:
     """Return the Events of a pod in the order of their time."""
     namespace, name, uid = (field(pod, "metadata", key) for key in ("namespace", "name", "uid"))
-    found = objects.list(_EVENT, namespace, **{"involvedObject.name": str(name)})
+    found = objects.list(_EVENT, namespace or DEFAULT_NAMESPACE, **{"involvedObject.name": str(name)})
     own = [each for each in found if not uid or field(each, "involvedObject", "uid") in (None, "", uid)]
     return sorted(own, key=event_time)
 
@@ -133,7 +134,7 @@ class FileObjects:
         group = str(content.get("apiVersion")).rpartition("/")[0]
         return (
             (group, content.get("kind")) == (kind.group, kind.kind)
-            and field(content, "metadata", "namespace") == namespace
+            and (field(content, "metadata", "namespace") or DEFAULT_NAMESPACE) == namespace
             and all(field(content, *path.split(".")) == value for path, value in selected.items())
         )
 
