@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import quote
 
 import click
 
@@ -156,7 +157,11 @@ class LiveObjects:
         from webhook.watch.api_server import NOT_FOUND
 
         try:
-            return {"apiVersion": kind.api, "kind": kind.kind, **self._read(kind, namespace, f"/{name}", {})}
+            return {
+                "apiVersion": kind.api,
+                "kind": kind.kind,
+                **self._read(kind, namespace, f"/{quote(name, safe='')}", {}),
+            }
         except ApiServerError as error:
             if error.code != NOT_FOUND:
                 raise click.ClickException(str(error)) from error
@@ -191,6 +196,6 @@ class LiveObjects:
                     group = await server.get(f"/apis/{kind.group}", {})
                     api = str(field(group, "preferredVersion", "groupVersion"))
                 root = f"/apis/{api}" if kind.group else f"/api/{api}"
-                return await server.get(f"{root}/namespaces/{namespace}/{kind.resource}{name}", query)
+                return await server.get(f"{root}/namespaces/{quote(namespace, safe='')}/{kind.resource}{name}", query)
 
         return asyncio.run(read())
