@@ -62,7 +62,7 @@ def allowed(session: Session) -> int:
 
 def _found(spec: PolicySpec, snapshot: Snapshot, namespace: str) -> dict[str, Any]:
     """Return what pods of `namespace` may use, as `allowed -o json` prints it."""
-    limits = limits_of(spec, namespace) or NamespaceLimits(namespaces=(namespace,))
+    limits = limits_of(spec, namespace) or NamespaceLimits(namespaces=("*",))
     types = (name for name, each in spec.workload_types.items() if allows_namespace(each, namespace))
     products = _products(spec, snapshot)
     schedulers = dict.fromkeys((DEFAULT_SCHEDULER, *spec.allowed_schedulers))

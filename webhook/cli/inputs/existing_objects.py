@@ -167,6 +167,7 @@ class LiveObjects:
                 raise click.ClickException(str(error)) from error
             detail = f"namespace {namespace} has no such object"
             raise InvalidInput([invalid(_FLAG, f"{kind.kind.lower()}/{name}", detail)]) from error
+        return {"apiVersion": kind.api, "kind": kind.kind, **found}
 
     def list(self, kind: Type, namespace: str, **selected: str) -> Sequence[JsonObject]:
         """Return the objects of a namespace, those with this value of a field; none if they cannot be read."""
