@@ -157,11 +157,7 @@ class LiveObjects:
         from webhook.watch.api_server import NOT_FOUND
 
         try:
-            return {
-                "apiVersion": kind.api,
-                "kind": kind.kind,
-                **self._read(kind, namespace, f"/{quote(name, safe='')}", {}),
-            }
+            found = self._read(kind, namespace, f"/{quote(name, safe='')}", {})
         except ApiServerError as error:
             if error.code != NOT_FOUND:
                 raise click.ClickException(str(error)) from error
