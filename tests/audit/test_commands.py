@@ -126,6 +126,16 @@ VERDICT     RECORDS
 Feasible    1
 Infeasible  1
 
+USER                                              RECORDS
+system:serviceaccount:kube-system:job-controller  4
+
+NAMESPACE  RECORDS
+team-a     3
+team-b     1
+
+POLICY          RECORDS
+default@1a2b3c  4
+
 DENIED BECAUSE OF                                                    RECORDS
 metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value  1
 
@@ -175,6 +185,12 @@ class TestList:
             (["--limit", "2"], ["d0002", "d0003"]),
             (["--limit", "1", "--outcome", "Patched"], ["d0001"]),
             (["-n", "nobody"], []),
+            (["--user", "system:serviceaccount:*"], ["d0000", "d0001", "d0002", "d0003"]),
+            (["--user", "anna"], []),
+            (["--verdict", "infeasible"], ["d0001"]),
+            (["--policy", "default", "--verdict", "Feasible"], ["d0000"]),
+            (["--policy", "default@1a2b"], ["d0000", "d0001", "d0002", "d0003"]),
+            (["--policy", "default@ff"], []),
         ],
         ids=" ".join,
     )
@@ -323,6 +339,9 @@ class TestSummary:
             "bypasses": {},
             "errors": {},
             "verdicts": {"Infeasible": 1},
+            "users": {"system:serviceaccount:kube-system:job-controller": 1},
+            "namespaces": {"team-b": 1},
+            "policies": {"default@1a2b3c": 1},
             "durationMs": {"p50": 2.5, "p90": 2.5, "p99": 2.5, "max": 2.5},
             "slowest": [{"decision": "d0001", "pod": "team-b/worker-1", "outcome": "Patched", "durationMs": 2.5}],
         }

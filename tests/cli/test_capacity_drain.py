@@ -58,7 +58,7 @@ def test_json_is_one_object_of_the_drain(run: Run, tmp_path: Path) -> None:
         "losesLocalData": True,
         "losesWork": False,
     }
-    assert (outcome.code, outcome.errors) == (0, "")
+    assert (outcome.code, outcome.errors) == (3, "")
 
 
 def test_text_has_the_pods_what_else_happens_and_the_counts_at_the_end(run: Run, tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ def pending(name: str, gpus: int = 4, *, priority: int = 0) -> PodBuilder:
 def capacity(run: Run, tmp_path: Path) -> Any:
     """Return a function that counts pods on a cluster, given as objects, and returns the JSON lines."""
 
-    def capacity(*cluster: Any, asked: Any = (), options: tuple[str, ...] = ()) -> list[Any]:
+    def capacity(*cluster: Any, asked: Any = (), options: tuple[str, ...] = (), code: int = 0) -> list[Any]:
         outcome = call(run, tmp_path, *cluster, asked=asked, options=("-o", "json", *options))
-        assert (outcome.code, outcome.errors) == (0, "")
+        assert (outcome.code, outcome.errors) == (code, "")
         return lines(outcome.output)
 
     return capacity
@@ -100,7 +100,7 @@ def test_free_blocks_are_those_of_the_cluster_as_it_stands(capacity: Any) -> Non
 def test_drained_pods_are_placed_after_pending_pods(capacity: Any) -> None:
     web = running("web", "a", 4).spec(priority=9)
 
-    (drained,) = capacity(*NODES, web, pending("first", 2), options=("--drain", "a"))
+    (drained,) = capacity(*NODES, web, pending("first", 2), options=("--drain", "a"), code=3)
     (ignored,) = capacity(*NODES, web, pending("first", 2), options=("--drain", "a", "--pending", "ignore"))
 
     assert (drained["fits"], drained["reserved"]) == (0, {"pods": 1, "nodes": {"b": 1}, "withoutRoom": 0})

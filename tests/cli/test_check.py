@@ -63,7 +63,14 @@ def test_json_is_one_object_a_line_in_the_order_of_the_pods(run: Run, tmp_path: 
         "pod": "default/infeasible",
         "verdict": "Infeasible",
         "node": None,
-        "nodes": {"total": 2, "feasible": 0},
+        "nodes": {
+            "total": 2,
+            "feasible": 0,
+            "reasons": {
+                "untolerated taint maip.mxsf.io/node.usage=training:NoSchedule": ["train"],
+                "wants 16 nvidia.com/gpu, free 4 of 4": ["free"],
+            },
+        },
         "message": "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s).",
         "scores": {},
         "suggestions": infeasible["suggestions"],
@@ -71,7 +78,8 @@ def test_json_is_one_object_a_line_in_the_order_of_the_pods(run: Run, tmp_path: 
         "qosClass": "BestEffort",
     }
     assert (feasible["pod"], feasible["verdict"], feasible["node"]) == ("team-a/feasible", "Feasible", "free")
-    assert feasible["nodes"] == {"total": 2, "feasible": 1}
+    taint = "untolerated taint maip.mxsf.io/node.usage=training:NoSchedule"
+    assert feasible["nodes"] == {"total": 2, "feasible": 1, "reasons": {taint: ["train"]}}
     assert (waiting["verdict"], waiting["node"]) == ("Waiting", None)
     assert waiting["message"] == "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
 
@@ -119,34 +127,37 @@ def test_the_packing_profiles_choose_the_fuller_node(run: Run, tmp_path: Path) -
     assert chosen == {"default": "empty", "binpack": "fuller", "pack-gpus": "fuller"}
 
 
-def test_a_pod_is_evaluated_as_written_without_mutate(run: Run, tmp_path: Path) -> None:
+def test_the_policy_is_applied_unless_the_pods_are_evaluated_as_written(run: Run, tmp_path: Path) -> None:
+    """`--mutate` asks for the default."""
     arguments = ("check", "-f", "-", "--cluster", write_cluster(tmp_path), "-o", "json")
     pod = as_list(TRAINING)
 
-    (as_it_stands,) = lines(run(*arguments, stdin=pod).output)
-    (mutated,) = lines(run(*arguments, "--mutate", stdin=pod).output)
+    found = {
+        option: lines(run(*arguments, *option, stdin=pod).output)[0]["node"]
+        for option in ((), ("--mutate",), ("--as-written",))
+    }
 
-    assert (as_it_stands["node"], mutated["node"]) == ("free", "train")
+    assert found == {(): "train", ("--mutate",): "train", ("--as-written",): "free"}
 
 
-def test_the_first_suggestion_for_an_annotated_pod_is_mutate(run: Run, tmp_path: Path) -> None:
+def test_the_first_suggestion_for_an_annotated_pod_as_written_is_the_policy(run: Run, tmp_path: Path) -> None:
     arguments = ("check", "-f", "-", "--cluster", write_cluster_with_room(tmp_path), "-o", "json")
     pod = as_list(make_pod("trainer").annotate(TYPE, "training").gpu(8))
 
-    as_it_stands = run(*arguments, stdin=pod)
-    mutated = run(*arguments, "--mutate", stdin=pod)
+    as_it_stands = run(*arguments, "--as-written", stdin=pod)
+    mutated = run(*arguments, stdin=pod)
 
     (answer,) = lines(as_it_stands.output)
     assert (as_it_stands.code, as_it_stands.errors) == (4, "")
     assert answer["suggestions"][0] == (
-        "add --mutate: as the webhook admits the pod (workload type training), 1 of 2 nodes can take it"
+        "leave --as-written out: as the webhook admits the pod (workload type training), 1 of 2 nodes can take it"
     )
-    assert lines(mutated.output)[0]["nodes"] == {"total": 2, "feasible": 1}
+    assert lines(mutated.output)[0]["nodes"]["feasible"] == 1
 
 
-def test_with_mutate_the_suggestions_name_annotations(run: Run, tmp_path: Path) -> None:
+def test_suggestions_name_annotations(run: Run, tmp_path: Path) -> None:
     """A pod without a workload type gets the change of the pod, too."""
-    arguments = ("check", "-f", "-", "--cluster", write_cluster_with_room(tmp_path), "--mutate", "-o", "json")
+    arguments = ("check", "-f", "-", "--cluster", write_cluster_with_room(tmp_path), "-o", "json")
     product = f"{TYPE.partition('/')[0]}/gpu-product"
     pods = [
         make_pod("trainer").annotate(TYPE, "inference").gpu(8),
@@ -164,13 +175,13 @@ def test_with_mutate_the_suggestions_name_annotations(run: Run, tmp_path: Path) 
     ]
 
 
-def test_mutate_is_suggested_for_a_pod_that_then_waits(run: Run, tmp_path: Path) -> None:
-    pod = as_list(make_pod("trainer").annotate(TYPE, "training").gpu(8))
+def test_the_policy_is_suggested_for_a_pod_that_then_waits(run: Run, tmp_path: Path) -> None:
+    arguments = ("check", "-f", "-", "--cluster", write_cluster(tmp_path), "--as-written", "-o", "json")
 
-    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), "-o", "json", stdin=pod)
+    outcome = run(*arguments, stdin=as_list(make_pod("trainer").annotate(TYPE, "training").gpu(8)))
 
     assert lines(outcome.output)[0]["suggestions"][0] == (
-        "add --mutate: as the webhook admits the pod (workload type training), it is Waiting, not Infeasible"
+        "leave --as-written out: as the webhook admits the pod (workload type training), it is Waiting, not Infeasible"
     )
 
 
@@ -178,20 +189,21 @@ def test_other_pods_that_the_webhook_would_change_are_named_once(run: Run, tmp_p
     feasible = [make_pod(f"trainer-{number}").annotate(TYPE, "training") for number in range(4)]
 
     outcome = run(
-        "check", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(*feasible, FEASIBLE, MISTYPED)
+        *("check", "-f", "-", "--cluster", write_cluster(tmp_path), "--as-written"),
+        stdin=as_list(*feasible, FEASIBLE, MISTYPED),
     )
 
     named = "default/trainer-0, default/trainer-1, default/trainer-2 and 2 more"
     assert outcome.errors == (
-        f"Hint: checked as written, but the webhook would change or refuse {named}: add --mutate\n"
+        f"Hint: checked as written, but the webhook would change or refuse {named}: leave --as-written out\n"
     )
 
 
-def test_a_pod_that_was_admitted_needs_no_mutate(run: Run, tmp_path: Path) -> None:
+def test_a_pod_that_was_admitted_gets_no_hint(run: Run, tmp_path: Path) -> None:
     cluster = write_cluster(tmp_path)
     admitted = run("mutate", "-f", "-", "-o", "json", stdin=as_list(TRAINING)).output
 
-    outcome = run("check", "-f", "-", "--cluster", cluster, stdin=admitted)
+    outcome = run("check", "-f", "-", "--cluster", cluster, "--as-written", stdin=admitted)
 
     assert (outcome.code, outcome.errors) == (0, "")
 
@@ -207,7 +219,6 @@ def test_a_mutated_pod_has_the_defaults_of_its_namespace(run: Run, tmp_path: Pat
         "-",
         "--cluster",
         cluster,
-        "--mutate",
         "-o",
         "json",
         stdin=as_list(make_pod("a").namespace("ml").gpu(1)),
@@ -219,7 +230,7 @@ def test_a_mutated_pod_has_the_defaults_of_its_namespace(run: Run, tmp_path: Pat
 def test_a_pod_that_the_policy_denies_is_code_5_and_the_others_are_evaluated(run: Run, tmp_path: Path) -> None:
     pods = as_list(MISTYPED, INFEASIBLE, FEASIBLE)
 
-    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), "--mutate", "-o", "json", stdin=pods)
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), "-o", "json", stdin=pods)
 
     assert outcome.code == 5
     refused, *others = lines(outcome.output)
@@ -227,7 +238,7 @@ def test_a_pod_that_the_policy_denies_is_code_5_and_the_others_are_evaluated(run
     message = f'metadata.annotations[{TYPE}]: Unsupported value: "trainning"; supported values: "training", "inference"'
     nothing: dict[str, Any] = {
         "node": None,
-        "nodes": {"total": 0, "feasible": 0},
+        "nodes": {"total": 0, "feasible": 0, "reasons": {}},
         "scores": {},
         "suggestions": [],
         "unmodelled": [],
@@ -337,3 +348,47 @@ def test_a_cluster_file_without_nodes_is_an_error_with_its_remedy(
     assert (outcome.code, outcome.output) == (2, "")
     assert f'Error: --cluster: Invalid value: "{cluster}"; {held}' in outcome.errors
     assert outcome.errors.endswith("give what `kubectl get nodes,pods,namespaces -A -o json` prints\n")
+
+
+INVALID = {
+    "a part of a card": (
+        make_pod("half").limits(**{"nvidia.com/gpu": "0.5"}),
+        'spec.containers[0].resources.limits[nvidia.com/gpu]: Invalid value: "0.5"; must be an integer',
+    ),
+    "cards without a limit": (
+        make_pod("unlimited").requests(**{"nvidia.com/gpu": "2"}),
+        "spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources",
+    ),
+    "a bad name": (make_pod("Trainer"), 'metadata.name: Invalid value: "Trainer"; a lowercase RFC 1123 subdomain must'),
+    "a malformed field": (
+        make_pod("odd").spec(tolerations=[{"key": 1}]),
+        "spec.tolerations[0].key: Invalid value: 1; must be text",
+    ),
+}
+
+
+@pytest.mark.parametrize(("pod", "words"), INVALID.values(), ids=INVALID)
+@pytest.mark.parametrize("options", [(), ("--as-written",)])
+def test_a_pod_that_the_api_server_rejects_is_invalid_and_the_others_are_evaluated(
+    run: Run, tmp_path: Path, pod: PodBuilder, words: str, options: tuple[str, ...]
+) -> None:
+    arguments = ("check", "-f", "-", "--cluster", write_cluster(tmp_path), *options)
+    pods = as_list(pod.annotate(TYPE, "training"), INFEASIBLE)
+
+    text, json = run(*arguments, stdin=pods), run(*arguments, "-o", "json", stdin=pods)
+
+    invalid, infeasible = lines(json.output)
+    assert (text.code, json.code) == (2, 2)
+    assert (invalid["verdict"], infeasible["verdict"]) == ("Invalid", "Infeasible")
+    assert invalid["message"].startswith(words)
+    assert any(line.startswith(f"Error: <stdin>: items[0]: {words}") for line in text.errors.splitlines())
+    assert text.output.splitlines()[-1] == "2 pods: 1 Infeasible, 1 Invalid"
+
+
+def test_capacity_counts_no_pod_that_the_api_server_rejects(run: Run, tmp_path: Path) -> None:
+    pod, words = INVALID["a part of a card"]
+
+    outcome = run("capacity", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(pod))
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert words in outcome.errors

@@ -49,7 +49,11 @@ def check(run: Run, tmp_path: Path) -> Any:
 def test_pod_waits_if_pending_pods_take_its_room(check: Any) -> None:
     line = check(ASKED, pending("first"), pending("second"), pending("third"))
 
-    assert (line["verdict"], line["node"], line["nodes"]) == ("Waiting", None, {"total": 2, "feasible": 0})
+    assert (line["verdict"], line["node"], line["nodes"]) == (
+        "Waiting",
+        None,
+        {"total": 2, "feasible": 0, "reasons": {"wants 4 nvidia.com/gpu, free 0 of 4": ["a", "b"]}},
+    )
     assert line["message"] == f"{NO_ROOM} It would fit, but 2 pods that wait before it need the room."
     assert line["reserved"] == {"pods": 2, "nodes": {"a": 1, "b": 1}, "withoutRoom": 1}
 

@@ -81,21 +81,23 @@ def test_nodes_that_fit_come_first_with_their_scores_and_the_others_with_their_r
     ran = check(make_pod("worker").requests(cpu="4", memory="8Gi").gpu(2))
 
     assert ran.code == 0
-    headline, counts, message, head, *rows, _ = lines(ran.output)
+    headline, counts, message, head, idle, busy, *others = lines(ran.output)
     assert [headline, counts, message] == [
         "default/worker: Feasible on idle",
         "  2 of 5 nodes can take it",
         "  2/5 nodes are available.",
     ]
     assert head.split()[:3] == ["node", "total", "TaintToleration"]
-    assert head.endswith("why not")
-    assert [row.split()[0] for row in rows] == ["idle", "busy", "plain", "other", "vision"]
-    totals = [int(row.split()[1]) for row in rows[:2]]
+    assert [row.split()[0] for row in (idle, busy)] == ["idle", "busy"]
+    totals = [int(row.split()[1]) for row in (idle, busy)]
     assert totals == sorted(totals, reverse=True)
-    assert [totals[0], totals[1]] == [sum(map(int, row.split()[2:])) for row in rows[:2]]
-    assert [row.split(maxsplit=1)[1] for row in rows[2:]] == [
-        "Insufficient nvidia.com/gpu",
-        *["node(s) had untolerated taint(s)"] * 2,
+    assert totals == [sum(map(int, row.split()[2:])) for row in (idle, busy)]
+    assert others == [
+        "  other: untolerated taint team=other:NoSchedule",
+        "  vision: untolerated taint team=vision:NoSchedule",
+        "  plain: wants 2 nvidia.com/gpu, the node has none",
+        "  the webhook leaves it alone: no workload type",
+        "  QoS class: Burstable",
     ]
 
 
@@ -107,12 +109,12 @@ def test_a_pod_that_fits_nowhere_gets_suggestions_below(check: Check) -> None:
         "default/worker: Infeasible",
         "  0 of 5 nodes can take it",
         "  0/5 nodes are available: 2 node(s) had untolerated taint(s), 3 Insufficient nvidia.com/gpu.",
-        "  node    why not",
-        "  busy    Insufficient nvidia.com/gpu",
-        "  idle    Insufficient nvidia.com/gpu",
-        "  plain   Insufficient nvidia.com/gpu",
-        "  other   node(s) had untolerated taint(s)",
-        "  vision  node(s) had untolerated taint(s)",
+        "  other: untolerated taint team=other:NoSchedule",
+        "  vision: untolerated taint team=vision:NoSchedule",
+        "  busy: wants 16 nvidia.com/gpu, free 2 of 8",
+        "  idle: wants 16 nvidia.com/gpu, free 8 of 8",
+        "  plain: wants 16 nvidia.com/gpu, the node has none",
+        "  the webhook leaves it alone: no workload type",
         "  QoS class: BestEffort",
         "  suggestions:",
         "    - ask for 8 nvidia.com/gpu instead of 16: the largest free block is 8",
@@ -122,33 +124,34 @@ def test_a_pod_that_fits_nowhere_gets_suggestions_below(check: Check) -> None:
 @pytest.mark.parametrize(
     ("most", "shown"),
     [
-        pytest.param("3", ["idle", "busy", "plain", "  and 2 more: node(s) had untolerated taint(s)"], id="three"),
-        pytest.param(
-            "1",
-            [
-                "idle",
-                "  and 1 more that can take it",
-                "  and 2 more: node(s) had untolerated taint(s)",
-                "  and 1 more: Insufficient nvidia.com/gpu",
-            ],
-            id="one",
-        ),
-        pytest.param(
-            "0",
-            [
-                "  and 2 more that can take it",
-                "  and 2 more: node(s) had untolerated taint(s)",
-                "  and 1 more: Insufficient nvidia.com/gpu",
-            ],
-            id="none",
-        ),
+        pytest.param("2", ["idle", "busy"], id="two"),
+        pytest.param("1", ["idle", "  and 1 more that can take it"], id="one"),
+        pytest.param("0", ["  and 2 more that can take it"], id="none"),
     ],
 )
-def test_the_table_is_cut_and_the_rest_is_counted_by_reason(check: Check, most: str, shown: list[str]) -> None:
-    ran = check(make_pod("worker").gpu(2), arguments=("--max-nodes", most))
+def test_the_table_of_nodes_that_can_take_the_pod_is_cut(check: Check, most: str, shown: list[str]) -> None:
+    ran = check(make_pod("worker").gpu(2), arguments=("--max-nodes", most, "--as-written"))
 
-    rows = lines(ran.output)[3:-1]
-    assert [row if row.startswith("  and") else row.split()[0] for row in rows if "total" not in row] == shown
+    rows = [row for row in lines(ran.output)[3:-1] if "total" not in row and ": " not in row]
+    assert [row if row.startswith("  and") else row.split()[0] for row in rows] == shown
+
+
+def test_nodes_are_grouped_by_their_reasons_those_of_most_nodes_first() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    reasons: dict[str, tuple[str, ...]] = {f"tainted-{n}": ("untolerated taint a=b:NoSchedule",) for n in range(11)}
+    reasons |= {f"full-{n}": ("wants 2 cpu, free 1 of 8", "Too many pods") for n in range(3)}
+    reasons |= {f"odd-{n}": (f"wants 2Gi memory, free {n}Ki of 8Gi",) for n in range(9)}
+
+    print_answer(console, answer(Placement("Infeasible", None, 23, 0, "0/23"), reasons=reasons), 20)
+
+    assert isinstance(console.file, io.StringIO)
+    shown = lines(console.file.getvalue())
+    assert shown[3:6] == [
+        "  11 nodes: untolerated taint a=b:NoSchedule",
+        "  full-0, full-1, full-2: wants 2 cpu, free 1 of 8; Too many pods",
+        "  odd-0: wants 2Gi memory, free 0Ki of 8Gi",
+    ]
+    assert shown[-1] == "  and 3 more nodes for 3 other reasons; -o json has all"
 
 
 def test_many_pods_have_a_section_each_and_a_total(check: Check) -> None:

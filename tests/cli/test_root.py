@@ -85,10 +85,10 @@ def test_wrong_usage_is_reported_with_code_2(run: Run, arguments: tuple[str, ...
 
 
 def test_an_internal_error_is_code_1_with_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(session, "read_pods", broken)
+    monkeypatch.setattr(session, "read_manifests", broken)
 
     outcome = run("mutate", "-f", "x")
 

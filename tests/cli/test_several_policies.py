@@ -164,9 +164,9 @@ def test_check_and_capacity_name_the_policy_and_judge_by_it(run: Run, policies: 
         orjson.loads(line) for line in run("check", "-f", "-", *flags, "-o", "json", stdin=given).output.splitlines()
     ]
 
-    assert [line.partition("@")[0] for line in text.output.splitlines() if line.startswith("  policy ")] == [
-        "  policy team-a",
-        "  policy default",
+    assert [line.partition("@")[0] for line in text.output.splitlines() if line.startswith("  policy: ")] == [
+        "  policy: team-a",
+        "  policy: default",
     ]
     assert [each["policy"]["name"] for each in lines] == ["team-a", "default"]
     assert [each["nodes"]["feasible"] for each in lines] == [1, 2]
@@ -175,7 +175,7 @@ def test_check_and_capacity_name_the_policy_and_judge_by_it(run: Run, policies: 
     assert [set(orjson.loads(line)["nodes"]) for line in counted] == [{"training"}, {"training", "hybrid"}]
     assert [orjson.loads(line)["policy"]["name"] for line in counted] == ["team-a", "default"]
     shown = run("capacity", "-f", "-", *flags, "--until", 2, stdin=given).output
-    assert "  policy team-a@" in shown
+    assert "  policy: team-a@" in shown
 
 
 def test_with_one_policy_the_output_does_not_name_it(run: Run, cluster: Path) -> None:

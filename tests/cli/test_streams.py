@@ -35,6 +35,7 @@ DECISION = make_record(0).decision
 # Each command with its exit code. `serve` writes nothing but its audit log, which has tests of its own. The commands of
 # the certs controller write logs and lines of progress only.
 COMMANDS: list[tuple[str, int]] = [
+    ("allowed --cluster cluster.json", 0),
     ("audit export audit.jsonl", 0),
     ("audit list audit.jsonl", 0),
     (f"audit show {DECISION} audit.jsonl", 0),
@@ -50,14 +51,17 @@ COMMANDS: list[tuple[str, int]] = [
     ("check -f pods.json --cluster cluster.json -o json", 4),
     ("demo", 0),
     ("doctor --kubeconfig kubeconfig", 3),
+    ("explain pod/load --cluster cluster.json", 0),
     ("missed --kubeconfig kubeconfig", 0),
     ("mutate -f pods.json", 0),
     ("mutate -f pods.json -o patch", 0),
+    ("nodes --cluster cluster.json", 0),
     ("policy check policy.yaml", 0),
     ("policy schema", 0),
     ("policy show", 0),
     ("policy test policy.yaml", 0),
     ("snapshot --kubeconfig kubeconfig", 0),
+    ("version", 0),
     ("--help", 0),
     ("--version", 0),
     ("check --help", 0),

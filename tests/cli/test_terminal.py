@@ -122,6 +122,13 @@ COMMANDS: list[list[str]] = [
     ["capacity", "-f", "kind.json", "--cluster", "cluster.json"],
     ["capacity", "-f", "pod.json", "--cluster", "cluster.json", "--until", HOSTILE],
     ["capacity", "-f", "pod.json", "--cluster", "cluster.json", "--scheduler-profile", HOSTILE],
+    ["nodes", "--cluster", "cluster.json"],
+    ["nodes", "--cluster", "cluster.json", "-o", "json"],
+    ["allowed", "-n", HOSTILE, "--cluster", "cluster.json"],
+    ["allowed", "-n", HOSTILE, "--cluster", "cluster.json", "-o", "json"],
+    ["explain", f"pod/{HOSTILE}", "--cluster", "cluster.json"],
+    ["explain", f"{HOSTILE}/a", "--cluster", "cluster.json"],
+    ["version"],
     [HOSTILE],
     *(["mutate", "-f", "pod.json", "-o", output] for output in ("yaml", "json", "patch", "diff")),
     *(["mutate", "-f", "surrogate.json", "-o", output] for output in ("yaml", "json", "patch", "diff")),
@@ -316,7 +323,7 @@ def test_an_internal_error_is_printed_without_control_characters(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(HOSTILE)
 
-    monkeypatch.setattr("webhook.cli.inputs.session.read_pods", fail)
+    monkeypatch.setattr("webhook.cli.inputs.session.read_manifests", fail)
     done = run("check", "-f", "pod.json", "--cluster", "cluster.json")
 
     assert done.code == 1

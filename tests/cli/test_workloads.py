@@ -150,12 +150,12 @@ def test_replicas_are_placed_as_the_webhook_admits_them(run: Run, tmp_path: Path
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"] = TRAINING
     arguments = ("check", "-f", "-", "--cluster", cluster, "-o", "json")
 
-    (as_written,) = lines(run(*arguments, stdin=as_list(job)).output)
-    (admitted,) = lines(run(*arguments, "--mutate", stdin=as_list(job)).output)
+    (as_written,) = lines(run(*arguments, "--as-written", stdin=as_list(job)).output)
+    (admitted,) = lines(run(*arguments, stdin=as_list(job)).output)
 
     assert (as_written["fits"], as_written["verdict"]) == (0, "Infeasible")
     assert (admitted["fits"], admitted["verdict"]) == (2, "Waiting")
-    assert as_written["suggestions"][0].startswith("add --mutate")
+    assert as_written["suggestions"][0].startswith("leave --as-written out")
 
 
 @pytest.mark.parametrize("command", ["mutate", "check"])
@@ -166,7 +166,7 @@ def test_a_kind_that_is_not_known_is_code_2(run: Run, tmp_path: Path, command: s
 
     outcome = run(command, "-f", "-", *options, stdin=as_list(*objects))
 
-    assert (outcome.code, outcome.output) == (2, "")
+    assert (outcome.code, bool(outcome.output)) == (2, beside)
     assert (
         f'Error: <stdin>: items[{len(objects) - 1}]: kind: Invalid value: "FooJob"; is not a known kind; describe it '
         "in the policy: spec.workloadKinds: [{group: example.com, kind: FooJob, resource: foojobs, templates: "
@@ -206,7 +206,7 @@ def test_kinds_of_everyday_manifests_that_make_no_pod_are_passed_over(run: Run) 
     kinds = [
         *(
             ("v1", kind)
-            for kind in ("Service", "ConfigMap", "Secret", "Namespace", "ServiceAccount", "PersistentVolumeClaim")
+            for kind in ("Service", "ConfigMap", "Secret", "Namespace", "ServiceAccount", "PersistentVolume")
         ),
         ("rbac.authorization.k8s.io/v1", "RoleBinding"),
         ("networking.k8s.io/v1", "Ingress"),

@@ -14,7 +14,7 @@ def predicted_by_command(
     folder: Path, cluster: Sequence[Object], pods: Sequence[Object], configuration: Object = CONFIGURATION
 ) -> list[Placement]:
     """Return the answers for `pods`, in their order; `cluster` is written as `kubectl get -A -o json` prints it."""
-    arguments = ["check", "-o", "json"]
+    arguments = ["check", "--as-written", "-o", "json"]
     for flag, content in (
         ("--cluster", {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": cluster}),
         ("--filename", {"apiVersion": "v1", "kind": "List", "items": pods}),

@@ -41,7 +41,7 @@ spec:
 ```console
 $ placement-webhook policy check policy.yaml
 policy.yaml: valid: gpu-cluster@…, workload types training, inference
-$ placement-webhook policy show --policy policy.yaml
+$ placement-webhook policy show policy.yaml
 # gpu-cluster@…
 …
 $ placement-webhook policy schema > policy.schema.json

@@ -98,7 +98,7 @@ def test_command_in_prose_exists(span: str) -> None:
             found = command.get_command(click.Context(command), name)
             assert found is not None, name
             command = found
-    known = {option for parameter in command.params for option in parameter.opts}
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     assert {word for word in span.split() if word.startswith("--")} <= known
 
 

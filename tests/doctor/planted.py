@@ -366,7 +366,7 @@ PLANTED: Mapping[str, Fault] = {
         choices={"NODE": SPARE},
     ),
     "workload-types": Fault(
-        {"workload-types"}, nodes_in_maintenance, ("`placement-webhook check --mutate -f POD`",), mends=False
+        {"workload-types"}, nodes_in_maintenance, ("`placement-webhook check -f POD`",), mends=False
     ),
     "node-usage": Fault(
         {"node-usage"},

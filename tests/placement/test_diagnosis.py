@@ -13,6 +13,8 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.placement.framework.result import fit_error
+from webhook.placement.profiles.profile import DEFAULT
+from webhook.placement.reasons.node_details import explain_in_detail
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 Object = dict[str, Any]
@@ -97,3 +99,40 @@ def test_nominated_node_that_can_take_the_pod_is_the_reason_of_all_others() -> N
     reasons = Scheduler().explain(PodSignature.of(pod.obj()), snapshot)
 
     assert reasons == dict.fromkeys("ac", ("not looked at: the pod is nominated to b",))
+
+
+def test_details_name_the_taint_the_amounts_and_the_label_values() -> None:
+    pod = make_pod().gpu(2).requests(cpu="100").node_selector("pool", "a")
+    labels = {"pool": "a"}
+    snapshot = Snapshot.of(
+        [
+            node("cordoned", unschedulable=True),
+            node("full", labels=labels, capacity={"nvidia.com/gpu": 1, "cpu": "1500m"}),
+            node("other", labels={"pool": "b"}),
+            node("tainted", labels=labels, taints=["use=x:NoSchedule"]),
+            node("unlabelled"),
+        ]
+    )
+
+    assert explain_in_detail(DEFAULT, PodSignature.of(pod.obj()).info.normalized_for(snapshot), snapshot) == {
+        "cordoned": ("node(s) were unschedulable",),
+        "full": ("wants 2 nvidia.com/gpu, free 1 of 1", "wants 100 cpu, free 1500m of 1500m"),
+        "other": ("wants pool In [a], has b",),
+        "tainted": ("untolerated taint use=x:NoSchedule",),
+        "unlabelled": ("wants pool In [a], has none",),
+    }
+
+
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(cluster=clusters(), pod=pending_pods())
+def test_details_have_the_nodes_and_the_number_of_reasons_of_the_words(
+    cluster: tuple[list[Object], list[Object]], pod: Object
+) -> None:
+    nodes, running = cluster
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *running))
+    framework, question = Scheduler(), PodSignature.of(pod)
+
+    words = framework.explain(question, snapshot)
+    details = explain_in_detail(DEFAULT, question.info.normalized_for(snapshot), snapshot)
+
+    assert {name: len(each) for name, each in details.items()} == {name: len(each) for name, each in words.items()}

@@ -9,7 +9,7 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.storage import available, make_csi_driver, make_csi_node, make_pv, make_pvc, make_storage_class
 from tests.support.workload_objects import apps
 from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.planned_claims import with_planned_claims
+from webhook.cluster.planned_objects import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.workloads.pod_set import PodSet

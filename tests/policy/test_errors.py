@@ -26,7 +26,8 @@ CARD_NAME = "must be VENDOR-DOMAIN/CARD like nvidia.com/gpu, CARD at most 48 let
 RESOURCE = "must be an extended resource like nvidia.com/gpu, or a prefix like nvidia.com/mig-*"
 SUFFIX = "must be the end of a product's label value like -SHARED or -MIG-1g.10gb, without *"
 HANDLING = "must be inject, warn or leave, or a mapping with podAnnotations and namespaceDefaults"
-UNKNOWN = "Forbidden: unknown field; `placement-webhook policy schema` lists the known ones"
+UNKNOWN = "Forbidden: unknown field; {}`placement-webhook policy schema` lists the known ones"
+MEANT_DOMAIN = UNKNOWN.format("did you mean keyDomain? ")
 
 
 def errors(document: Any) -> list[str]:
@@ -81,10 +82,13 @@ def with_card(**fields: Any) -> dict[str, Any]:
             {"accelerators": [{"name": "x", "resources": ["a/b"]}]},
             "spec.accelerators[0].card: Required value: must be set",
         ),
-        ({"keydomain": "x"}, f"spec.keydomain: {UNKNOWN}"),
-        ({"key_domain": "example.com"}, f"spec.key_domain: {UNKNOWN}"),
-        (with_type(bin_packing=True), f"spec.workloadTypes.t.bin_packing: {UNKNOWN}"),
-        (with_card(product="x"), f"spec.accelerators[0].product: {UNKNOWN}"),
+        ({"keydomain": "x"}, f"spec.keydomain: {MEANT_DOMAIN}"),
+        ({"key_domain": "example.com"}, f"spec.key_domain: {MEANT_DOMAIN}"),
+        (
+            with_type(bin_packing=True),
+            "spec.workloadTypes.t.bin_packing: " + UNKNOWN.format("did you mean binPacking? "),
+        ),
+        (with_card(product="x"), "spec.accelerators[0].product: " + UNKNOWN.format("")),
         # out of range, not one of a few
         ({"binPacking": {"weight": 0}}, "spec.binPacking.weight: Invalid value: 0; must be in [1, 100]"),
         ({"binPacking": {"weight": 101}}, "spec.binPacking.weight: Invalid value: 101; must be in [1, 100]"),

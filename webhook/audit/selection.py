@@ -16,6 +16,11 @@ class Selection:
     namespaces: tuple[str, ...] = ()
     workload_types: tuple[str, ...] = ()
     outcomes: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    """Names of users, with `*` and `?`."""
+    verdicts: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+    """`NAME`, or `NAME@REVISION` or its beginning."""
     pod: str = ""
     """`NAMESPACE/NAME` or `NAME`, with `*` and `?`."""
     since: datetime | None = None
@@ -27,6 +32,9 @@ class Selection:
             (not self.namespaces or record.namespace in self.namespaces)
             and (not self.workload_types or record.workload_type in self.workload_types)
             and (not self.outcomes or record.outcome in self.outcomes)
+            and (not self.users or any(fnmatch.fnmatchcase(record.user or "", each) for each in self.users))
+            and (not self.verdicts or (record.placement is not None and record.placement.verdict in self.verdicts))
+            and (not self.policies or any(_has_policy(record, each) for each in self.policies))
             and (not self.pod or _is_pod(record, self.pod))
             and (self.since is None or moment(record.time) >= self.since)
             and (self.until is None or moment(record.time) < self.until)
@@ -36,6 +44,12 @@ class Selection:
 # The suffix that the API server appends to a generateName.
 # Source: k8s.io/apiserver/pkg/storage/names/generate.go, k8s.io/apimachinery/pkg/util/rand/rand.go
 _GENERATED = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{5}")
+
+
+def _has_policy(record: AuditRecord, wanted: str) -> bool:
+    name, _, revision = wanted.partition("@")
+    found = record.policy
+    return found is not None and found.name == name and found.revision.startswith(revision)
 
 
 def _is_pod(record: AuditRecord, wanted: str) -> bool:

@@ -43,6 +43,10 @@ class Summary:
     bypasses: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     verdicts: Counter[str] = field(default_factory=Counter)
+    users: Counter[str] = field(default_factory=Counter)
+    namespaces: Counter[str] = field(default_factory=Counter)
+    policies: Counter[str] = field(default_factory=Counter)
+    """By `NAME@REVISION`."""
     slowest: list[AuditRecord] = field(default_factory=list)
     duration_ms: dict[str, float] = field(default_factory=dict)
     """`p50`, `p90`, `p99` (nearest rank) and `max`; empty without records."""
@@ -62,6 +66,9 @@ class Summary:
             "bypasses": dict(self.bypasses.most_common()),
             "errors": dict(self.errors.most_common()),
             "verdicts": dict(self.verdicts.most_common()),
+            "users": dict(self.users.most_common()),
+            "namespaces": dict(self.namespaces.most_common()),
+            "policies": dict(self.policies.most_common()),
             "durationMs": self.duration_ms,
             "slowest": [_slow_json(record) for record in self.slowest],
         }
@@ -105,6 +112,10 @@ def _count(summary: Summary, record: AuditRecord) -> None:
         rule.skipped += not entry.edits
     if record.placement:
         summary.verdicts[record.placement.verdict] += 1
+    summary.users[record.user or UNTYPED] += 1
+    summary.namespaces[record.namespace] += 1
+    if record.policy:
+        summary.policies[f"{record.policy.name}@{record.policy.revision}"] += 1
     if record.outcome == "Denied":
         summary.refusals.update(_reasons(record))
     elif record.outcome == "Bypassed":

@@ -16,7 +16,7 @@ import click
 from click.shell_completion import CompletionItem, ShellComplete
 
 from webhook import __version__
-from webhook.cli.output.program import COMPLETION_VARIABLE, NAME, PLUGIN, name, with_program_name
+from webhook.cli.output.program import COMPLETION_VARIABLE, NAME, PLUGIN, SuggestingGroup, name, with_program_name
 from webhook.cli.output.streams import OutputError, discard_output, prepare_streams
 from webhook.cli.output.terminal import echo, echo_fields, echo_lines
 from webhook.documents.field import InvalidInput
@@ -24,17 +24,21 @@ from webhook.documents.field import InvalidInput
 # The text of each command in --help and shell completion. The command NAME is the function NAME of the module
 # webhook.cli.NAME. The module is imported when the command runs, so that offline commands do not import the server.
 COMMANDS: Mapping[str, str] = {
+    "allowed": "Print what the pods of a namespace may use.",
     "audit": "Read the audit log: list, show, summary, verify, export.",
     "capacity": "Report how many more of each pod fit, and what stops the next one.",
     "certs": "Issue, register and check the certificates of the webhook.",
     "check": "Report which node can take a pod, and why the others cannot.",
     "demo": "Run the main job end to end on a sample cluster, over real TLS.",
+    "explain": "Print what was injected into a pod, and why it waits.",
     "missed": "List pods that were stored while the webhook was away.",
     "doctor": "Report what is wrong with an installation, and how to mend it.",
     "mutate": "Print pods as the webhook would admit them.",
+    "nodes": "Print the cards of each pool and product, free or not.",
     "policy": "Check a policy file, print the JSON schema or a policy.",
     "serve": "Serve the admission webhook over TLS.",
     "snapshot": "Write a running cluster to a cluster file.",
+    "version": "Print the version and what it models.",
 }
 
 # Source: github.com/spf13/cobra, ShellCompDirective
@@ -54,7 +58,7 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """A group that imports the module of a command on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from webhook.admission.annotation_suggestions import in_annotations
 from webhook.admission.mutated_pod import as_created
 from webhook.admission.pipeline import ClusterView, scheduler_for
-from webhook.cluster.planned_claims import with_planned_claims
+from webhook.cluster.planned_objects import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import cut

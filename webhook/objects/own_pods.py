@@ -47,6 +47,15 @@ def without_own_pods(
     return WithoutOwnPods(updated(snapshot, changed, snapshot.generation + 1) if changed else snapshot, replaced)
 
 
+def without_pod(snapshot: Snapshot, namespace: str, name: str) -> WithoutOwnPods:
+    """Return `snapshot` without the running pod of this name."""
+    for info in snapshot.nodes:
+        staying = [pod for pod in info.pods if (pod.namespace, pod.name) != (namespace, name)]
+        if len(staying) < len(info.pods):
+            return WithoutOwnPods(updated(snapshot, [NodeInfo.of(info.node, staying)], snapshot.generation + 1), 1)
+    return WithoutOwnPods(snapshot)
+
+
 def without_own_waiting(
     assumed: AssumedPods[K], namespace: str, content: JsonObject, kind: WorkloadKind
 ) -> AssumedPods[K]:

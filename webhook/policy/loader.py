@@ -1,6 +1,8 @@
 """Load a policy file into a `Policy` and report all its errors at once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -30,7 +32,7 @@ _SET_BY_THE_API_SERVER = frozenset(
         *("generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid"),
     )
 )
-_UNKNOWN_FIELD = "unknown field; `placement-webhook policy schema` lists the known ones"
+_UNKNOWN_FIELD = "unknown field; {}`placement-webhook policy schema` lists the known ones"
 
 
 def built_in_policy() -> Policy:
@@ -102,11 +104,44 @@ def _read(content: JsonObject, errors: list[FieldError]) -> PolicyDocument | Non
     try:
         return PolicyDocument.model_validate(content, by_alias=True, by_name=False)
     except ValidationError as error:
-        errors += [field_error(detail) for detail in error.errors(include_url=False)]
+        for detail in error.errors(include_url=False):
+            name, known = str(detail["loc"][-1]), _fields_beside(detail["loc"])
+            close = get_close_matches(name, known, 1) if detail["type"] == "extra_forbidden" else []
+            meant = "".join(f"did you mean {each}? " for each in close)
+            errors.append(field_error(detail, _UNKNOWN_FIELD.format(meant)))
         return None
 
 
-def field_error(detail: ErrorDetails, unknown_field: str = _UNKNOWN_FIELD) -> FieldError:
+@cache
+def _schema() -> Mapping[str, Any]:
+    return PolicyDocument.model_json_schema(by_alias=True)
+
+
+def _fields_beside(location: tuple[int | str, ...]) -> list[str]:
+    """Return the fields that the object of the field at `location` can have."""
+    found: list[Mapping[str, Any]] = [_schema()]
+    for step in location[:-1]:
+        found = [inner for each in _variants(found) if (inner := _inside(each, step)) is not None]
+    return [name for each in _variants(found) for name in each.get("properties", {})]
+
+
+def _variants(schemas: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for each in schemas:
+        if "$ref" in each:
+            yield from _variants([_schema()["$defs"][each["$ref"].rpartition("/")[2]]])
+        elif "anyOf" in each:
+            yield from _variants(each["anyOf"])
+        else:
+            yield each
+
+
+def _inside(schema: Mapping[str, Any], step: int | str) -> Mapping[str, Any] | None:
+    found = schema.get("items") if isinstance(step, int) else schema.get("properties", {}).get(step)
+    found = schema.get("additionalProperties") if found is None else found
+    return found if isinstance(found, dict) else None
+
+
+def field_error(detail: ErrorDetails, unknown_field: str) -> FieldError:
     """Return a pydantic error as a Kubernetes field error; `unknown_field` is the detail for an unknown field."""
     kind, value = detail["type"], detail["input"]
     path = _path(detail["loc"])

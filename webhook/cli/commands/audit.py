@@ -12,24 +12,25 @@ import click
 
 from webhook.audit.archive import write_archive
 from webhook.audit.chain import verify as verify_files
-from webhook.audit.reading import Entry, InvalidLine
+from webhook.audit.reading import Entry
 from webhook.audit.record import Outcome
 from webhook.audit.selection import Selection, parse_moment
 from webhook.audit.sources import Sources
 from webhook.audit.summary import summarise
+from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.screen import SafeConsole
 from webhook.cli.output.table import print_table
-from webhook.cli.output.terminal import echo, echo_json, echo_json_lines
+from webhook.cli.output.terminal import echo_json, echo_json_lines
 from webhook.cli.records import audit_text as text
+from webhook.cli.records.audit_following import BrokenLines, follow_file
 from webhook.cli.records.audit_source import DEFAULT_FILE, Source, source_options
 from webhook.documents.field import InvalidInput, invalid
-
-_MOST_WARNINGS = 10
+from webhook.placement.framework.result import PlacementVerdict
 
 Command = Callable[..., Any]
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def audit() -> None:
     """Read the audit log: the admitted pods, the injected fields with reasons, and the predicted placement.
 
@@ -66,6 +67,15 @@ def _filters(command: Command) -> Command:
             type=click.Choice(get_args(Outcome), case_sensitive=False),
             help="With this outcome; may be repeated.",
         ),
+        click.option("--user", "users", multiple=True, help="Of this user, with * and ? for many; may be repeated."),
+        click.option(
+            "--verdict",
+            "verdicts",
+            multiple=True,
+            type=click.Choice(get_args(PlacementVerdict), case_sensitive=False),
+            help="With this verdict of the placement check; may be repeated.",
+        ),
+        click.option("--policy", "policies", multiple=True, help="By this policy: NAME or NAME@REVISION; repeatable."),
         click.option("--pod", default="", help="Of this pod: NAME or NAMESPACE/NAME, with * and ? for many."),
         click.option("--since", help="At or after this time: 2026-05-01T08:00:00Z, or an age: 45m, 12h, 1d12h."),
         click.option("--until", help="Before this time, in the same form."),
@@ -79,18 +89,25 @@ def _filters(command: Command) -> Command:
 @source_options(since=False)
 @_filters
 @click.option("--limit", type=click.IntRange(min=1), help="Print only this number of newest records.")
+@click.option("-F", "--follow", is_flag=True, help="Go on with the records that a server adds to FILE.")
 @_output
-def list_(source: Source, limit: int | None, output: str, **filters: Any) -> None:
+def list_(source: Source, limit: int | None, follow: bool, output: str, **filters: Any) -> None:
     """Print one line for each admission, the oldest first. -o json prints the records as they are in the file.
+
+    DECISION is the beginning of the decision ID, as `audit show` takes it.
 
     \b
     placement-webhook audit list -n team-a --type training
     placement-webhook audit list --pod 'team-a/worker-*' --since 2026-05-01T08:00:00Z
     placement-webhook audit list --outcome Denied -o json > denied.jsonl
+    placement-webhook audit list --user 'system:serviceaccount:team-a:*' --verdict Infeasible
+    placement-webhook audit list --follow audit.jsonl
     """
     selection = _selection(**filters)
+    if follow:
+        follow_file(source, selection, limit, output)
     with source.opened(selection.since) as sources:
-        broken = _BrokenLines()
+        broken = BrokenLines()
         entries: Iterable[Entry] = (each for each in sources.entries(broken.report) if selection.matches(each.record))
         entries = deque(entries, maxlen=limit) if limit else entries
         if output == "json":
@@ -124,7 +141,7 @@ def show(decision: str, source: Source, output: str) -> None:
 
 def _find(decision: str, sources: Sources) -> Entry:
     found: dict[str, Entry] = {}
-    broken = _BrokenLines()
+    broken = BrokenLines()
     for entry in sources.entries(broken.report):
         if entry.record.decision == decision:
             return entry
@@ -150,14 +167,15 @@ def _find(decision: str, sources: Sources) -> Entry:
 def summary(source: Source, slowest: int, output: str, **filters: Any) -> None:
     """Print counts, reasons and durations of admissions.
 
-    Counts by outcome, workload type, verdict and rule, and by the reason why pods were denied, bypassed, or failed.
+    Counts by outcome, workload type, verdict, user, namespace, policy and rule, and by the reason why pods were denied,
+    bypassed, or failed. The text has the ten most frequent of each.
 
     \b
     placement-webhook audit summary --since 1d
     placement-webhook audit summary -n team-a -o json
     """
     selection = _selection(**filters)
-    broken = _BrokenLines()
+    broken = BrokenLines()
     with source.opened(selection.since) as sources:
         entries = sources.entries(broken.report)
         counts = summarise((entry.record for entry in entries if selection.matches(entry.record)), slowest)
@@ -223,24 +241,6 @@ def export(file: Path, since: str | None) -> None:
     if sys.stdout.isatty():
         raise click.UsageError("the archive is binary: pipe it, or write it to a file.")
     write_archive(file, sys.stdout.buffer, parse_moment(since, datetime.now(UTC), "--since") if since else None)
-
-
-class _BrokenLines:
-    """Reports the lines that are not records on standard error: the first few, then the number of others."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def report(self, line: InvalidLine) -> None:
-        """Report the line, or count it after the first few."""
-        self._count += 1
-        if self._count <= _MOST_WARNINGS:
-            echo(f"warning: {line.place}: not an audit record, left out: {line.problem}", err=True)
-
-    def report_rest(self) -> None:
-        """Report the number of lines that were only counted."""
-        if self._count > _MOST_WARNINGS:
-            echo(f"warning: {self._count - _MOST_WARNINGS} more lines are not audit records, left out", err=True)
 
 
 def _selection(*, since: str | None, until: str | None, **chosen: Any) -> Selection:

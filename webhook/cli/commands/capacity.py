@@ -7,8 +7,9 @@ from typing import Any
 import click
 from rich.console import Console
 
-from webhook.cli.inputs.clusters import cluster_option, live_options, release_option
-from webhook.cli.inputs.files import optional_pods_option, output_option
+from webhook.cli.inputs.clusters import cluster_option, complete_node, live_options, release_option
+from webhook.cli.inputs.files import output_option
+from webhook.cli.inputs.manifests import pods_options
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import Session, max_nodes_option, mutate_option, pending_option, with_session
@@ -21,13 +22,13 @@ from webhook.cli.predictions.capacity_moves import drained, print_room, room_for
 from webhook.placement.capacity.counting import Count
 from webhook.placement.capacity.free_blocks import FreeBlock, largest_free_blocks
 
-_REFUSED = 5
+_FITS_NOWHERE, _REFUSED = 3, 5
 
 
 @click.command()
-@click.argument("nodes", nargs=-1, metavar="")
+@click.argument("nodes", nargs=-1, metavar="", shell_complete=complete_node)
 @with_session(
-    optional_pods_option,
+    pods_options,
     cluster_option,
     live_options,
     release_option,
@@ -50,6 +51,7 @@ _REFUSED = 5
         "--drain",
         multiple=True,
         metavar="NODE...",
+        shell_complete=complete_node,
         help="Report whether the pods of these nodes fit elsewhere after `kubectl drain`; -f then counts on what is "
         "left.",
     ),
@@ -62,6 +64,7 @@ _REFUSED = 5
     max_nodes_option("Maximum lines about nodes for a pod in the text."),
     output_option,
     explains=False,
+    needs_pods=False,
 )
 def capacity(
     session: Session, nodes: tuple[str, ...], together: bool, until: int | None, drain: tuple[str, ...], make_room: bool
@@ -71,7 +74,7 @@ def capacity(
     Each pod is counted by itself, after the pending pods of the cluster; an object such as a Deployment stands for the
     pods of its template. With --together, the pods take their places in proportion, such as 2 launchers and 8 workers
     in each turn. Running pods stay where they are, and nothing is changed in a live cluster.
-    Exit code 0 also if nothing fits; 5: a pod would be denied (--mutate).
+    Exit code 0 also if nothing fits; 3: a pod of a drained node fits nowhere; 5: a pod would be denied (--mutate).
 
     \b
     Examples:
@@ -81,10 +84,12 @@ def capacity(
       placement-webhook capacity --drain node-1 node-2 --cluster cluster.json
       placement-webhook capacity -f pod.yaml --cluster cluster.json --make-room
     """
-    _check_flags(session.filenames, drain, nodes, together=together, with_room=make_room)
+    _check_flags(session, drain, nodes, together=together, with_room=make_room)
     console, progress = text_console(), Progress()
     snapshot = session.view[0] if drain or make_room else session.snapshot
-    queue = drained(session, (*drain, *nodes), console, progress) if drain else session.queue(snapshot)
+    queue, is_drained = session.queue(snapshot), True
+    if drain:
+        queue, is_drained = drained(session, (*drain, *nodes), console, progress)
     workloads = session.workloads(queue.assumed.base)
     admissions = Admissions(session.with_policy, session.schedulers)
     counts = Counts(queue, session.schedulers, admissions, until, progress.of)
@@ -104,13 +109,13 @@ def capacity(
             _print_counted(console, counted, stopped_pod, session.max_nodes)
             if room:
                 print_room(console, room, session.view[1].budgets)
-    if session.filenames and blocks and not session.is_json:
+    if session.has_pods and blocks and not session.is_json:
         _print_blocks(console, blocks)
-    return _REFUSED if is_refused else 0
+    return _REFUSED if is_refused else 0 if is_drained else _FITS_NOWHERE
 
 
 def _check_flags(
-    filenames: tuple[str, ...], drained: tuple[str, ...], nodes: tuple[str, ...], *, together: bool, with_room: bool
+    session: Session, drained: tuple[str, ...], nodes: tuple[str, ...], *, together: bool, with_room: bool
 ) -> None:
     """Return if the flags can be given together.
 
@@ -119,7 +124,7 @@ def _check_flags(
     """
     if nodes and not drained:
         raise click.UsageError(f"Got unexpected extra argument ({' '.join(nodes)}); nodes follow --drain.")
-    if not filenames and (with_room or not drained):
+    if not session.has_pods and (with_room or not drained):
         raise click.UsageError("Missing option '-f' / '--filename'. Only --drain works without it.")
     if with_room and (drained or together):
         raise click.UsageError(
@@ -159,7 +164,7 @@ def _print_counted(console: Console, counted: Counted, stopped_pod: str | None, 
     runs = "kube-scheduler chooses at random between nodes of equal scores"
     is_random = fits is not None and fits.lowest != fits.highest
     lines = [
-        workload.chosen_policy and f"policy {workload.chosen_policy}",
+        workload.chosen_policy and f"policy: {workload.chosen_policy}",
         workload.title,
         counted.reserved.text,
         turns,

@@ -31,6 +31,7 @@ from webhook.cli.commands.certs_options import (
 )
 from webhook.cli.commands.certs_rotate import rotate
 from webhook.cli.inputs.files import PolicyFile, policy_option
+from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.terminal import echo, echo_json, echo_lines
 from webhook.documents.documents import JsonObject
 from webhook.watch.api_server import ClientConfig
@@ -40,7 +41,7 @@ _DEFAULTS = Target()
 _DONE = {Action.ISSUE: "issued", Action.RENEW: "renewed", Action.KEEP: "kept"}
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def certs() -> None:
     """Manage a CA and server certificate, their registration in a cluster, and their status."""
 

@@ -7,45 +7,48 @@ import click
 from rich.console import Console
 
 from webhook.cli.inputs.clusters import cluster_option, live_options, release_option
-from webhook.cli.inputs.files import output_option, pods_option
+from webhook.cli.inputs.files import output_option
+from webhook.cli.inputs.manifests import pods_options
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import (
     Session,
     max_nodes_option,
-    mutate_option,
     pending_option,
+    policy_or_as_written_option,
     with_session,
 )
 from webhook.cli.output.screen import coloured, marked, print_lines, text_console
 from webhook.cli.output.table import Column, Row, print_table
-from webhook.cli.output.terminal import echo_json, some
+from webhook.cli.output.terminal import echo, echo_json, plural, some
 from webhook.cli.predictions.replica_check import Answer, Checks
 
 # In the order of the total.
-_EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Infeasible": 4, "Unknown": 3, "Refused": 5}
+_EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Infeasible": 4, "Unknown": 3, "Refused": 5, "Invalid": 2}
+_MOST_REASONS, _MOST_NAMES = 8, 3
 Scored = Mapping[str, float]
 
 
 @click.command()
 @with_session(
-    pods_option,
+    pods_options,
     cluster_option,
     live_options,
     release_option,
     scheduler_options,
-    mutate_option,
+    policy_or_as_written_option,
     policies_option,
     pending_option,
-    max_nodes_option("Maximum nodes in a table of the text; the others are counted by reason."),
+    max_nodes_option("Maximum nodes in the table of those that can take a pod."),
     output_option,
 )
 def check(session: Session) -> int:
     """Report which node can take a pod now, and why the others cannot, with the messages of kube-scheduler.
 
-    Each pod or object is evaluated as written, and beside the pending pods of the cluster that come before it in the
-    queue of kube-scheduler. The replicas of an object are placed one after the other. Exit code 0: every pod is
-    Feasible; 3: a pod is Waiting or Unknown; 4: a pod is Infeasible; 5: a pod would be denied (--mutate).
+    The policy is applied to each pod or object first, as the webhook does. It is evaluated beside the pending pods of
+    the cluster that come before it in the queue of kube-scheduler. The replicas of an object are placed one after the
+    other. Exit code 0: every pod is Feasible; 2: the API server would reject a pod (Invalid); 3: a pod is Waiting or
+    Unknown; 4: a pod is Infeasible; 5: a pod would be denied.
 
     \b
     Examples:
@@ -57,24 +60,28 @@ def check(session: Session) -> int:
     answers = Checks.of(session).answers(workloads)
     console = text_console()
     for answer in answers:
+        for fault in answer.faults:
+            echo(f"Error: {fault}", err=True)
         if session.is_json:
             echo_json(answer.to_json())
-        elif not answer.refusal:
+        elif not answer.refusal and not answer.faults:
             print_answer(console, answer, session.max_nodes)
     if not session.is_json and len(answers) > 1:
         _print_total(console, answers)
-    return max(_EXIT_CODES[answer.verdict] for answer in answers)
+    codes = {_EXIT_CODES[answer.verdict] for answer in answers}
+    return _EXIT_CODES["Invalid"] if _EXIT_CODES["Invalid"] in codes else max(codes)
 
 
 def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:
-    """Print `answer` with at most `max_nodes` nodes, the best first; the others are counted by reason."""
+    """Print `answer` with at most `max_nodes` of the nodes that can take the pod, and the others by reason."""
     placement, policy = answer.placement, answer.workload.chosen_policy
     where = f" on [bold]{marked(placement.node)}[/bold]" if placement.node else ""
     console.print(f"[bold]{marked(answer.workload.name)}[/bold]: {coloured(placement.verdict)}{where}")
     without_pending, without_pods = some(answer.without_pending), some(answer.without_pods)
     lines = [
-        policy and f"policy {policy}",
+        policy and f"policy: {policy}",
         answer.replicas_text,
+        "the running pod of this name counts as gone" if answer.replaced and not answer.workload.owner else "",
         f"{placement.feasible} of {placement.total} nodes can take it" if placement.total else "",
         placement.message,
         *answer.gang_lines,
@@ -87,7 +94,8 @@ def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:
     print_lines(console, lines)
     _print_nodes(console, answer, max_nodes)
     suggestions = ["suggestions:", *(f"  - {each}" for each in placement.suggestions)] if placement.suggestions else []
-    print_lines(console, [f"QoS class: {answer.qos_class}" if answer.qos_class else "", *suggestions])
+    bypass = answer.bypass and f"the webhook leaves it alone: {answer.bypass}"
+    print_lines(console, [bypass, f"QoS class: {answer.qos_class}" if answer.qos_class else "", *suggestions])
 
 
 def _print_total(console: Console, answers: Sequence[Answer]) -> None:
@@ -100,35 +108,28 @@ def _print_total(console: Console, answers: Sequence[Answer]) -> None:
 
 def _print_nodes(console: Console, answer: Answer, max_nodes: int) -> None:
     ranked = sorted(answer.placement.scores.items(), key=lambda item: (-item[1]["total"], item[0]))
-    failing = sorted(answer.reasons.items(), key=lambda item: (item[1], item[0]))
-    scored, failed = ranked[:max_nodes], failing[: max(max_nodes - len(ranked), 0)]
-    if scored or failed:
-        print_table(console, *_table(scored, failed), indent=2)
+    if scored := ranked[:max_nodes]:
+        print_table(console, *_table(scored), indent=2)
     if left_out := len(ranked) - len(scored):
         console.print(f"  and {left_out} more that can take it")
-    reasons = Counter(", ".join(reasons) for _, reasons in failing[len(failed) :])
-    by_count = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    print_lines(console, (f"and {count} more: {reason}" for reason, count in by_count))
+    failing = list(answer.nodes_by_reasons.items())
+    print_lines(console, (f"{_names(nodes)}: {reasons}" for reasons, nodes in failing[:_MOST_REASONS]))
+    if others := failing[_MOST_REASONS:]:
+        nodes = plural(sum(len(nodes) for _, nodes in others), "more node")
+        console.print(f"  and {nodes} for {plural(len(others), 'other reason')}; -o json has all")
 
 
-def _table(
-    scored: Sequence[tuple[str, Scored]], failed: Sequence[tuple[str, tuple[str, ...]]]
-) -> tuple[list[Column], list[Row]]:
-    """Return a table of the nodes that can take the pod with their scores, then of the others with their reasons."""
+def _names(nodes: Sequence[str]) -> str:
+    return ", ".join(nodes) if len(nodes) <= _MOST_NAMES else f"{len(nodes)} nodes"
+
+
+def _table(scored: Sequence[tuple[str, Scored]]) -> tuple[list[Column], list[Row]]:
+    """Return a table of nodes that can take the pod with their scores."""
     plugins = list(dict.fromkeys(plugin for _, scores in scored for plugin in scores if plugin != "total"))
-    columns = [Column("node", least=20)]
-    if scored:
-        columns.append(Column("total", is_number=True))
-        columns += [Column(plugin, is_number=True, drop=1 + _spread(plugin, scored)) for plugin in plugins]
-    if failed:
-        columns.append(Column("why not", least=30, folds=True))
-    rows = []
-    for node, scores in scored:
-        numbers = [str(scores["total"]), *(str(scores.get(plugin, "")) for plugin in plugins)]
-        rows.append(Row([node, *numbers, *([""] if failed else [])]))
-    blanks = [""] * (1 + len(plugins)) if scored else []
-    rows += [Row([node, *blanks, ", ".join(reasons)], "dim" if scored else "") for node, reasons in failed]
-    return columns, rows
+    columns = [Column("node", least=20), Column("total", is_number=True)]
+    columns += [Column(plugin, is_number=True, drop=1 + _spread(plugin, scored)) for plugin in plugins]
+    keys = ("total", *plugins)
+    return columns, [Row([node, *(str(scores.get(key, "")) for key in keys)]) for node, scores in scored]
 
 
 def _spread(plugin: str, scored: Sequence[tuple[str, Scored]]) -> int:

@@ -130,7 +130,8 @@ def missed(
     They were created while no replica answered and failurePolicy was Ignore, before the webhook was registered or the
     policy enforced for them, or by an exempt user; compare when they were created. Pods that the webhook leaves alone
     are not listed: those that the selectors or conditions of the registered webhook exclude, that opt out, or that have
-    ended. PlacementPolicy objects that a server has accepted come before --policy. Exit code 0: none; 3: some.
+    ended. PlacementPolicy objects that a server has accepted come before --policy. Without it, the policy of a live
+    cluster is that of the ConfigMap of its servers. Exit code 0: none; 3: some.
 
     \b
     Examples:
@@ -142,11 +143,11 @@ def missed(
     chosen = [flag for flag, value in given.items() if value]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} are mutually exclusive; give one of them.")
-    search = _Search(read_policies(policies))
     if cluster is not None:
+        search = _Search(read_policies(policies))
         _read_file(search, cluster)
     else:
-        _read_live(search, kubeconfig, context, in_cluster)
+        search = _read_live(policies, kubeconfig, context, in_cluster)
     if not search.is_registered:
         echo("not known: the selectors of the registered webhook; those of deploy/base are assumed", err=True)
     for name, pods in search.undecided.items():
@@ -176,8 +177,8 @@ def _read_file(search: _Search, filename: str) -> None:
             search.add(kind, content)
 
 
-def _read_live(search: _Search, kubeconfig: Path | None, context: str | None, in_cluster: bool) -> None:
-    """Add the objects of a live cluster, page by page.
+def _read_live(policies: tuple[Path, ...], kubeconfig: Path | None, context: str | None, in_cluster: bool) -> _Search:
+    """Return the search on a live cluster, which is read page by page, by `policies`, else by those in force there.
 
     Raises:
         InvalidInput: the kubeconfig is missing or wrong.
@@ -185,8 +186,12 @@ def _read_live(search: _Search, kubeconfig: Path | None, context: str | None, in
     """
     # Imported here, so that a command on a file does not import the client.
     from webhook.cli.inputs.live import list_resources
+    from webhook.cli.inputs.policy_in_force import read_policies_in_force
     from webhook.watch.api_server import ClientConfig
 
+    source = ClientConfig(kubeconfig, in_cluster, context)
+    in_force = None if policies else read_policies_in_force(source)
+    search = _Search(in_force.policies if in_force else read_policies(policies))
     progress = Progress()
 
     def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
@@ -196,10 +201,9 @@ def _read_live(search: _Search, kubeconfig: Path | None, context: str | None, in
             search.add(resource.kind, content)
         progress.show(f"{search.pods} pods read, {len(search.found)} missed")
 
-    list_resources(
-        ClientConfig(kubeconfig, in_cluster, context), (_NAMESPACES, _CONFIGURATIONS, _POLICIES, _PODS), take
-    )
+    list_resources(source, (_NAMESPACES, _CONFIGURATIONS, _POLICIES, _PODS), take)
     progress.end()
+    return search
 
 
 def _to_json(found: _Found) -> Mapping[str, Any]:

@@ -10,7 +10,8 @@ import click
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
 from webhook.cli.inputs.clusters import live_options, release_option
-from webhook.cli.inputs.files import FILE, pods_option
+from webhook.cli.inputs.files import FILE
+from webhook.cli.inputs.manifests import pods_options
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.inputs.workloads import Workload, print_policy, with_claims_of
@@ -25,7 +26,7 @@ _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
 
 @click.command()
 @with_session(
-    pods_option,
+    pods_options,
     policies_option,
     click.option(
         "--cluster",
@@ -43,23 +44,24 @@ _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
         show_default=True,
         help="The mutated pods; the JSON patch of each pod, one a line, null for a denied pod; or the difference.",
     ),
+    needs_cluster=False,
 )
 def mutate(session: Session) -> int:
     """Print pods as the webhook would admit them.
 
     A Deployment, Job and so on stand for the first pod of each of their templates. Each patch is proven before it is
-    printed: it gives the pod that is printed, and removes nothing. The defaults of namespaces are read
-    from a cluster only if you name one with --cluster, --kubeconfig or --context. Warnings go to standard error. Exit
-    code 5: a pod would be denied.
+    printed: it gives the pod that is printed, and removes nothing. The defaults of namespaces, and the policy
+    in force, are read from a cluster only if you name one with --cluster, --kubeconfig or --context, or as a plugin of
+    kubectl. Warnings go to standard error. Exit code 5: a pod would be denied.
 
     \b
     Examples:
       placement-webhook mutate -f pod.yaml -o diff
       kubectl get deployment web -o json | placement-webhook mutate -f - -o patch
     """
-    if session.release is not None and not session.names_cluster:
+    if session.release is not None and not session.has_cluster:
         raise click.UsageError("--release is that of a cluster: name one with --cluster, --kubeconfig or --context.")
-    workloads = session.workloads(session.snapshot if session.names_cluster else None)
+    workloads = session.workloads(session.snapshot if session.has_cluster else None)
     _warn_of_shadow(workloads)
     view_of = _views(session)
     pods = [each for each in workloads if each.pods is not None]
@@ -92,7 +94,7 @@ def _views(session: Session) -> Callable[[Workload], ClusterView | None]:
     schedulers = cache(scheduler_for)
 
     def view_of(workload: Workload) -> ClusterView | None:
-        if not session.names_cluster:
+        if not session.has_cluster:
             return None
         return ClusterView(with_claims_of(workload, session.snapshot, 1), schedulers(workload.policy))
 

@@ -11,6 +11,7 @@ from webhook.admission.policy_cases import CaseResult, parse_tested_policies, ru
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import FILE, check_standard_input, output_option, place_of, read_text
 from webhook.cli.inputs.policies import policies_option, read_policies
+from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cluster.cache.resources import PRIORITY_CLASSES, REQUIRED_RESOURCES
@@ -26,7 +27,7 @@ _FAILED = 6
 _MOST_SHOWN = 2000
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def policy() -> None:
     """Check or test a policy file, print the JSON schema of policies, or a policy."""
 
@@ -163,12 +164,24 @@ def schema() -> None:
 
 
 @policy.command()
+@click.argument("files", type=FILE, metavar="[FILE…|-]", nargs=-1)
 @policies_option
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
-def show(policies: tuple[Path, ...], output: str) -> None:
-    """Print policies with all defaults, the default policy first; without --policy, the built-in policy."""
-    found = read_policies(policies)
-    for index, each in enumerate((found.default, *found.others)):
+def show(files: tuple[str, ...], policies: tuple[Path, ...], output: str) -> None:
+    """Print the policies of each FILE with all defaults; without FILE and --policy, the built-in policy.
+
+    With --policy, the policies must be able to be in force together, and the default policy comes first.
+
+    \b
+    Examples:
+      placement-webhook policy show
+      placement-webhook policy show policy.yaml
+    """
+    check_standard_input(*(("FILE", file) for file in files))
+    if files and policies:
+        raise click.UsageError("FILE and --policy are mutually exclusive; give one of them.")
+    found = [each.policy for file in files for each in parse_policies(read_text(file, "FILE"), place_of(file))]
+    for index, each in enumerate(found or read_policies(policies)):
         document = each.document.model_dump(mode="json", by_alias=True)
         if output == "json":
             echo_json(document, indent=True)

@@ -1,9 +1,9 @@
 """The cluster of a command: a file, or a live cluster of a kubeconfig."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from dataclasses import replace
-from io import SEEK_END
+from io import SEEK_END, StringIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,10 +12,11 @@ from click.shell_completion import CompletionItem
 
 from webhook.cli.inputs.files import FILE, open_bytes, place_of
 from webhook.cli.output.terminal import echo
+from webhook.cluster.cache.resources import RESOURCES, Resource
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import Document, parse, parse_list
+from webhook.documents.documents import Document, JsonObject, field, parse, parse_list
 from webhook.documents.field import InvalidInput, invalid
 from webhook.documents.json_text import NotAListError
 from webhook.kube.api.kubeconfig import contexts
@@ -41,6 +42,29 @@ def complete_context(ctx: click.Context, _: click.Parameter, incomplete: str) ->
     with suppress(InvalidInput):
         return [CompletionItem(each) for each in contexts(ctx.params.get("kubeconfig")) if each.startswith(incomplete)]
     return []
+
+
+def complete_node(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the nodes of the cluster for shell completion; none if it cannot be read."""
+    options = (ctx.params.get(name) for name in ("cluster", "kubeconfig", "context"))
+    with redirect_stderr(StringIO()), suppress(InvalidInput, click.ClickException):
+        return [CompletionItem(each) for each in _node_names(*options) if each.startswith(incomplete)]
+    return []
+
+
+def _node_names(cluster: str | None, kubeconfig: Path | None, context: str | None) -> Collection[str]:
+    if cluster is not None:
+        return read_cluster(cluster).rows
+    from webhook.cli.inputs.live import list_resources
+    from webhook.watch.api_server import ClientConfig
+
+    found: list[str] = []
+
+    def take(_: Resource, items: list[JsonObject], __: bool) -> None:
+        found.extend(str(field(each, "metadata", "name")) for each in items)
+
+    list_resources(ClientConfig(kubeconfig, context=context), [each for each in RESOURCES if each.kind == "Node"], take)
+    return sorted(found)
 
 
 def _read_release(_: click.Context, __: click.Parameter, value: str | None) -> Release | None:
@@ -79,6 +103,15 @@ def read_cluster(filename: str) -> Snapshot:
         InvalidInput: it cannot be read, or holds no node.
     """
     return _read(filename, snapshot_from_documents)
+
+
+def read_objects(filename: str) -> tuple[Document, ...]:
+    """Return the objects in the file.
+
+    Raises:
+        InvalidInput: it cannot be read, or holds no node.
+    """
+    return _read(filename, tuple)
 
 
 def _read(filename: str, read: Callable[[Iterable[Document]], T]) -> T:
@@ -144,10 +177,8 @@ def read_view(
             snapshot, disruptions = read_live_disruptions(kubeconfig, context)
         else:
             snapshot = read_live_cluster(kubeconfig, context)
-    elif kubeconfig is not None or context is not None:
-        raise click.UsageError("--cluster is a file: leave --kubeconfig and --context out.")
     elif with_disruptions:
-        documents = _read(cluster, tuple)
+        documents = read_objects(cluster)
         snapshot, disruptions = snapshot_from_documents(documents), Disruptions.from_documents(documents)
     else:
         snapshot = read_cluster(cluster)

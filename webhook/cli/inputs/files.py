@@ -19,17 +19,6 @@ STANDARD_INPUT = "-"
 FILE = click.Path(allow_dash=True)
 
 
-def _pods_option(*, required: bool) -> Callable[[F], F]:
-    text = "YAML or JSON: pods, or objects with pod templates; several documents, a v1 List; - for standard input."
-    return click.option(
-        "-f", "--filename", "filenames", multiple=True, required=required, type=FILE, metavar="FILE", help=text
-    )
-
-
-pods_option = _pods_option(required=True)
-optional_pods_option = _pods_option(required=False)
-
-
 output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 

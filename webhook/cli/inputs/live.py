@@ -59,7 +59,7 @@ def read_live_cluster(
     for resource in list_resources(source, resources, take):
         if resource is not DISRUPTION_BUDGETS:
             listings[resource.name_in_cache].finish()
-    cache.put_scheduler_evidence(_known(source, "signs of schedulers", read_scheduler_evidence))
+    cache.put_scheduler_evidence(ask_live(source, "signs of schedulers", read_scheduler_evidence))
     if (release := read_live_release(source)) is not None:
         cache.put_release(release)
     return cache.snapshot()
@@ -90,7 +90,7 @@ def read_live_disruptions(kubeconfig: Path | None, context: str | None) -> tuple
 
 def read_live_release(source: ClientConfig) -> Release | None:
     """Return the release of a live cluster. If it cannot be read, report it on standard error."""
-    return _known(source, "the release of the cluster", read_release)
+    return ask_live(source, "the release of the cluster", read_release)
 
 
 def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
@@ -133,7 +133,7 @@ async def _list(server: ApiServer, resource: Resource, on_page: OnPage) -> bool:
     return True
 
 
-def _known(source: ClientConfig, what: str, read: Callable[[ApiServer], Awaitable[T]]) -> T | None:
+def ask_live(source: ClientConfig, what: str, read: Callable[[ApiServer], Awaitable[T]]) -> T | None:
     """Return what `read` finds. If it cannot be read, report it on standard error."""
     try:
         return _ask(source, read)

@@ -1,6 +1,8 @@
 """The policies of the offline commands, and the one for the pods of a namespace."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,18 @@ def read_policies(paths: Sequence[Path]) -> PolicySet:
     for warning in policies.conflicts().values():
         warn(warning)
     return policies
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPolicies:
+    """Policies, and the place of each by its identity; a policy without a place is of a file."""
+
+    policies: PolicySet
+    places: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def place_of(self, policy: Policy) -> str:
+        """Return the place of a policy, such as `PlacementPolicy, in force`; empty for one of a file."""
+        return self.places.get(policy.identity, "")
 
 
 def is_namespace(content: Mapping[str, Any]) -> bool:

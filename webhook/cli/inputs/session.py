@@ -3,7 +3,7 @@
 A command lists its options in `with_session` and gets a `Session`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, wraps
 from pathlib import Path
@@ -13,20 +13,37 @@ import click
 
 from webhook.cli.inputs.clusters import read_view
 from webhook.cli.inputs.files import check_standard_input
+from webhook.cli.inputs.manifests import read_manifests, with_namespace
 from webhook.cli.inputs.pending import PendingQueue, place_pending_pods
-from webhook.cli.inputs.policies import read_policies
+from webhook.cli.inputs.policies import PlacedPolicies, read_policies
 from webhook.cli.inputs.profiles import SchedulersOf, read_schedulers
 from webhook.cli.inputs.workloads import Workload, print_misplaced, read_pods
+from webhook.cli.output.program import is_kubectl_plugin
+from webhook.cli.output.terminal import echo
 from webhook.cluster.disruptions import Disruptions
+from webhook.cluster.planned_objects import with_planned_objects
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput, invalid
+from webhook.kube.api.kubeconfig import namespace_of_context
+from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.release import Release
+from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
+
+_BAD_INPUT = 2
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 
 mutate_option = click.option(
     "--mutate", "with_policy", is_flag=True, help="Apply the policy to the pods first, as the webhook does."
+)
+policy_or_as_written_option = click.option(
+    "--mutate/--as-written",
+    "with_policy",
+    default=True,
+    help="Evaluate the pods as the webhook admits them (the default), or as they are written.",
 )
 pending_option = click.option(
     "--pending",
@@ -47,7 +64,9 @@ def max_nodes_option(text: str) -> Option:
 class Session:
     """The values of the shared options, and what they name. Each input is read once, when it is first asked for.
 
-    `policies` are files; `rules` is what they hold.
+    `policies` are files; `rules` is what they hold, or what is in force in the live cluster.
+    `has_failed`: an object of the files cannot be read, and the others are evaluated.
+    `needs_cluster`: without an option that names a cluster, it is the live cluster that kubectl would use.
     `explains`: nodes that an autoscaler could add count, and pods that cannot be placed get suggestions.
 
     Raises:
@@ -56,6 +75,10 @@ class Session:
     """
 
     filenames: tuple[str, ...] = ()
+    kustomize: str | None = None
+    recursive: bool = False
+    namespace: str | None = None
+    strict: bool = False
     policies: tuple[Path, ...] = ()
     cluster: str | None = None
     kubeconfig: Path | None = None
@@ -68,9 +91,16 @@ class Session:
     max_nodes: int = 20
     output: str = "text"
     explains: bool = True
+    needs_cluster: bool = True
+    needs_pods: bool = True
+    has_failed: bool = False
 
     def __post_init__(self) -> None:
-        """Check that standard input is read once."""
+        """Check that the options can be given together, and that standard input is read once."""
+        if self.needs_pods and not self.has_pods:
+            raise click.UsageError("Missing option '-f' / '--filename'.")
+        if self.cluster is not None and (self.kubeconfig is not None or self.context is not None):
+            raise click.UsageError("--cluster is a file: leave --kubeconfig and --context out.")
         files = [("--filename", each) for each in self.filenames]
         check_standard_input(*files, ("--cluster", self.cluster), ("--scheduler-config", self.scheduler_config))
 
@@ -81,13 +111,44 @@ class Session:
 
     @property
     def names_cluster(self) -> bool:
-        """Whether an option names a cluster. Otherwise it is the live cluster that kubectl would use."""
+        """Whether an option names a cluster."""
         return (self.cluster, self.kubeconfig, self.context) != (None, None, None)
 
-    @cached_property
+    @property
+    def has_pods(self) -> bool:
+        """Whether an option names manifests."""
+        return bool(self.filenames) or self.kustomize is not None
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether there is a cluster: named, needed, or that of kubectl, which has called this program."""
+        return self.names_cluster or self.needs_cluster or is_kubectl_plugin()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the cluster is a live one."""
+        return self.cluster is None and self.has_cluster
+
+    @property
     def rules(self) -> PolicySet:
         """The policies. Those that are never in force are printed."""
-        return read_policies(self.policies)
+        return self._known_policies.policies
+
+    def place_of(self, policy: Policy) -> str:
+        """Return where a live cluster has `policy`; empty for one of a file."""
+        return self._known_policies.place_of(policy)
+
+    @cached_property
+    def _known_policies(self) -> PlacedPolicies:
+        if self.is_live and not self.policies:
+            # Imported here, so that a command on a file does not import the client.
+            from webhook.cli.inputs.policy_in_force import read_policies_in_force
+            from webhook.watch.api_server import ClientConfig
+
+            found = read_policies_in_force(ClientConfig(self.kubeconfig, context=self.context))
+            if found is not None:
+                return found
+        return PlacedPolicies(read_policies(self.policies))
 
     @cached_property
     def schedulers(self) -> SchedulersOf:
@@ -108,14 +169,60 @@ class Session:
 
     def _read_view(self, *, with_disruptions: bool) -> tuple[Snapshot, Disruptions | None]:
         # Small files with errors come before a cluster, which takes longer to read.
-        _ = self.rules, self.schedulers
+        _ = self.schedulers, self.policies and self.rules, self._manifests
         given = self.cluster, self.kubeconfig, self.context, self.release
-        return read_view(*given, with_disruptions=with_disruptions)
+        snapshot, disruptions = read_view(*given, with_disruptions=with_disruptions)
+        return with_planned_objects(snapshot, self.documents), disruptions
+
+    @cached_property
+    def _manifests(self) -> list[Document]:
+        return read_manifests(self.filenames, self.kustomize, recursive=self.recursive)
+
+    @cached_property
+    def documents(self) -> list[Document]:
+        """The objects of the files; those that name no namespace are in that of the option or the context."""
+        return with_namespace(self._manifests, self._given_namespace) if self._given_namespace else self._manifests
+
+    @cached_property
+    def _given_namespace(self) -> str:
+        # After the cluster: the kubeconfig can be a pipe.
+        of_context = namespace_of_context(self.kubeconfig, self.context) if self.is_live and not self.namespace else ""
+        return self.namespace or of_context
+
+    @property
+    def default_namespace(self) -> str:
+        """The namespace of the option or of the context, else the default one."""
+        return self._given_namespace or DEFAULT_NAMESPACE
 
     def workloads(self, snapshot: Snapshot | None) -> list[Workload]:
-        """Return the pods of the files, with the policies for their namespaces in `snapshot`; print what is wrong."""
-        found = read_pods(self.filenames, self.rules, snapshot) if self.filenames else []
+        """Return the pods of the files, with the policies for their namespaces in `snapshot`; print what is wrong.
+
+        Raises:
+            InvalidInput: no object has a pod, or with `strict` an object cannot be read.
+        """
+        if not self.has_pods:
+            return []
+        found, errors = read_pods(self.documents, self._known_policies, snapshot)
+        if errors and (self.strict or not found):
+            raise InvalidInput(errors)
+        if not found:
+            names = " ".join((*self.filenames, self.kustomize or "")).strip()
+            raise InvalidInput([invalid("--filename", names, "holds no pod and nothing that makes one")])
+        for error in errors:
+            self.has_failed = True
+            echo(f"Error: {error}", err=True)
         print_misplaced(found)
+        return found
+
+    def workloads_of(self, documents: Sequence[Document]) -> list[Workload]:
+        """Return the pods of objects of the cluster.
+
+        Raises:
+            InvalidInput: an object cannot be read, or has no pods.
+        """
+        found, errors = read_pods(documents, self._known_policies, self.snapshot)
+        if errors:
+            raise InvalidInput(errors)
         return found
 
     def queue(self, snapshot: Snapshot) -> PendingQueue:
@@ -128,17 +235,20 @@ class Session:
 _SHARED = {each.name for each in fields(Session)}
 
 
-def with_session(*options: Option, explains: bool = True) -> Callable[[Command], Command]:
+def with_session(*options: Option, **fixed: bool) -> Callable[[Command], Command]:
     """Add `options` to a command, in their order in --help. It gets their values as a Session.
 
-    Values of options that are the command's own follow by name. The command returns its exit code.
+    Values of options that are the command's own follow by name. `fixed` are fields of the Session. The command returns
+    its exit code.
     """
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def run(**given: Any) -> None:
             shared = {name: given.pop(name) for name in _SHARED & given.keys()}
-            click.get_current_context().exit(command(Session(**shared, explains=explains), **given))
+            session = Session(**shared, **fixed)  # type: ignore[arg-type] # the fields that are flags
+            code = command(session, **given)
+            click.get_current_context().exit(_BAD_INPUT if session.has_failed else code)
 
         for option in reversed(options):
             option(run)

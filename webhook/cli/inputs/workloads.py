@@ -1,15 +1,14 @@
 """Read the pods of files, and of the objects in them that create pods."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import Any
 
-from webhook.cli.inputs.files import read_documents
-from webhook.cli.inputs.policies import NamespacePolicies, is_namespace
+from webhook.cli.inputs.policies import NamespacePolicies, PlacedPolicies, is_namespace
 from webhook.cli.output.terminal import echo, warn
-from webhook.cluster.planned_claims import with_planned_claims
+from webhook.cluster.planned_objects import is_planned, with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid
@@ -19,7 +18,6 @@ from webhook.kube.workloads.pod_template_path import group_of
 from webhook.kube.workloads.workload_kinds import creates_no_pods
 from webhook.objects.misplaced import misplaced
 from webhook.policy.policy import Policy
-from webhook.policy.policy_set import PolicySet
 
 _MOST_STEPS = 10_000
 
@@ -30,7 +28,7 @@ class Workload:
 
     `owner` is the object, such as `Deployment team-a/web`; empty for a Pod. `pods` is None if the pods are not in the
     object; `note` is the reason, or what the object does not say of its pods. `policy` is the one for the namespace of
-    the object, of several if `policy_is_chosen`.
+    the object, of several if `policy_is_chosen`; `policy_place` is where a live cluster has it.
     """
 
     document: Document
@@ -40,17 +38,21 @@ class Workload:
     owner: str = ""
     note: str = ""
     policy_is_chosen: bool = False
+    policy_place: str = ""
 
     @property
     def chosen_policy(self) -> str:
-        """Return name and revision of the policy if there are several; else the empty text."""
+        """Return name, revision and place of the policy if there are several or it has a place; else empty."""
+        if self.policy_place:
+            return f"{self.policy.identity} ({self.policy_place})"
         return self.policy.identity if self.policy_is_chosen else ""
 
     @property
     def policy_json(self) -> dict[str, Any]:
-        """Return the key `policy` of the JSON of `check` and `capacity`; empty if there is one policy alone."""
+        """Return the key `policy` of the JSON of `check` and `capacity`; empty if there is one file of one policy."""
         names = {"name": self.policy.name, "revision": self.policy.revision}
-        return {"policy": names} if self.policy_is_chosen else {}
+        names |= {"place": self.policy_place} if self.policy_place else {}
+        return {"policy": names} if self.chosen_policy else {}
 
     @property
     def name(self) -> str:
@@ -69,33 +71,27 @@ class Workload:
         return text.replace("metadata.annotations[", f"{self.pods.annotations_path}[")
 
 
-def read_pods(filenames: Sequence[str], policies: PolicySet, snapshot: Snapshot | None = None) -> list[Workload]:
-    """Return the pods of the files in order. An object that creates no pods (a Service) is reported on standard error.
+def read_pods(
+    documents: Sequence[Document], known: PlacedPolicies, snapshot: Snapshot | None = None
+) -> tuple[list[Workload], Sequence[FieldError]]:
+    """Return the pods of `documents` in order, and the errors of objects that cannot be read or are not known.
 
-    The policy of each is chosen by the labels of its namespace in the files and in `snapshot`.
-
-    Raises:
-        InvalidInput: a file cannot be read or parsed, holds an object that cannot be read or of a kind that is not
-            known, or no file holds a pod.
+    An object that creates no pods (a Service) is reported on standard error. The policy of each is chosen by the labels
+    of its namespace in `documents` and in `snapshot`.
     """
     found: list[Workload] = []
     errors: list[FieldError] = []
-    documents = [document for filename in filenames for document in read_documents(filename, "--filename")]
-    choice = NamespacePolicies(policies, snapshot, documents)
+    choice = NamespacePolicies(known.policies, snapshot, documents)
     for document in documents:
         try:
-            found += _workloads(document, choice)
+            found += (replace(each, policy_place=known.place_of(each.policy)) for each in _workloads(document, choice))
         except InvalidInput as error:
             errors += [each.prefixed(document.place) for each in error.errors]
-    if errors:
-        raise InvalidInput(errors[:MOST_ERRORS])
-    if not found:
-        raise InvalidInput([invalid("--filename", " ".join(filenames), "holds no pod and nothing that makes one")])
-    return found
+    return found, errors[:MOST_ERRORS]
 
 
 def print_policy(workload: Workload) -> None:
-    """Print the policy for the pods to standard error, if there are several."""
+    """Print the policy for the pods to standard error, if there are several or it is that of a live cluster."""
     if workload.chosen_policy:
         echo(f"{workload.name}: policy {workload.chosen_policy}", err=True)
 
@@ -153,7 +149,7 @@ def _workloads(document: Document, choice: NamespacePolicies) -> Iterator[Worklo
         yield make(Document(place, {"metadata": content.get("metadata")}), pods=None, owner=owner, note=kind.note)
     elif kind is None and not creates_no_pods(group_of(content["apiVersion"]), name):
         raise InvalidInput([invalid("kind", name, _unknown_kind(content))])
-    elif not found:
+    elif not found and not is_planned(content):
         echo(f"{place}: kind {name} makes no pod; passed over", err=True)
     for pods in found:
         where = f"{place}: {pods.path}" if pods.annotations_path.startswith(pods.path) else place

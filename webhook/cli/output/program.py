@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from difflib import get_close_matches
 from pathlib import PurePath
 
 import click
@@ -15,7 +16,12 @@ COMPLETION_VARIABLE = "_PLACEMENT_WEBHOOK_COMPLETE"
 
 def name() -> str:
     """Return the name in usage lines and examples: `kubectl placement` for the kubectl plugin."""
-    return PLUGIN if PurePath(sys.argv[0]).name == _PLUGIN_FILE else NAME
+    return PLUGIN if is_kubectl_plugin() else NAME
+
+
+def is_kubectl_plugin() -> bool:
+    """Return whether kubectl has called the program."""
+    return PurePath(sys.argv[0]).name == _PLUGIN_FILE
 
 
 def as_called() -> str:
@@ -29,6 +35,24 @@ def as_called() -> str:
     found = shutil.which(base)
     is_in_path = found is not None and os.path.realpath(found) == os.path.realpath(called)
     return base if is_in_path else called
+
+
+class SuggestingGroup(click.Group):
+    """A group that suggests a command for one that it does not have."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return name, command and further arguments.
+
+        Raises:
+            click.UsageError: there is no such command.
+        """
+        name = args[0]
+        if not ctx.resilient_parsing and self.get_command(ctx, name) is None and not name.startswith("-"):
+            close = get_close_matches(name, self.list_commands(ctx), 1)
+            ctx.fail(f"No such command '{name}'." + "".join(f" Did you mean '{each}'?" for each in close))
+        return super().resolve_command(ctx, args)
 
 
 class _Formatter(click.HelpFormatter):

@@ -36,7 +36,8 @@ class SafeConsole(Console):
             yield segment if segment.control else segment._replace(text=printable_lines(segment.text))
 
 
-_COLOURS = {"Feasible": "green", "Waiting": "yellow", "Infeasible": "red", "Unknown": "magenta", "Refused": "red"}
+_COLOURS = {"Feasible": "green", "Waiting": "yellow", "Unknown": "magenta"}
+_COLOURS |= dict.fromkeys(("Infeasible", "Refused", "Invalid"), "red")
 # Without a terminal, lines are not folded, and a table has the width of its cells.
 _WIDE = 10_000
 

@@ -103,27 +103,33 @@ def print_verdict(workload: Workload, verdict: Verdict) -> None:
 class Admissions:
     """The pods of files as the webhook admits them, `with_policy`; else as they are written, with hints.
 
-    A hint suggests `--mutate` for each pod that it makes fit, and once for all others that the webhook would change.
+    A hint suggests `remedy`, which applies the policy, for each pod that it makes fit, and once for all others that the
+    webhook would change.
     """
 
     with_policy: bool
     schedulers: SchedulersOf
+    remedy: str = "add --mutate"
     _changed: list[str] = field(default_factory=list)
 
-    def refusal(self, workload: Workload, snapshot: Snapshot) -> str:
-        """Print the answer that the user of the pods would get. Return the message of a denial, else nothing.
+    def answer(self, workload: Workload, snapshot: Snapshot) -> tuple[str, str]:
+        """Print the warnings and the denial that the user of the pods would get.
+
+        Return the message of a denial, and the reason why the webhook leaves the pod alone; empty texts without one.
 
         Raises:
             InvalidInput: the pod is not valid; the errors name file and document.
         """
         if not self.with_policy:
-            return ""
+            return "", ""
         verdict = _admit(workload, snapshot)
+        if isinstance(verdict, Bypassed):
+            return "", verdict.reason
         print_verdict(workload, verdict)
         if not isinstance(verdict, Denied):
-            return ""
+            return "", ""
         print_policy(workload)
-        return workload.located(verdict.denial.message)
+        return workload.located(verdict.denial.message), ""
 
     def created(self, workload: Workload, pod: JsonObject, snapshot: Snapshot) -> JsonObject:
         """Return `pod`, one of the template, as it is created.
@@ -142,7 +148,7 @@ class Admissions:
         return in_annotations(content, workload.policy, placement, view, place, never)
 
     def with_hint(self, workload: Workload, placement: Placement, snapshot: Snapshot) -> Placement:
-        """Return the placement on `snapshot` of a pod as written, with `--mutate` as its first suggestion if it helps.
+        """Return the placement on `snapshot` of a pod as written, with `remedy` as its first suggestion if it helps.
 
         Raises:
             InvalidInput: the pod is not valid; the errors name file and document.
@@ -151,7 +157,7 @@ class Admissions:
         if isinstance(verdict, Patched):
             admitted = self.schedulers(workload.policy).place(verdict.pod, snapshot)
             if placement.verdict in _WORSE_THAN.get(admitted.verdict, ()):
-                text = _suggestion(verdict.workload_type, admitted)
+                text = f"{self.remedy}: {_effect(verdict.workload_type, admitted)}"
                 return replace(placement, suggestions=(text, *placement.suggestions))
         self._note(workload, verdict)
         return placement
@@ -169,15 +175,15 @@ class Admissions:
         """Print the pods that have no suggestion although the webhook would change or refuse them to standard error."""
         if self._changed:
             names = some([*dict.fromkeys(self._changed)], _MOST_NAMES)
-            echo(f"Hint: checked as written, but the webhook would change or refuse {names}: add --mutate", err=True)
+            echo(f"Hint: checked as written, but the webhook would change or refuse {names}: {self.remedy}", err=True)
 
 
 def _admit(workload: Workload, snapshot: Snapshot) -> Verdict:
     return admit_document(workload.document, workload.policy, ClusterView(snapshot, scorer=None))
 
 
-def _suggestion(workload_type: str, admitted: Placement) -> str:
+def _effect(workload_type: str, admitted: Placement) -> str:
     found = f"{admitted.feasible} of {admitted.total} nodes can take it"
     if admitted.verdict == "Waiting":
         found = "it is Waiting, not Infeasible"
-    return f"add --mutate: as the webhook admits the pod (workload type {workload_type}), {found}"
+    return f"as the webhook admits the pod (workload type {workload_type}), {found}"

@@ -7,10 +7,12 @@ from typing import Any
 from webhook.cli.inputs.pending import NOTHING_RESERVED, PendingQueue, Reserved
 from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.inputs.workloads import Workload, with_claims_of_pods
+from webhook.cli.output.terminal import echo
 from webhook.cli.predictions.admission import Admissions
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
+from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.shape import check_pod
 from webhook.placement.capacity.counting import Count, count_each, count_together
 from webhook.placement.capacity.further_pods import FurtherPods
@@ -142,7 +144,9 @@ class Counts:
         pods = workload.pods
         if pods is None:
             return _Template(workload, message=workload.note)
-        refusal = self.admissions.refusal(workload, self.snapshot)
+        refusal, bypass = self.admissions.answer(workload, self.snapshot)
+        if bypass:
+            echo(f"{workload.name}: left alone: {bypass}", err=True)
         self.admissions.note(workload, self.snapshot)
         if refusal or workload.note:
             return _Template(workload, message=refusal or workload.note, is_refused=bool(refusal))
@@ -161,6 +165,7 @@ class Counts:
         try:
             check_pod(workload.document.content)
             further.read(0)
+            check_storable(first)
         except InvalidInput as error:
             raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
         return _Template(workload, further)

@@ -30,8 +30,12 @@ _MOST_CLOSE = 3
 _UNKNOWN_BUDGETS = "PodDisruptionBudgets are not known; `kubectl get nodes,pods,namespaces,pdb -A -o json` prints them"
 
 
-def drained(session: Session, names: tuple[str, ...], console: Console, progress: Progress) -> PendingQueue:
-    """Print what becomes of the pods of drained nodes. Return the pending pods on the cluster after the drain.
+def drained(
+    session: Session, names: tuple[str, ...], console: Console, progress: Progress
+) -> tuple[PendingQueue, bool]:
+    """Print what becomes of the pods of drained nodes.
+
+    Return the pending pods on the cluster after the drain, and whether all pods that are created again fit.
 
     Raises:
         InvalidInput: a node is not in the cluster, or a field of a pod that is read is malformed.
@@ -53,7 +57,7 @@ def drained(session: Session, names: tuple[str, ...], console: Console, progress
         echo_json(_drain_to_json(found, pending.reserved))
     else:
         _print_drain(console, found, pending.reserved, session.max_nodes)
-    return PendingQueue(AssumedPods(found.snapshot))
+    return PendingQueue(AssumedPods(found.snapshot)), found.fitting == found.replaced
 
 
 def room_for(counts: Counts, counted: Counted, disruptions: Disruptions, progress: Progress) -> Room | None:

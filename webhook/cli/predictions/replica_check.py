@@ -14,9 +14,10 @@ from webhook.cli.output.terminal import some
 from webhook.cli.predictions.admission import Admissions
 from webhook.cluster.pods.pending_pods import PodKey
 from webhook.documents.documents import JsonObject
-from webhook.documents.field import InvalidInput
+from webhook.documents.field import FieldError, InvalidInput
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.pod.qos import qos_class
 from webhook.kube.shape import check_pod
 from webhook.objects.gangs import (
@@ -27,13 +28,14 @@ from webhook.objects.gangs import (
     partial_start_of_object,
     within_cluster,
 )
-from webhook.objects.own_pods import without_own_pods, without_own_waiting
+from webhook.objects.own_pods import without_own_pods, without_own_waiting, without_pod
 from webhook.placement.framework.result import Placement, to_check_json
 from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import NodeToStatus
 from webhook.placement.reasons.gang_request import GangRequest, partial_start
+from webhook.placement.reasons.node_details import explain_in_detail
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.replicas.replicas_among import ReplicasAmong, place_replicas_among
 from webhook.placement.scheduler import Scheduler
@@ -46,11 +48,12 @@ from webhook.policy.policy import Policy
 class Answer:
     """The result for the pods of one template: of the first pod that does not fit, or of the first one.
 
-    `refusal` is the message of a denied pod. `replicas` is None for a pod that was not evaluated. `reasons` are those
-    of each node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was
-    running, `without_pending` those that could take it without the pending pods before it, which are `reserved`.
-    `replaced` is the number of running pods of the object, which count as gone. `gang` are the pods that must run
-    together. `first` is the first pod as it was placed.
+    `refusal` is the message of a denied pod, `bypass` the reason why the webhook leaves a pod alone, `faults` are those
+    of a pod that no API server stores. `replicas` is None for a pod that was not evaluated. `reasons` are those of each
+    node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was running,
+    `without_pending` those that could take it without the pending pods before it, which are `reserved`. `replaced` is
+    the number of running pods of the object, which count as gone. `gang` are the pods that must run together. `first`
+    is the first pod as it was placed.
     """
 
     workload: Workload
@@ -61,13 +64,17 @@ class Answer:
     without_pending: tuple[str, ...] = ()
     reserved: Reserved = NOTHING_RESERVED
     refusal: str = ""
+    bypass: str = ""
+    faults: tuple[FieldError, ...] = ()
     replaced: int = 0
     gang: GangRequest | None = None
     first: JsonObject | None = None
 
     @property
     def verdict(self) -> str:
-        """Return the verdict, or Refused."""
+        """Return the verdict, Refused or Invalid."""
+        if self.faults:
+            return "Invalid"
         return "Refused" if self.refusal else self.placement.verdict
 
     @property
@@ -85,6 +92,16 @@ class Answer:
             noun = "pod of the object counts" if self.replaced == 1 else "pods of the object count"
             remarks.append(f"the {self.replaced} running {noun} as gone")
         return "; ".join([f"{title}: {found.text}" + (f" ({shown})" if shown else ""), *remarks])
+
+    @property
+    def nodes_by_reason(self) -> dict[str, list[str]]:
+        """Return the nodes that cannot take the pod by each of their reasons, those of most nodes first."""
+        return _inverted((name, each) for name, every in self.reasons.items() for each in every)
+
+    @property
+    def nodes_by_reasons(self) -> dict[str, list[str]]:
+        """Return the nodes that cannot take the pod by all of their reasons, those of most nodes first."""
+        return _inverted((name, "; ".join(every)) for name, every in self.reasons.items())
 
     @property
     def qos_class(self) -> str | None:
@@ -105,6 +122,7 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """Return the line of the pods in `check -o json`; for an object with its name and the count of replicas."""
         line = to_check_json(self.workload.name, self.placement)
+        line["nodes"]["reasons"] = self.nodes_by_reason
         line |= {"verdict": self.verdict, "qosClass": self.qos_class, **self.workload.policy_json}
         if self.reserved:
             line |= {"reserved": self.reserved.to_json()}
@@ -134,15 +152,11 @@ class Checks:
     @classmethod
     def of(cls, session: Session) -> "Checks":
         """Return the checks of a command."""
-        admissions = Admissions(session.with_policy, session.schedulers)
+        admissions = Admissions(session.with_policy, session.schedulers, remedy="leave --as-written out")
         return cls(session.queue(session.snapshot), session.schedulers, admissions)
 
     def answers(self, workloads: Iterable[Workload]) -> list[Answer]:
-        """Return the answers for `workloads`; templates of one object are placed one after the other.
-
-        Raises:
-            InvalidInput: a pod is malformed; the errors name file, document and field.
-        """
+        """Return the answers for `workloads`; templates of one object are placed one after the other."""
         found: list[Answer] = []
         for _, templates in groupby(workloads, key=lambda workload: id(workload.source)):
             of_object = [*templates]
@@ -178,23 +192,41 @@ class Checks:
 
     def _without_own(self, workload: Workload) -> tuple[Pending, int]:
         """Return the cluster without the pods of the object, which its new ones replace, and their number."""
-        pods, assumed = workload.pods, self.pending.assumed
-        if pods is None or pods.kind is None:
+        pods, assumed, content = workload.pods, self.pending.assumed, workload.source.content
+        if pods is None:
             return assumed, 0
-        namespace, content = pods.names.namespace or DEFAULT_NAMESPACE, workload.source.content
+        if pods.kind is None:
+            namespace, _, name = workload.name.partition("/")
+            itself = without_pod(assumed.base, namespace, name)
+            return assumed.on(itself.snapshot) if itself.replaced else assumed, itself.replaced
+        namespace = pods.names.namespace or DEFAULT_NAMESPACE
         own = without_own_pods(assumed.base, namespace, content, pods.kind, never)
         return without_own_waiting(assumed, namespace, content, pods.kind).on(own.snapshot), own.replaced
 
     def _answer(self, workload: Workload, assumed: Pending) -> tuple[Answer, Pending]:
         """Return the answer, and the assumed on the cluster with the replicas that were placed."""
+        try:
+            return self._evaluated(workload, assumed)
+        except InvalidInput as error:
+            message = "; ".join(str(each).removeprefix(f"{workload.document.place}: ") for each in error.errors)
+            return Answer(workload, Placement.unknown(message), faults=error.errors), assumed
+
+    def _evaluated(self, workload: Workload, assumed: Pending) -> tuple[Answer, Pending]:
+        """Return the answer and the assumed pods after it.
+
+        Raises:
+            InvalidInput: the pod is one that no API server stores; the errors name file, document and field.
+        """
         if workload.pods is None:
             return Answer(workload, Placement.unknown(workload.note)), assumed
         with_claims = assumed.on(with_claims_of(workload, assumed.base, MOST_REPLICAS))
-        if refusal := self.admissions.refusal(workload, with_claims.base):
+        refusal, bypass = self.admissions.answer(workload, with_claims.base)
+        if refusal:
             return Answer(workload, Placement.unknown(refusal), refusal=refusal), assumed
         if workload.note:
             return Answer(workload, Placement.unknown(workload.note)), assumed
-        return self._placed(workload, workload.pods.replicas, with_claims)
+        answer, assumed = self._placed(workload, workload.pods.replicas, with_claims)
+        return replace(answer, bypass=bypass), assumed
 
     def _placed(self, workload: Workload, replicas: int | None, assumed: Pending) -> tuple[Answer, Pending]:
         schedulers, asked = self.schedulers(workload.policy), 1 if replicas is None else replicas
@@ -203,6 +235,7 @@ class Checks:
             first = next(self._pods(workload))
             assumed = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
+            check_storable(first)
             reserved = self.pending.reserved_before(first, assumed)
             if scheduler is None:
                 self.admissions.note(workload, assumed.base)
@@ -229,7 +262,7 @@ class Checks:
             placement = within_cluster(placement, signature, asked, kind, policy, scheduler, base, never)
         if gang is not None:
             placement = _in_gang(gang, first, placement, assumed, workload.policy, scheduler)
-        reasons = scheduler.explain(signature, then)
+        reasons = explain_in_detail(scheduler.profile, signature.info.normalized_for(then), then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=gang, first=first)
         if placement.waiting_before:
             base = among.assumed.base
@@ -273,3 +306,11 @@ def _in_gang(
     waiting = WaitingPod.of(pod)
     found, templates = gang_of(gang, waiting, policy.spec.key_domain), template_nodes(policy.spec.node_templates)
     return gang_placement(Scheduler(scheduler.profile), found, waiting, own, assumed, templates=templates)
+
+
+def _inverted(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the nodes of each reason, in order; `pairs` are a node and a reason."""
+    found: dict[str, list[str]] = {}
+    for node, reason in sorted(pairs):
+        found.setdefault(reason, []).append(node)
+    return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))

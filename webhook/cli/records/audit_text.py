@@ -34,15 +34,18 @@ _STYLES = {
 _LINE_STYLES = {"+": "green", "-": "red", "!": "yellow"}
 
 
+# The number of characters of a decision ID that tell decisions apart; `audit show` takes a beginning.
+_ID_CHARACTERS = 8
+_MOST_COUNTED = 10
 LIST_COLUMNS = (
     Column("TIME"),
     Column("OUTCOME"),
     Column("TYPE", drop=2),
     Column("VERDICT", drop=3),
     Column("MS", drop=1),
-    Column("POD", least=16),
+    Column("POD", least=12),
     Column("DECISION"),
-    Column("NOTE", least=20, folds=True, drop=4),
+    Column("NOTE", least=11, folds=True, drop=4),
 )
 
 
@@ -62,7 +65,7 @@ def list_row(record: AuditRecord) -> Row:
         record.placement.verdict if record.placement else NONE,
         f"{record.duration_ms:.1f}",
         f"{record.namespace}/{record.name}",
-        record.decision,
+        record.decision[:_ID_CHARACTERS],
         ", ".join(notes),
     )
     return _styled(cells)
@@ -200,6 +203,9 @@ def print_summary(console: Console, summary: Summary) -> None:
         ("IN SHADOW MODE, WOULD BE", summary.shadowed),
         ("TYPE", summary.workload_types),
         ("VERDICT", summary.verdicts),
+        ("USER", summary.users),
+        ("NAMESPACE", summary.namespaces),
+        ("POLICY", summary.policies),
         ("DENIED BECAUSE OF", summary.refusals),
         ("BYPASSED BECAUSE OF", summary.bypasses),
         ("FAILED BECAUSE OF", summary.errors),
@@ -208,7 +214,9 @@ def print_summary(console: Console, summary: Summary) -> None:
             console.print()
             rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
             columns = (Column(title, least=20, folds=True), Column("RECORDS"))
-            print_table(console, columns, [_styled((name, str(count))) for name, count in rows])
+            print_table(console, columns, [_styled((name, str(count))) for name, count in rows[:_MOST_COUNTED]])
+            if left_out := rows[_MOST_COUNTED:]:
+                print_line(console, f"and {len(left_out)} more; -o json has all", "dim")
     if summary.rules:
         console.print()
         rules = [(name, *map(str, (rule.edited, rule.edits, rule.skipped))) for name, rule in summary.rules.items()]

@@ -68,7 +68,7 @@ def workload_types(cluster: Cluster) -> Iterator[Finding]:
     if not (cluster.knows(Source.NODES) and cluster.knows(Source.NAMESPACES)):
         return
     snapshot, nodes = _empty_nodes(cluster), nodes_of(cluster)
-    explained = "`placement-webhook check --mutate -f POD` explains each node"
+    explained = "`placement-webhook check -f POD` explains each node"
     names = [name_of(each) for each in cluster.of(Source.NAMESPACES)]
     for policy in cluster.policies:
         # Its pods are in these namespaces alone.

@@ -18,7 +18,11 @@ _MOST_COMPARED = 2000
 @check("node-spelling", "`kubectl label node NODE WRONG- RIGHT=VALUE`", needs={Source.NODES, Source.POLICY})
 def node_spelling(cluster: Cluster) -> Iterator[Finding]:
     """A label or taint of a node is spelt a little differently from the policy."""
-    nodes, policies = nodes_of(cluster), tuple(cluster.policies)
+    yield from misspelt(nodes_of(cluster), tuple(cluster.policies))
+
+
+def misspelt(nodes: tuple[Node, ...], policies: tuple[Policy, ...]) -> Iterator[Finding]:
+    """Yield a finding for each label or taint of `nodes` that is spelt a little differently from `policies`."""
     pools, products = pools_by_key(policies), product_labels(policies)
     yield from _keys(nodes, [*pools, *products], _other_known_keys(policies))
     for usage, known in pools.items():

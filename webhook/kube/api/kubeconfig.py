@@ -57,6 +57,16 @@ def read_kubeconfig(
     return Kubeconfig(merged, name, server.rstrip("/"))
 
 
+def namespace_of_context(path: Path | None = None, context: str | None = None) -> str:
+    """Return the namespace of the context that `read_kubeconfig` returns; empty if there is none."""
+    try:
+        found = read_kubeconfig(path, context)
+    except InvalidInput:
+        return ""
+    namespace = field(_by_name(found.content["contexts"])[found.context], "context", "namespace")
+    return namespace if isinstance(namespace, str) else ""
+
+
 def contexts(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> list[str]:
     """Return the names of the contexts in the kubeconfig that `read_kubeconfig` reads.
 

@@ -1,7 +1,7 @@
 """Reasons of each node that cannot take a pod, from every filter for every node. Not on the hot path."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,14 @@ class Rejection(NamedTuple):
     plugin: str
     reason: str
     rejected: Mask
+
+
+# Returns the reason of the node in a row in more words; None if the reason has all.
+Describe = Callable[[Rejection, int], str | None]
+
+
+def _in_its_own_words(_: Rejection, __: int) -> None:
+    return None
 
 
 def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Rejection]:
@@ -92,22 +100,23 @@ def rejecting_plugins(profile: Profile, pod: PodInfo, nodes: Snapshot, row: int,
     return frozenset(itertools.islice(names, 1))
 
 
-def explain(profile: Profile, pod: PodInfo, nodes: Snapshot) -> NodeToStatus:
+def explain(profile: Profile, pod: PodInfo, nodes: Snapshot, describe: Describe = _in_its_own_words) -> NodeToStatus:
     """Return for each node that cannot take `pod` all reasons of the first plugin that rejects the node.
 
-    The message counts these reasons. A batch scheduler can have reasons of several plugins. The reason of a pre-filter
-    that rejects all nodes applies to every node. If the pod's nominated node can take it, the nomination is the reason
-    of all other nodes.
+    The message counts these reasons; `describe` can replace their texts. A batch scheduler can have reasons of several
+    plugins. The reason of a pre-filter that rejects all nodes applies to every node. If the pod's nominated node can
+    take it, the nomination is the reason of all other nodes.
     """
     first: dict[int, int] = {}
     reasons: dict[int, list[str]] = {}
     carry_on = profile.carry_on or frozenset()
-    for step, _, reason, rejected in rejections(profile, pod, nodes):
-        for row in np.flatnonzero(rejected).tolist():
-            if first.get(row, step) == step:
-                reasons.setdefault(row, []).append(profile.wording.reason(reason))
-                if reason not in carry_on:
-                    first[row] = step
+    for rejection in rejections(profile, pod, nodes):
+        text = profile.wording.reason(rejection.reason)
+        for row in np.flatnonzero(rejection.rejected).tolist():
+            if first.get(row, rejection.step) == rejection.step:
+                reasons.setdefault(row, []).append(describe(rejection, row) or text)
+                if rejection.reason not in carry_on:
+                    first[row] = rejection.step
     nominated = pod.nomination.node_name
     if nominated in nodes.rows and nodes.rows[nominated] not in reasons:
         others = (info.node.name for info in nodes.nodes if info.node.name != nominated)

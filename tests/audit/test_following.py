@@ -1,0 +1,113 @@
+"""Records that a server adds are printed as they come; the decision ID is short enough for 80 columns."""
+
+import io
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import click
+import pytest
+from rich.console import Console
+
+from tests.support.audit_records import INFEASIBLE, chain_lines, make_record, write_lines
+from tests.support.command import Run, run_here
+from webhook.audit.following import FollowedFile
+from webhook.cli.output.table import print_table
+from webhook.cli.records import audit_following
+from webhook.cli.records.audit_text import LIST_COLUMNS, list_row
+
+LINES = chain_lines([make_record(number) for number in range(5)])
+
+
+def test_whole_lines_are_read_as_they_are_added(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    path.write_bytes(b"1\n2\n3")
+    with FollowedFile(path) as followed, path.open("ab") as server:
+        assert followed.new_lines() == [b"1\n", b"2\n"]
+        assert followed.new_lines() == []
+        server.write(b"3\n4\n")
+        server.flush()
+        assert followed.new_lines() == [b"33\n", b"4\n"]
+
+
+def test_no_line_is_lost_when_the_file_is_rotated(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    path.write_bytes(b"1\n")
+    with FollowedFile(path) as followed:
+        assert followed.new_lines() == [b"1\n"]
+        with path.open("ab") as server:
+            server.write(b"2\n")
+        path.rename(tmp_path / "audit.jsonl.1")
+        assert followed.new_lines() == [b"2\n"]
+        path.write_bytes(b"3\n")
+        assert followed.new_lines() == [b"3\n"]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+    return partial(run_here, "audit", "list", "--follow")
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Returns a function that sets what happens in the pauses of the command; then the command ends."""
+
+    def follow(*pauses: Callable[[], None]) -> None:
+        coming: Iterator[Callable[[], None]] = iter(pauses)
+
+        def pause() -> None:
+            happen = next(coming, None)
+            if happen is None:
+                raise click.exceptions.Exit(0)
+            happen()
+
+        monkeypatch.setattr(audit_following, "_pause", pause)
+
+    return follow
+
+
+def test_list_goes_on_with_the_selected_records(run: Run, tmp_path: Path, pauses: Callable[..., None]) -> None:
+    file = tmp_path / "audit.jsonl"
+    write_lines(file, LINES[:3])
+
+    def added() -> None:
+        with file.open("ab") as server:
+            server.write(b"\n".join(LINES[3:]) + b"\n")
+
+    pauses(added)
+
+    outcome = run("--limit", "1", "--until", "2026-05-01T08:00:04Z", "-o", "json")
+
+    assert outcome.output.encode().splitlines() == [LINES[2], LINES[3]]
+
+
+def test_the_text_has_one_head(run: Run, tmp_path: Path, pauses: Callable[..., None]) -> None:
+    file = tmp_path / "audit.jsonl"
+    write_lines(file, LINES[:2])
+    pauses(partial(write_lines, file, LINES[:4]))
+
+    found = run().output.splitlines()
+
+    assert [line.split()[0] for line in found] == ["TIME", *(f"2026-05-01T08:00:0{n}Z" for n in range(4))]
+
+
+@pytest.mark.parametrize("arguments", [("-",), ("a.jsonl", "b.jsonl"), ("--context", "c")])
+def test_only_one_file_is_followed(run: Run, arguments: tuple[str, ...]) -> None:
+    outcome = run(*arguments)
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert "--follow reads one audit file" in outcome.errors
+
+
+def test_80_columns_have_verdict_note_and_a_decision_that_show_takes() -> None:
+    record = make_record(0, decision="0f6b2d1c-77aa-4c1d-9a51-0242ac120002", placement=INFEASIBLE, dry_run=True)
+    screen = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+
+    print_table(screen, LIST_COLUMNS, [list_row(record)])
+
+    assert isinstance(screen.file, io.StringIO)
+    head, row, *_ = screen.file.getvalue().splitlines()
+    assert [title for title in ("OUTCOME", "VERDICT", "POD", "DECISION", "NOTE") if title not in head] == []
+    assert "0f6b2d1c  dry run" in row
+    assert len(row) <= 80

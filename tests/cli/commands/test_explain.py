@@ -1,0 +1,240 @@
+"""`explain`: what was injected into a pod that exists, and where it is or why it waits."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.support.admission import TYPE, USAGE
+from tests.support.audit_records import chain_lines, make_record, write_lines
+from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.cluster_files import as_list, lines
+from tests.support.command import Run, run_here
+from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
+from webhook.policy.loader import built_in_policy
+
+TAINT = f"{USAGE}=training:NoSchedule"
+NODES = [
+    make_node_object("plain", capacity={"nvidia.com/gpu": 8}),
+    make_node_object("train", labels={USAGE: "training"}, taints=[TAINT], capacity={"nvidia.com/gpu": 8}),
+]
+LOAD = make_pod("load").node_name("train").gpu(6)
+REPORT = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+
+
+def stored(pod: PodBuilder, uid: str = "u1", owner: str = "", **status: Any) -> dict[str, Any]:
+    """Return `pod` as the webhook has admitted it and the API server has stored it."""
+    (made,) = lines(run_here("mutate", "-f", "-", "-o", "json", stdin=as_list(pod.namespace("team-a"))).output)
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": REPORT}
+    made["metadata"] |= {"uid": uid, "creationTimestamp": "2026-05-01T08:00:00Z"}
+    if owner:
+        made["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "job", "uid": owner, "controller": True}]
+    made["status"] = {"phase": "Pending", "conditions": [condition]} | status
+    content: dict[str, Any] = made
+    return content
+
+
+def trainer(name: str, cards: int) -> PodBuilder:
+    return make_pod(name).annotate(TYPE, "training").annotate("maip.mxsf.io/scheduler", "default-scheduler").gpu(cards)
+
+
+WAITS = stored(trainer("worker-0", 4))
+EVENT = {
+    "apiVersion": "v1",
+    "kind": "Event",
+    "metadata": {"name": "e", "namespace": "team-a"},
+    "involvedObject": {"kind": "Pod", "name": "worker-0", "uid": "u1"},
+    "type": "Warning",
+    "reason": "FailedScheduling",
+    "message": REPORT,
+    "count": 3,
+    "lastTimestamp": "2026-05-01T08:01:00Z",
+}
+
+
+def write(folder: Path, *objects: dict[str, Any] | PodBuilder) -> Path:
+    file = folder / "cluster.json"
+    file.write_text(as_list(*NODES, LOAD, *objects))
+    return file
+
+
+def test_a_pod_that_waits_has_rules_nodes_suggestion_and_events(run: Run, tmp_path: Path) -> None:
+    outcome = run("explain", "pod/worker-0", "-n", "team-a", "--cluster", write(tmp_path, WAITS, EVENT))
+
+    shown = outcome.output.splitlines()
+    assert (outcome.code, outcome.errors) == (0, "")
+    assert shown[:3] == [
+        "team-a/worker-0: Pending",
+        f"  injected by {built_in_policy().identity}",
+        "    NodeUsageAffinity",
+    ]
+    assert f"      tolerate {TAINT}" in shown
+    assert f"  its scheduler reports: {REPORT}" in shown
+    assert "team-a/worker-0: Waiting" in shown
+    assert "  plain: wants maip.mxsf.io/node.usage In [training, hybrid], has none" in shown
+    assert "  train: wants 4 nvidia.com/gpu, free 2 of 8" in shown
+    assert any(line.startswith("    - ") for line in shown[shown.index("  suggestions:") :])
+    assert shown[-1] == f"    2026-05-01T08:01:00Z Warning FailedScheduling: {REPORT} (3 times)"
+
+
+def test_the_pods_that_come_first_are_counted(run: Run, tmp_path: Path) -> None:
+    first = stored(trainer("first", 2), uid="u0", conditions=[])
+    first["metadata"]["creationTimestamp"] = "2026-05-01T07:00:00Z"
+    late = stored(trainer("late", 2), uid="u2")
+
+    outcome = run("explain", "pod/late", "-n", "team-a", "--cluster", write(tmp_path, first, late), "-o", "json")
+
+    (found,) = lines(outcome.output)
+    assert found["check"]["verdict"] == "Waiting"
+    assert found["check"]["reserved"] == {"pods": 1, "nodes": {"train": 1}, "withoutRoom": 0}
+
+
+def test_json_has_one_object(run: Run, tmp_path: Path) -> None:
+    cluster, audit = write(tmp_path, WAITS, EVENT), tmp_path / "audit.jsonl"
+    records = [make_record(0, name="worker-0"), make_record(1, name="other"), make_record(2, name="worker-0")]
+    write_lines(audit, chain_lines(records))
+    arguments = ("explain", "worker-0", "-n", "team-a", "--cluster", cluster, "-o", "json")
+
+    (found,) = lines(run(*arguments).output)
+    (with_record,) = lines(run(*arguments, "--audit", audit).output)
+
+    assert (found["pod"], found["phase"], found["node"], found["scheduler"]) == (
+        "team-a/worker-0",
+        "Pending",
+        None,
+        REPORT,
+    )
+    assert found["injected"]["policy"] == built_in_policy().identity
+    assert [each["name"] for each in found["injected"]["rules"]][:2] == ["NodeUsageAffinity", "GpuProduct"]
+    assert found["check"]["nodes"]["reasons"]["wants 4 nvidia.com/gpu, free 2 of 8"] == ["train"]
+    assert (found["events"][0]["reason"], found["audit"]) == ("FailedScheduling", None)
+    assert with_record["audit"]["decision"] == "d0002"
+
+
+def test_a_running_pod_has_its_node_and_no_check(run: Run, tmp_path: Path) -> None:
+    running = stored(trainer("runs", 2), phase="Running", conditions=[])
+    running["spec"]["nodeName"] = "train"
+
+    outcome = run("explain", "pod/runs", "-n", "team-a", "--cluster", write(tmp_path, running))
+
+    assert outcome.output.splitlines()[0] == "team-a/runs: Running on train"
+    assert "would" not in outcome.output
+
+
+def test_a_pod_that_was_missed_is_judged_as_it_is_stored(run: Run, tmp_path: Path) -> None:
+    """The webhook would send it to the training pool; it was stored without that."""
+    missed = trainer("missed", 2).namespace("team-a").uid("u9").status(phase="Pending")
+
+    outcome = run("explain", "pod/missed", "-n", "team-a", "--cluster", write(tmp_path, missed))
+
+    shown = outcome.output.splitlines()
+    assert shown[1] == f"  nothing was injected; the policy is {built_in_policy().identity}"
+    assert "team-a/missed: Feasible on plain" in shown
+
+
+def test_a_policy_that_has_changed_since_is_named(run: Run, tmp_path: Path) -> None:
+    before = stored(trainer("worker-0", 4))
+    before["metadata"]["annotations"]["maip.mxsf.io/placement-policy"] = "default@000000000000"
+
+    outcome = run("explain", "pod/worker-0", "-n", "team-a", "--cluster", write(tmp_path, before))
+
+    wanted = f"  injected by default@000000000000; in force now: {built_in_policy().identity}"
+    assert outcome.output.splitlines()[1] == wanted
+
+
+JOB: dict[str, Any] = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "train", "namespace": "team-a", "uid": "j1"},
+    "spec": {"parallelism": 5, "template": trainer("x", 4).template()},
+}
+
+
+@pytest.mark.parametrize("name", ["job/train", "jobs/train", "Job/train", "jobs.batch/train"])
+def test_of_an_object_the_pods_that_wait_come_first(run: Run, tmp_path: Path, name: str) -> None:
+    pods = [stored(trainer(f"train-{n}", 4), uid=f"p{n}", owner="j1") for n in range(5)]
+    pods[0]["spec"]["nodeName"] = "train"
+
+    outcome = run("explain", name, "-n", "team-a", "--cluster", write(tmp_path, JOB, *pods))
+
+    heads = [line for line in outcome.output.splitlines() if not line.startswith(" ")]
+    assert heads == [
+        *(f"team-a/train-{n}: {state}" for n in (1, 2, 3) for state in ("Pending", "Waiting")),
+        "and 2 more pods, 1 of them wait",
+    ]
+
+
+def test_pods_are_found_through_the_objects_between(run: Run, tmp_path: Path) -> None:
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": JOB["metadata"] | {"uid": "d1"}}
+    deployment |= {"spec": {"replicas": 1, "template": JOB["spec"]["template"]}}
+    owned: dict[str, Any] = {"ownerReferences": [{"kind": "Deployment", "name": "train", "uid": "d1"}]}
+    own = {"name": "r", "namespace": "team-a", "uid": "r1"} | owned
+    between = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": own}
+    pod = stored(trainer("train-a", 4), owner="r1")
+
+    outcome = run("explain", "deploy/train", "-n", "team-a", "--cluster", write(tmp_path, deployment, between, pod))
+
+    assert outcome.output.startswith("team-a/train-a: Pending\n")
+
+
+def test_an_object_without_pods_is_explained_as_it_would_be_created(run: Run, tmp_path: Path) -> None:
+    outcome = run("explain", "job/train", "-n", "team-a", "--cluster", write(tmp_path, JOB))
+
+    first, second, *_ = outcome.output.splitlines()
+    assert first == "job/train has no pods now; as they would be created:"
+    assert second == "team-a/train-: Waiting"
+
+
+@pytest.mark.parametrize(
+    ("target", "error"),
+    [
+        ("pod/worker-1", 'Invalid value: "pod/worker-1"; namespace team-a has no such object; did you mean worker-0?'),
+        ("pot/worker-0", 'Unsupported value: "pot"; supported values: "clustertrainingruntime"'),
+    ],
+)
+def test_what_does_not_exist_is_code_2(run: Run, tmp_path: Path, target: str, error: str) -> None:
+    outcome = run("explain", target, "-n", "team-a", "--cluster", write(tmp_path, WAITS))
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert f"Error: TYPE/NAME: {error}" in outcome.errors
+
+
+@pytest.fixture
+def api() -> Iterator[FakeConfigurationApi]:
+    namespaced = "/api/v1/namespaces/team-a"
+    with fake_api() as api:
+        api.objects = {
+            "/api/v1/namespaces": {"metadata": {}, "items": []},
+            "/api/v1/nodes": {"metadata": {}, "items": NODES},
+            "/api/v1/pods": {"metadata": {}, "items": [LOAD.obj(), WAITS]},
+            f"{namespaced}/pods/worker-0": WAITS,
+            f"{namespaced}/events": {"metadata": {}, "items": [EVENT]},
+        }
+        yield api
+
+
+def test_a_live_pod_is_read_from_the_api_server(run: Run, api: FakeConfigurationApi, tmp_path: Path) -> None:
+    arguments = ("explain", "pod/worker-0", "-n", "team-a", "--kubeconfig", api.kubeconfig(tmp_path), "-o", "json")
+
+    outcome = run(*arguments)
+
+    (found,) = lines(outcome.output)
+    assert (outcome.code, found["check"]["verdict"], found["events"][0]["count"]) == (0, "Waiting", 3)
+    assert any(line.startswith("not known: the audit record: ") for line in outcome.errors.splitlines())
+    assert "the audit record" not in run(*arguments, "--no-audit").errors
+
+
+def test_check_of_a_running_pod_does_not_count_it_as_its_own_obstacle(run: Run, tmp_path: Path) -> None:
+    pod = make_pod("big").gpu(8)
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(as_list(NODES[0], pod.node_name("plain").status(phase="Running")))
+    arguments = ("check", "-f", "-", "--cluster", cluster)
+
+    own, other = (run(*arguments, stdin=as_list(each)) for each in (pod, make_pod("other").gpu(8)))
+
+    assert own.output.startswith("default/big: Feasible on plain\n  the running pod of this name counts as gone\n")
+    assert other.output.startswith("default/other: Waiting\n")
+    (line,) = [orjson.loads(each) for each in run(*arguments, "-o", "json", stdin=as_list(pod)).output.splitlines()]
+    assert line["verdict"] == "Feasible"

@@ -1,0 +1,135 @@
+"""`nodes` and `allowed`: what a cluster has, and what a namespace may use of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.admission import USAGE
+from tests.support.builders import make_node_object, make_pod
+from tests.support.cluster_files import as_list, lines
+from tests.support.command import Run
+
+PRODUCT, CARD = "nvidia.com/gpu.product", "nvidia.com/gpu"
+
+
+def gpu_node(name: str, pool: str, product: str, cards: int = 8, **more: Any) -> dict[str, Any]:
+    labels = {USAGE: pool, PRODUCT: product}
+    taints = [f"{key}={value}:NoSchedule" for key, value in labels.items()]
+    return make_node_object(name, labels=labels, taints=taints, capacity={CARD: cards}, **more)
+
+
+NODES = [
+    gpu_node("t-1", "training", "NVIDIA-H20"),
+    gpu_node("t-2", "training", "NVIDIA-H20"),
+    gpu_node("t-3", "training", "NVIDIA-A100", cards=4),
+    gpu_node("i-1", "inference", "NVIDIA-H20", unschedulable=True),
+    make_node_object("cpu-1"),
+    make_node_object("cpu-2"),
+]
+LOAD = [make_pod("a").node_name("t-1").gpu(5), make_pod("b").node_name("t-2").gpu(2)]
+
+
+def write(folder: Path, *more: dict[str, Any]) -> Path:
+    file = folder / "cluster.json"
+    file.write_text(as_list(*NODES, *LOAD, *more))
+    return file
+
+
+def test_nodes_has_the_cards_of_each_pool_and_product(run: Run, tmp_path: Path) -> None:
+    outcome = run("nodes", "--cluster", write(tmp_path), "-o", "json")
+
+    (found,) = lines(outcome.output)
+    keys = ("pool", "product", "nodes", "cards", "free", "largest")
+    assert (found["nodes"], found["unschedulable"], found["mistyped"]) == (6, 1, [])
+    assert [tuple(each[key] for key in keys) for each in found["pools"]] == [
+        ("inference", "NVIDIA-H20", 1, 8, 0, 0),
+        ("training", "NVIDIA-A100", 1, 4, 4, 4),
+        ("training", "NVIDIA-H20", 2, 16, 9, 6),
+        (None, None, 2, 0, 0, 0),
+    ]
+    assert all(0 <= each["fragmented"] <= 1 for each in found["pools"])
+
+
+def test_the_text_of_nodes_is_a_total_and_a_table(run: Run, tmp_path: Path) -> None:
+    first, head, *rows = run("nodes", "--cluster", write(tmp_path)).output.splitlines()
+
+    assert first == "6 nodes, 1 of them cordoned; 28 cards, 13 free"
+    assert head.split() == ["POOL", "PRODUCT", "NODES", "CARDS", "FREE", "LARGEST", "FRAGMENTED"]
+    assert [row.split()[:2] for row in rows] == [
+        ["inference", "NVIDIA-H20"],
+        ["training", "NVIDIA-A100"],
+        ["training", "NVIDIA-H20"],
+        ["none", "no"],
+    ]
+    assert max(map(len, (head, *rows))) <= 80
+
+
+def test_mistyped_labels_are_listed(run: Run, tmp_path: Path) -> None:
+    cluster = write(tmp_path, gpu_node("odd", "trainning", "NVIDIA-H20"))
+
+    text, found = run("nodes", "--cluster", cluster), run("nodes", "--cluster", cluster, "-o", "json")
+
+    assert f"  Node odd: metadata.labels[{USAGE}]: {USAGE}=trainning: did you mean training?" in text.output
+    assert [each["where"] for each in lines(found.output)[0]["mistyped"]] == [f"Node odd: metadata.labels[{USAGE}]"]
+
+
+TYPES = {name: {"nodeUsage": {"allow": ["training"]}} for name in ("training", "inference")}
+SPEC = {
+    "workloadTypes": TYPES | {"research": {"nodeUsage": {"allow": ["training"]}, "allowedNamespaces": ["lab-*"]}},
+    "allowedSchedulers": ["volcano", "kai-scheduler"],
+    "allowedProducts": {"NVIDIA-A100": ["lab-*"]},
+    "namespaceLimits": [
+        {
+            "namespaces": ["team-*"],
+            "workloadTypes": ["training"],
+            "schedulers": ["volcano"],
+            "queues": ["team-*"],
+            "maxCardsPerPod": 4,
+        }
+    ],
+}
+QUEUES = [
+    {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": {}}
+    for name in ("team-a", "other")
+]
+
+
+@pytest.fixture
+def allowed(run: Run, tmp_path: Path) -> Any:
+    policy = tmp_path / "policy.json"
+    head = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
+    policy.write_text(json.dumps(head | {"spec": SPEC}))
+    cluster = write(tmp_path, *QUEUES)
+    return lambda *options: run("allowed", "--cluster", cluster, "--policy", policy, *options)
+
+
+def test_allowed_is_what_policy_and_limits_leave(allowed: Any) -> None:
+    (team,), (lab,) = (lines(allowed("-n", name, "-o", "json").output) for name in ("team-a", "lab-1"))
+
+    assert (team["namespace"], team["workloadTypes"], team["maxCardsPerPod"]) == ("team-a", ["training"], 4)
+    assert (team["products"], team["otherProducts"]) == (["NVIDIA-H20"], ["NVIDIA-A100"])
+    assert (team["schedulers"], team["queues"]) == (["default-scheduler", "volcano"], ["team-a"])
+    assert lab["workloadTypes"] == ["training", "inference", "research"]
+    assert lab["products"] == ["NVIDIA-A100", "NVIDIA-H20"]
+    assert (lab["queues"], lab["queuePatterns"], lab["maxCardsPerPod"]) == (["other", "team-a"], None, None)
+
+
+def test_the_text_of_allowed_has_a_line_for_each(allowed: Any) -> None:
+    first, policy, *rest = allowed("-n", "team-a").output.splitlines()
+
+    assert first == "team-a:"
+    assert policy.startswith("  policy          default@")
+    assert rest == [
+        "  workload types  training",
+        "  products        NVIDIA-H20",
+        "  not allowed     NVIDIA-A100",
+        "  schedulers      default-scheduler, volcano",
+        "  queues          team-*; in the cluster: team-a",
+        "  cards of a pod  at most 4",
+    ]
+
+
+def test_without_an_option_the_namespace_is_default(allowed: Any) -> None:
+    assert allowed().output.startswith("default:\n")

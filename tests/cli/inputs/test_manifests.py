@@ -1,0 +1,220 @@
+"""Where commands read manifests, in which namespace their objects are, and what counts of those beside the pods."""
+
+import json
+import stat
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import make_node_object, make_pod
+from tests.support.cluster_files import as_list, lines
+from tests.support.command import Outcome, Run
+from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.threads import served_in_thread
+
+COMMANDS = {
+    "check": ("check", "-o", "json"),
+    "capacity": ("capacity", "--until", "1", "-o", "json"),
+    "mutate": ("mutate", "-o", "json"),
+}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n", capacity={"nvidia.com/gpu": 8})))
+    return file
+
+
+def pods_of(outcome: Outcome) -> list[str]:
+    """Return NAMESPACE/NAME of the pods in the JSON output of a command."""
+    found = []
+    for line in lines(outcome.output):
+        metadata = line.get("metadata", {})
+        found.append(line.get("pod") or f"{metadata.get('namespace', 'default')}/{metadata['name']}")
+    return found
+
+
+@pytest.fixture(params=[*COMMANDS.values()], ids=[*COMMANDS])
+def command(request: pytest.FixtureRequest, cluster: Path) -> tuple[Any, ...]:
+    return (*request.param, "--cluster", cluster)
+
+
+def test_objects_without_a_namespace_are_in_that_of_the_option(run: Run, command: tuple[Any, ...]) -> None:
+    pods = as_list(make_pod("own").namespace("team-b"), make_pod("none"))
+
+    outcome = run(*command, "-f", "-", "-n", "team-a", stdin=pods)
+
+    assert pods_of(outcome) == ["team-b/own", "team-a/none"]
+
+
+@pytest.fixture
+def api() -> Iterator[FakeConfigurationApi]:
+    with fake_api() as api:
+        items = {"namespaces": [], "pods": [], "nodes": [make_node_object("n", capacity={"nvidia.com/gpu": 8})]}
+        api.objects = {f"/api/v1/{kind}": {"metadata": {}, "items": each} for kind, each in items.items()}
+        yield api
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize(("option", "namespace"), [((), "of-context"), (("-n", "team-a"), "team-a")])
+def test_on_a_live_cluster_the_namespace_is_that_of_the_context(
+    run: Run, api: FakeConfigurationApi, tmp_path: Path, command: tuple[str, ...], option: Any, namespace: str
+) -> None:
+    kubeconfig = api.kubeconfig(tmp_path)
+    content = json.loads(kubeconfig.read_text())
+    content["contexts"][0]["context"]["namespace"] = "of-context"
+    kubeconfig.write_text(json.dumps(content))
+
+    outcome = run(*command, "-f", "-", "--kubeconfig", kubeconfig, *option, stdin=as_list(make_pod("p")))
+
+    assert pods_of(outcome) == [f"{namespace}/p"]
+
+
+def write_folder(folder: Path) -> Path:
+    (folder / "manifests" / "inner").mkdir(parents=True)
+    for path, name in (("b.yaml", "b"), ("a.json", "a"), ("inner/c.yml", "c"), ("notes.txt", "no")):
+        (folder / "manifests" / path).write_text(as_list(make_pod(name)))
+    return folder / "manifests"
+
+
+@pytest.mark.parametrize(
+    ("option", "names"), [((), ["default/a", "default/b"]), (("-R",), ["default/a", "default/b", "default/c"])]
+)
+def test_the_manifests_of_a_folder_are_read_by_name(
+    run: Run, command: tuple[Any, ...], tmp_path: Path, option: tuple[str, ...], names: list[str]
+) -> None:
+    outcome = run(*command, "-f", write_folder(tmp_path), *option)
+
+    assert pods_of(outcome) == names
+
+
+def test_a_folder_without_manifests_is_an_error(run: Run, cluster: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+
+    outcome = run("check", "-f", tmp_path / "empty", "--cluster", cluster)
+
+    assert outcome.code == 2
+    assert "holds no .json, .yaml, .yml file; -R also reads its folders" in outcome.errors
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/pods.json" else 404)
+            self.end_headers()
+            self.wfile.write(as_list(make_pod("far")).encode())
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, served_in_thread(server):
+        yield f"http://127.0.0.1:{server.server_port}"
+
+
+def test_a_url_is_downloaded(run: Run, command: tuple[Any, ...], url: str) -> None:
+    assert pods_of(run(*command, "-f", f"{url}/pods.json")) == ["default/far"]
+
+
+def test_a_url_that_cannot_be_read_is_an_error(run: Run, cluster: Path, url: str) -> None:
+    outcome = run("check", "-f", f"{url}/other.json", "--cluster", cluster)
+
+    assert outcome.code == 2
+    assert f'Error: --filename: Invalid value: "{url}/other.json"; cannot be read: HTTP Error 404' in outcome.errors
+
+
+@pytest.mark.parametrize(("program", "subcommand"), [("kubectl", "kustomize"), ("kustomize", "build")])
+def test_a_kustomization_is_built_by_the_program_that_is_there(
+    run: Run,
+    command: tuple[Any, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    program: str,
+    subcommand: str,
+) -> None:
+    """The folder of $PATH has one program, which prints a pod with the name of its subcommand."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    file = path / program
+    pod = as_list(make_pod("NAME")).replace("NAME", "$1")
+    file.write_text(f"#!/bin/sh\n/bin/cat <<END\n{pod}\nEND\n")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(path))
+
+    assert pods_of(run(*command, "-k", tmp_path)) == [f"default/{subcommand}"]
+
+
+def test_a_kustomization_needs_a_program(run: Run, cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+
+    outcome = run("check", "-k", ".", "--cluster", cluster)
+
+    assert outcome.code == 2
+    assert "needs kubectl or kustomize in $PATH" in outcome.errors
+
+
+UNKNOWN = {"apiVersion": "example.com/v1", "kind": "Trainer", "metadata": {"name": "t"}}
+
+
+def test_the_others_are_evaluated_beside_an_unknown_kind_and_the_code_is_2(run: Run, command: tuple[Any, ...]) -> None:
+    outcome = run(*command, "-f", "-", stdin=as_list(make_pod("a"), UNKNOWN, make_pod("b")))
+
+    assert (outcome.code, pods_of(outcome)) == (2, ["default/a", "default/b"])
+    assert 'Error: <stdin>: items[1]: kind: Invalid value: "Trainer"; is not a known kind' in outcome.errors
+
+
+def test_strict_stops_at_an_unknown_kind(run: Run, command: tuple[Any, ...]) -> None:
+    outcome = run(*command, "-f", "-", "--strict", stdin=as_list(make_pod("a"), UNKNOWN))
+
+    assert (outcome.code, outcome.output) == (2, "")
+
+
+def claim(name: str) -> dict[str, Any]:
+    spec = {
+        "storageClassName": "local",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+
+
+LOCAL = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "local"},
+    "provisioner": "example.com/disks",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+
+
+@pytest.mark.parametrize("namespace", ["default", "team-a"])
+def test_a_claim_in_the_file_of_the_pod_counts(run: Run, tmp_path: Path, namespace: str) -> None:
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(
+        as_list(make_node_object("n"), LOCAL, {"apiVersion": "v1", "kind": "PersistentVolumeList", "items": []})
+    )
+    pod = make_pod("p").spec(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    arguments = ("check", "-f", "-", "--cluster", cluster, "-n", namespace, "-o", "json")
+
+    alone, beside = (run(*arguments, stdin=as_list(pod, *more)) for more in ((), (claim("data"),)))
+
+    assert lines(alone.output)[0]["message"] == '0/1 nodes are available: persistentvolumeclaim "data" not found.'
+    assert (lines(beside.output)[0]["verdict"], beside.errors) == ("Feasible", "")
+
+
+def test_a_priority_class_in_the_file_of_the_pod_counts(run: Run, tmp_path: Path) -> None:
+    """The pod comes before a pending one, which takes the cards of the only node otherwise."""
+    waiting = make_pod("first").gpu(8).creation("2026-05-01T08:00:00Z").spec(priority=5).obj()
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(as_list(make_node_object("n", capacity={"nvidia.com/gpu": 8}), waiting))
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
+    pod = make_pod("p").gpu(8).spec(priorityClassName="high")
+    arguments = ("check", "-f", "-", "--cluster", cluster, "-o", "json")
+
+    alone, beside = (run(*arguments, stdin=as_list(pod, *more)) for more in ((), (high,)))
+
+    assert [lines(each.output)[0]["verdict"] for each in (alone, beside)] == ["Waiting", "Feasible"]

@@ -1,0 +1,203 @@
+"""Commands on a live cluster use the policy in force there, and name it."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.support.admission import TYPE
+from tests.support.builders import make_node_object, make_pod
+from tests.support.cluster_files import as_list, lines
+from tests.support.command import Run
+from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.policy_objects import policy
+from webhook.cli.inputs import session
+from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.policy.policy_object import policy_text
+
+OWN = "placement-webhook"
+SERVERS = {
+    "metadata": {"name": OWN, "namespace": OWN},
+    "spec": {
+        "template": {
+            "metadata": {"labels": {"app": OWN}},
+            "spec": {
+                "containers": [
+                    {
+                        "args": ["serve", "--policy=/etc/policy/policy.yaml"],
+                        "volumeMounts": [{"name": "policy", "mountPath": "/etc/policy"}],
+                    }
+                ],
+                "volumes": [{"name": "policy", "configMap": {"name": "own-policy"}}],
+            },
+        }
+    },
+}
+SERVICE = {"metadata": {"name": OWN}, "spec": {"selector": {"app": OWN}}}
+CONFIG_MAP = f"/api/v1/namespaces/{OWN}/configmaps/own-policy"
+DEPLOYMENTS = "/apis/apps/v1/deployments"
+OBJECTS = "/apis/placement.maip.mxsf.io/v1alpha1/placementpolicies"
+TRAINER = make_pod("trainer").namespace("team-a").annotate(TYPE, "training").gpu(1)
+
+
+def listing(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": list(items)}
+
+
+def scheduling(name: str, scheduler: str, team: str = "") -> dict[str, Any]:
+    """Return a policy whose training pods have `scheduler`."""
+    types = {"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": scheduler}}
+    return policy(name, team, allowedSchedulers=[scheduler], workloadTypes=types)
+
+
+def accepted(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a PlacementPolicy object that a server has accepted."""
+    stored = deepcopy(content)
+    stored["metadata"]["generation"] = 1
+    stored["status"] = {"conditions": [{"type": "Accepted", "status": "True", "observedGeneration": 1}]}
+    return stored
+
+
+@pytest.fixture
+def api() -> Iterator[FakeConfigurationApi]:
+    """Return an API server with a training node and an installation whose ConfigMap has a policy."""
+    usage = {"maip.mxsf.io/node.usage": "training"}
+    with fake_api() as api:
+        api.objects = {
+            "/api/v1/namespaces": listing({"metadata": {"name": "team-a", "labels": {"team": "a"}}}),
+            "/api/v1/nodes": listing(make_node_object("t", labels=usage, capacity={"nvidia.com/gpu": 8})),
+            "/api/v1/pods": listing(),
+            "/version": {"major": "1", "minor": "36", "gitVersion": "v1.36.2"},
+            "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations": listing(),
+            "/apis/apps/v1/statefulsets": listing(),
+            DEPLOYMENTS: listing(deepcopy(SERVERS)),
+            f"/api/v1/namespaces/{OWN}/services/{OWN}": SERVICE,
+            CONFIG_MAP: {"data": {"policy.yaml": orjson.dumps(scheduling("own", "own-scheduler")).decode()}},
+        }
+        yield api
+
+
+@pytest.fixture
+def kubeconfig(api: FakeConfigurationApi, tmp_path: Path) -> Path:
+    return api.kubeconfig(tmp_path)
+
+
+def identity(content: dict[str, Any]) -> str:
+    return parse_policy(policy_text(content), "policy").identity
+
+
+def test_mutate_uses_the_config_map_of_the_installation(run: Run, kubeconfig: Path) -> None:
+    outcome = run("mutate", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=as_list(TRAINER))
+
+    assert lines(outcome.output)[0]["spec"]["schedulerName"] == "own-scheduler"
+    named = f"team-a/trainer: policy {identity(scheduling('own', 'own-scheduler'))} (ConfigMap own-policy, in force)"
+    assert named in outcome.errors.splitlines()
+
+
+def test_as_a_plugin_of_kubectl_mutate_reads_the_cluster_of_kubectl(
+    run: Run, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    arguments = ("mutate", "-f", "-", "-o", "json")
+
+    alone = run(*arguments, stdin=as_list(TRAINER))
+    monkeypatch.setattr(session, "is_kubectl_plugin", lambda: True)
+    by_kubectl = run(*arguments, stdin=as_list(TRAINER))
+
+    schedulers = [lines(each.output)[0]["spec"]["schedulerName"] for each in (alone, by_kubectl)]
+    assert schedulers == ["volcano", "own-scheduler"]
+
+
+@pytest.mark.parametrize("command", [("check",), ("capacity", "--mutate")])
+def test_the_output_names_the_policy_and_where_it_is_in_force(
+    run: Run, kubeconfig: Path, command: tuple[str, ...]
+) -> None:
+    arguments = (*command, "-f", "-", "--kubeconfig", kubeconfig)
+    name, _, revision = identity(scheduling("own", "own-scheduler")).partition("@")
+
+    text, json = (run(*arguments, *output, stdin=as_list(TRAINER)) for output in ((), ("-o", "json")))
+
+    assert f"  policy: {name}@{revision} (ConfigMap own-policy, in force)" in text.output.splitlines()
+    (line,) = lines(json.output)
+    assert line["policy"] == {"name": name, "revision": revision, "place": "ConfigMap own-policy, in force"}
+
+
+def test_an_accepted_object_that_selects_the_namespace_comes_first(
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    of_team = accepted(scheduling("team-a", "team-scheduler", team="a"))
+    api.objects[OBJECTS] = listing(of_team, scheduling("rejected", "other-scheduler", team="a"))
+    api.objects[DEPLOYMENTS]["items"][0]["spec"]["template"]["spec"]["containers"][0]["args"] += ["--policy-source=crd"]
+
+    outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, stdin=as_list(TRAINER))
+
+    assert f"  policy: {identity(of_team)} (PlacementPolicy, in force)" in outcome.output.splitlines()
+
+
+def test_a_given_policy_replaces_the_one_in_force(run: Run, kubeconfig: Path, tmp_path: Path) -> None:
+    file = tmp_path / "policy.json"
+    file.write_bytes(orjson.dumps(scheduling("given", "given-scheduler")))
+    arguments = ("mutate", "-f", "-", "--kubeconfig", kubeconfig, "--policy", file, "-o", "json")
+
+    outcome = run(*arguments, stdin=as_list(TRAINER))
+
+    assert lines(outcome.output)[0]["spec"]["schedulerName"] == "given-scheduler"
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "reported", "place"),
+    [
+        pytest.param(
+            DEPLOYMENTS,
+            None,
+            "GET /apis/apps/v1/deployments: 404 there is none",
+            "built in; that in force is not known",
+            id="Deployments cannot be read",
+        ),
+        pytest.param(
+            CONFIG_MAP,
+            {"data": {"policy.yaml": "kind: PlacementPolicy"}},
+            f"ConfigMap {OWN}/own-policy holds no valid policy",
+            "built in; that in force is not known",
+            id="the ConfigMap is not valid",
+        ),
+        pytest.param(DEPLOYMENTS, listing(), "", f"built in; no webhook in namespace {OWN}", id="not installed"),
+    ],
+)
+def test_the_built_in_policy_is_used_and_reported_if_the_other_is_not_known(
+    run: Run, api: FakeConfigurationApi, kubeconfig: Path, path: str, content: Any, reported: str, place: str
+) -> None:
+    api.objects[path] = content
+
+    outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=as_list(TRAINER))
+
+    (line,) = lines(outcome.output)
+    assert (line["policy"]["revision"], line["policy"]["place"]) == (built_in_policy().revision, place)
+    found = [each for each in outcome.errors.splitlines() if each.startswith("not known: the policy in force: ")]
+    assert bool(found) is bool(reported)
+    assert all(each.removeprefix("not known: the policy in force: ").startswith(reported) for each in found)
+    assert all(each.endswith("; the built-in policy is used") for each in found)
+
+
+def test_a_cluster_file_has_no_policy_in_force(run: Run, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(as_list(make_node_object("a")))
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(make_pod("p")))
+
+    assert "policy" not in lines(outcome.output)[0]
+
+
+def test_missed_pods_are_those_of_the_policy_in_force(run: Run, api: FakeConfigurationApi, kubeconfig: Path) -> None:
+    """The built-in policy does not know the type `research`, which that of the ConfigMap has."""
+    spec: Any = {"workloadTypes": {"research": {"nodeUsage": {"allow": ["training"]}}}}
+    api.objects[CONFIG_MAP] = {"data": {"policy.yaml": orjson.dumps(policy("own", **spec)).decode()}}
+    api.objects["/api/v1/pods"] = listing(make_pod("p").namespace("team-a").annotate(TYPE, "research").obj())
+
+    outcome = run("missed", "--kubeconfig", kubeconfig, "-o", "json")
+
+    (missed,) = lines(outcome.output)
+    assert (missed["pod"], missed["denied"], missed["workloadType"]) == ("team-a/p", None, "research")

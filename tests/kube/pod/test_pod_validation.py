@@ -1,0 +1,57 @@
+"""A pod that every API server rejects is found in a file, in the words of the API server."""
+
+import pytest
+
+from tests.controlplane.client import ApiError
+from tests.controlplane.cluster import Cluster
+from tests.support.builders import PodBuilder, make_pod
+from webhook.documents.field import InvalidInput
+from webhook.kube.pod.pod_validation import check_storable
+
+
+def with_resources(**resources: dict[str, str]) -> PodBuilder:
+    container = {"name": "main", "image": "pause", "resources": resources}
+    return make_pod("p").spec(containers=[container])
+
+
+REJECTED = {
+    "a part of a card": with_resources(limits={"nvidia.com/gpu": "0.5"}, requests={"nvidia.com/gpu": "0.5"}),
+    "cards without a limit": with_resources(requests={"nvidia.com/gpu": "2"}),
+    "fewer cards than the limit": with_resources(limits={"nvidia.com/gpu": "4"}, requests={"nvidia.com/gpu": "2"}),
+    "more memory than the limit": with_resources(limits={"memory": "1Gi"}, requests={"memory": "2Gi"}),
+    "a name in capitals": make_pod("Trainer"),
+    "a name with an underscore": make_pod("my_pod"),
+    "a long name": make_pod("a" * 254),
+    "a long container name": make_pod("p").spec(containers=[{"name": "a" * 64, "image": "pause"}]),
+    "a long prefix": make_pod("").generate_name("a" * 300),
+    "a bad prefix": make_pod("").generate_name("My-"),
+    "a bad label": make_pod("p").label("team", "a b"),
+    "a long label": make_pod("p").label("team", "a" * 64),
+    "a bad container name": make_pod("p").spec(containers=[{"name": "Main", "image": "pause"}]),
+}
+STORED = {
+    "a generated name": make_pod("").generate_name("trainer-"),
+    "whole cards": with_resources(limits={"nvidia.com/gpu": "2"}),
+    "milli cards that are whole": with_resources(limits={"nvidia.com/gpu": "2000m"}),
+    "less memory than the limit": with_resources(limits={"memory": "2Gi"}, requests={"memory": "1Gi"}),
+    "memory without a limit": with_resources(requests={"memory": "1Gi"}),
+}
+
+
+@pytest.mark.parametrize("pod", REJECTED.values(), ids=REJECTED)
+def test_the_error_has_field_and_words_of_the_api_server(cluster: Cluster, pod: PodBuilder) -> None:
+    with pytest.raises(ApiError) as rejected:
+        cluster.client.create(pod.namespace(cluster.namespace).obj())
+    with pytest.raises(InvalidInput) as found:
+        check_storable(pod.obj())
+
+    causes = {each["field"]: each["message"] for each in rejected.value.status["details"]["causes"]}
+    for error in found.value.errors:
+        assert error.detail in causes[error.path]
+
+
+@pytest.mark.parametrize("pod", STORED.values(), ids=STORED)
+def test_what_an_api_server_stores_is_no_error(cluster: Cluster, pod: PodBuilder) -> None:
+    check_storable(pod.obj())
+
+    cluster.client.create(pod.namespace(cluster.namespace).obj(), dry_run=True)

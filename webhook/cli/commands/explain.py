@@ -1,0 +1,206 @@
+"""`explain`: print what was injected into pods that exist, and where they are or why they wait."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+import orjson
+from rich.console import Console
+
+from webhook.audit.selection import Selection
+from webhook.cli.commands.check import print_answer
+from webhook.cli.inputs.clusters import cluster_option, live_options, read_objects, release_option
+from webhook.cli.inputs.existing_objects import (
+    POD,
+    FileObjects,
+    LiveObjects,
+    Objects,
+    event_time,
+    events_of,
+    pods_of,
+    type_named,
+)
+from webhook.cli.inputs.files import FILE, STANDARD_INPUT, output_option
+from webhook.cli.inputs.manifests import namespace_option
+from webhook.cli.inputs.pending import PendingQueue
+from webhook.cli.inputs.policies import NamespacePolicies, policies_option
+from webhook.cli.inputs.profiles import scheduler_options
+from webhook.cli.inputs.session import Session, max_nodes_option, pending_option, with_session
+from webhook.cli.output.screen import marked, print_lines, text_console
+from webhook.cli.output.terminal import echo, echo_json
+from webhook.cli.predictions.admission import Admissions
+from webhook.cli.predictions.replica_check import Answer, Checks
+from webhook.cli.predictions.stored_pod import Injected, injected
+from webhook.cli.records.audit_source import Source
+from webhook.cli.records.replica_logs import ReplicaSelection
+from webhook.documents.documents import Document, JsonObject, field
+from webhook.documents.field import InvalidInput
+from webhook.kube.workloads.pod_set import pod_name
+
+_MOST_EVENTS, _MOST_PODS = 5, 3
+# The record is written before the API server stores the pod.
+_BEFORE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Explained:
+    """What is known of a pod that exists. `answer` is None for a pod that is bound or has ended."""
+
+    pod: JsonObject
+    injected: Injected
+    answer: Answer | None
+    events: Sequence[JsonObject]
+    record: Mapping[str, Any] | None = None
+
+    @property
+    def phase(self) -> str:
+        """Return the phase of the pod."""
+        return str(field(self.pod, "status", "phase") or "Pending")
+
+    @property
+    def node(self) -> str:
+        """Return its node; empty if it is not bound."""
+        return str(field(self.pod, "spec", "nodeName") or "")
+
+    @property
+    def scheduled(self) -> str:
+        """Return what its scheduler has reported last."""
+        conditions = field(self.pod, "status", "conditions") or ()
+        return next((str(each.get("message") or "") for each in conditions if each.get("type") == "PodScheduled"), "")
+
+
+@click.command()
+@click.argument("target", metavar="TYPE/NAME")
+@with_session(
+    namespace_option,
+    cluster_option,
+    live_options,
+    release_option,
+    scheduler_options,
+    policies_option,
+    pending_option,
+    click.option("--audit", multiple=True, type=FILE, metavar="FILE", help="Audit files with the record of the pod."),
+    click.option("--no-audit", is_flag=True, help="Do not read the audit records of the running replicas."),
+    max_nodes_option("Maximum nodes in the table of those that can take a pod."),
+    output_option,
+    needs_pods=False,
+)
+def explain(session: Session, target: str, audit: tuple[str, ...], no_audit: bool) -> int:
+    """Print what was injected into a pod, by which rule and policy, and where the pod is or why it waits.
+
+    For a pod that waits: the reason of each node, the pods that come before it, and suggestions, as `check` prints
+    them. Then its last Events and its audit record, that of the running replicas or of --audit. TYPE is `pod` or a kind
+    that creates pods, such as `deploy` or `job`; NAME alone is a pod. Of an object with several pods, those that wait
+    come first.
+
+    \b
+    Examples:
+      placement-webhook explain pod/worker-0 -n team-a
+      placement-webhook explain job/train -n team-a --audit audit.jsonl
+    """
+    if session.cluster == STANDARD_INPUT:
+        raise click.UsageError("explain reads --cluster twice: give a file.")
+    kind_name, slash, name = target.rpartition("/")
+    snapshot, namespace = session.snapshot, session.default_namespace
+    policy = NamespacePolicies(session.rules, snapshot).of_namespace(namespace)
+    kind = type_named(kind_name, policy.kinds.values()) if slash else POD
+    objects: Objects = LiveObjects(session.kubeconfig, session.context)
+    if session.cluster is not None:
+        objects = FileObjects(read_objects(session.cluster))
+    owner = objects.get(kind, namespace, name)
+    queue = session.queue(snapshot)
+    pods = sorted(pods_of(objects, owner, namespace), key=lambda pod: bool(field(pod, "spec", "nodeName")))
+    console = text_console()
+    if not pods and not session.is_json:
+        console.print(f"{marked(target)} has no pods now; as they would be created:")
+    for content in pods[:_MOST_PODS] or [owner]:
+        found = _explained(session, objects, queue, content, exists=bool(pods))
+        if pods and (audit or (session.is_live and not no_audit)):
+            found = replace(found, record=_record(session, audit, content))
+        if session.is_json:
+            echo_json(_to_json(found))
+        else:
+            _print(console, found, session, exists=bool(pods))
+    if left_out := pods[_MOST_PODS:]:
+        waiting = sum(not field(each, "spec", "nodeName") for each in left_out)
+        if not session.is_json:
+            console.print(f"and {len(left_out)} more pods, {waiting} of them wait")
+    return 0
+
+
+def _explained(
+    session: Session, objects: Objects, queue: PendingQueue, content: JsonObject, *, exists: bool
+) -> _Explained:
+    document = Document(f"{str(content['kind']).lower()}/{field(content, 'metadata', 'name')}", content)
+    workloads = session.workloads_of([document])
+    found = injected(content, workloads[0].policy)
+    is_bound = bool(field(content, "spec", "nodeName"))
+    answer = None
+    if not is_bound:
+        # A pod that was admitted by this policy is admitted unchanged, and its suggestions name annotations.
+        is_admitted = not exists or found.is_by_policy_in_force
+        admissions = Admissions(is_admitted, session.schedulers, remedy="create it again")
+        answer = Checks(queue, session.schedulers, admissions).answers(workloads)[0]
+    return _Explained(content, found, answer, events_of(objects, content) if exists else [])
+
+
+def _record(session: Session, files: Sequence[str], pod: JsonObject) -> Mapping[str, Any] | None:
+    """Return the last audit record of the pod, of the files or of the running replicas; None if there is none."""
+    source = Source(tuple(files), None if files else ReplicaSelection(session.kubeconfig, session.context))
+    created = field(pod, "metadata", "creationTimestamp")
+    since = datetime.fromisoformat(created) - _BEFORE if isinstance(created, str) and not files else None
+    selection, last = Selection(pod=pod_name(pod)), None
+    try:
+        with source.opened(since) as sources:
+            for entry in sources.entries(lambda _: None):
+                last = entry if selection.matches(entry.record) else last
+    except (InvalidInput, click.ClickException) as error:
+        if files:
+            raise
+        echo(f"not known: the audit record: {error}", err=True)
+    found: Mapping[str, Any] | None = None if last is None else orjson.loads(last.line)
+    return found
+
+
+def _to_json(found: _Explained) -> dict[str, Any]:
+    return {
+        "pod": pod_name(found.pod),
+        "phase": found.phase,
+        "node": found.node or None,
+        "scheduler": found.scheduled or None,
+        "injected": found.injected.to_json(),
+        "check": found.answer and found.answer.to_json(),
+        "events": [_event_json(each) for each in found.events],
+        "audit": found.record,
+    }
+
+
+def _event_json(event: JsonObject) -> dict[str, Any]:
+    keys = ("type", "reason", "message", "count")
+    return {"time": event_time(event), **{key: event.get(key) for key in keys}}
+
+
+def _print(console: Console, found: _Explained, session: Session, *, exists: bool) -> None:
+    if exists:
+        where = f" on [bold]{marked(found.node)}[/bold]" if found.node else ""
+        console.print(f"[bold]{marked(pod_name(found.pod))}[/bold]: {marked(found.phase)}{where}")
+        print_lines(console, found.injected.lines)
+        print_lines(console, [found.scheduled and f"its scheduler reports: {found.scheduled}"])
+    if found.answer is not None and found.answer.verdict in ("Refused", "Invalid"):
+        print_lines(console, [f"{found.answer.verdict}: {found.answer.placement.message}"])
+    elif found.answer is not None:
+        print_answer(console, found.answer, session.max_nodes)
+    print_lines(console, _event_lines(found.events))
+    if found.record is not None:
+        record = found.record
+        print_lines(console, [f"audit record {record['decision']}: {record['outcome']} at {record['time']}"])
+
+
+def _event_lines(events: Sequence[JsonObject]) -> Iterator[str]:
+    if events:
+        yield "events, the last ones:"
+    for each in events[-_MOST_EVENTS:]:
+        times = f" ({each['count']} times)" if (each.get("count") or 1) > 1 else ""
+        yield f"  {event_time(each)} {each.get('type')} {each.get('reason')}: {each.get('message')}{times}"

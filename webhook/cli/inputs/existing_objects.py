@@ -1,0 +1,198 @@
+"""Objects that exist in a cluster, with their pods and Events: of a live cluster, or of the objects in a file."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote
+
+import click
+
+from webhook.documents.documents import Document, JsonObject, field
+from webhook.documents.field import InvalidInput, invalid, unsupported
+from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.workloads.pod_template_path import WorkloadKind
+
+_FLAG = "TYPE/NAME"
+_CORE = "v1"
+_MOST_CLOSE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type of objects in the API; the version of a group without one is the preferred one."""
+
+    group: str
+    version: str
+    resource: str
+    kind: str
+
+    @property
+    def api(self) -> str:
+        """Return the group and version, as in `apiVersion`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+POD = Type("", _CORE, "pods", "Pod")
+_EVENT = Type("", _CORE, "events", "Event")
+# Their short names in kubectl. Source: k8s.io/kubernetes/pkg/registry, ShortNames
+_SHORT = {"po": "pods", "deploy": "deployments", "rs": "replicasets", "sts": "statefulsets", "ds": "daemonsets"}
+_SHORT |= {"cj": "cronjobs", "rc": "replicationcontrollers"}
+_VERSIONS = {"": _CORE, "apps": "v1", "batch": "v1"}
+# They own the pods of other objects.
+_BETWEEN = tuple(
+    Type(group, "v1", f"{kind.lower()}s", kind)
+    for group, kind in (("apps", "ReplicaSet"), ("batch", "Job"), ("apps", "StatefulSet"))
+)
+
+
+def type_named(name: str, kinds: Iterable[WorkloadKind]) -> Type:
+    """Return the type with this name as in kubectl: its resource, kind or short name, with its group or without.
+
+    Raises:
+        InvalidInput: there is none among pods and `kinds`.
+    """
+    known = [POD, *(Type(each.group, _VERSIONS.get(each.group, ""), each.resource, each.kind) for each in kinds)]
+    wanted, _, group = name.lower().partition(".")
+    for each in known:
+        names = (each.resource, each.kind.lower())
+        if (wanted in names or _SHORT.get(wanted) == each.resource) and group in ("", each.group):
+            return each
+    raise InvalidInput([unsupported(_FLAG, name, sorted({each.kind.lower() for each in known}))])
+
+
+class Objects(Protocol):
+    """The objects of a cluster."""
+
+    def get(self, kind: Type, namespace: str, name: str) -> JsonObject:
+        """Return an object.
+
+        Raises:
+            InvalidInput: there is none.
+        """
+        ...
+
+    def list(self, kind: Type, namespace: str, **selected: str) -> Sequence[JsonObject]:
+        """Return the objects of a namespace, those with this value of a field; none if they cannot be read."""
+        ...
+
+
+def pods_of(objects: Objects, owner: JsonObject, namespace: str) -> list[JsonObject]:
+    """Return the pods of an object, through the objects between; a pod is its own."""
+    if owner.get("kind") == POD.kind:
+        return [owner]
+    owners = {field(owner, "metadata", "uid")}
+    between = [each for kind in _BETWEEN for each in objects.list(kind, namespace)]
+    for _ in _BETWEEN:
+        owners |= {field(each, "metadata", "uid") for each in between if owners & _owner_uids(each)}
+    return [each for each in objects.list(POD, namespace) if owners & _owner_uids(each)]
+
+
+def _owner_uids(content: JsonObject) -> set[str]:
+    return {each.get("uid") for each in field(content, "metadata", "ownerReferences") or () if each.get("uid")}
+
+
+def events_of(objects: Objects, pod: JsonObject) -> list[JsonObject]:
+    """Return the Events of a pod in the order of their time."""
+    namespace, name, uid = (field(pod, "metadata", key) for key in ("namespace", "name", "uid"))
+    found = objects.list(_EVENT, namespace or DEFAULT_NAMESPACE, **{"involvedObject.name": str(name)})
+    own = [each for each in found if not uid or field(each, "involvedObject", "uid") in (None, "", uid)]
+    return sorted(own, key=event_time)
+
+
+def event_time(event: JsonObject) -> str:
+    """Return the time at which an Event was seen last; empty if it has none."""
+    series = field(event, "series", "lastObservedTime")
+    return str(series or event.get("lastTimestamp") or event.get("eventTime") or "")
+
+
+class FileObjects:
+    """The objects in a file."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._objects = [each.content for each in documents]
+
+    def get(self, kind: Type, namespace: str, name: str) -> JsonObject:
+        """Return an object.
+
+        Raises:
+            InvalidInput: there is none.
+        """
+        found = {str(field(each, "metadata", "name")): each for each in self.list(kind, namespace)}
+        if name not in found:
+            close = ", ".join(get_close_matches(name, found, _MOST_CLOSE))
+            detail = f"namespace {namespace} has no such object" + (f"; did you mean {close}?" if close else "")
+            raise InvalidInput([invalid(_FLAG, f"{kind.kind.lower()}/{name}", detail)])
+        return found[name]
+
+    def list(self, kind: Type, namespace: str, **selected: str) -> Sequence[JsonObject]:
+        """Return the objects of a namespace, those with this value of a field."""
+        return [each for each in self._objects if self._is(each, kind, namespace, selected)]
+
+    def _is(self, content: JsonObject, kind: Type, namespace: str, selected: Mapping[str, str]) -> bool:
+        group = str(content.get("apiVersion")).rpartition("/")[0]
+        return (
+            (group, content.get("kind")) == (kind.group, kind.kind)
+            and (field(content, "metadata", "namespace") or DEFAULT_NAMESPACE) == namespace
+            and all(field(content, *path.split(".")) == value for path, value in selected.items())
+        )
+
+
+class LiveObjects:
+    """The objects of the cluster of a kubeconfig; each request reads them anew."""
+
+    def __init__(self, kubeconfig: Path | None, context: str | None) -> None:
+        self._kubeconfig, self._context = kubeconfig, context
+
+    def get(self, kind: Type, namespace: str, name: str) -> JsonObject:
+        """Return an object.
+
+        Raises:
+            InvalidInput: there is none.
+            click.ClickException: the API server does not answer the request.
+        """
+        from webhook.watch.api_errors import ApiServerError
+        from webhook.watch.api_server import NOT_FOUND
+
+        try:
+            found = self._read(kind, namespace, f"/{quote(name, safe='')}", {})
+        except ApiServerError as error:
+            if error.code != NOT_FOUND:
+                raise click.ClickException(str(error)) from error
+            detail = f"namespace {namespace} has no such object"
+            raise InvalidInput([invalid(_FLAG, f"{kind.kind.lower()}/{name}", detail)]) from error
+        return {"apiVersion": kind.api, "kind": kind.kind, **found}
+
+    def list(self, kind: Type, namespace: str, **selected: str) -> Sequence[JsonObject]:
+        """Return the objects of a namespace, those with this value of a field; none if they cannot be read."""
+        from webhook.cli.output.terminal import echo
+        from webhook.watch.api_errors import ApiServerError
+
+        query = {"fieldSelector": ",".join(f"{path}={value}" for path, value in selected.items())} if selected else {}
+        try:
+            items = self._read(kind, namespace, "", query).get("items")
+        except ApiServerError as error:
+            echo(f"not known: {kind.resource}: {error}", err=True)
+            return []
+        return [{"apiVersion": kind.api, "kind": kind.kind, **each} for each in items or ()]
+
+    def _read(self, kind: Type, namespace: str, name: str, query: Mapping[str, str]) -> JsonObject:
+        """Return an object or a list.
+
+        Raises:
+            ApiServerError: it cannot be read.
+        """
+        from webhook.watch.api_server import ClientConfig
+
+        async def read() -> JsonObject:
+            async with ClientConfig(self._kubeconfig, context=self._context).connect() as server:
+                api = kind.api
+                if not kind.version:
+                    group = await server.get(f"/apis/{kind.group}", {})
+                    api = str(field(group, "preferredVersion", "groupVersion"))
+                root = f"/apis/{api}" if kind.group else f"/api/{api}"
+                return await server.get(f"{root}/namespaces/{quote(namespace, safe='')}/{kind.resource}{name}", query)
+
+        return asyncio.run(read())

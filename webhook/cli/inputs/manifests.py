@@ -1,0 +1,126 @@
+"""The manifests of -f and -k: files, folders, URLs, standard input and kustomizations, with their namespace."""
+
+import re
+import shutil
+import subprocess
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from webhook.cli.inputs.files import FILE, STANDARD_INPUT, place_of, read_text
+from webhook.cli.inputs.policies import is_namespace
+from webhook.documents.documents import Document, parse
+from webhook.documents.field import InvalidInput, invalid
+
+Command = Callable[..., Any]
+
+_FLAG, _KUSTOMIZE = "--filename", "--kustomize"
+_URL = re.compile("https?://")
+# Source: k8s.io/cli-runtime/pkg/resource/builder.go, FileExtensions
+_SUFFIXES = (".json", ".yaml", ".yml")
+_MOST_BYTES = 64 * 1024 * 1024
+_MOST_SECONDS = 30
+
+
+namespace_option = click.option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    help="The namespace, of objects that name none. Default: on a live cluster that of the context, else `default`.",
+)
+
+
+def pods_options(command: Command) -> Command:
+    """Add the options that name manifests, and say how to read them."""
+    options = (
+        click.option(
+            "-f",
+            "--filename",
+            "filenames",
+            multiple=True,
+            type=FILE,
+            metavar="FILE",
+            help="YAML or JSON: pods, or objects with pod templates; several documents, a v1 List; a folder, a URL; - "
+            "for standard input.",
+        ),
+        click.option(
+            "-k",
+            "--kustomize",
+            type=click.Path(),
+            metavar="DIR",
+            help="What `kubectl kustomize DIR` prints, or `kustomize build DIR`.",
+        ),
+        click.option("-R", "--recursive", is_flag=True, help="Also read the folders in a folder of -f."),
+        namespace_option,
+        click.option(
+            "--strict", is_flag=True, help="Stop at an object that cannot be read. Default: go on with the others."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def read_manifests(filenames: Iterable[str], kustomize: str | None, *, recursive: bool) -> list[Document]:
+    """Return the documents of the files, in order, and of the kustomization.
+
+    Raises:
+        InvalidInput: one cannot be read or parsed.
+    """
+    found = []
+    for filename in filenames:
+        for each in _files(filename, recursive=recursive):
+            text = _download(each) if _URL.match(each) else read_text(each, _FLAG)
+            found += parse(text, place_of(each))
+    return found if kustomize is None else [*found, *parse(_built(kustomize), kustomize)]
+
+
+def _files(filename: str, *, recursive: bool) -> Iterator[str]:
+    """Yield the file, or the manifests in the folder in the order of their names."""
+    if filename == STANDARD_INPUT or not Path(filename).is_dir():
+        yield filename
+        return
+    inside = Path(filename).rglob("*") if recursive else Path(filename).iterdir()
+    files = sorted(str(each) for each in inside if each.suffix in _SUFFIXES and each.is_file())
+    if not files:
+        remedy = "" if recursive else "; -R also reads its folders"
+        raise InvalidInput([invalid(_FLAG, filename, f"holds no {', '.join(_SUFFIXES)} file{remedy}")])
+    yield from files
+
+
+def _download(url: str) -> bytes:
+    try:
+        with urllib.request.urlopen(url, timeout=_MOST_SECONDS) as answer:  # noqa: S310 - http or https alone
+            text: bytes = answer.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise InvalidInput([invalid(_FLAG, url, f"cannot be read: {error}")]) from error
+    if len(text) > _MOST_BYTES:
+        raise InvalidInput([invalid(_FLAG, url, f"is larger than {_MOST_BYTES} bytes")])
+    return text
+
+
+def _built(folder: str) -> bytes:
+    """Return what kubectl, or else kustomize, makes of the kustomization in `folder`."""
+    programs = {"kubectl": "kustomize", "kustomize": "build"}
+    program = next((path for name in programs if (path := shutil.which(name))), None)
+    if program is None:
+        raise InvalidInput([invalid(_KUSTOMIZE, folder, "needs kubectl or kustomize in $PATH")])
+    command = [program, programs[Path(program).stem], folder]
+    done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - no shell
+    if done.returncode:
+        raise InvalidInput([invalid(_KUSTOMIZE, folder, done.stderr.decode("utf-8", "replace").strip())])
+    return done.stdout
+
+
+def with_namespace(documents: Iterable[Document], namespace: str) -> list[Document]:
+    """Return `documents` in `namespace` if they name none."""
+    found = []
+    for each in documents:
+        metadata = each.content.get("metadata")
+        if isinstance(metadata, dict) and not metadata.get("namespace") and not is_namespace(each.content):
+            each = Document(each.place, {**each.content, "metadata": {**metadata, "namespace": namespace}})
+        found.append(each)
+    return found

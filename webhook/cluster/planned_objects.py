@@ -1,0 +1,102 @@
+"""Objects that do not exist yet: claims that a controller creates with its pods, and objects beside the pods."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from webhook.cluster.objects.priority_class import PriorityClass
+from webhook.cluster.optional_kinds import OPTIONAL_KINDS, PRIORITY_CLASS_KIND, optional_kind_named
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.storage.pvc import PersistentVolumeClaim
+from webhook.cluster.storage.storage import Storage
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput
+
+_CLAIM = "PersistentVolumeClaim"
+# Their facts by the field of the Devices that has them.
+_DEVICE_KINDS = {"ResourceClaim": "claims", "ResourceClaimTemplate": "templates"}
+# The class of a claim that names none, while the classes of the cluster are not known.
+_UNKNOWN_DEFAULT = "(the default StorageClass)"
+
+
+def with_planned_claims(snapshot: Snapshot, claims: Iterable[dict[str, Any]]) -> Snapshot:
+    """Return `snapshot` with `claims`, raw PersistentVolumeClaims that do not exist yet; existing ones stay.
+
+    A claim without a class has the default class, as the API server sets it. If the claims of the cluster are not
+    known, the snapshot does not change: the pods' placement stays Unknown.
+
+    Raises:
+        InvalidInput: a field of a claim that is read is malformed; holds every error.
+    """
+    storage = snapshot.storage
+    if storage.claims is None:
+        return snapshot
+    planned = {}
+    for claim in claims:
+        facts = PersistentVolumeClaim.of(claim)
+        if not _names_class(claim):
+            facts = replace(facts, storage_class=_default_class(storage))
+        planned[facts.namespace, facts.name] = facts
+    if not planned:
+        return snapshot
+    return replace(snapshot, storage=replace(storage, claims={**planned, **storage.claims}))
+
+
+def is_planned(content: Mapping[str, Any]) -> bool:
+    """Return whether `with_planned_objects` reads objects of this kind."""
+    kind = optional_kind_named(str(content.get("apiVersion")), str(content.get("kind")))
+    return kind in (_CLAIM, PRIORITY_CLASS_KIND, *_DEVICE_KINDS)
+
+
+def with_planned_objects(snapshot: Snapshot, documents: Iterable[Document]) -> Snapshot:
+    """Return `snapshot` with the claims, claim templates and PriorityClasses in `documents`; existing ones stay.
+
+    Claims of a kind that is not known in the cluster are left out: the pods' placement stays Unknown.
+
+    Raises:
+        InvalidInput: an object is malformed; the errors name its document.
+    """
+    found: dict[str, list[Document]] = {}
+    for each in documents:
+        if is_planned(each.content):
+            found.setdefault(str(each.content["kind"]), []).append(each)
+    for kind, planned in found.items():
+        for each in planned:
+            try:
+                snapshot = _with_object(snapshot, kind, each.content)
+            except InvalidInput as error:
+                raise InvalidInput(fault.prefixed(each.place) for fault in error.errors) from error
+    return snapshot
+
+
+def _with_object(snapshot: Snapshot, kind: str, content: dict[str, Any]) -> Snapshot:
+    if kind == _CLAIM:
+        return with_planned_claims(snapshot, (content,))
+    if kind == PRIORITY_CLASS_KIND:
+        facts = PriorityClass.of(content)
+        return replace(snapshot, priority_classes={facts.name: facts, **snapshot.priority_classes})
+    devices, name = snapshot.devices, _DEVICE_KINDS[kind]
+    known = getattr(devices, name)
+    if known is None:
+        return snapshot
+    claim: Any = OPTIONAL_KINDS[kind].read(content)
+    planned: Any = {name: {(claim.namespace, claim.name): claim, **known}}
+    return replace(snapshot, devices=replace(devices, answers={}, **planned))
+
+
+def _names_class(claim: dict[str, Any]) -> bool:
+    """Return true if the claim names a class; an empty name asks for a volume without one."""
+    spec, annotations = claim.get("spec") or {}, (claim.get("metadata") or {}).get("annotations") or {}
+    return spec.get("storageClassName") is not None or "volume.beta.kubernetes.io/storage-class" in annotations
+
+
+def _default_class(storage: Storage) -> str:
+    """Return the newest default class; empty if there is none.
+
+    Source: k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault, GetDefaultClass
+    """
+    if storage.classes is None:
+        return _UNKNOWN_DEFAULT
+    defaults = [each for each in storage.classes.values() if each.is_default]
+    newest = max((each.created for each in defaults), default="")
+    return min((each.name for each in defaults if each.created == newest), default="")
