@@ -159,7 +159,8 @@ def test_product_without_a_card_is_warned_of(cluster: Cluster, webhook: Webhook)
     (warning,) = cluster.create(make_pod("web").annotate(TYPE, "inference").annotate(PRODUCT, H20)).warnings
 
     assert warning == (
-        f"the pod requests no accelerator, so it gets no card: request one, such as nvidia.com/gpu, or remove {PRODUCT}"
+        f"the pod requests no accelerator, so it gets no card: request one, such as nvidia.com/gpu, or "
+        f"remove {TYPE}, {PRODUCT}"
     )
 
 

@@ -145,7 +145,8 @@ def test_kubectl_shows_the_mode_and_the_reason_and_an_event_has_the_errors(clust
         ["g", "enforce", "r1", "True", "Applied"],
         ["h", "shadow", "False", "Rejected"],
     ]
-    (event,) = cluster.client.list("Event", "default")
+    events = cluster.client.list("Event", "default")
+    (event,) = (each for each in events if each["involvedObject"].get("uid") == bad["metadata"]["uid"])
     assert (event["reason"], event["count"]) == ("PlacementPolicyRejected", 1)
     assert "spec.tests[0]: wrong" in event["message"]
     assert "PlacementPolicyRejected" in cluster.kubectl("describe", "placementpolicy", "h").stdout

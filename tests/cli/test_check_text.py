@@ -14,7 +14,7 @@ from tests.support.command import Outcome, run_here
 from webhook.cli.commands.check import print_answer
 from webhook.cli.inputs.workloads import Workload
 from webhook.cli.output.screen import text_console
-from webhook.cli.predictions.replica_check import Answer
+from webhook.cli.predictions.checked_replicas import Answer
 from webhook.documents.documents import Document
 from webhook.placement.framework.result import Placement
 from webhook.policy.loader import built_in_policy

@@ -13,7 +13,7 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.support.audit_records import chain_lines, make_record, write_lines
-from tests.support.builders import make_node_object
+from tests.support.builders import make_node_object, make_pod
 from tests.support.cluster_files import FEASIBLE, write_cluster
 from tests.support.programs import write_program
 from tests.support.server import write_certificate
@@ -68,6 +68,8 @@ def folder(tmp_path: Path, control_plane: ControlPlane, cluster: Cluster) -> Pat
     control_plane.kubectl("config", "set-context", "staging", namespace, environment=configuration)
     cluster.make_nodes(make_node_object("node-1"))
     cluster.kubectl("create", "deployment", "web", "--image=nginx")
+    cluster.kubectl("create", "job", "train", "--image=nginx")
+    cluster.create(make_pod("worker-0"))
     control_plane.kubectl("create", "namespace", "placement-webhook", check=False)
     return tmp_path
 
@@ -85,9 +87,9 @@ def test_the_examples_work(name: str, folder: Path, cluster: Cluster) -> None:
         write_certificate(folder / "tls")
     own = {"PATH": path, "HOME": str(folder), "KUBECONFIG": str(folder / "config"), "KUBERC": "off"}
     environment = os.environ | anywhere | own
-    for example in EXAMPLES[name]:
+    for example in (each.replace("team-a", cluster.namespace) for each in EXAMPLES[name]):
         with subprocess.Popen(
-            ["bash", "-o", "pipefail", "-c", f"exec {example}" if " serve " in example else example],
+            ["bash", "-o", "pipefail", "-c", f"exec {example}" if is_endless(example) else example],
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,
@@ -98,12 +100,22 @@ def test_the_examples_work(name: str, folder: Path, cluster: Cluster) -> None:
             if first:
                 assert b'"event": "serving"' in first or b'"event":"serving"' in first
                 process.send_signal(signal.SIGTERM)
+            elif " --follow " in example:
+                assert process.stdout is not None
+                assert b"DECISION" in process.stdout.readline()
+                process.send_signal(signal.SIGTERM)
             _, errors = process.communicate()
         assert process.returncode in _expected_codes(example), (example, errors)
         assert b"Error" not in errors, example
 
 
+def is_endless(example: str) -> bool:
+    return " serve " in example or " --follow " in example
+
+
 def _expected_codes(example: str) -> tuple[int, ...]:
+    if " --follow " in example:
+        return (-signal.SIGTERM,)
     if " certs status" in example or " doctor " in example:
         return (2, 4)  # nothing is installed
     # 3 and 4: no node of the cluster can take the pod.

@@ -142,7 +142,7 @@ def test_a_release_gets_back_what_was_deleted(cluster: Cluster, helm: Helm, tmp_
     flags = (f"--kubeconfig={kubeconfig}", f"--namespace={NAMESPACE}")
     cluster.make_nodes(*(pool_node(f"{pool}-1", pool) for pool in ("training", "inference", "hybrid")))
     try:
-        values = f"--set=events=false,image.repository={IMAGE}"
+        values = f"--set=events=false,scheduler=volcano,image.repository={IMAGE}"
         helm("install", "gpu", older_chart(tmp_path / "chart"), *flags, "--create-namespace", values)
         say_ready(cluster, cluster.client.get("Deployment", NAMESPACE, NAMESPACE, api_version="apps/v1"))
         say_served(cluster)

@@ -8,7 +8,8 @@ from webhook.admission.verdict import Patched
 from webhook.cli.inputs.session import Session
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.predictions.admission import admit_document
-from webhook.cli.predictions.replica_check import Answer, Checks
+from webhook.cli.predictions.checked_replicas import Answer
+from webhook.cli.predictions.replica_check import Checks
 from webhook.policy.policy import Policy
 
 FOLDER = Path(__file__).parents[2] / "examples"

@@ -103,7 +103,10 @@ def installation(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathF
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "placement-webhook-tls"}}
     try:
         with installed(cluster, folder) as made, served_policies(control_plane):
-            for content in (*read("overlays/self-managed/certs-rbac.yaml"), controller()):
+            for content in (
+                *read("overlays/self-managed/certs-rbac.yaml"),
+                read_one("overlays/self-managed/certs-controller.yaml"),
+            ):
                 cluster.client.apply(content)
             for content in (replica(), secret):
                 cluster.client.create(content, namespace=NAMESPACE)
@@ -122,11 +125,6 @@ def replica() -> Object:
     template = pod_template(read_one("base/deployment.yaml"))
     metadata = {"name": "pod", "labels": template["metadata"]["labels"]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-
-
-def controller() -> Object:
-    made = read_one("overlays/self-managed/certs-controller.yaml")
-    return made | {"metadata": made["metadata"] | {"namespace": NAMESPACE}}
 
 
 @pytest.mark.parametrize("shown", [each for each in SHOWN if not each.startswith("curl ")])

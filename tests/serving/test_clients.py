@@ -19,7 +19,7 @@ from tests.support.builders import make_pod
 from tests.support.client_certificates import issue_client, presenting
 from tests.support.server import Running, World, review_bytes, running, utc_now
 from webhook.admission.pipeline import ClusterView
-from webhook.cli.commands.serve import _warn_of_any_name
+from webhook.cli.commands.serve import _check_clients
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profiles.profile import PACK_GPUS
 from webhook.serving.extender.extender_endpoint import Extender
@@ -201,5 +201,6 @@ def test_a_bad_ca_file_leaves_the_last_good_one_in_force(tmp_path: Path) -> None
 )
 def test_a_ca_without_names_is_warned_of(client_ca: Path | None, names: tuple[str, ...], warnings: int) -> None:
     with capture_logs() as logs:
-        _warn_of_any_name(client_ca, names)
+        settings = {"client_ca": client_ca, "client_names": names, "extender_profile": "none"}
+        _check_clients(frozenset({"no_cluster"}), settings, is_insecure=False)
     assert [each["event"] for each in logs] == ["--client-ca without --client-name"] * warnings

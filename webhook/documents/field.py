@@ -51,9 +51,12 @@ class InvalidInput(Exception):  # noqa: N818 - named like field.Invalid
         super().__init__("\n".join(str(error) for error in self.errors))
 
 
+BETWEEN_ERRORS = ";\n"
+
+
 def lines_of(errors: Iterable[FieldError]) -> str:
     """Return `errors` one a line."""
-    return ";\n".join(map(str, errors))
+    return BETWEEN_ERRORS.join(map(str, errors))
 
 
 # The number of errors reported for one object: an object can have a million.

@@ -256,15 +256,14 @@ def _evaluate(
     warnings = result.injection.warnings if isinstance(result, Mutated) else result.warnings
     located = (_located(text, pods) for text in warnings)
     findings.warnings += [_prefixed(text, pods, prefix) for text in located if text not in errors]
+    own_type = result.injection.workload_type if isinstance(result, Mutated) else result.workload_type
+    findings.workload_type = findings.workload_type or own_type
     if isinstance(result, Mutated):
         findings.roles.append(Role(pods, result, content))
-        findings.workload_type = findings.workload_type or result.injection.workload_type
     elif isinstance(result, Denied):
         findings.warnings.append(f"{pods.path}: such a pod is denied: {result.denial.message}")
-        findings.workload_type = findings.workload_type or result.workload_type
     else:
         findings.bypass = result.reason
-        findings.workload_type = findings.workload_type or result.workload_type
 
 
 def _located(warning: str, pods: PodSet) -> str:

@@ -21,7 +21,8 @@ from webhook.cli.inputs.session import (
 from webhook.cli.output.screen import coloured, marked, print_lines, text_console
 from webhook.cli.output.table import Column, Row, print_table
 from webhook.cli.output.terminal import echo, echo_json, plural, some
-from webhook.cli.predictions.replica_check import Answer, Checks
+from webhook.cli.predictions.checked_replicas import Answer
+from webhook.cli.predictions.replica_check import Checks
 
 # In the order of the total.
 _EXIT_CODES = {"Feasible": 0, "Waiting": 3, "Infeasible": 4, "Unknown": 3, "Refused": 5, "Invalid": 2}

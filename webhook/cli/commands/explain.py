@@ -31,7 +31,8 @@ from webhook.cli.inputs.session import Session, max_nodes_option, pending_option
 from webhook.cli.output.screen import marked, print_lines, text_console
 from webhook.cli.output.terminal import echo, echo_json
 from webhook.cli.predictions.admission import Admissions
-from webhook.cli.predictions.replica_check import Answer, Checks
+from webhook.cli.predictions.checked_replicas import Answer
+from webhook.cli.predictions.replica_check import Checks
 from webhook.cli.predictions.stored_pod import Injected, injected
 from webhook.cli.records.audit_source import Source
 from webhook.cli.records.replica_logs import ReplicaSelection

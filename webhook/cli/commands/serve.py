@@ -93,10 +93,9 @@ def serve(
       placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
     """
     view = _chosen_view(ctx)
-    _check_extender(settings["extender_profile"], view, settings["client_ca"], is_insecure=extender_insecure)
     is_live = _is_live(view, events, policy_source)
     configure_logs(log_format, log_level)
-    _warn_of_any_name(settings["client_ca"], settings["client_names"])
+    _check_clients(view, settings, is_insecure=extender_insecure)
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
     metrics = Metrics()
     metrics.show_process()
@@ -110,19 +109,10 @@ def serve(
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.configuration())
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
-        on_rejected: Reported = recorder.report_on if recorder else lambda *_: None
-        followed = with_objects(policy_source, source.connect, policies, file, metrics, on_rejected)
-        note_bound = placing.bound.note if settings["extender_profile"] != "none" else None
+        followed = with_objects(policy_source, source.connect, policies, file, metrics, recorder)
+        noted = placing.bound.note if settings["extender_profile"] != "none" else None
         live = live_view(
-            source,
-            metrics,
-            predictions,
-            placing.waiting,
-            policies,
-            followed,
-            webhook_configuration,
-            timeout,
-            note_bound,
+            source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout, noted
         )
     with _audit_writer(audit, metrics, settings) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
@@ -161,20 +151,18 @@ def _scoring(
     )
 
 
-def _warn_of_any_name(client_ca: Path | None, client_names: Sequence[str]) -> None:
-    """Warn if every client of the CA may call: a CA of the cluster signs for its users, too."""
-    if client_ca is not None and not client_names:
-        remedy = "give --client-name, too, unless this CA signs for the API servers alone"
-        structlog.get_logger().warning("--client-ca without --client-name", ca=str(client_ca), remedy=remedy)
-
-
-def _check_extender(profile: str, view: frozenset[str], client_ca: Path | None, *, is_insecure: bool) -> None:
-    """Check that there can be an extender, if there is to be one.
+def _check_clients(view: frozenset[str], settings: dict[str, Any], *, is_insecure: bool) -> None:
+    """Check that there can be an extender, if there is to be one, and warn if every client of the CA may call.
 
     Raises:
-        click.UsageError: it has no view, or would answer every client without the user's consent.
+        click.UsageError: the extender has no view, or would answer every client without the user's consent.
     """
-    if profile == "none":
+    client_ca = settings["client_ca"]
+    if client_ca is not None and not settings["client_names"]:
+        # A CA of the cluster signs for its users, too.
+        remedy = "give --client-name, too, unless this CA signs for the API servers alone"
+        structlog.get_logger().warning("--client-ca without --client-name", ca=str(client_ca), remedy=remedy)
+    if settings["extender_profile"] == "none":
         return
     if view <= {"no_cluster"}:
         raise click.UsageError("--extender-profile needs a view; give --in-cluster, --kubeconfig or --cluster, too.")
@@ -260,13 +248,17 @@ def with_objects(
     policies: Policies,
     file: PolicyFile | None,
     metrics: Metrics,
-    on_rejected: Reported = lambda *_: None,
+    recorder: EventRecorder | None = None,
 ) -> PolicySource | None:
-    """Return the source of policies: `file`, or with the kind `crd` the objects of a cluster before `file`."""
+    """Return the source of policies: `file`, or with the kind `crd` the objects of a cluster before `file`.
+
+    `recorder` gets the objects that are rejected.
+    """
     if kind != "crd":
         return file
     policies.follow(partial(_warn_of_equal_names, policies))
     fault = metrics.feed_faults.inc
+    on_rejected: Reported = recorder.report_on if recorder else lambda *_: None
     return ClusterPolicies(connect, policies, validated_policy, rfc3339_now, file, fault, on_rejected=on_rejected)
 
 

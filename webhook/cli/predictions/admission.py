@@ -15,7 +15,7 @@ from webhook.cli.inputs.workloads import Workload, print_policy
 from webhook.cli.output.terminal import echo, some, warn
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject
-from webhook.documents.field import InvalidInput
+from webhook.documents.field import BETWEEN_ERRORS, InvalidInput
 from webhook.kube.api.admission import AdmissionRequest, pod_request
 from webhook.kube.api.independent_patch import TooDeepError
 from webhook.kube.deadline import never
@@ -92,8 +92,10 @@ def print_verdict(workload: Workload, verdict: Verdict) -> None:
     for warning in verdict.warnings:
         warn(f"{workload.name}: {workload.located(warning)}")
     if isinstance(verdict, Denied):
-        place = f"{workload.document.place}: {workload.name}"
-        for line in f"Refused: {place}: {workload.located(verdict.denial.message)}".splitlines():
+        # Only the breaks between errors are ours: names can have others.
+        *errors, last = workload.located(verdict.denial.message).split(BETWEEN_ERRORS)
+        first, *others = (*(f"{each};" for each in errors), last)
+        for line in (f"Refused: {workload.document.place}: {workload.name}: {first}", *others):
             echo(line, fg="red", err=True)
     elif isinstance(verdict, Bypassed):
         echo(f"{workload.name}: left alone: {verdict.reason}", err=True)

@@ -1,40 +1,36 @@
 """Evaluate the pods of a file: the replicas of each template one after the other, beside pending pods."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
-from webhook.cli.inputs.pending import NOTHING_RESERVED, Pending, PendingQueue, Reserved
+from webhook.cli.inputs.pending import Pending, PendingQueue
 from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.inputs.session import Session
 from webhook.cli.inputs.workloads import Workload, with_claims_of
-from webhook.cli.output.terminal import some
 from webhook.cli.predictions.admission import Admissions
+from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
 from webhook.documents.documents import JsonObject
-from webhook.documents.field import FieldError, InvalidInput
+from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
-from webhook.kube.pod.qos import qos_class
 from webhook.kube.shape import check_pod
 from webhook.objects.gangs import (
     fit_of_object,
     gang_of_object,
     gang_of_pod,
     object_starts_whole,
-    partial_start_of_object,
     within_cluster,
 )
 from webhook.objects.own_pods import without_own_pods, without_own_waiting, without_pod
-from webhook.placement.framework.result import Placement, to_check_json
+from webhook.placement.framework.result import Placement
 from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
-from webhook.placement.reasons.diagnosis import NodeToStatus
-from webhook.placement.reasons.gang_request import GangRequest, partial_start
+from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.reasons.node_details import explain_in_detail
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.replicas.replicas_among import ReplicasAmong, place_replicas_among
@@ -42,103 +38,6 @@ from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import WaitingPod
 from webhook.policy.policy import Policy
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The result for the pods of one template: of the first pod that does not fit, or of the first one.
-
-    `refusal` is the message of a denied pod, `bypass` the reason why the webhook leaves a pod alone, `faults` are those
-    of a pod that no API server stores. `replicas` is None for a pod that was not evaluated. `reasons` are those of each
-    node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was running,
-    `without_pending` those that could take it without the pending pods before it, which are `reserved`. `replaced` is
-    the number of running pods of the object, which count as gone. `gang` are the pods that must run together. `first`
-    is the first pod as it was placed.
-    """
-
-    workload: Workload
-    placement: Placement
-    replicas: Replicas | None = None
-    reasons: NodeToStatus = field(default_factory=dict)
-    without_pods: tuple[str, ...] = ()
-    without_pending: tuple[str, ...] = ()
-    reserved: Reserved = NOTHING_RESERVED
-    refusal: str = ""
-    bypass: str = ""
-    faults: tuple[FieldError, ...] = ()
-    replaced: int = 0
-    gang: GangRequest | None = None
-    first: JsonObject | None = None
-
-    @property
-    def verdict(self) -> str:
-        """Return the verdict, Refused or Invalid."""
-        if self.faults:
-            return "Invalid"
-        return "Refused" if self.refusal else self.placement.verdict
-
-    @property
-    def replicas_text(self) -> str:
-        """Return the object, and how many of its pods fit on which nodes; empty for a Pod."""
-        title, pods, found = self.workload.title, self.workload.pods, self.replicas
-        if not title or found is None:
-            return title
-        if pods and pods.replicas is None:
-            return f"{title}: a pod on each node"
-        nodes = sorted(found.nodes.items(), key=lambda item: (-item[1], item[0]))
-        shown = some([f"{count} on {node}" for node, count in nodes], noun="nodes")
-        remarks = [f"no pods are created while {pods.suspended} is set"] if pods and pods.suspended else []
-        if self.replaced:
-            noun = "pod of the object counts" if self.replaced == 1 else "pods of the object count"
-            remarks.append(f"the {self.replaced} running {noun} as gone")
-        return "; ".join([f"{title}: {found.text}" + (f" ({shown})" if shown else ""), *remarks])
-
-    @property
-    def nodes_by_reason(self) -> dict[str, list[str]]:
-        """Return the nodes that cannot take the pod by each of their reasons, those of most nodes first."""
-        return _inverted((name, each) for name, every in self.reasons.items() for each in every)
-
-    @property
-    def nodes_by_reasons(self) -> dict[str, list[str]]:
-        """Return the nodes that cannot take the pod by all of their reasons, those of most nodes first."""
-        return _inverted((name, "; ".join(every)) for name, every in self.reasons.items())
-
-    @property
-    def qos_class(self) -> str | None:
-        """Return the QoS class of the first pod; None if it was not evaluated."""
-        return None if self.first is None else qos_class(self.first)
-
-    @property
-    def gang_lines(self) -> list[str]:
-        """Return the count of the pods that must run together, if the message does not have it, and its consequence."""
-        gang, fit = self.gang, self.placement.gang
-        if gang is None or fit is None:
-            return []
-        is_object = bool(self.workload.owner)
-        partial = partial_start_of_object(gang, fit) if is_object else "".join(partial_start(gang, self.placement))
-        count = [] if fit.next_message else [f"{fit.text[:1].upper()}{fit.text[1:]}"]
-        return [*count, partial] if partial else count
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the line of the pods in `check -o json`; for an object with its name and the count of replicas."""
-        line = to_check_json(self.workload.name, self.placement)
-        line["nodes"]["reasons"] = self.nodes_by_reason
-        line |= {"verdict": self.verdict, "qosClass": self.qos_class, **self.workload.policy_json}
-        if self.reserved:
-            line |= {"reserved": self.reserved.to_json()}
-        if not self.workload.owner:
-            return line
-        pods, found = self.workload.pods, self.replicas
-        return line | {
-            "object": self.workload.owner,
-            "role": pods.role if pods else "",
-            "replicas": pods.replicas if pods else None,
-            "fits": found.placed if found and pods and pods.replicas is not None else None,
-            "isComplete": found is not None and found.is_complete,
-            "suspended": pods is not None and bool(pods.suspended),
-            "replaced": self.replaced,
-            "replicasByNode": dict(found.nodes) if found else {},
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +154,9 @@ class Checks:
         if self.admissions.with_policy:
             placement = self.admissions.with_suggestions(workload, placement, group.snapshot, group.place)
         else:
-            hinted = self.admissions.with_hint(workload, found.first, among.before)
-            placement = hinted if placement is found.first else placement
+            is_first = found.placement is found.first
+            hinted = self.admissions.with_hint(workload, placement if is_first else found.first, among.before)
+            placement = hinted if is_first else placement
         if kind is not None:
             policy, base = workload.policy, assumed.base
             placement = within_cluster(placement, signature, asked, kind, policy, scheduler, base, never)
@@ -306,11 +206,3 @@ def _in_gang(
     waiting = WaitingPod.of(pod)
     found, templates = gang_of(gang, waiting, policy.spec.key_domain), template_nodes(policy.spec.node_templates)
     return gang_placement(Scheduler(scheduler.profile), found, waiting, own, assumed, templates=templates)
-
-
-def _inverted(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return the nodes of each reason, in order; `pairs` are a node and a reason."""
-    found: dict[str, list[str]] = {}
-    for node, reason in sorted(pairs):
-        found.setdefault(reason, []).append(node)
-    return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
