@@ -197,6 +197,14 @@ def test_a_pod_without_a_card_is_never_asked_for_an_annotation_about_cards(asked
     assert not [each for each in placement.suggestions if each.startswith("set ")]
 
 
+def test_a_pod_without_a_card_is_not_sent_to_several_products() -> None:
+    placement = admitted(CPU_ONLY, policy_with(), Snapshot.of([*A100, H20])).placement
+
+    assert placement.suggestions == (
+        "3 nodes would fit if the pod tolerated nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB",
+    )
+
+
 def test_the_annotations_that_a_pod_without_a_card_is_asked_to_remove_include_its_type() -> None:
     """Without a product it would tolerate no node of the pool, so the next answer would be that it fits nowhere."""
     warnings = admit_pod(CPU_ONLY.annotate(PRODUCT, "NVIDIA-H20").obj(), policy_with()).warnings

@@ -127,6 +127,47 @@ def test_a_daemon_set_makes_a_pod_on_each_node(run: Run, tmp_path: Path) -> None
     assert "  DaemonSet team-a/web: a pod on each node\n" in text
 
 
+def test_nodes_that_only_the_replicas_hold_do_not_fit_once_running_pods_are_gone(run: Run, tmp_path: Path) -> None:
+    cluster, other = tmp_path / "two.json", make_pod("other").node_name("busy").gpu(8)
+    nodes = [make_node_object(name, capacity={"nvidia.com/gpu": "8"}) for name in ("busy", "free")]
+    cluster.write_text(as_list(*nodes, other.obj()))
+    deployment = apps("Deployment", replicas=2, template=make_pod("web").gpu(8).template())
+
+    text = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(deployment)).output
+
+    assert "would fit if running pods were gone: busy\n" in text
+
+
+@pytest.mark.parametrize("own", [{}, {"maip.mxsf.io/gpu-product": "NVIDIA-H20"}])
+def test_a_pod_without_a_type_is_suggested_a_type_alone(run: Run, tmp_path: Path, own: dict[str, str]) -> None:
+    """The smallest change that makes it fit, which leaves the product that the user named."""
+    cluster = tmp_path / "pools.json"
+    nodes = (("t", "training", "NVIDIA-H20"), ("i", "inference", "NVIDIA-L40S"))
+    cluster.write_text(
+        as_list(
+            *(
+                make_node_object(
+                    name,
+                    labels={"maip.mxsf.io/node.usage": usage, "nvidia.com/gpu.product": product},
+                    taints=[
+                        f"maip.mxsf.io/node.usage={usage}:NoSchedule",
+                        f"nvidia.com/gpu.product={product}:NoSchedule",
+                    ],
+                    capacity={"nvidia.com/gpu": "8"},
+                )
+                for name, usage, product in nodes
+            )
+        )
+    )
+    pod = make_pod("untyped").gpu(1)
+    for key, value in own.items():
+        pod = pod.annotate(key, value)
+
+    (line,) = lines(run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(pod.obj())).output)
+
+    assert line["suggestions"][0] == "set maip.mxsf.io/workload-type: training: 1 node would fit"
+
+
 def test_a_million_replicas_are_counted_up_to_a_limit(run: Run, tmp_path: Path) -> None:
     cluster = tmp_path / "big.json"
     cluster.write_text(as_list(make_node_object("n", capacity={"pods": "100000"})))
@@ -154,7 +195,7 @@ def test_replicas_are_placed_as_the_webhook_admits_them(run: Run, tmp_path: Path
     (admitted,) = lines(run(*arguments, stdin=as_list(job)).output)
 
     assert (as_written["fits"], as_written["verdict"]) == (0, "Infeasible")
-    assert (admitted["fits"], admitted["verdict"]) == (2, "Waiting")
+    assert (admitted["fits"], admitted["verdict"]) == (2, "Infeasible")
     assert as_written["suggestions"][0].startswith("leave --as-written out")
 
 

@@ -537,7 +537,7 @@ def suggestions_for(content: Object, *nodes: list[Object]) -> list[str]:
 
 
 SET_H20 = f"set {PRODUCT}: NVIDIA-H20 instead of NVIDIA-H2O: 2 nodes would fit"
-ASK_FOR_6 = f"ask for 6 nvidia.com/gpu instead of 8: the largest free block in {USAGE}=training is 6"
+ASK_FOR_6 = "ask for 6 nvidia.com/gpu instead of 8: 2 pods would fit"
 
 
 @pytest.mark.parametrize(

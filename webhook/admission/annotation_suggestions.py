@@ -39,16 +39,19 @@ def in_annotations(
         return placement
     suggestions = [*_without_type(content, policy, place, expired)] if has_type and not has_card else []
     remedies = {remedy.text: remedy for remedy in placement.remedies}
-    names_product = False
+    products = {f"{each.card}.product" for each in policy.spec.accelerators}
+    # A pod that does better without its type need not be placed among cards.
+    names_product = bool(suggestions)
     for text in placement.suggestions:
         remedy = remedies.get(text)
         wanted = _wanted(remedy, content, policy, snapshot, has_card=has_card) if remedy is not None else []
-        is_about_product = any(policy.keys.gpu_product in each for each in wanted)
+        tolerates_product = remedy is not None and not has_card and bool(products & (remedy.keys or set()))
+        is_about_product = tolerates_product or any(policy.keys.gpu_product in each for each in wanted)
         if is_about_product and names_product:
             continue
         proven = (_proven(each, content, policy, place, expired) for each in wanted)
         found = next((each for each in proven if each), None)
-        names_product |= is_about_product and found is not None
+        names_product |= is_about_product and (tolerates_product or found is not None)
         suggestions += [*([found] if found else []), *([text] if not found or not has_type else [])]
     return replace(placement, suggestions=tuple(dict.fromkeys(suggestions)))
 
@@ -82,18 +85,23 @@ def _would_fit(placed: Placement) -> str:
 def _wanted(
     remedy: Remedy, content: PodContent, policy: Policy, snapshot: Snapshot, *, has_card: bool
 ) -> list[dict[str, str]]:
-    """Return the sets of annotations to try, the best first: the product that is probably meant, then the node's."""
+    """Return the sets of annotations to try, the best first.
+
+    They are a workload type alone if the pod has none, then the product that is probably meant, then the node's.
+    """
     keys = policy.keys
     wanted = _annotations(remedy, snapshot.nodes[snapshot.rows[remedy.node]].node, content, policy)
     if not wanted or (not has_card and wanted.keys() & {keys.of(each) for each in ABOUT_CARDS}):
         # A pod without a card would be asked to remove an annotation about cards.
         return []
+    has_type = keys.workload_type in _current(content)
+    types = [] if has_type else [{keys.workload_type: each} for each in policy.spec.workload_types]
     if keys.gpu_product not in wanted:
-        return [wanted]
+        return [*types, wanted]
     label = f"{_accelerator(content, policy).card}.product"
     named = _current(content).get(keys.gpu_product, "")
     meant = meant_product(label, named.strip(), snapshot, policy.spec.node_templates)
-    return [*([{**wanted, keys.gpu_product: meant}] if meant else []), wanted]
+    return [*types, *([{**wanted, keys.gpu_product: meant}] if meant else []), wanted]
 
 
 def _proven(

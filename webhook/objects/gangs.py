@@ -48,6 +48,9 @@ class Placed:
     before: Snapshot
 
 
+PlacedRole = tuple[tuple[Scheduler, PodSignature] | None, Replicas]
+"""The placed replicas of a template, and what placed them; None if that cannot be known."""
+
 _PREFIX = "placement check: "
 _VOLCANO_JOB = ("batch.volcano.sh", "Job")
 
@@ -178,15 +181,16 @@ def with_gang(
     gang, (placement, warnings) = gang_of_roles([each.role for each in placed], request, kind, policy, base), advice
     if gang is None:
         return advice
-    fit = fit_of_object(gang, [each.found for each in placed])
+    signatures = [each.role.result.signature for each in placed]
+    roles = [
+        (None if isinstance(each, str) else (schedulers.scheduler_of(each), each), of.found)
+        for each, of in zip(signatures, placed, strict=True)
+    ]
+    fit = fit_of_object(gang, roles, policy, base, expired, is_open=placement.verdict == "Waiting")
     if fit.fit == fit.size or not fit.is_complete or placement.verdict not in ("Waiting", "Infeasible"):
         return replace(placement, gang=fit), warnings
-    signatures = [(each.role.result.signature, each.found.asked) for each in placed]
-    is_open = placement.verdict == "Waiting" and not policy.spec.node_templates
-    most = _most_possible(signatures, base, schedulers, expired) if is_open else None
-    if most is not None and most < gang.size:
-        fit = replace(fit, most=most)
-        never = f"no more than {most} of the {gang.size} pods that must run together would fit on an empty cluster"
+    if fit.most is not None:
+        never = f"no more than {fit.most} of the {gang.size} pods that must run together would fit on an empty cluster"
         reason = warnings[0].removeprefix(f"{_PREFIX}{placement.verdict}: ")
         warnings = (f"{_PREFIX}Infeasible: {never}; {reason}", *warnings[1:])
         placement = replace(placement, verdict="Infeasible")
@@ -198,24 +202,17 @@ def with_gang(
     return replace(placement, gang=fit), warnings
 
 
-def _most_possible(
-    signatures: Sequence[tuple[PodSignature | str, int]],
-    base: Snapshot,
-    schedulers: BackendSchedulers,
-    expired: Expired,
-) -> int | None:
+def _most_possible(roles: Sequence[PlacedRole], base: Snapshot, expired: Expired) -> int | None:
     """Return a number of pods that an empty cluster could not exceed; None if it is not known."""
     total = 0
-    for signature, asked in signatures:
+    for placed_by, found in roles:
         try:
-            if isinstance(signature, str):
-                return None
-            most = most_possible(schedulers.scheduler_of(signature), signature, base, expired)
+            most = most_possible(*placed_by, base, expired) if placed_by is not None else None
         except DeadlineNearError:
             return None
         if most is None:
             return None
-        total += min(asked, most)
+        total += min(found.asked, most)
     return total
 
 
@@ -247,11 +244,26 @@ def within_cluster(
     return replace(placement, verdict="Infeasible", message=f"{placement.message.removesuffix('.')}. {never}")
 
 
-def fit_of_object(gang: GangRequest, found: Sequence[Replicas]) -> GangFit:
-    """Return how many pods of a gang fit now; `found` are the placed replicas of each template."""
-    placed = sum(each.placed for each in found)
-    is_complete = placed >= gang.size or all(each.is_complete for each in found)
-    return GangFit(gang.name, gang.size, min(placed, gang.size), 0, is_complete)
+def fit_of_object(
+    gang: GangRequest,
+    roles: Sequence[PlacedRole],
+    policy: Policy,
+    base: Snapshot,
+    expired: Expired,
+    *,
+    is_open: bool,
+) -> GangFit:
+    """Return how many pods of a gang fit now.
+
+    `roles` are the placed replicas of each template. If the verdict `is_open`, which is Waiting, the result has the
+    number of pods that could fit on an empty cluster, unless that is enough.
+    """
+    placed = sum(found.placed for _, found in roles)
+    is_complete = placed >= gang.size or all(found.is_complete for _, found in roles)
+    fit = GangFit(gang.name, gang.size, min(placed, gang.size), 0, is_complete)
+    is_asked = is_open and is_complete and fit.fit < fit.size and not policy.spec.node_templates
+    most = _most_possible(roles, base, expired) if is_asked else None
+    return fit if most is None or most >= gang.size else replace(fit, most=most)
 
 
 def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:

@@ -26,7 +26,7 @@ from webhook.objects.gangs import (
     within_cluster,
 )
 from webhook.objects.own_pods import without_own_pods, without_own_waiting, without_pod
-from webhook.placement.framework.result import Placement
+from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
@@ -78,6 +78,7 @@ class Checks:
         content, policy, schedulers = workload.source.content, workload.policy, self.schedulers(workload.policy)
         requests = [gang_of_pod(first, policy, self.pending.assumed.base) for *_, first in counted]
         found = [replicas for _, replicas, _ in counted]
+        verdicts = {each.verdict for each, *_ in counted}
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(each.asked for each in found)
         backends = [backend_of(policy.spec, schedulers.name_for(first)) for *_, first in counted]
         names = [batch_names_of(first, each) for (*_, first), each in zip(counted, backends, strict=True)]
@@ -86,8 +87,14 @@ class Checks:
         gang = gang_of_object(content, kind, requests, pods, scheduler, is_whole)
         if gang is None:
             return answers
-        fit = fit_of_object(gang, found)
-        return [replace(each, gang=gang, placement=replace(each.placement, gang=fit)) for each in answers]
+        placed_by = [(schedulers.scheduler_of(first), PodSignature.of(first)) for *_, first in counted]
+        roles = [
+            (None if chosen is None else (chosen, signature), each)
+            for (chosen, signature), each in zip(placed_by, found, strict=True)
+        ]
+        is_open = "Waiting" in verdicts and "Infeasible" not in verdicts
+        fit = fit_of_object(gang, roles, policy, self.pending.assumed.base, never, is_open=is_open)
+        return [_in_gang_of_object(each, gang, fit) for each in answers]
 
     def _without_own(self, workload: Workload) -> tuple[Pending, int]:
         """Return the cluster without the pods of the object, which its new ones replace, and their number."""
@@ -169,7 +176,10 @@ class Checks:
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
             return replace(answer, without_pending=fitting), among.assumed
         is_waiting = placement.verdict == "Waiting"
+        # Of the others, only the replicas themselves would have to go.
+        busy = {info.node.name for info in assumed.base.nodes if info.pods}
         without_pods = scheduler.nodes_without_pods(signature, then) if is_waiting else ()
+        without_pods = tuple(each for each in without_pods if each in busy or each not in found.nodes)
         return replace(answer, without_pods=without_pods), among.assumed
 
     def _pods(self, workload: Workload) -> Iterator[JsonObject]:
@@ -181,6 +191,14 @@ class Checks:
             if pod != read:
                 read, created = pod, self.admissions.created(workload, pod, self.pending.assumed.base)
             yield created
+
+
+def _in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answer:
+    """Return the answer for a template of `gang`: Infeasible if even an empty cluster does not hold all."""
+    verdict = answer.placement.verdict
+    if verdict == "Waiting" and fit.most is not None:
+        verdict = "Infeasible"
+    return replace(answer, gang=gang, placement=replace(answer.placement, gang=fit, verdict=verdict))
 
 
 def _group(

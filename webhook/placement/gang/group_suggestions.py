@@ -3,6 +3,7 @@
 A suggestion is found for one pod beside the others. It can name what those hold, or make them differ from the pod.
 """
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,8 +14,11 @@ from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import Placement, Remedy
 from webhook.placement.gang.gang import Gang, gang_placement, members_on
 from webhook.placement.scheduler import PodSignature, Scheduler
+from webhook.placement.suggest.suggestion_text import ASK_FOR
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.waiting_pods import WaitingPod
+
+_NODES_WOULD_FIT = re.compile(r"^\d+ nodes? would fit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,18 @@ class Group:
         """Return `placement`, that of a pod of the group, with those of its suggestions that make all of them fit."""
         if not placement.suggestions or (self.number <= 1 and not self.own_nodes):
             return placement
-        remedies = tuple(each for each in placement.remedies if self._helps(each))
+        remedies = tuple(replace(each, text=self._text(each)) for each in placement.remedies if self._helps(each))
         return replace(placement, suggestions=tuple(each.text for each in remedies), remedies=remedies)
+
+    def _text(self, remedy: Remedy) -> str:
+        """Return the suggestion with the number of pods in place of that of nodes, or of the largest free block.
+
+        Both are those beside the pods of the group that were placed before.
+        """
+        fit = f"{self.number} pods would fit"
+        if remedy.text.startswith(ASK_FOR):
+            return f"{remedy.text.partition(': ')[0]}: {fit}"
+        return _NODES_WOULD_FIT.sub(fit, remedy.text)
 
     def _helps(self, remedy: Remedy) -> bool:
         info, nodes = remedy.change(self.pod.signature.info, self.snapshot)

@@ -17,6 +17,7 @@ from webhook.placement.suggest.pod_changes import (
     common_term,
 )
 
+ASK_FOR = "ask for "
 _MOST_VALUES = 3
 
 T = TypeVar("T")
@@ -55,7 +56,7 @@ def suggestion_text(changes: Sequence[Change], row: int, count: int, fitting_row
 def _ask_for(requests: Sequence[ReduceRequest], row: int, scenario: Scenario) -> str:
     (request,) = requests
     resource = request.resource
-    text = f"ask for {_amounts(requests)}"
+    text = f"{ASK_FOR}{_amounts(requests)}"
     return f"{text}: the largest free block{_place(row, scenario)} is {amount_text(resource, request.amount)}"
 
 
