@@ -103,7 +103,7 @@ def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: Clust
     number = waiting.find_admitted(request.identity)
     if number is None:
         return cluster
-    if request.dry_run:
+    if request.dry_run or not waiting.is_proof(request.identity):
         return replace(cluster, assumed=cluster.assumed.without((number,)))
     if not waiting.withdraw(request.identity, cluster.assumed):
         # The worker thread has a copy of its own.

@@ -69,6 +69,7 @@ class WaitingPods:
         self._unseen_seconds = unseen_seconds
         self._admitted, self.unconfirmed = AdmittedPods(are_verified=are_verified), UnconfirmedPods()
         self.find_admitted, self.reserves = self._admitted.find_same, self._admitted.has_place
+        self.is_proof = self._admitted.is_proof
         self._entries, self._number_of = Entries(), dict[PodKey, int]()
         self._pending: Mapping[PodKey, PendingPod] = {}
         self._bound: list[tuple[PodIdentity, str]] = []
@@ -111,7 +112,7 @@ class WaitingPods:
         if PodKey(identity.namespace, identity.name) in self._number_of:
             return
         # The API server calls again if another webhook changed the pod.
-        self._drop((self._admitted.take_same(identity),))
+        self._drop((self._admitted.take_same(identity, address),))
         self._forget_gone()
         pod, placement = candidate.pod, candidate.placement
         priority = self._assumed.priority_of(pod.preemption)
