@@ -15,6 +15,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.events.recorder import EventRecorder
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.mutation.registry import RULES
+from webhook.objects.gangs import gang_of_pod
 from webhook.placement.capacity.free_cards import FreeCardsByProduct
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.packing.typical_pods import ExpectedMixes
@@ -91,6 +92,7 @@ def scoring(
         absent,
         unseen_seconds=unseen_seconds,
         are_verified=are_verified,
+        gang_of=lambda pod, snapshot: gang_of_pod(pod, policies.current(), snapshot),
     )
     policies.follow(lambda _: waiting.place_all_again())
     return Scoring(scorers, waiting, RecentlyBound())

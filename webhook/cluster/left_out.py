@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-
 POD_LABELS, POD_PORTS, POD_VOLUMES = "labels of a Pod", "ports of a Pod", "volumes of a Pod"
 POD_REPULSION, POD_PREFERENCES = "required anti-affinity of a Pod", "other affinity of a Pod"
 ALL_NAMESPACES = ""

@@ -111,8 +111,8 @@ def parse_review(body: bytes) -> AdmissionRequest:
     """Return the request in an AdmissionReview.
 
     Raises:
-        InvalidInput: `body` is not JSON, not an AdmissionReview v1, or its request has no uid or object, or a namespace that
-            none can have.
+        InvalidInput: `body` is not JSON, not an AdmissionReview v1, or its request has no uid or object, or too long
+            a namespace.
     """
     if (fields := PodFields.of(body)) is not None:
         return _of_pod(fields, body)

@@ -64,7 +64,7 @@ class AdmittedPods:
         """Return whether another pod of `namespace` may be added, which is admitted for the client at `address`."""
         if self._without_credit.get(address, 0) >= _MOST_WITHOUT_CREDIT:
             return False
-        # Those without credit do not count: the limit of their address is theirs, and any client can name the namespace.
+        # Those without credit have the limit of their address; any client can name the namespace.
         return self._pods_of.get(namespace, 0) < MOST_OF_A_NAMESPACE
 
     def add(self, number: int, identity: PodIdentity, until_seconds: float, size_bytes: int, address: str = "") -> bool:
@@ -110,8 +110,13 @@ class AdmittedPods:
         It is admitted again, for the client at `address`: a name is proof only where that admitted it before. A client
         that is no API server could earn credit by that, so it gets none.
         """
-        number = self.find_same(identity)
-        if number is None or not (self.is_proof(identity) or self._admitted[number].address == address):
+        if not identity.name and not identity.token_volume:
+            return None
+        numbers = self._numbers.get(next(identity_keys(identity)))
+        if not numbers:
+            return None
+        number = numbers[0]
+        if not (self._are_verified or identity.token_volume or self._admitted[number].address == address):
             return None
         self.discard(number)
         return number
