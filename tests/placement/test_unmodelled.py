@@ -249,7 +249,7 @@ def _near(namespace: str) -> Mapping[str, Any]:
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-_LARGE_PODS = {
+_LARGE_PODS: Mapping[str, Mapping[str, Any]] = {
     "labels": {"labels": _MANY},
     "volumes": {"volumes": [{"name": f"v{n}", "persistentVolumeClaim": {"claimName": f"c{n}"}} for n in range(257)]},
     "terms": {"affinity": _large_terms()},
