@@ -15,6 +15,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.events.recorder import EventRecorder
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.mutation.registry import RULES
+from webhook.objects.gangs import gang_of_pod
 from webhook.placement.capacity.free_cards import FreeCardsByProduct
 from webhook.placement.framework.result import PlacementVerdict
 from webhook.placement.packing.typical_pods import ExpectedMixes
@@ -91,6 +92,7 @@ def scoring(
         absent,
         unseen_seconds=unseen_seconds,
         are_verified=are_verified,
+        gang_of=lambda pod, snapshot: gang_of_pod(pod, policies.current(), snapshot),
     )
     policies.follow(lambda _: waiting.place_all_again())
     return Scoring(scorers, waiting, RecentlyBound())
@@ -103,7 +105,7 @@ def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: Clust
     number = waiting.find_admitted(request.identity)
     if number is None:
         return cluster
-    if request.dry_run:
+    if request.dry_run or not waiting.is_proof(request.identity):
         return replace(cluster, assumed=cluster.assumed.without((number,)))
     if not waiting.withdraw(request.identity, cluster.assumed):
         # The worker thread has a copy of its own.

@@ -114,6 +114,12 @@ def test_a_request_that_cannot_be_read_says_why(fields: dict[str, Any], wanted: 
     assert str(refused.value).startswith(wanted)
 
 
+@pytest.mark.parametrize("operation", ["CREATE", "DELETE"])
+def test_a_namespace_that_cannot_exist_is_refused(operation: str) -> None:
+    with pytest.raises(InvalidInput, match=r'^request.namespace: Invalid value: "n{60}"; must be .* at most 63'):
+        request_of(make_pod("p").obj(), operation=operation, namespace="n" * 2_000_000)
+
+
 def test_broken_json_says_where() -> None:
     with pytest.raises(InvalidInput, match=r'^body: Invalid value: "\{.*; must be JSON: .*: line 2 column 1$'):
         parse_review(b'{"kind":\n')

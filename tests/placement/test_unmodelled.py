@@ -231,3 +231,59 @@ def test_namespaces_that_are_not_known_are_named_where_terms_choose_by_labels(
 def test_namespaces_need_not_be_known(pod: PodBuilder, running: PodBuilder) -> None:
     placement = _place_among(pod, running)
     assert (placement.verdict, placement.unmodelled) == ("Feasible", ())
+
+
+_MANY = {f"key-{number}": "v" for number in range(129)}
+
+
+def _large_terms(**term: Any) -> Mapping[str, Any]:
+    values = [f"value-{number}" for number in range(2_000)]
+    selector = {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": values}]}
+    required = [{"topologyKey": "kubernetes.io/hostname", "labelSelector": selector, **term}]
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def _near(namespace: str) -> Mapping[str, Any]:
+    selector = {"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector, "namespaces": [namespace]}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+_LARGE_PODS: Mapping[str, Mapping[str, Any]] = {
+    "labels": {"labels": _MANY},
+    "volumes": {"volumes": [{"name": f"v{n}", "persistentVolumeClaim": {"claimName": f"c{n}"}} for n in range(257)]},
+    "terms": {"affinity": _large_terms()},
+    "terms on all namespaces": {"affinity": _large_terms(namespaceSelector={})},
+}
+
+
+@pytest.mark.parametrize(
+    ("large", "asker", "wanted"),
+    [
+        pytest.param("labels", make_pod().namespace("a"), (), id="labels, plain pod"),
+        pytest.param("labels", make_pod().namespace("a").affinity(_near("a")), (), id="labels, other namespace"),
+        pytest.param("labels", make_pod().namespace("a").affinity(_near("t")), ("InterPodAffinity",), id="labels"),
+        pytest.param("volumes", make_pod().namespace("a"), (), id="volumes, plain pod"),
+        pytest.param("terms", make_pod().namespace("a"), (), id="terms of their own namespace"),
+        pytest.param("terms", make_pod().namespace("t"), ("InterPodAffinity",), id="terms, same namespace"),
+        pytest.param("terms on all namespaces", make_pod().namespace("a"), ("InterPodAffinity",), id="all terms"),
+    ],
+)
+def test_a_large_running_pod_makes_unknown_only_what_depends_on_the_part_left_out(
+    large: str, asker: PodBuilder, wanted: tuple[str, ...]
+) -> None:
+    cache = ClusterCache()
+    cache.replace("Node", [make_node_object("a"), make_node_object("b")])
+    cache.replace("Namespace", [{"metadata": {"name": name}} for name in "at"])
+    running = make_pod("large").namespace("t").node_name("a").obj()
+    extra = _LARGE_PODS[large]
+    running["metadata"] |= {"labels": extra["labels"]} if "labels" in extra else {}
+    running["spec"] |= {key: value for key, value in extra.items() if key != "labels"}
+    cache.apply("Pod", "ADDED", running)
+
+    placement = Scheduler().place(asker.obj(), cache.snapshot())
+
+    assert placement.verdict == ("Unknown" if wanted else "Feasible")
+    assert {*wanted} <= {*placement.unmodelled}
+    cache.apply("Pod", "DELETED", running)
+    assert cache.snapshot().left_out.count == 0

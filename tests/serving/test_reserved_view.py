@@ -15,6 +15,7 @@ from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.app import among_others, scoring
 from webhook.cluster.snapshot import Namespace
 from webhook.kube.api.admission import AdmissionRequest
+from webhook.kube.names import VOLCANO_GROUP
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.framework.result import Placement
 from webhook.serving.decisions.lanes import Lane, LargeLane, SmallLane
@@ -167,3 +168,25 @@ def test_gang_that_did_not_start_has_room_again_once_it_fits() -> None:
     assert [burst.admit(of_gang(name, 3)).verdict for name in "ab"] == ["Feasible", "Feasible"]
     burst.waiting.settle(burst.cluster.snapshot)
     assert burst.waiting.reserved == 8
+
+
+@pytest.mark.parametrize("admitted", [0, 4])
+def test_gangs_that_are_seen_in_the_cluster_reserve_as_those_admitted_here(admitted: int) -> None:
+    """Another replica has admitted the others."""
+    burst = Burst(SmallLane(), gpus=6)
+    pods = [of_gang("ab"[number % 2], number // 2) for number in range(8)]
+    for pod in pods[:admitted]:
+        burst.admit(pod)
+    for number, pod in enumerate(pods):
+        pod["metadata"] |= {"creationTimestamp": f"2026-01-01T00:00:0{number}Z"}
+        pod["metadata"]["annotations"][VOLCANO_GROUP] = pod["metadata"]["annotations"][f"{DOMAIN}/gang"]
+        pod["spec"]["schedulerName"] = "volcano"
+        pod["status"] = {"phase": "Pending"}
+    seen = cluster_of({"cluster": [burst.node, *pods]})
+    assert seen is not None
+    burst.cluster = replace(burst.cluster, snapshot=replace(seen.snapshot, generation=1))
+
+    for _time in range(3):
+        burst.waiting.settle(burst.cluster.snapshot)
+
+    assert burst.waiting.reserved == 4

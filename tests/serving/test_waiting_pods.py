@@ -206,8 +206,8 @@ def test_a_pod_without_credit_has_room_for_all_once_it_is_seen() -> None:
 
 def test_pods_that_were_seen_give_their_address_credit_for_twice_as_many() -> None:
     cluster = Cluster(nodes=8, are_verified=False)
-    cluster.admit(pod("seen"), API_SERVER)
-    cluster.see(stored(pod("seen"), "seen"))
+    cluster.admit(pod("seen", token="abcde"), API_SERVER)
+    cluster.see(stored(pod("seen", token="abcde"), "seen"))
     cluster.gpus()
 
     for number in range(3):
@@ -215,6 +215,54 @@ def test_pods_that_were_seen_give_their_address_credit_for_twice_as_many() -> No
 
     assert sum(cluster.gpus()) == 12
     assert [*cluster.waiting.unconfirmed.by_address] == [API_SERVER]
+
+
+def test_pods_that_another_client_could_name_give_no_credit() -> None:
+    cluster = Cluster(nodes=8, are_verified=False)
+    for _forged in range(20):
+        cluster.admit(pod(gpus=0), FORGER)
+    for number in range(20):
+        cluster.admit(pod(gpus=0), API_SERVER)
+        cluster.see(stored(pod(gpus=0), f"j-{number}"))
+    cluster.gpus()
+
+    for number in range(4):
+        cluster.admit(pod(f"forged-{number}"), FORGER)
+
+    assert sum(cluster.gpus()) == 0
+
+
+def with_credit(cluster: Cluster) -> None:
+    for number in range(10):
+        cluster.admit(pod(gpus=0, token=f"t{number}"), API_SERVER)
+        cluster.see(stored(pod(gpus=0, token=f"t{number}"), f"seen-{number}"))
+    cluster.gpus()
+
+
+def test_pods_without_credit_leave_a_namespace_its_places() -> None:
+    cluster = Cluster(nodes=1, are_verified=False)
+    with_credit(cluster)
+    for number in range(5 * 64):
+        cluster.admit(pod(f"forged-{number}", gpus=0), f"10.0.1.{number // 64}")
+    cluster.admit(pod("real"), API_SERVER)
+    assert cluster.gpus() == [4]
+
+
+@pytest.mark.parametrize(("address", "wanted"), [(FORGER, 4), (API_SERVER, 1)])
+def test_only_the_address_of_a_pod_replaces_it_by_its_name(address: str, wanted: int) -> None:
+    cluster = Cluster(nodes=3, are_verified=False)
+    with_credit(cluster)
+    cluster.admit(pod("web-0"), API_SERVER)
+    cluster.admit(pod("web-0", gpus=1), address)
+    assert sum(cluster.gpus()) == wanted
+
+
+def test_a_token_volume_that_is_made_up_replaces_no_pod_of_the_same_controller() -> None:
+    cluster = Cluster(nodes=3, are_verified=False)
+    with_credit(cluster)
+    cluster.admit(pod(), API_SERVER)
+    cluster.admit(pod(gpus=0, token="made-up"), FORGER)
+    assert sum(cluster.gpus()) == 4
 
 
 def test_a_pod_that_is_admitted_again_earns_no_credit() -> None:

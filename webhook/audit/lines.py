@@ -85,6 +85,8 @@ class Draft:
     replica: str
     common: RecordTemplate
     client: str = ""
+    address: str = ""
+    """That of the client; it is in no record."""
 
 
 def _has_long_text(record: AuditRecord | Draft) -> bool:

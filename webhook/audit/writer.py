@@ -26,7 +26,10 @@ BACKUPS = 10
 KEEP_SECONDS = 24 * 3600.0
 MAX_TOTAL_BYTES = 4 * 1024 * 1024 * 1024
 SHARE_BYTES = 4 * 1024 * 1024
-"""What a namespace writes in ten minutes before its records become brief. A thousand pods write it in full."""
+"""What a namespace writes through one address in ten minutes before its records become brief: a thousand pods."""
+
+# Only an API server vouches for a namespace; another client can make up as many as it likes.
+_MOST_SHARES = 4096
 
 # The part of an RFC 3339 time up to the tens of minutes.
 _WINDOW = len("2026-01-31T12:0")
@@ -49,7 +52,8 @@ class AuditWriter:
     Both messages are logged when standard error has room, otherwise with a later record.
 
     The records of dry runs are brief, and so are those of a namespace beyond its share: otherwise a user could fill the
-    log with small pods until rotation has dropped the records of others.
+    log with small pods until rotation has dropped the records of others. Each address of clients has a share of its
+    own for a namespace, so a client that makes reviews up uses up none of an API server.
 
     "Written" means handed to the operating system: a crash of this process loses nothing, a crash of the machine can.
     An instance is for one thread: the chain has one end.
@@ -98,8 +102,8 @@ class AuditWriter:
         self._staged: list[bytes] = []
         self._staged_head = self._head
         self._records_rotation = False
-        # By namespace, in the ten minutes `_window`.
-        self._written_bytes: dict[str, int] = {}
+        # By the address of the client and namespace, in the ten minutes `_window`.
+        self._written_bytes: dict[tuple[str, str], int] = {}
         self._window = ""
 
     def __enter__(self) -> Self:
@@ -128,13 +132,21 @@ class AuditWriter:
         if record.time[:_WINDOW] != self._window:
             self._window = record.time[:_WINDOW]
             self._written_bytes.clear()
-        written_bytes = self._written_bytes.get(record.namespace, 0)
+        share = record.address if isinstance(record, Draft) else "", record.namespace
+        written_bytes = self._written_bytes.get(share, 0)
         is_brief = record.dry_run or written_bytes > SHARE_BYTES
         line, self._staged_head = seal(record, self._sequence, self._staged_head, rotation, is_brief=is_brief)
-        self._written_bytes[record.namespace] = written_bytes + len(line)
+        self._written_bytes[share] = written_bytes + len(line)
+        if len(self._written_bytes) > _MOST_SHARES:
+            self._evict_smallest_shares()
         self._staged.append(line)
         if self._file is None:
             self.flush()
+
+    def _evict_smallest_shares(self) -> None:
+        by_size = sorted(self._written_bytes, key=self._written_bytes.__getitem__)
+        for share in by_size[: len(by_size) // 2]:
+            del self._written_bytes[share]
 
     def flush(self) -> None:
         """Write the staged records to the file before returning, as `write` does."""

@@ -1,12 +1,16 @@
 """The objects that a view leaves out, although it knows their kind: too large, malformed, or too many.
 
-What depends on such an object is unknown. It does not count as missing. Of a running pod, only what it requests is
-known.
+What depends on such an object is unknown. It does not count as missing. Of a running pod, a part can be left out; the
+part is then the kind, and the namespace is that of the pods that depend on it, or `ALL_NAMESPACES`.
 """
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+
+POD_LABELS, POD_PORTS, POD_VOLUMES = "labels of a Pod", "ports of a Pod", "volumes of a Pod"
+POD_REPULSION, POD_PREFERENCES = "required anti-affinity of a Pod", "other affinity of a Pod"
+ALL_NAMESPACES = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

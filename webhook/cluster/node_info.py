@@ -76,8 +76,8 @@ class RunningPod:
     is_reserved: bool = False
     """The pod is not bound yet; its room is reserved."""
     gangs: tuple[GangKey, ...] = ()
-    is_partial: bool = False
-    """Its labels, ports, terms or volumes are too large, and are not in it."""
+    left_out: tuple[tuple[str, str], ...] = ()
+    """The parts that are too large, and are not in it, each with the namespace whose pods depend on it."""
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> "RunningPod":
@@ -138,7 +138,7 @@ class RunningPod:
             and self.terms == other.terms
             and self.volumes == other.volumes
             and self.gangs == other.gangs
-            and self.is_partial == other.is_partial
+            and self.left_out == other.left_out
         )
 
 

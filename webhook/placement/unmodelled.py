@@ -1,10 +1,19 @@
 """The kube-scheduler plugins that are relevant to a pod but are not, or cannot be, evaluated."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from webhook.cluster.index.pod_term import PodTerms
+from webhook.cluster.index.pod_term import PodTerm, PodTerms
+from webhook.cluster.left_out import (
+    ALL_NAMESPACES,
+    POD_LABELS,
+    POD_PORTS,
+    POD_PREFERENCES,
+    POD_REPULSION,
+    POD_VOLUMES,
+    LeftOut,
+)
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage.pv import PersistentVolume
 from webhook.cluster.storage.pvc import PersistentVolumeClaim
@@ -65,8 +74,10 @@ class UnsupportedFeatures:
             # A volume that is attached without a running pod is being detached, or its pod is starting.
             preferred.add(NodeVolumeLimits.name)
         required = set(_volume_plugins(info.volumes, snapshot))
-        if snapshot.left_out.names and snapshot.left_out.has_any("Pod"):
-            required |= _plugins_of_running_pods(info)
+        if snapshot.left_out.names:
+            required |= {*_plugins_of_running_pods(info, snapshot.left_out)}
+            if snapshot.left_out.has_any(POD_REPULSION) or snapshot.left_out.has_any(POD_PREFERENCES):
+                preferred.add(InterPodAffinity.name)
         if info.preemption.class_name and snapshot.nominated:
             # The pod's priority decides which nominated pods count.
             required.add(DEFAULT_PREEMPTION)
@@ -76,7 +87,7 @@ class UnsupportedFeatures:
             required.add(DynamicResources.name)
         has_features = snapshot.release.has(Change.NODE_DECLARED_FEATURES)
         of_pod = self.required if has_features else self.required - {NODE_DECLARED_FEATURES}
-        return of_pod | required, frozenset(preferred)
+        return of_pod | required, frozenset(preferred - required)
 
 
 def _are_devices_decided(info: PodInfo, snapshot: Snapshot, expired: Expired) -> bool:
@@ -134,16 +145,26 @@ def _effects_with_namespace_selector(terms: PodTerms) -> Iterator[_Effect]:
         yield "scores"
 
 
-def _plugins_of_running_pods(info: PodInfo) -> set[str]:
-    """Return the plugins that compare the pod with running pods beside their requests; each pod can have terms."""
-    found = {InterPodAffinity.name}
-    if info.host_ports:
-        found.add(NodePorts.name)
-    if info.inter_pod.spread:
-        found.add(PodTopologySpread.name)
-    if info.volumes.claims or info.volumes.disks or info.volumes.attached_inline:
-        found |= {VolumeRestrictions.name, NodeVolumeLimits.name}
-    return found
+def _plugins_of_running_pods(info: PodInfo, left_out: LeftOut) -> Iterator[str]:
+    """Yield the plugins that compare the pod with a part of a running pod that is left out."""
+    inter_pod, names = info.inter_pod, left_out.names
+    required = (*inter_pod.terms.required, *inter_pod.terms.anti_required)
+    is_repelled = any((POD_REPULSION, each) in names for each in (ALL_NAMESPACES, inter_pod.namespace))
+    if is_repelled or any(_may_lack_labels(term, names) for term in required):
+        yield InterPodAffinity.name
+    if inter_pod.spread and (POD_LABELS, inter_pod.namespace) in names:
+        yield PodTopologySpread.name
+    if info.host_ports and left_out.has_any(POD_PORTS):
+        yield NodePorts.name
+    volumes = info.volumes
+    if (volumes.claims or volumes.disks or volumes.attached_inline) and left_out.has_any(POD_VOLUMES):
+        yield from (VolumeRestrictions.name, NodeVolumeLimits.name)
+
+
+def _may_lack_labels(term: PodTerm, names: Collection[tuple[str, str]]) -> bool:
+    if term.namespace_selector is not None:
+        return any(part == POD_LABELS for part, _ in names)
+    return any((POD_LABELS, namespace) in names for namespace in term.namespaces)
 
 
 def _volume_plugins(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:

@@ -243,12 +243,12 @@ class ClusterCache:
             del self._pods[key], pods_on_node[key]
             if not pods_on_node:
                 del self._pods_on[before.node_name]
-            if before.is_partial:
-                self._left_out.discard("Pod", *key)
+            for part, namespace in before.left_out:
+                self._left_out.discard(part, namespace, str(key))
         if pod is not None:
             self._pods[key] = pod
-            if pod.is_partial:
-                self._left_out.add("Pod", *key)
+            for part, namespace in pod.left_out:
+                self._left_out.add(part, namespace, str(key))
             added = self._changed_nodes.setdefault(pod.node_name, [])
             if added is not None:
                 added.append(pod)

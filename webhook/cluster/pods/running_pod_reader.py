@@ -7,7 +7,15 @@ from typing import Any
 
 import orjson
 
-from webhook.cluster.index.pod_term import NO_TERMS
+from webhook.cluster.index.pod_term import NO_TERMS, PodTerms
+from webhook.cluster.left_out import (
+    ALL_NAMESPACES,
+    POD_LABELS,
+    POD_PORTS,
+    POD_PREFERENCES,
+    POD_REPULSION,
+    POD_VOLUMES,
+)
 from webhook.cluster.node_info import Interner, RunningPod, read_pod_volumes
 from webhook.documents.field import InvalidInput
 from webhook.kube.names import DEFAULT_NAMESPACE
@@ -23,6 +31,7 @@ JsonObject = Mapping[str, Any]
 _MOST_BYTES = 16 * 1024
 _MOST_ITEMS = 256
 _MOST_LABELS = 128
+_MOST_NAMESPACES = 16
 # Those of about two thousand usual templates.
 _BUDGET_BYTES = 16 * 1024 * 1024
 
@@ -63,10 +72,12 @@ class RunningPodReader:
         template = None if reader.errors else self._template(namespace, labels, spec, pod.get("status"))
         if template is None:
             return RunningPod.of(pod)
-        is_partial = template.is_partial
+        left_out = template.left_out
         volume_count = len(volumes.claims) + len(volumes.disks) + len(volumes.attached_inline)
-        if len(labels) > _MOST_LABELS or volume_count > _MOST_ITEMS:
-            labels, volumes, is_partial = {}, NO_VOLUMES, True
+        if len(labels) > _MOST_LABELS:
+            labels, left_out = {}, (*left_out, (POD_LABELS, namespace))
+        if volume_count > _MOST_ITEMS:
+            volumes, left_out = NO_VOLUMES, (*left_out, (POD_VOLUMES, ALL_NAMESPACES))
         return RunningPod(
             namespace=intern(namespace),
             name=name,
@@ -82,7 +93,7 @@ class RunningPodReader:
             volumes=volumes,
             scheduler=template.scheduler,
             gangs=gangs_of(namespace, metadata),
-            is_partial=is_partial,
+            left_out=left_out,
         )
 
     def _template(self, namespace: str, labels: Mapping[str, str], spec: JsonObject, status: Any) -> RunningPod | None:
@@ -106,12 +117,24 @@ class RunningPodReader:
 
 def _without_large_parts(template: RunningPod, affinity: Any) -> RunningPod:
     """Return `template` without what is larger than in any real pod: ports, terms, or resources beside the first."""
-    has_large_terms = len(orjson.dumps(affinity)) > _MOST_BYTES
-    if not has_large_terms and len(template.host_ports) + len(template.requests) <= _MOST_ITEMS:
-        return template
-    # Those of each node come first.
-    most = sorted(template.requests.items(), key=lambda each: "/" in each[0])[:_MOST_ITEMS]
-    return replace(template, requests=dict(most), host_ports=(), terms=NO_TERMS, is_partial=True)
+    # Those of each node come first, and zeros last: no node offers so many resources that others are left out.
+    requests = sorted(template.requests.items(), key=lambda each: (not each[1], "/" in each[0]))
+    found = replace(template, requests=dict(requests[:_MOST_ITEMS]))
+    if len(orjson.dumps(affinity)) > _MOST_BYTES:
+        found = replace(found, terms=NO_TERMS, left_out=_left_out_of(template.terms))
+    if len(template.host_ports) > _MOST_ITEMS:
+        found = replace(found, host_ports=(), left_out=(*found.left_out, (POD_PORTS, ALL_NAMESPACES)))
+    return found
+
+
+def _left_out_of(terms: PodTerms) -> tuple[tuple[str, str], ...]:
+    """Return what is left out with `terms`: those of required anti-affinity can exclude pods that they select."""
+    if not terms.anti_required:
+        return ((POD_PREFERENCES, ALL_NAMESPACES),)
+    namespaces = frozenset[str]().union(*[each.namespaces for each in terms.anti_required])
+    if len(namespaces) > _MOST_NAMESPACES or any(each.namespace_selector is not None for each in terms.anti_required):
+        return ((POD_REPULSION, ALL_NAMESPACES),)
+    return tuple([(POD_REPULSION, each) for each in sorted(namespaces)])
 
 
 def _spec(spec: JsonObject) -> dict[str, Any]:

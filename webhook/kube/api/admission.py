@@ -17,6 +17,8 @@ JsonObject = dict[str, Any]
 
 _USER = b',"userInfo":'
 _BEGINNING_BYTES = 16 * 1024
+# That of a DNS label, as every namespace is. What is kept by namespace relies on it.
+_LONGEST_NAMESPACE = 63
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +111,8 @@ def parse_review(body: bytes) -> AdmissionRequest:
     """Return the request in an AdmissionReview.
 
     Raises:
-        InvalidInput: `body` is not JSON, not an AdmissionReview v1, or its request has no uid or object.
+        InvalidInput: `body` is not JSON, not an AdmissionReview v1, or its request has no uid or object, or too long
+            a namespace.
     """
     if (fields := PodFields.of(body)) is not None:
         return _of_pod(fields, body)
@@ -138,13 +141,16 @@ def _loaded(body: bytes) -> Any:
 
 def _of_pod(fields: PodFields, body: bytes) -> AdmissionRequest:
     request = fields.request
+    namespace = request.namespace or fields.namespace
+    if len(namespace) > _LONGEST_NAMESPACE:
+        raise _too_long(namespace)
     return AdmissionRequest(
         request.uid,
         request.operation,
         "Pod",
         "pods",
         "",
-        request.namespace or fields.namespace,
+        namespace,
         request.name or fields.name or fields.generate_name,
         request.user_info.username,
         request.dry_run,
@@ -175,7 +181,9 @@ def parse_beginning(body: bytes) -> AdmissionRequest | None:
     if review.get("kind") != "AdmissionReview" or review.get("apiVersion") != ADMISSION_API_VERSION:
         return None
     uid = _text(request, "uid")
-    return _read(request, uid, _text(request, "operation") or "CREATE", None) if uid else None
+    if not uid or len(_text(request, "namespace")) > _LONGEST_NAMESPACE:
+        return None
+    return _read(request, uid, _text(request, "operation") or "CREATE", None)
 
 
 def _request(request: JsonObject) -> AdmissionRequest:
@@ -194,6 +202,9 @@ def _request(request: JsonObject) -> AdmissionRequest:
 def _read(request: JsonObject, uid: str, operation: str, content: JsonObject | None) -> AdmissionRequest:
     metadata, user = _object(content, "metadata"), _object(request, "userInfo")
     groups = user.get("groups")
+    namespace = _text(request, "namespace") or _text(metadata, "namespace")
+    if len(namespace) > _LONGEST_NAMESPACE:
+        raise _too_long(namespace)
     return AdmissionRequest(
         uid=uid,
         operation=operation,
@@ -201,7 +212,7 @@ def _read(request: JsonObject, uid: str, operation: str, content: JsonObject | N
         group=_text(_object(request, "kind"), "group"),
         resource=_text(_object(request, "resource"), "resource"),
         subresource=_text(request, "subResource"),
-        namespace=_text(request, "namespace") or _text(metadata, "namespace"),
+        namespace=namespace,
         # A pod from a template has no name yet; its generateName identifies the owner.
         name=_text(request, "name") or _text(metadata, "name") or _text(metadata, "generateName"),
         user=_text(user, "username"),
@@ -210,6 +221,11 @@ def _read(request: JsonObject, uid: str, operation: str, content: JsonObject | N
         old_object=_object(request, "oldObject") or None,
         groups=tuple(each for each in groups if isinstance(each, str)) if isinstance(groups, list) else (),
     )
+
+
+def _too_long(namespace: str) -> InvalidInput:
+    most = f"must be the name of a namespace, at most {_LONGEST_NAMESPACE} characters"
+    return InvalidInput([invalid("request.namespace", namespace[:60], most)])
 
 
 def _object(parent: JsonObject | None, key: str) -> JsonObject:

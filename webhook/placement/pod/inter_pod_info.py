@@ -45,7 +45,8 @@ class InterPodInfo:
         if not self.spread:
             read |= snapshot.workloads.read_keys(self.namespace, owner)
         labels = tuple([label for label in self.labels if label[0] in read])
-        is_selected = bool(self.terms or self.spread or owner or snapshot.pods.has_terms or snapshot.workloads)
+        is_related = bool(self.terms or self.spread or owner)
+        is_selected = is_related or bool(snapshot.pods.has_terms or snapshot.workloads or snapshot.left_out.names)
         return InterPodInfo(self.namespace if is_selected else "", labels, owner, self.terms, self.spread)
 
     def _read_keys(self) -> Iterator[str]:

@@ -107,14 +107,14 @@ class Decision(NamedTuple):
 
 
 class _Admission(NamedTuple):
-    """One admission: request, policy, time, decision ID, and the verified name of the client, which can be empty."""
+    """One admission: request, policy, time, decision ID, and the connection that the request came on."""
 
     request: AdmissionRequest
     policy: Policy
     time: str
     decision: str
     arrived_seconds: float
-    client: str
+    connection: Connection
 
 
 class Admissions:
@@ -195,7 +195,7 @@ class Admissions:
                 return self._invalid(result)
             raise result if isinstance(result, Exception) else AssertionError
         new_decision = self._dependencies.new_decision()
-        admission = _Admission(request, decision.policy, time, new_decision, arrived_seconds, connection.client)
+        admission = _Admission(request, decision.policy, time, new_decision, arrived_seconds, connection)
         if isinstance(result, InvalidInput):
             return self._reject_object(admission, result)
         if isinstance(result, Exception):
@@ -269,7 +269,8 @@ class Admissions:
             (self._dependencies.monotonic_seconds() - admission.arrived_seconds) * 1000,
             self._dependencies.replica,
             common,
-            admission.client,
+            admission.connection.client,
+            admission.connection.address,
         )
 
     def _audit_error(self, admission: _Admission, error: str) -> None:

@@ -4,8 +4,9 @@ At admission a pod has no UID, and often no name because the API server generate
 account token has a random name, which identifies it. Without that, pods of one controller are matched in their order.
 
 A client that is no API server can make reviews of pods up, and no certificate shows it unless one is required. But only
-the pods of an API server appear in the cluster. So an address earns credit with each of its pods that is seen, and pays
-with it for the room of one that is not seen yet. Until a pod without credit is seen, only reviews of its own address
+the pods of an API server appear in the cluster. So an address earns credit with each of its pods that is seen with the
+token volume of its admission, which another client cannot guess, and pays with it for the room of one that is not seen
+yet. Until a pod without credit is seen, only reviews of its own address
 find its room taken (`UnconfirmedPods`).
 """
 
@@ -63,6 +64,7 @@ class AdmittedPods:
         """Return whether another pod of `namespace` may be added, which is admitted for the client at `address`."""
         if self._without_credit.get(address, 0) >= _MOST_WITHOUT_CREDIT:
             return False
+        # Those without credit have the limit of their address; any client can name the namespace.
         return self._pods_of.get(namespace, 0) < MOST_OF_A_NAMESPACE
 
     def add(self, number: int, identity: PodIdentity, until_seconds: float, size_bytes: int, address: str = "") -> bool:
@@ -78,31 +80,46 @@ class AdmittedPods:
         elif not self._are_verified:
             self._credit[address] = credit - 1
         self._admitted[number] = _Admitted(identity.namespace, key, until_seconds, size_bytes, address, is_paid)
-        self._pods_of[identity.namespace] = self._pods_of.get(identity.namespace, 0) + 1
+        if is_paid:
+            self._pods_of[identity.namespace] = self._pods_of.get(identity.namespace, 0) + 1
         self._numbers.setdefault(key, deque()).append(number)
         self._used_bytes += size_bytes
         return is_paid
 
-    def take(self, identity: PodIdentity, earned: int = _EARNED) -> int | None:
+    def take(self, identity: PodIdentity) -> int | None:
         """Remove and return the number of the pod with `identity`, of several the first; None if there is none.
 
-        It is seen in the cluster, so the address that it was admitted for earns credit.
+        It is seen in the cluster, so the address that it was admitted for earns credit if its token volume proves it.
         """
-        for key in identity_keys(identity):
+        for at, key in enumerate(identity_keys(identity)):
             if numbers := self._numbers.get(key):
                 known = self._admitted[number := numbers[0]]
-                if earned and not self._are_verified:
-                    self._credit[known.address] = min(self._credit.get(known.address, 0) + earned, _MOST_CREDIT)
+                if at == 0 and identity.token_volume and not self._are_verified:
+                    self._credit[known.address] = min(self._credit.get(known.address, 0) + _EARNED, _MOST_CREDIT)
                 self.discard(number)
                 return number
         return None
 
-    def take_same(self, identity: PodIdentity) -> int | None:
+    def is_proof(self, identity: PodIdentity) -> bool:
+        """Return whether no other client can know `identity`; any client can know the name of a pod."""
+        return self._are_verified or bool(identity.token_volume)
+
+    def take_same(self, identity: PodIdentity, address: str = "") -> int | None:
         """Remove and return the pod of which `identity` proves that it is the same; None if there is none.
 
-        It is admitted again. A client that is no API server could earn credit by that, so it gets none.
+        It is admitted again, for the client at `address`: a name is proof only where that admitted it before. A client
+        that is no API server could earn credit by that, so it gets none.
         """
-        return self.take(identity, 0) if identity.name or identity.token_volume else None
+        if not identity.name and not identity.token_volume:
+            return None
+        numbers = self._numbers.get(next(identity_keys(identity)))
+        if not numbers:
+            return None
+        number = numbers[0]
+        if not (self._are_verified or identity.token_volume or self._admitted[number].address == address):
+            return None
+        self.discard(number)
+        return number
 
     def find_same(self, identity: PodIdentity) -> int | None:
         """Return the number of the pod that `identity` proves to be the same; other threads may call this."""
@@ -133,9 +150,10 @@ class AdmittedPods:
             self._without_credit[known.address] -= 1
             if not self._without_credit[known.address]:
                 del self._without_credit[known.address]
-        self._pods_of[known.namespace] -= 1
-        if not self._pods_of[known.namespace]:
-            del self._pods_of[known.namespace]
+        else:
+            self._pods_of[known.namespace] -= 1
+            if not self._pods_of[known.namespace]:
+                del self._pods_of[known.namespace]
         numbers = self._numbers[known.key]
         numbers.remove(number)
         if not numbers:

@@ -20,8 +20,10 @@ from webhook.admission.pipeline import ClusterView
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey, pending_changes
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
+from webhook.kube.pod.gang_key import GANG, gangs_of
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.reasons.cluster_warnings import is_absent
+from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.waiting.waiting_pods import assume
@@ -42,6 +44,8 @@ _SAMPLED_BACKGROUND_SECONDS = 0.002
 _MOST_PLACED_AGAIN = 200
 # Pods without room are placed again after a change of the cluster, at most this often.
 _RETRY_SECONDS = 2.0
+# The content of a pod is decoded for its gang only if it names one.
+_GANG = GANG.encode()
 _BEFORE_ALL = QueueOrder(-(2**31), "", 0)
 
 
@@ -51,7 +55,7 @@ class WaitingPods:
     A pod that is known from its admission alone has room for `admitted_seconds()`, and for `unseen_seconds` at most.
     Unless `are_verified`, any client may have admitted it: without credit for its address (`AdmittedPods`), it is one
     of the `unconfirmed` pods. The clocks return seconds; `cpu_seconds` is the CPU time of the thread. `is_absent`
-    returns whether a snapshot has no sign of a scheduler.
+    returns whether a snapshot has no sign of a scheduler, `gang_of` the gang that a stored pod asks for.
     """
 
     def __init__(
@@ -64,11 +68,13 @@ class WaitingPods:
         *,
         unseen_seconds: float = math.inf,
         are_verified: bool = True,
+        gang_of: Callable[[Mapping[str, Any], Snapshot], GangRequest | None] = lambda *_: None,
     ) -> None:
         self._admitted_seconds, self._monotonic_seconds = admitted_seconds, monotonic_seconds
-        self._unseen_seconds = unseen_seconds
+        self._unseen_seconds, self._gang_of = unseen_seconds, gang_of
         self._admitted, self.unconfirmed = AdmittedPods(are_verified=are_verified), UnconfirmedPods()
         self.find_admitted, self.reserves = self._admitted.find_same, self._admitted.has_place
+        self.is_proof = self._admitted.is_proof
         self._entries, self._number_of = Entries(), dict[PodKey, int]()
         self._pending: Mapping[PodKey, PendingPod] = {}
         self._bound: list[tuple[PodIdentity, str]] = []
@@ -111,7 +117,7 @@ class WaitingPods:
         if PodKey(identity.namespace, identity.name) in self._number_of:
             return
         # The API server calls again if another webhook changed the pod.
-        self._drop((self._admitted.take_same(identity),))
+        self._drop((self._admitted.take_same(identity, address),))
         self._forget_gone()
         pod, placement = candidate.pod, candidate.placement
         priority = self._assumed.priority_of(pod.preemption)
@@ -171,7 +177,7 @@ class WaitingPods:
             return
         self._drop_bound()
         if snapshot.pending is not self._pending:
-            self._follow_pending(snapshot.pending)
+            self._follow_pending(snapshot)
         gone, self._gone = self._gone, []
         self._placing.put(self._assumed.follow(snapshot, gone))
         self._placing.take_room(self._assumed.without_room_since(before))
@@ -189,16 +195,17 @@ class WaitingPods:
         self._bound.clear()
         self._drop(nodes, nodes)
 
-    def _follow_pending(self, pending: Mapping[PodKey, PendingPod]) -> None:
+    def _follow_pending(self, snapshot: Snapshot) -> None:
+        pending = snapshot.pending
         changed, gone = pending_changes(self._pending, pending)
         if self._entries.is_incomplete and self._entries.is_half_empty:
             # Pods that were left out have a place now; the others stay as they are.
             self._entries.is_incomplete, changed = False, [*pending.values()]
         self._drop([self._number_of.pop(key, None) for key in gone])
-        self._drop([self._see(pod.key, pod) for pod in changed])
+        self._drop([self._see(pod.key, pod, snapshot) for pod in changed])
         self._pending = pending
 
-    def _see(self, key: PodKey, pod: PendingPod) -> int | None:
+    def _see(self, key: PodKey, pod: PendingPod, snapshot: Snapshot) -> int | None:
         """Take over the state of a pending pod; return its number if it does not wait any more."""
         number = self._number_of.get(key)
         if number is None:
@@ -216,8 +223,17 @@ class WaitingPods:
             self.unconfirmed.discard(number)
             self._gone.append(number)
             self._placing.put((number,))
+        if _GANG in pod.content and self._entries[number].gang is None:
+            self._join(number, pod, snapshot)
         self._number_of[key] = number
         return None
+
+    def _join(self, number: int, pod: PendingPod, snapshot: Snapshot) -> None:
+        """Record the gang of a pod that was admitted by another replica, without credit, or before a restart."""
+        content = pod.object()
+        request, gangs = self._gang_of(content, snapshot), gangs_of(pod.identity.namespace, content["metadata"])
+        if request is not None and request.least > 1 and gangs:
+            self._entries.join(number, gangs[0], request.least)
 
     def _has_place(self, namespace: str) -> bool:
         """Return whether a pod of `namespace` can be added, for which one of another can be forgotten."""
