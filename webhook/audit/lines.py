@@ -5,6 +5,7 @@ The last key of a line is its `hash`. It covers everything before it, including 
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import orjson
@@ -21,6 +22,9 @@ _UNMODELLED_BYTES = 1024
 # A brief record: its lists, and its texts.
 _BRIEF_BYTES = 384
 _BRIEF_TEXT_BYTES = 256
+
+# Equal pods share one. A template has 34 KiB at most.
+_MOST_BRIEF = 64
 
 _HASH_KEY = b',"hash":"'
 _HASH_ENDING_BYTES = len(_HASH_KEY) + 64 + len(b'"}')
@@ -100,6 +104,7 @@ def _has_long_text(record: AuditRecord | Draft) -> bool:
     )
 
 
+@lru_cache(maxsize=_MOST_BRIEF)
 def brief(common: RecordTemplate) -> RecordTemplate:
     """Return `common` without the patch, and with short lists and texts."""
     truncator = Truncator(common.truncated, _BRIEF_TEXT_BYTES)
