@@ -166,6 +166,9 @@ def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str
     if any(owner.get("kind") == DAEMON_SET for owner in owners):
         # The DaemonSet controller has chosen the node already and does not know the injection (kubernetes#61886).
         return "pod of a DaemonSet"
+    if policy.withheld is not None:
+        # Neither exemptions nor opting out of the default policy hold where another one may be in force.
+        return None
     if reason := pod_exemption(pod, namespace, policy.spec):
         return reason
     if opts_out(annotations, defaults, policy) and matches_any(namespace, opt_out_namespaces(policy.spec)):
