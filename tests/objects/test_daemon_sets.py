@@ -126,12 +126,31 @@ def test_a_controller_that_a_user_names_does_not_hide_a_daemon_set() -> None:
     assert isinstance(admitted(daemon_set(INFERENCE.gpu(8), ownerReferences=[owner]), view()), Denied)
 
 
+ADVANCED = {
+    "group": "apps.kruise.io",
+    "kind": "DaemonSet",
+    "resource": "daemonsets",
+    "templates": [{"path": "spec.template"}],
+}
+
+
 def test_a_daemon_set_of_another_api_group_is_held_to_the_same() -> None:
-    templates = [{"path": "spec.template"}]
-    kind = {"group": "apps.kruise.io", "kind": "DaemonSet", "resource": "daemonsets", "templates": templates}
     advanced = daemon_set(make_pod("").gpu(1)) | {"apiVersion": "apps.kruise.io/v1alpha1"}
 
-    assert isinstance(admitted(advanced, view(workload_type="inference"), workloadKinds=[kind]), Denied)
+    assert isinstance(admitted(advanced, view(workload_type="inference"), workloadKinds=[ADVANCED]), Denied)
+
+
+def test_pods_are_left_alone_if_their_daemon_set_is_held_to_the_policy() -> None:
+    pod = INFERENCE.gpu(8).owner("DaemonSet", "a", api_version="apps.kruise.io/v1alpha1")
+    request = make_request(pod.obj(), namespace="lab")
+    known, unknown = (
+        admit_request(request, policy_with(namespaceLimits=[LIMITS], workloadKinds=kinds), None)
+        for kinds in ([ADVANCED], [])
+    )
+
+    assert known == Bypassed("pod of a DaemonSet")
+    assert isinstance(unknown, Denied)
+    assert f"{IN_LAB} request 8 cards in a pod" in unknown.denial.message
 
 
 @pytest.mark.parametrize(
