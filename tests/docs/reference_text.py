@@ -284,7 +284,8 @@ spec:
   policy that matches decides for these namespaces; `placement_webhook_policies_missing` counts such objects. An object
   that was never in force keeps no replica waiting. With `missingPolicy: deny` in the default policy, pods in the
   namespaces that a rejected object selects are denied while no generation of it is known to be valid; without it, the
-  next policy that matches decides for them, too.
+  next policy that matches decides for them, too. A rejected object without a valid `priority` has 0. One without a
+  valid `namespaceSelector`, or named `default`, stands for all namespaces that no other policy selects.
 - **Differences from a file.** An object has the long form of `withoutAccelerator` alone, quantities are integers or
   text, lists and maps have at most 64 entries (`tests` and `exemptions` 100), and texts 317 characters. At most 256
   objects count, the oldest ones.
