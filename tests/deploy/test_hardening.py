@@ -230,10 +230,10 @@ LATE = [
 def test_a_required_type_is_that_of_pods_without_one(cluster: Cluster) -> None:
     jane, namespace = user(cluster), cluster.namespace
     with in_force(cluster, "tolerations", lambda: refusal(jane, namespace, BY_HAND["a pool"])):
-        name, kind = "placement-webhook-tolerations", {"api_version": ADMISSION}
-        variables = cluster.client.get("ValidatingAdmissionPolicy", name, **kind)["spec"]["variables"]
+        kind, name = "ValidatingAdmissionPolicy", "placement-webhook-tolerations"
+        variables = cluster.client.get(kind, name, api_version=ADMISSION)["spec"]["variables"]
         next(each for each in variables if each["name"] == "requiredType")["expression"] = "'training'"
-        cluster.client.patch("ValidatingAdmissionPolicy", name, {"spec": {"variables": variables}}, **kind)
+        cluster.client.patch(kind, name, {"spec": {"variables": variables}}, api_version=ADMISSION)
         wait_for(lambda: not refusal(jane, namespace, BY_HAND["a pool"]), "the required type")
         other = refusal(jane, namespace, tolerating(make_pod("p"), OTHER_POOL))
         opted_out = refusal(jane, namespace, BY_HAND["opted out"])

@@ -71,7 +71,8 @@ SHARED = [each.values[0] for each in CARDS if each.values[1]]
 
 @pytest.mark.parametrize("pod", SHARED)
 def test_a_pod_with_cards_by_any_name_needs_a_required_type(pod: PodBuilder) -> None:
-    denied, typed = (read_workload(pod.obj(), "lab", {}, policy_with(requireType=each)) for each in ("deny", "training"))
+    policies = (policy_with(requireType=each) for each in ("deny", "training"))
+    denied, typed = (read_workload(pod.obj(), "lab", {}, each) for each in policies)
 
     assert ["the policy requires a workload type" in each.detail for each in denied.errors] == [True]
     assert typed.type_name == "training"

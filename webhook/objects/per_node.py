@@ -55,9 +55,7 @@ def per_node_errors(
     return [forbidden(path, detail)]
 
 
-def _evaluated(
-    pod: JsonObject, request: AdmissionRequest, defaults: Mapping[str, str], policy: Policy
-) -> PolicyResult:
+def _evaluated(pod: JsonObject, request: AdmissionRequest, defaults: Mapping[str, str], policy: Policy) -> PolicyResult:
     """Return the result for `pod`, whose `nodeSelector` counts as required affinity.
 
     Raises:

@@ -100,9 +100,7 @@ def extended_names(requests: Amounts) -> tuple[str, ...]:
     A share of a card counts with an amount of 0, too: it requests the default share.
     """
     return tuple(
-        sorted(
-            name for name, amount in requests.items() if (amount or is_share(name)) and may_name_device_class(name)
-        )
+        sorted(name for name, amount in requests.items() if (amount or is_share(name)) and may_name_device_class(name))
     )
 
 
