@@ -152,6 +152,8 @@ BY_HAND = {
     "the pool of another type": tolerating(TRAINING, OTHER_POOL),
     "an unknown type": tolerating(make_pod("p").annotate(TYPE, "mine"), POOL),
     "opted out": tolerating(TRAINING.annotate(f"{DOMAIN}/inject", "disabled"), POOL),
+    "opted out, with a space": tolerating(TRAINING.annotate(f"{DOMAIN}/inject", " disabled"), POOL),
+    "opted out, with a separator": tolerating(TRAINING.annotate(f"{DOMAIN}/inject", "\x1cdisabled"), POOL),
     "of a DaemonSet": tolerating(TRAINING.owner("DaemonSet", "agents"), POOL),
     "a card": tolerating(make_pod("p"), H20),
     "any card": tolerating(make_pod("p"), ANY_CARD),
@@ -161,6 +163,10 @@ BY_HAND = {
 }
 INJECTED = {
     "pools of the type": tolerating(TRAINING, POOL, {"key": USAGE, "value": "hybrid"}),
+    "pools of the type, with a space": tolerating(make_pod("p").annotate(TYPE, " training"), POOL),
+    "of a DaemonSet that the policy does not know": tolerating(
+        TRAINING.owner("DaemonSet", "agents", api_version="apps.example.com/v1"), POOL
+    ),
     "any card": tolerating(TRAINING, POOL, ANY_CARD),
     "named cards": tolerating(NAMED, POOL, H20),
     "other taints": tolerating(make_pod("p"), {"key": "example.com/spot", "operator": "Exists"}),
@@ -173,19 +179,66 @@ def test_only_what_the_webhook_injects_tolerates_its_taints(cluster: Cluster) ->
     with in_force(cluster, "tolerations", lambda: refusal(jane, namespace, BY_HAND["a pool"])):
         denied = {name: refusal(jane, namespace, pod)[:4] for name, pod in BY_HAND.items()}
         allowed = {name: refusal(jane, namespace, pod) for name, pod in INJECTED.items()}
-        cluster.create(make_pod("stored"))
-        late = [{"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}}]
-        with pytest.raises(ApiError) as added:
-            jane.patch("Pod", "stored", late, namespace=namespace, dry_run=True)
         cluster.client.patch("Namespace", namespace, {"metadata": {"annotations": {TYPE: "inference"}}})
         of_default = tolerating(make_pod("p"), OTHER_POOL)
         wait_for(lambda: not refusal(jane, namespace, of_default), "the default of the namespace")
         beside_default = refusal(jane, namespace, BY_HAND["a pool"])
+        opted_out = {"metadata": {"annotations": {f"{DOMAIN}/inject": "disabled"}}}
+        cluster.client.patch("Namespace", namespace, opted_out)
+        wait_for(lambda: refusal(jane, namespace, INJECTED["any card"]), "the default to opt out")
+        opted_in = refusal(jane, namespace, INJECTED["any card"].annotate(f"{DOMAIN}/inject", "enabled"))
 
     assert denied == dict.fromkeys(BY_HAND, "403 ")
     assert allowed == dict.fromkeys(INJECTED, "")
     assert beside_default.startswith("403 ")
-    assert "must have a key" in added.value.message
+    assert opted_in == ""
+
+
+def test_no_toleration_of_its_taints_is_added_later(cluster: Cluster) -> None:
+    """Nothing is injected into a pod that exists, whatever its annotations become."""
+    jane, namespace = user(cluster), cluster.namespace
+    cluster.create(tolerating(make_pod("typed").annotate(TYPE, "training"), POOL))
+    cluster.create(make_pod("gated").spec(schedulingGates=[{"name": "example.com/wait"}]))
+
+    def added(name: str, toleration: Object, by: Client = jane) -> str:
+        tolerations = cluster.client.get("Pod", name, namespace=namespace)["spec"]["tolerations"]
+        spec = {"tolerations": [*tolerations, {"effect": "NoSchedule", **toleration}]}
+        body = {"metadata": {"annotations": {TYPE: "training"}}, "spec": spec}
+        try:
+            by.patch("Pod", name, body, namespace=namespace, dry_run=True)
+        except ApiError as error:
+            return f"{error.code} {error.message}"
+        return ""
+
+    with in_force(cluster, "tolerations", lambda: refusal(jane, namespace, BY_HAND["a pool"])):
+        late = {str(each): added(name, each)[:4] for name in ("gated", "typed") for each in LATE}
+        other = added("typed", {"key": "example.com/spot", "operator": "Exists"})
+        by_kueue = added("gated", POOL, cluster.client.impersonating(KUEUE))
+
+    assert late == dict.fromkeys(map(str, LATE), "403 ")
+    assert (other, by_kueue) == ("", "")
+
+
+LATE = [
+    {"key": USAGE, "value": "hybrid"},
+    ANY_CARD,
+    {"operator": "Exists"},
+    {"key": f"{DOMAIN}/control-plane", "operator": "Exists"},
+]
+
+
+def test_a_required_type_is_that_of_pods_without_one(cluster: Cluster) -> None:
+    jane, namespace = user(cluster), cluster.namespace
+    with in_force(cluster, "tolerations", lambda: refusal(jane, namespace, BY_HAND["a pool"])):
+        kind, name = "ValidatingAdmissionPolicy", "placement-webhook-tolerations"
+        variables = cluster.client.get(kind, name, api_version=ADMISSION)["spec"]["variables"]
+        next(each for each in variables if each["name"] == "requiredType")["expression"] = "'training'"
+        cluster.client.patch(kind, name, {"spec": {"variables": variables}}, api_version=ADMISSION)
+        wait_for(lambda: not refusal(jane, namespace, BY_HAND["a pool"]), "the required type")
+        other = refusal(jane, namespace, tolerating(make_pod("p"), OTHER_POOL))
+        opted_out = refusal(jane, namespace, BY_HAND["opted out"])
+
+    assert (other[:4], opted_out[:4]) == ("403 ", "403 ")
 
 
 def test_the_lists_of_the_policy_against_tolerations_are_those_of_the_built_in_policy() -> None:

@@ -164,6 +164,9 @@ spec:
   `unknownNamespace` of the default policy decides on its pods: `default` applies the default policy, `leave` admits
   them unchanged, `deny` denies them until the labels are known. Labels that have changed count as soon as the view
   shows the change, usually within a second.
+- **Denied without a policy.** `unknownNamespace: deny` and `missingPolicy: deny` deny a pod even if it opts out or the
+  default policy exempts its labels. Mirror pods, pods with `spec.nodeName` and pods of a DaemonSet are left alone, and
+  a DaemonSet is denied when it is written. Exemptions by user hold.
 - **Who chooses.** Who may label a Namespace chooses its policy. If tenants may do so, select by
   `kubernetes.io/metadata.name`, which the API server sets and no user can change; that label is also always known.
 - **Identity.** `NAME@REVISION` on the pod and in the audit record names the policy that decided. Selection and test
@@ -281,7 +284,8 @@ spec:
   policy that matches decides for these namespaces; `placement_webhook_policies_missing` counts such objects. An object
   that was never in force keeps no replica waiting. With `missingPolicy: deny` in the default policy, pods in the
   namespaces that a rejected object selects are denied while no generation of it is known to be valid; without it, the
-  next policy that matches decides for them, too.
+  next policy that matches decides for them, too. A rejected object without a valid `priority` has 0. One without a
+  valid `namespaceSelector`, or named `default`, stands for all namespaces that no other policy selects.
 - **Differences from a file.** An object has the long form of `withoutAccelerator` alone, quantities are integers or
   text, lists and maps have at most 64 entries (`tests` and `exemptions` 100), and texts 317 characters. At most 256
   objects count, the oldest ones.

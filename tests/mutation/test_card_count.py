@@ -29,6 +29,8 @@ TWO_CONTAINERS = {
     "containers": [{"name": name, "resources": {"limits": {"nvidia.com/gpumem": "4000"}}} for name in "ab"],
     "initContainers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpucores": "30", "nvidia.com/gpu": 1}}}],
 }
+SHARE = {"name": "s", "resources": {"limits": {"nvidia.com/gpumem": "1000"}}}
+SIDECAR = SHARE | {"restartPolicy": "Always"}
 CARDS = [
     pytest.param(kai("0.5"), 1, id="half a card of KAI"),
     pytest.param(kai("0.5", devices="8"), 4, id="half of each of eight cards of KAI"),
@@ -42,7 +44,12 @@ CARDS = [
     pytest.param(requesting(**{"volcano.sh/vgpu-number": 8, "volcano.sh/vgpu-memory": 3000}), 8, id="vGPUs of Volcano"),
     pytest.param(requesting(**{"volcano.sh/vgpu-memory": 3000}), 1, id="memory of Volcano"),
     pytest.param(requesting(**{"nvidia.com/gpu": 2, "nvidia.com/gpumem": 3000}), 2, id="cards and memory of HAMi"),
-    pytest.param(make_pod().spec(**TWO_CONTAINERS), 3, id="two containers with memory of HAMi, one with a card"),
+    pytest.param(make_pod().spec(**TWO_CONTAINERS), 2, id="two containers with memory of HAMi, after one with a card"),
+    pytest.param(make_pod().spec(containers=[SHARE], initContainers=[SHARE, SHARE]), 1, id="one after the other"),
+    pytest.param(make_pod().spec(containers=[SHARE], initContainers=[SHARE, SIDECAR]), 2, id="beside a sidecar"),
+    pytest.param(make_pod().spec(containers=[SHARE], initContainers=[SIDECAR, SHARE]), 2, id="after a sidecar"),
+    pytest.param(requesting(**{"nvidia.com/gpumem": 0}), 1, id="the default memory of HAMi"),
+    pytest.param(requesting(**{"nvidia.com/gpu": 0, "nvidia.com/gpumem": 3000}), 0, id="memory of no card of HAMi"),
     pytest.param(requesting(**{"huawei.com/Ascend910B": 1, "huawei.com/Ascend910B-memory": 65536}), 1, id="an NPU"),
     pytest.param(requesting(**{"hygon.com/dcunum": 2, "hygon.com/dcumem": 4000}), 2, id="DCUs of HAMi"),
     pytest.param(requesting(**{"cambricon.com/vmlu": 2, "cambricon.com/mlu.smlu.vcore": 10}), 2, id="MLUs of HAMi"),
@@ -59,10 +66,22 @@ def test_cards_by_any_name_count_against_the_limit(pod: PodBuilder, cards: int) 
     assert [each.detail for each in reading.denials] == ([wanted] if cards else [])
 
 
+SHARED = [each.values[0] for each in CARDS if each.values[1]]
+
+
+@pytest.mark.parametrize("pod", SHARED)
+def test_a_pod_with_cards_by_any_name_needs_a_required_type(pod: PodBuilder) -> None:
+    policies = (policy_with(requireType=each) for each in ("deny", "training"))
+    denied, typed = (read_workload(pod.obj(), "lab", {}, each) for each in policies)
+
+    assert ["the policy requires a workload type" in each.detail for each in denied.errors] == [True]
+    assert typed.type_name == "training"
+
+
 @pytest.mark.parametrize(
     "pod",
     [
-        *(each.values[0] for each in CARDS if each.values[1] and "our share" not in str(each.id)),
+        *SHARED,
         requesting(**{"deviceclass.resource.kubernetes.io/gpu.nvidia.com": 1}),
     ],
 )

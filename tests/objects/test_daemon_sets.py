@@ -91,18 +91,66 @@ def test_a_daemon_set_must_have_what_the_default_type_requires() -> None:
     assert isinstance(admitted(daemon_set(make_pod("").gpu(1).spec(affinity=COMPLETE)), lab), Bypassed)
 
 
+@pytest.mark.parametrize(
+    ("selector", "affinity", "missing"),
+    [
+        ({USAGE: "inference", CARD: "NVIDIA-L4"}, None, ""),
+        ({USAGE: "hybrid"}, required((CARD, ("NVIDIA-L4",))), ""),
+        ({USAGE: "hybrid"}, None, f"{CARD} in [NVIDIA-L4]"),
+        ({USAGE: "training", CARD: "NVIDIA-L4"}, None, f"{USAGE} in [inference, hybrid]"),
+        ({USAGE: "training"}, COMPLETE, ""),
+    ],
+    ids=["alone", "beside affinity", "in part", "another pool", "no node"],
+)
+def test_a_node_selector_counts_as_required_affinity(selector: Any, affinity: Any, missing: str) -> None:
+    pod = make_pod("").gpu(1).spec(nodeSelector=selector, affinity=affinity)
+    verdict = admitted(daemon_set(pod), view(workload_type="inference"))
+
+    lacking = verdict.denial.message.partition("requires: ")[2] if isinstance(verdict, Denied) else ""
+    assert lacking == missing
+
+
+def test_more_terms_than_a_pod_may_have_hide_nothing() -> None:
+    """The requirements of a pod with so many terms cannot be computed."""
+    terms = [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}] * 20_000
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    verdict = admitted(daemon_set(make_pod("").gpu(1).spec(affinity=affinity)), view(workload_type="inference"))
+
+    assert isinstance(verdict, Denied)
+    assert "too many terms" in verdict.denial.message
+
+
 def test_a_controller_that_a_user_names_does_not_hide_a_daemon_set() -> None:
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1", "controller": True}
 
     assert isinstance(admitted(daemon_set(INFERENCE.gpu(8), ownerReferences=[owner]), view()), Denied)
 
 
+ADVANCED = {
+    "group": "apps.kruise.io",
+    "kind": "DaemonSet",
+    "resource": "daemonsets",
+    "templates": [{"path": "spec.template"}],
+}
+
+
 def test_a_daemon_set_of_another_api_group_is_held_to_the_same() -> None:
-    templates = [{"path": "spec.template"}]
-    kind = {"group": "apps.kruise.io", "kind": "DaemonSet", "resource": "daemonsets", "templates": templates}
     advanced = daemon_set(make_pod("").gpu(1)) | {"apiVersion": "apps.kruise.io/v1alpha1"}
 
-    assert isinstance(admitted(advanced, view(workload_type="inference"), workloadKinds=[kind]), Denied)
+    assert isinstance(admitted(advanced, view(workload_type="inference"), workloadKinds=[ADVANCED]), Denied)
+
+
+def test_pods_are_left_alone_if_their_daemon_set_is_held_to_the_policy() -> None:
+    pod = INFERENCE.gpu(8).owner("DaemonSet", "a", api_version="apps.kruise.io/v1alpha1")
+    request = make_request(pod.obj(), namespace="lab")
+    known, unknown = (
+        admit_request(request, policy_with(namespaceLimits=[LIMITS], workloadKinds=kinds), None)
+        for kinds in ([ADVANCED], [])
+    )
+
+    assert known == Bypassed("pod of a DaemonSet")
+    assert isinstance(unknown, Denied)
+    assert f"{IN_LAB} request 8 cards in a pod" in unknown.denial.message
 
 
 @pytest.mark.parametrize(

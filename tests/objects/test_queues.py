@@ -41,8 +41,13 @@ def admitted(obj: Object, *, old: Object | None = None, namespace: str = "lab", 
 
 
 KUBEFLOW = {"runPolicy": {"schedulingPolicy": {"queue": "other"}}}
+UNTYPED = make_pod("").label("app", "web").template()
 NAMING = {
     "a Volcano Job": (workload("Job", "batch.volcano.sh", spec={"queue": "other"}), "spec.queue"),
+    "a Volcano Job without a workload type": (
+        workload("Job", "batch.volcano.sh", UNTYPED, {"queue": "other"}),
+        "spec.queue",
+    ),
     "a PyTorchJob": (
         workload("PyTorchJob", "kubeflow.org", spec=KUBEFLOW),
         "spec.runPolicy.schedulingPolicy.queue",
@@ -107,9 +112,18 @@ def test_a_change_of_the_queue_is_denied_and_no_other_change_of_the_object(obj: 
         group_object("scheduling.volcano.sh/v1beta1", "PodGroup", queue="default"),
         group_object("scheduling.run.ai/v2alpha2", "PodGroup", queue="default-queue"),
         group_object("scheduling.volcano.sh/v1beta1", "PodGroup"),
-        workload("Deployment", "apps", make_pod("").template(), labels={KAI_QUEUE: "other"}),
+        workload("Deployment", "apps", UNTYPED, labels={KAI_QUEUE: "other"}),
+        workload("Job", "batch.volcano.sh", UNTYPED, {"queue": "lab-a"}, labels={KUEUE_QUEUE: "other"}),
     ],
-    ids=["allowed", "default of a Job", "default of Volcano", "default of KAI", "none", "pods without a type"],
+    ids=[
+        "allowed",
+        "default of a Job",
+        "default of Volcano",
+        "default of KAI",
+        "none",
+        "pods without a type",
+        "label of a Job whose pods have no type",
+    ],
 )
 def test_what_pods_may_have_their_objects_may_have(obj: Object) -> None:
     assert not isinstance(admitted(obj), Denied)

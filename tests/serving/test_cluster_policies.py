@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import structlog
 
+from tests.support.admission import policy_with
 from tests.support.live import until
 from tests.support.server import Clock, policies_of
 from webhook.admission.policy_cases import parse_tested_policy
@@ -456,6 +457,37 @@ def test_an_object_that_was_never_valid_denies_its_namespaces_where_the_default_
     assert followed.applied() == applied
     followed.see("MODIFIED", policy("strict", 2, namespaceSelector=_STRICT, priority=5))
     assert denying(followed) == []
+
+
+@pytest.mark.parametrize("priority", ["9", None, True, 2.5])
+def test_a_rejected_object_without_a_valid_priority_has_the_default_one(followed: Followed, priority: object) -> None:
+    followed.see("ADDED", policy("default", uid="d", namespaceSelector=None, missingPolicy="deny"))
+    followed.see("ADDED", policy("strict", namespaceSelector=_STRICT, priority=priority, workloadTypes={}))
+
+    [stand_in] = followed.policies.in_force().others
+    assert (stand_in.name, stand_in.spec.priority) == ("strict", 0)
+
+
+@pytest.mark.parametrize("selector", [None, {"matchLabel": {"team": "a"}}, {"matchLabels": "a"}])
+def test_a_rejected_object_without_a_valid_selector_denies_what_no_other_policy_selects(
+    followed: Followed, selector: object
+) -> None:
+    followed.see("ADDED", policy("default", uid="d", namespaceSelector=None, missingPolicy="deny"))
+    followed.see("ADDED", policy("a", uid="a", namespaceSelector=_STRICT, priority=-1000000))
+    followed.see("ADDED", policy("typo", uid="t", namespaceSelector=selector, priority=9))
+
+    in_force = followed.policies.in_force()
+    assert in_force.of_namespace("x", {"team": "a"}).name == "a"
+    assert in_force.of_namespace("x", {}).withheld is not None
+
+
+def test_an_object_named_default_that_was_never_valid_leaves_no_namespace_to_the_file(followed: Followed) -> None:
+    followed.policies.replace(policy_with(missingPolicy="deny"))
+    followed.see("ADDED", policy("default", namespaceSelector=_STRICT))
+
+    in_force = followed.policies.in_force()
+    assert denying(followed) == ["default"]
+    assert in_force.of_namespace("x", {}).withheld is not None
 
 
 def test_an_object_with_a_last_good_generation_denies_nothing(followed: Followed) -> None:

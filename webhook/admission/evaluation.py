@@ -1,6 +1,6 @@
 """Evaluates the policy for a pod, independently of the cluster. Pure: equal pods have equal results."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -152,7 +152,17 @@ def _is_bypassed_by_metadata(content: PodContent, policy: Policy) -> bool:
         return True
     if policy.keys.workload_type not in annotations and policy.keys.workload_type not in content.defaults:
         return policy.spec.require_type is None
-    return any(isinstance(owner, dict) and owner.get("kind") == DAEMON_SET for owner in owners)
+    return _is_of_daemon_set(owners, policy)
+
+
+def _is_of_daemon_set(owners: Sequence[Any], policy: Policy) -> bool:
+    """Return whether a DaemonSet owns the pod, of an API group that the policy knows: its object was checked."""
+    for owner in owners:
+        if isinstance(owner, dict) and owner.get("kind") == DAEMON_SET:
+            group = str(owner.get("apiVersion")).rpartition("/")[0]
+            if (group, DAEMON_SET) in policy.kinds:
+                return True
+    return False
 
 
 def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str, str], policy: Policy) -> str | None:
@@ -162,10 +172,12 @@ def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str
         return "mirror pod"
     if spec.get("nodeName"):
         return "spec.nodeName is set"
-    owners = metadata.get("ownerReferences") or ()
-    if any(owner.get("kind") == DAEMON_SET for owner in owners):
+    if _is_of_daemon_set(metadata.get("ownerReferences") or (), policy):
         # The DaemonSet controller has chosen the node already and does not know the injection (kubernetes#61886).
         return "pod of a DaemonSet"
+    if policy.withheld is not None:
+        # Neither exemptions nor opting out of the default policy hold where another one may be in force.
+        return None
     if reason := pod_exemption(pod, namespace, policy.spec):
         return reason
     if opts_out(annotations, defaults, policy) and matches_any(namespace, opt_out_namespaces(policy.spec)):

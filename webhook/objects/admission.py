@@ -1,8 +1,9 @@
 """Decide on a request by the kind of its object: a pod, a workload object, a Namespace or a PlacementPolicy."""
 
 from webhook.admission.pipeline import ClusterView, admit
-from webhook.admission.verdict import Bypassed, ObjectVerdict, Verdict
+from webhook.admission.verdict import Bypassed, Denied, ObjectVerdict, Verdict
 from webhook.kube.api.admission import AdmissionRequest
+from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.kube.workloads.queued_kinds import QUEUED_KINDS
@@ -11,7 +12,7 @@ from webhook.objects.policy_object import admit_policy_object
 from webhook.objects.queues import admit_queued
 from webhook.objects.workload import admit_workload
 from webhook.policy.exempt import POLICY_OBJECT, request_exemption
-from webhook.policy.policy import Policy
+from webhook.policy.policy import Policy, Withheld
 
 _WRITES = ("CREATE", "UPDATE")
 
@@ -33,11 +34,18 @@ def admit_request(
             return admit_namespace(request, policy)
         if kind := _workload_kind(request, policy):
             if policy.withheld is not None:
-                return Bypassed(policy.withheld.reason)
+                return _withheld(policy.withheld, kind, policy)
             return admit_workload(request, kind, policy, cluster, expired)
         if queued := QUEUED_KINDS.get((request.group, request.kind)):
             return admit_queued(request, queued, policy)
     return admit(request, policy, cluster, expired)
+
+
+def _withheld(withheld: Withheld, kind: WorkloadKind, policy: Policy) -> Denied | Bypassed:
+    """Return the verdict on a workload object: the pods of a DaemonSet are left alone, so it is denied itself."""
+    if withheld.handling == "deny" and kind.is_per_node and policy.spec.workload_objects.enabled:
+        return Denied(Denial(403, "Forbidden", withheld.reason), None)
+    return Bypassed(withheld.reason)
 
 
 def _workload_kind(request: AdmissionRequest, policy: Policy) -> WorkloadKind | None:

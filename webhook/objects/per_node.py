@@ -7,15 +7,19 @@ what the policy would require of its pods.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from webhook.admission.evaluation import evaluate
+from webhook.admission.evaluation import PolicyResult, evaluate
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import Denied
+from webhook.admission.verdict import Bypassed, Denied
+from webhook.documents.documents import field
 from webhook.documents.field import FieldError, InvalidInput, forbidden
 from webhook.kube.api.admission import AdmissionRequest, JsonObject
 from webhook.kube.names import MIRROR_POD_ANNOTATION
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.mutation.edits.node_edits import REQUIRED_NODE, REQUIRES
+from webhook.mutation.edits.editor import PodEditor
+from webhook.mutation.edits.edits import PodTooLargeError
+from webhook.mutation.edits.node_edits import REQUIRED_NODE, REQUIRES, RequireNode
+from webhook.mutation.edits.node_terms import NodeLabelRequirement
 from webhook.policy.policy import Policy
 
 
@@ -26,26 +30,56 @@ def per_node_errors(
 
     Requirements are enforced where a workload type is required. Elsewhere users can leave the type out.
     """
-    content = PodContent.of(request.with_object(_unbound(pods.pod)), defaults)
+    is_optional = policy.keys.workload_type not in defaults and policy.spec.require_type in (None, "warn")
+    path = pods.locate(".".join(map(str, REQUIRED_NODE)))
     try:
-        result = evaluate(content, policy.with_invalid_annotations("deny"))
+        result = _evaluated(_unbound(pods.pod), request, defaults, policy)
     except InvalidInput:
         # The API server rejects such a pod.
         return []
-    if isinstance(result, Denied):
+    except PodTooLargeError as error:
+        return [] if is_optional else [forbidden(path, str(error))]
+    if isinstance(result, Denied) and result.errors:
         return [replace(each, path=pods.locate(each.path)) for each in result.errors]
-    is_optional = policy.keys.workload_type not in defaults and policy.spec.require_type in (None, "warn")
-    if not isinstance(result, Mutated) or is_optional:
+    if is_optional or isinstance(result, Bypassed):
         return []
-    edits = (edit for rule in result.injection.rules for edit in rule.edits)
-    missing = [edit.removeprefix(REQUIRES) for edit in edits if edit.startswith(REQUIRES)]
+    if isinstance(result, Denied):
+        return [forbidden(path, result.denial.message)]
+    missing = _missing(result)
     if not missing:
         return []
     detail = (
         "nothing is injected into the pods of a DaemonSet, so it must itself have what workload type "
         f'"{result.injection.workload_type}" requires: {", ".join(missing)}'
     )
-    return [forbidden(pods.locate(".".join(map(str, REQUIRED_NODE))), detail)]
+    return [forbidden(path, detail)]
+
+
+def _evaluated(pod: JsonObject, request: AdmissionRequest, defaults: Mapping[str, str], policy: Policy) -> PolicyResult:
+    """Return the result for `pod`, whose `nodeSelector` counts as required affinity.
+
+    Raises:
+        InvalidInput: the pod cannot be read as a Pod.
+        PodTooLargeError: the pod has too many terms of required affinity to add its `nodeSelector` to each.
+    """
+    strict = policy.with_invalid_annotations("deny")
+    result = evaluate(PodContent.of(request.with_object(pod), defaults), strict)
+    keys = {text.partition(" ")[0] for text in _missing(result)}.intersection(field(pod, "spec", "nodeSelector") or ())
+    if not keys:
+        return result
+    editor = PodEditor(pod)
+    for key in keys:
+        value = pod["spec"]["nodeSelector"][key]
+        RequireNode(NodeLabelRequirement(key, "In", (value,))).apply(editor)
+    return evaluate(PodContent.of(request.with_object(editor.pod), defaults), strict)
+
+
+def _missing(result: PolicyResult) -> list[str]:
+    """Return the requirements on nodes that the rules add to the pod, each beginning with the key of the label."""
+    if not isinstance(result, Mutated):
+        return []
+    edits = (edit for rule in result.injection.rules for edit in rule.edits)
+    return [edit.removeprefix(REQUIRES) for edit in edits if edit.startswith(REQUIRES)]
 
 
 def _unbound(pod: JsonObject) -> JsonObject:

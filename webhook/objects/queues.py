@@ -19,12 +19,19 @@ from webhook.mutation.workload.permissions import queue_denial
 from webhook.policy.policy import Policy
 
 
-def queue_denials(content: JsonObject, request: AdmissionRequest, policy: Policy) -> Iterator[FieldError]:
-    """Yield the denials of the queues that an object of a kind of the policy names for its pods."""
+def queue_denials(
+    content: JsonObject, request: AdmissionRequest, policy: Policy, *, has_type: bool
+) -> Iterator[FieldError]:
+    """Yield the denials of the queues that an object of a kind of the policy names for its pods.
+
+    `has_type`: they have a workload type. Without one, only a field of the kind itself counts: its controller makes the
+    PodGroup of the pods, whatever their type.
+    """
     found = [
         (f"metadata.{holder}[{key}]", field(content, "metadata", holder, key))
         for holder in ("labels", "annotations")
         for key in QUEUE_KEYS
+        if has_type
     ]
     kind = policy.kinds[request.group, request.kind]
     found.append((kind.queue, _queue(content, kind)))

@@ -188,8 +188,8 @@ def _evaluated(
                 findings.errors += per_node_errors(each, request, defaults, policy)
         elif keys or defaults or policy.spec.require_type is not None or _has_stray_keys(each, policy):
             _evaluate(each, request, defaults, policy, expired, findings, prefix=len(sets) > 1)
-    if policy.spec.namespace_limits and findings.workload_type is not None:
-        findings.errors += queue_denials(content, request, policy)
+    if policy.spec.namespace_limits:
+        findings.errors += queue_denials(content, request, policy, has_type=findings.workload_type is not None)
     return findings
 
 

@@ -20,6 +20,7 @@ from webhook.kube.pod.amounts import (
     sum_of,
     whole_units,
 )
+from webhook.kube.pod.card_names import is_share
 from webhook.kube.reader import Reader
 
 # The default requests of a container when nodes are scored, so that pods without requests are spread, too;
@@ -94,8 +95,13 @@ def extended_resource_names(pod: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def extended_names(requests: Amounts) -> tuple[str, ...]:
-    """Return the extended resources among `requests`, and those with the name of a DeviceClass, sorted."""
-    return tuple(sorted(name for name, amount in requests.items() if amount and may_name_device_class(name)))
+    """Return the extended resources among `requests`, and those with the name of a DeviceClass, sorted.
+
+    A share of a card counts with an amount of 0, too: it requests the default share.
+    """
+    return tuple(
+        sorted(name for name, amount in requests.items() if (amount or is_share(name)) and may_name_device_class(name))
+    )
 
 
 def requested_extended_resources(pod: Mapping[str, Any]) -> tuple[str, ...]:
@@ -124,7 +130,7 @@ def _extended(limits: Any, requests: Any) -> Iterator[str]:
             name.startswith(DEVICE_CLASS_PREFIX) or ("/" in name and is_extended_resource(name))
         ):
             reader = Reader()
-            if read_milli(reader, {name: amount}, "").get(name) and not reader.errors:
+            if (read_milli(reader, {name: amount}, "").get(name) or is_share(name)) and not reader.errors:
                 yield name
 
 

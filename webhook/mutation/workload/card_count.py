@@ -1,14 +1,15 @@
 """Count the cards that a pod requests, by whatever name."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from math import ceil
 from typing import Any
 
-from webhook.documents.field import InvalidInput
 from webhook.kube.names import KAI_SHARE_DEVICES, KAI_SHARES
-from webhook.kube.pod.card_names import is_share
-from webhook.kube.pod.resources import pod_requests
+from webhook.kube.pod.card_names import CARD_BY_OTHER_NAME, is_share
+from webhook.kube.pod.resources import read_pod_resources
+from webhook.kube.reader import Reader
 from webhook.mutation.workload.card_request import is_of_kai
 from webhook.policy.policy import Policy
 
@@ -18,24 +19,34 @@ def cards_of(pod: Mapping[str, Any], scheduler: str, gpu_fraction: str | None, p
 
     `scheduler` will schedule it, and `gpu_fraction` is the share that the annotation of the policy requests.
     """
-    try:
-        requests = pod_requests(pod)
-    except InvalidInput:
+    reader = Reader()
+    containers = read_pod_resources(reader, pod).by_container
+    if reader.errors:
         return 0
-    numbers = (amount for name, amount in requests.items() if not is_share(name) and policy.accelerators_of((name,)))
-    return sum(numbers) + _shared_by_resource(pod, policy) + _shared_by_kai(pod, scheduler, gpu_fraction, policy)
+    total: Counter[str] = Counter()
+    peak: Counter[str] = Counter()
+    for each in containers:
+        cards = _cards_of_container(each.amounts, policy)
+        if each.is_short_lived:
+            peak |= total + cards
+        else:
+            total += cards
+    return (total | peak).total() + _shared_by_kai(pod, scheduler, gpu_fraction, policy)
 
 
-def _shared_by_resource(pod: Mapping[str, Any], policy: Policy) -> int:
-    """Return the number of containers that request a share of a card and no number of cards."""
-    found = 0
-    for field in ("containers", "initContainers"):
-        for container in pod["spec"].get(field) or ():
-            resources = container.get("resources") or {}
-            names = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-            of_cards = [is_share(name) for name in names if policy.accelerators_of((name,))]
-            found += bool(of_cards) and all(of_cards)
-    return found
+def _cards_of_container(amounts: Sequence[tuple[str, int]], policy: Policy) -> Counter[str]:
+    """Return the cards, by resource, of a container that requests `amounts`, in thousandths.
+
+    A share without a number is one card, even a share of 0, which requests the default.
+
+    Source: github.com/Project-HAMi/HAMi/pkg/device/nvidia/device.go, mutateContainerResource
+    """
+    of_cards = [(name, milli) for name, milli in amounts if policy.accelerators_of((name,))]
+    numbers = [(name, -(-milli // 1000)) for name, milli in of_cards if not is_share(name)]
+    if not numbers and of_cards:
+        name, _ = of_cards[0]
+        numbers = [(CARD_BY_OTHER_NAME.get(name, name), 1)]
+    return Counter(dict(numbers))
 
 
 def _shared_by_kai(pod: Mapping[str, Any], scheduler: str, gpu_fraction: str | None, policy: Policy) -> int:

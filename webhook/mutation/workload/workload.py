@@ -90,7 +90,8 @@ def read_workload(
     request = CardRequest.of(pod, own, extended_resources, policy)
     applied = request.applicable_defaults(defaults, policy)
     applied, denied_defaults = allowed_defaults(applied, own, namespace, policy)
-    key, required_type = policy.keys.workload_type, policy.spec.require_type if request.accelerators else None
+    key, has_card = policy.keys.workload_type, request.accelerators or request.has_share
+    required_type = policy.spec.require_type if has_card else None
     if required_type is not None and required_type in policy.spec.workload_types:
         applied = {key: required_type, **applied}
     annotations = Annotations(own, namespace, applied, policy)

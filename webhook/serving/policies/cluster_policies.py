@@ -19,6 +19,7 @@ from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.policy.policy import Policy
 from webhook.policy.policy_object import last_good_policy, policy_text
+from webhook.policy.policy_set import DEFAULT_NAME
 from webhook.policy.spec.admission import NamespaceSelector
 from webhook.policy.spec.document import API_VERSION, KIND
 from webhook.serving.policies.in_force import ALL_OBJECTS, MOST_ERRORS, Policies, Selection, errors_of
@@ -38,6 +39,8 @@ _RETRY_SECONDS = 30.0
 # if the replicas with the last good generation have ended.
 _LONGEST_WAIT_SECONDS = 600.0
 _MOST_OBJECTS = 256
+# A priority after that of every valid policy.
+_LAST = -1_000_001
 _TOO_MANY = f"left out: the cluster has {_MOST_OBJECTS} older PlacementPolicies, which is the limit"
 _RESTORED = "the last good generation of a PlacementPolicy is read from its status"
 _NOT_RESTORED = "the last good generation in the status of a PlacementPolicy cannot be used"
@@ -172,9 +175,7 @@ class ClusterPolicies:
             if known.lacks_good:
                 await self._restore(known, name)
         never_valid = {
-            name: selection
-            for name, each in self._judged.items()
-            if each.lacks_good and (selection := _selection_in(each.content)) is not None
+            name: _selection_in(name, each.content) for name, each in self._judged.items() if each.lacks_good
         }
         good = [each.good for each in self._judged.values() if each.good is not None]
         self._policies.put_objects(good, never_valid)
@@ -245,10 +246,14 @@ def _age(item: tuple[str, JsonObject]) -> tuple[str, str]:
     return str(content["metadata"].get("creationTimestamp") or ""), name
 
 
-def _selection_in(content: JsonObject) -> Selection | None:
-    """Return which namespaces a rejected object selects; None if that is not valid, or it is the default policy."""
-    selector, priority = field(content, "spec", "namespaceSelector"), field(content, "spec", "priority") or 0
+def _selection_in(name: str, content: JsonObject) -> Selection:
+    """Return which namespaces the rejected object `name` selects.
+
+    If that is not known, or it is the default policy, they are those that no other policy selects.
+    """
+    selector, priority = field(content, "spec", "namespaceSelector"), field(content, "spec", "priority")
     try:
-        return Selection(NamespaceSelector.model_validate(selector), priority) if isinstance(priority, int) else None
+        valid = NamespaceSelector.model_validate(None if name == DEFAULT_NAME else selector)
     except ValidationError:
-        return None
+        return Selection(NamespaceSelector(), _LAST)
+    return Selection(valid, priority if type(priority) is int else 0)
