@@ -89,8 +89,7 @@ def _request(document: Document) -> AdmissionRequest:
 
 def print_verdict(workload: Workload, verdict: Verdict) -> None:
     """Print the warnings and the denial that the user of the pods would get to standard error."""
-    for warning in verdict.warnings:
-        warn(f"{workload.name}: {workload.located(warning)}")
+    _print_warnings(workload, verdict)
     if isinstance(verdict, Denied):
         # Only the breaks between errors are ours: names can have others.
         *errors, last = workload.located(verdict.denial.message).split(BETWEEN_ERRORS)
@@ -99,6 +98,11 @@ def print_verdict(workload: Workload, verdict: Verdict) -> None:
             echo(line, fg="red", err=True)
     elif isinstance(verdict, Bypassed):
         echo(f"{workload.name}: left alone: {verdict.reason}", err=True)
+
+
+def _print_warnings(workload: Workload, verdict: Verdict) -> None:
+    for warning in verdict.warnings:
+        warn(f"{workload.name}: {workload.located(warning)}")
 
 
 @dataclass
@@ -126,6 +130,7 @@ class Admissions:
             return "", ""
         verdict = _admit(workload, snapshot)
         if isinstance(verdict, Bypassed):
+            _print_warnings(workload, verdict)
             return "", verdict.reason
         print_verdict(workload, verdict)
         if not isinstance(verdict, Denied):
