@@ -37,3 +37,64 @@ def test_check_prints_the_warnings_of_a_pod_that_is_left_alone(run: Run, cluster
     warnings = [line for line in mutated.errors.splitlines() if line.startswith("Warning: ")]
     assert warnings
     assert checked.errors.splitlines() == warnings
+
+
+INVALID = make_pod("ill").annotate("maip.mxsf.io/bin-packing", "true").obj()
+INVALID["metadata"]["annotations"]["maip.mxsf.io/bin-packing"] = True
+BESIDE_INVALID = as_list(make_pod("a"), INVALID, make_pod("b"))
+MESSAGE = "Error: <stdin>: items[1]: metadata.annotations[maip.mxsf.io/bin-packing]: Invalid value: true"
+JSON_OF = {
+    ("mutate", "-o", "json"): ["a", "b"],
+    ("mutate", "-o", "patch"): [[], None, []],
+    ("capacity", "--until", "1", "-o", "json"): [1, 0, 1],
+}
+
+
+@pytest.mark.parametrize(("command", "expected"), JSON_OF.items(), ids=[" ".join(each) for each in JSON_OF])
+def test_the_pods_beside_an_invalid_one_are_evaluated(
+    run: Run, cluster: Path, command: tuple[str, ...], expected: list[Any]
+) -> None:
+    outcome = run(*command, "-f", "-", "--cluster", cluster, stdin=BESIDE_INVALID)
+
+    found = [
+        each.get("fits", each.get("metadata", {}).get("name")) if isinstance(each, dict) else each
+        for each in lines(outcome.output)
+    ]
+    assert (outcome.code, found) == (2, expected)
+    assert MESSAGE in outcome.errors
+
+
+@pytest.mark.parametrize("command", JSON_OF, ids=" ".join)
+def test_strict_stops_at_an_invalid_pod(run: Run, cluster: Path, command: tuple[str, ...]) -> None:
+    outcome = run(*command, "--strict", "-f", "-", "--cluster", cluster, stdin=BESIDE_INVALID)
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert MESSAGE in outcome.errors
+
+
+HALF_A_CARD = make_pod("half").requests(**{CARD: "500m"})
+REFUSED = make_pod("refused").annotate(TYPE, "trainning")
+
+
+@pytest.mark.parametrize(
+    ("pod", "verdict", "text"),
+    [(HALF_A_CARD, "Invalid", "must be an integer"), (REFUSED, "Refused", "trainning")],
+    ids=["invalid", "refused"],
+)
+def test_check_prints_an_invalid_or_refused_pod_on_standard_output(
+    run: Run, cluster: Path, pod: PodBuilder, verdict: str, text: str
+) -> None:
+    outcome = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(pod))
+
+    headline, message = outcome.output.splitlines()
+    assert headline == f"default/{pod.obj()['metadata']['name']}: {verdict}"
+    assert message.startswith("  ")
+    assert text in message
+
+
+def test_mutate_warns_of_a_pod_that_the_api_server_rejects(run: Run) -> None:
+    outcome = run("mutate", "-f", "-", "-o", "patch", stdin=as_list(HALF_A_CARD.annotate(TYPE, "training")))
+
+    (warning,) = (line for line in outcome.errors.splitlines() if line.startswith("Warning: "))
+    assert outcome.code == 0
+    assert warning.startswith("Warning: default/half: the API server rejects this pod: spec.containers[0].resources")

@@ -189,9 +189,7 @@ def _print(console: Console, found: _Explained, session: Session, *, exists: boo
         console.print(f"[bold]{marked(pod_name(found.pod))}[/bold]: {marked(found.phase)}{where}")
         print_lines(console, found.injected.lines)
         print_lines(console, [found.scheduled and f"its scheduler reports: {found.scheduled}"])
-    if found.answer is not None and found.answer.verdict in ("Refused", "Invalid"):
-        print_lines(console, [f"{found.answer.verdict}: {found.answer.placement.message}"])
-    elif found.answer is not None:
+    if found.answer is not None:
         print_answer(console, found.answer, session.max_nodes)
     print_lines(console, _event_lines(found.events))
     if found.record is not None:

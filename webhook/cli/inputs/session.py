@@ -24,7 +24,7 @@ from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.planned_objects import with_planned_objects
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
-from webhook.documents.field import InvalidInput, invalid
+from webhook.documents.field import FieldError, InvalidInput, invalid
 from webhook.kube.api.kubeconfig import namespace_of_context
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.release import Release
@@ -203,16 +203,26 @@ class Session:
         if not self.has_pods:
             return []
         found, errors = read_pods(self.documents, self._known_policies, snapshot)
-        if errors and (self.strict or not found):
+        if errors and not found:
             raise InvalidInput(errors)
         if not found:
             names = " ".join((*self.filenames, self.kustomize or "")).strip()
             raise InvalidInput([invalid("--filename", names, "holds no pod and nothing that makes one")])
+        self.report(errors)
+        print_misplaced(found)
+        return found
+
+    def report(self, errors: Sequence[FieldError]) -> None:
+        """Print the errors of an object; the command goes on with the others.
+
+        Raises:
+            InvalidInput: with `strict`, it does not.
+        """
+        if errors and self.strict:
+            raise InvalidInput(errors)
         for error in errors:
             self.has_failed = True
             echo(f"Error: {error}", err=True)
-        print_misplaced(found)
-        return found
 
     def workloads_of(self, documents: Sequence[Document]) -> list[Workload]:
         """Return the pods of objects of the cluster.
