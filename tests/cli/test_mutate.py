@@ -299,7 +299,7 @@ def test_bad_input_is_code_2_and_names_file_document_and_field(
     path = tmp_path / "pods.yaml"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
 
-    outcome = run("mutate", "-f", path, "-o", output)
+    outcome = run("mutate", "-f", path, "-o", output, "--strict")
 
     assert (outcome.code, outcome.output) == (2, "")
     assert outcome.errors.startswith(f"Error: {tmp_path}/{expected}")

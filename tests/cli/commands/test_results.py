@@ -98,3 +98,13 @@ def test_mutate_warns_of_a_pod_that_the_api_server_rejects(run: Run) -> None:
     (warning,) = (line for line in outcome.errors.splitlines() if line.startswith("Warning: "))
     assert outcome.code == 0
     assert warning.startswith("Warning: default/half: the API server rejects this pod: spec.containers[0].resources")
+
+
+def test_a_priority_class_of_the_file_says_nothing_of_the_other_classes(run: Run, cluster: Path) -> None:
+    """The cluster file has none, so its classes are not known."""
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
+    pod = make_pod("p").annotate(TYPE, "training").spec(priorityClassName="other")
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(high, pod))
+
+    assert "PriorityClass" not in outcome.errors
