@@ -9,6 +9,7 @@ from tests.support.admission import TYPE
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.cluster_files import as_list, lines
 from tests.support.command import Run
+from tests.support.fake_configuration_api import fake_api
 
 CARD = "nvidia.com/gpu"
 
@@ -108,3 +109,54 @@ def test_a_priority_class_of_the_file_says_nothing_of_the_other_classes(run: Run
     outcome = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(high, pod))
 
     assert "PriorityClass" not in outcome.errors
+
+
+OTHER = make_pod("p").scheduler("other-scheduler")
+NOT_KNOWN = (
+    "Warning: default/p: scheduler other-scheduler: not known whether it runs: no bound pod names it. Without it, the "
+    "pod stays Pending"
+)
+
+
+@pytest.mark.parametrize("arguments", [("check",), ("check", "--as-written"), ("capacity", "--until", "1")], ids=str)
+def test_a_scheduler_that_nothing_names_is_a_warning(run: Run, cluster: Path, arguments: tuple[str, ...]) -> None:
+    outcome = run(*arguments, "-f", "-", "--cluster", cluster, stdin=as_list(OTHER))
+
+    assert (outcome.code, outcome.errors.splitlines()) == (0, [NOT_KNOWN])
+
+
+def test_explain_warns_of_the_scheduler_of_a_pod_that_waits(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n"), OTHER.uid("u1").status(phase="Pending")))
+
+    assert NOT_KNOWN in run("explain", "p", "--cluster", file).errors.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "more"),
+    [
+        ("default-scheduler", []),
+        ("volcano", []),
+        ("other-scheduler", [make_pod("runs").scheduler("other-scheduler").node_name("n")]),
+    ],
+    ids=["the default one", "one of the policy", "one of a running pod"],
+)
+def test_a_scheduler_with_a_name_that_is_known_is_no_warning(
+    run: Run, tmp_path: Path, scheduler: str, more: list[PodBuilder]
+) -> None:
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n"), *more))
+
+    outcome = run("check", "-f", "-", "--cluster", file, stdin=as_list(make_pod("p").scheduler(scheduler)))
+
+    assert "Warning" not in outcome.errors
+
+
+def test_a_scheduler_without_a_sign_on_a_live_cluster_is_a_warning(run: Run, tmp_path: Path) -> None:
+    with fake_api() as api:
+        items = {"namespaces": [], "pods": [], "nodes": [make_node_object("n")]}
+        api.objects = {f"/api/v1/{kind}": {"metadata": {}, "items": each} for kind, each in items.items()}
+        api.objects |= {"/apis": {"groups": []}, "/apis/coordination.k8s.io/v1/leases": {"metadata": {}, "items": []}}
+        outcome = run("check", "-f", "-", "--kubeconfig", api.kubeconfig(tmp_path), stdin=as_list(OTHER))
+
+    assert "Warning: default/p: scheduler other-scheduler: no sign that it runs: no Lease and no bound" in outcome.errors

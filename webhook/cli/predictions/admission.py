@@ -15,17 +15,22 @@ from webhook.cli.inputs.workloads import Workload, print_policy
 from webhook.cli.output.terminal import echo, some, warn
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject
+from webhook.documents.documents import field as field_of
 from webhook.documents.field import BETWEEN_ERRORS, InvalidInput
+from webhook.documents.text import cut
 from webhook.kube.api.admission import AdmissionRequest, pod_request
 from webhook.kube.api.independent_patch import TooDeepError
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_set import pod_name
 from webhook.placement.framework.result import Placement
+from webhook.placement.reasons.cluster_warnings import NO_SIGN, absent_scheduler
 from webhook.placement.scheduler import PodSignature
 from webhook.policy.policy import Policy
 
 _MOST_NAMES = 3
+_LONGEST_NAME = 63
+_NOT_KNOWN = ": not known whether it runs: no bound pod names it. Without it, the pod stays Pending"
 _WORSE_THAN = {"Feasible": ("Waiting", "Infeasible"), "Waiting": ("Infeasible",)}
 
 
@@ -127,8 +132,12 @@ class Admissions:
             InvalidInput: the pod is not valid; the errors name file and document.
         """
         if not self.with_policy:
+            self._warn_of_scheduler(workload, workload.document.content, snapshot)
             return "", ""
         verdict = _admit(workload, snapshot)
+        if not any(NO_SIGN in each for each in verdict.warnings) and not isinstance(verdict, Denied):
+            pod = workload.document.content if isinstance(verdict, Bypassed) else verdict.pod
+            self._warn_of_scheduler(workload, pod, snapshot)
         if isinstance(verdict, Bypassed):
             _print_warnings(workload, verdict)
             return "", verdict.reason
@@ -137,6 +146,16 @@ class Admissions:
             return "", ""
         print_policy(workload)
         return workload.located(verdict.denial.message), ""
+
+    def _warn_of_scheduler(self, workload: Workload, pod: JsonObject, snapshot: Snapshot) -> None:
+        """Warn of a scheduler without a sign; of one that is only in the pod, also if signs cannot be known."""
+        name, settings = str(field_of(pod, "spec", "schedulerName") or ""), workload.policy.spec.schedulers
+        for text in absent_scheduler(name, snapshot, settings):
+            warn(f"{workload.name}: {text}")
+        is_named = not name or name in workload.policy.spec.allowed_schedulers
+        if snapshot.scheduler_evidence is None and not is_named and not snapshot.has_pod_of(name):
+            if not self.schedulers(workload.policy).has_profile(name):
+                warn(f"{workload.name}: scheduler {cut(name, _LONGEST_NAME)}{_NOT_KNOWN}")
 
     def created(self, workload: Workload, pod: JsonObject, snapshot: Snapshot) -> JsonObject:
         """Return `pod`, one of the template, as it is created.
