@@ -159,4 +159,27 @@ def test_a_scheduler_without_a_sign_on_a_live_cluster_is_a_warning(run: Run, tmp
         api.objects |= {"/apis": {"groups": []}, "/apis/coordination.k8s.io/v1/leases": {"metadata": {}, "items": []}}
         outcome = run("check", "-f", "-", "--kubeconfig", api.kubeconfig(tmp_path), stdin=as_list(OTHER))
 
-    assert "Warning: default/p: scheduler other-scheduler: no sign that it runs: no Lease and no bound" in outcome.errors
+    assert (
+        "Warning: default/p: scheduler other-scheduler: no sign that it runs: no Lease and no bound" in outcome.errors
+    )
+
+
+def test_a_bound_pod_is_evaluated_without_its_node(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    node = make_node_object("n", taints=["a=b:NoSchedule"])
+    file.write_text(as_list(node, make_node_object("o"), make_pod("p").node_name("n").status(phase="Running")))
+
+    outcome = run("check", "-f", file, "--cluster", file, "-o", "json")
+
+    (found,) = lines(outcome.output)
+    assert (outcome.code, found["verdict"], found["node"]) == (0, "Feasible", "o")
+    assert "1 pod with a node: evaluated without spec.nodeName" in outcome.errors.splitlines()
+
+
+def test_a_node_that_the_user_wrote_gets_no_suggestion(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n", taints=["a=b:NoSchedule"]), make_node_object("o")))
+
+    outcome = run("check", "-f", "-", "--cluster", file, "-o", "json", stdin=as_list(make_pod("p").node_name("n")))
+
+    assert (lines(outcome.output)[0]["verdict"], lines(outcome.output)[0]["suggestions"]) == ("Infeasible", [])

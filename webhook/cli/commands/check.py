@@ -42,6 +42,7 @@ Scored = Mapping[str, float]
     pending_option,
     max_nodes_option("Maximum nodes in the table of those that can take a pod."),
     output_option,
+    unbinds=True,
 )
 def check(session: Session) -> int:
     """Report which node can take a pod now, and why the others cannot, with the messages of kube-scheduler.

@@ -11,9 +11,11 @@ from urllib.error import HTTPError, URLError
 
 import click
 
+from webhook.admission.missed import created_on_node
 from webhook.cli.inputs.files import FILE, STANDARD_INPUT, place_of, read_text
 from webhook.cli.inputs.policies import is_namespace
-from webhook.documents.documents import Document, parse
+from webhook.cli.output.terminal import echo, plural
+from webhook.documents.documents import Document, field, parse
 from webhook.documents.field import InvalidInput, invalid, required
 from webhook.kube.names import DNS_LABEL_RULE, is_dns_label
 
@@ -136,6 +138,22 @@ def _built(folder: str) -> bytes:
         message = _KLOG.sub("", done.stderr.decode("utf-8", "replace").strip()).strip('"')
         raise InvalidInput([invalid(_KUSTOMIZE, folder, message)])
     return done.stdout
+
+
+def unbound(documents: Iterable[Document]) -> list[Document]:
+    """Return `documents`, stored pods without the node that their scheduler chose; print how many there are."""
+    found, bound = [], 0
+    for each in documents:
+        if each.content.get("kind") == "Pod" and field(each.content, "status", "phase"):
+            spec = each.content.get("spec")
+            if isinstance(spec, dict) and spec.get("nodeName") and not created_on_node(each.content):
+                bound += 1
+                spec = {key: value for key, value in spec.items() if key != "nodeName"}
+                each = Document(each.place, {**each.content, "spec": spec})
+        found.append(each)
+    if bound:
+        echo(f"{plural(bound, 'pod')} with a node: evaluated without spec.nodeName", err=True)
+    return found
 
 
 def with_namespace(documents: Iterable[Document], namespace: str) -> list[Document]:

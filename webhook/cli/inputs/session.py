@@ -13,7 +13,7 @@ import click
 
 from webhook.cli.inputs.clusters import read_view
 from webhook.cli.inputs.files import check_standard_input
-from webhook.cli.inputs.manifests import read_manifests, with_namespace
+from webhook.cli.inputs.manifests import read_manifests, unbound, with_namespace
 from webhook.cli.inputs.pending import PendingQueue, place_pending_pods
 from webhook.cli.inputs.policies import PlacedPolicies, read_policies
 from webhook.cli.inputs.profiles import SchedulersOf, read_schedulers
@@ -66,6 +66,7 @@ class Session:
 
     `policies` are files; `rules` is what they hold, or what is in force in the live cluster.
     `has_failed`: an object of the files cannot be read, and the others are evaluated.
+    `unbinds`: stored pods are evaluated without their node.
     `needs_cluster`: without an option that names a cluster, it is the live cluster that kubectl would use.
     `explains`: nodes that an autoscaler could add count, and pods that cannot be placed get suggestions.
 
@@ -93,6 +94,7 @@ class Session:
     explains: bool = True
     needs_cluster: bool = True
     needs_pods: bool = True
+    unbinds: bool = False
     has_failed: bool = False
 
     def __post_init__(self) -> None:
@@ -176,7 +178,8 @@ class Session:
 
     @cached_property
     def _manifests(self) -> list[Document]:
-        return read_manifests(self.filenames, self.kustomize, recursive=self.recursive)
+        found = read_manifests(self.filenames, self.kustomize, recursive=self.recursive)
+        return unbound(found) if self.unbinds else found
 
     @cached_property
     def documents(self) -> list[Document]:

@@ -170,6 +170,9 @@ class Admissions:
 
     def with_suggestions(self, workload: Workload, placement: Placement, view: Snapshot, place: Place) -> Placement:
         """Return the placement on `view` of the admitted pod, with suggestions in terms of annotations."""
+        if field_of(workload.document.content, "spec", "nodeName"):
+            # No scheduler reads its taints.
+            return replace(placement, suggestions=())
         content = read_pod(_request(workload.document), ClusterView(view, scorer=None))
         return in_annotations(content, workload.policy, placement, view, place, never)
 
