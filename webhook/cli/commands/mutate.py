@@ -87,9 +87,7 @@ def mutate(session: Session) -> int:
             shown += 1
         elif session.output == "patch":
             echo_json(None)
-    for workload in workloads:
-        if workload.pods is None:
-            echo(f"Error: {workload.document.place}: {workload.owner}: {workload.note}", fg="red", err=True)
+    _print_unknown(workloads)
     if is_denied:
         return _EXIT_DENIED
     return _EXIT_UNKNOWN_PODS if len(pods) < len(workloads) else 0
@@ -106,6 +104,13 @@ def _verdict(session: Session, workload: Workload, view: ClusterView | None) -> 
     except InvalidInput as error:
         session.report(error.errors)
         return None
+
+
+def _print_unknown(workloads: Iterable[Workload]) -> None:
+    """Print an error for each object that does not hold its pods."""
+    for workload in workloads:
+        if workload.pods is None:
+            echo(f"Error: {workload.document.place}: {workload.owner}: {workload.note}", fg="red", err=True)
 
 
 def _warn_of_rejection(workload: Workload) -> None:

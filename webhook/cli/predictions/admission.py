@@ -153,9 +153,9 @@ class Admissions:
         for text in absent_scheduler(name, snapshot, settings):
             warn(f"{workload.name}: {text}")
         is_named = not name or name in workload.policy.spec.allowed_schedulers
-        if snapshot.scheduler_evidence is None and not is_named and not snapshot.has_pod_of(name):
-            if not self.schedulers(workload.policy).has_profile(name):
-                warn(f"{workload.name}: scheduler {cut(name, _LONGEST_NAME)}{_NOT_KNOWN}")
+        is_named = is_named or snapshot.has_pod_of(name) or self.schedulers(workload.policy).has_profile(name)
+        if snapshot.scheduler_evidence is None and not is_named:
+            warn(f"{workload.name}: scheduler {cut(name, _LONGEST_NAME)}{_NOT_KNOWN}")
 
     def created(self, workload: Workload, pod: JsonObject, snapshot: Snapshot) -> JsonObject:
         """Return `pod`, one of the template, as it is created.
