@@ -45,7 +45,7 @@ _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
         type=click.Choice(["yaml", "json", "patch", "diff"]),
         default="yaml",
         show_default=True,
-        help="The mutated pods; the JSON patch of each pod, one a line, null for a denied or invalid pod; or the difference.",
+        help="The mutated pods; the JSON patch of each pod, one a line, null for a denied or invalid one; or a diff.",
     ),
     needs_cluster=False,
 )
