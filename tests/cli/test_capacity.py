@@ -209,7 +209,7 @@ def test_a_scheduler_without_a_profile_gives_no_count(run: Run, tmp_path: Path) 
         (("-f", "-", "--cluster", "CLUSTER", "--until", "0"), "POD", "Invalid value for '--until'"),
         (("-f", "-", "--cluster", "CLUSTER", "--scheduler-profile", "x"), "POD", "--scheduler-profile: Unsupported"),
         (("-f", "-", "--cluster", "CLUSTER"), "{}", "<stdin>"),
-        (("-f", "-", "--cluster", "CLUSTER"), "WRONG", "spec.containers[0].resources.requests"),
+        (("-f", "-", "--cluster", "CLUSTER", "--strict"), "WRONG", "spec.containers[0].resources.requests"),
         (("--cluster", "CLUSTER"), "", "Missing option '-f'"),
     ],
 )

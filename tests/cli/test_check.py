@@ -321,7 +321,7 @@ def test_bad_input_is_code_2_and_names_file_and_field(
 
     for placeholder, path in paths.items():
         expected = expected.replace(placeholder, str(path))
-    assert (outcome.code, outcome.output) == (2, "")
+    assert (outcome.code, "Feasible" in outcome.output) == (2, False)
     assert outcome.errors.startswith(expected)
 
 
@@ -390,5 +390,5 @@ def test_capacity_counts_no_pod_that_the_api_server_rejects(run: Run, tmp_path: 
 
     outcome = run("capacity", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(pod))
 
-    assert (outcome.code, outcome.output) == (2, "")
+    assert (outcome.code, outcome.output.splitlines()[0]) == (2, "default/half: not known how many more fit")
     assert words in outcome.errors

@@ -13,7 +13,7 @@ from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.command import Outcome, run_here
 from webhook.cli.commands.check import print_answer
 from webhook.cli.inputs.workloads import Workload
-from webhook.cli.output.screen import text_console
+from webhook.cli.output.screen import print_lines, text_console
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.documents.documents import Document
 from webhook.placement.framework.result import Placement
@@ -253,3 +253,16 @@ def test_many_nodes_are_counted() -> None:
 
     assert isinstance(console.file, io.StringIO)
     assert "  would fit if running pods were gone: n0, n1, n2, n3, n4 and 4 more\n" in console.file.getvalue()
+
+
+def test_continuation_lines_keep_the_indent() -> None:
+    console = Console(file=io.StringIO(), width=20, force_terminal=True, color_system=None)
+
+    print_lines(console, ["three words that fold", "  - one more suggestion"])
+
+    assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined] # a StringIO
+        "  three words that",
+        "  fold",
+        "    - one more",
+        "      suggestion",
+    ]

@@ -163,7 +163,7 @@ def test_an_object_that_makes_no_pod_is_reported(run: Run, tmp_path: Path) -> No
 
     assert outcome.code == 0
     assert len(documents(outcome.output)) == 1
-    assert outcome.errors == f"{path}, document 1: kind Service makes no pod; passed over\n"
+    assert outcome.errors == "passed over, because they make no pod: 1 Service\n"
 
 
 def test_several_files_are_read_in_their_order(run: Run, tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_bad_input_is_code_2_and_names_file_document_and_field(
     path = tmp_path / "pods.yaml"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
 
-    outcome = run("mutate", "-f", path, "-o", output)
+    outcome = run("mutate", "-f", path, "-o", output, "--strict")
 
     assert (outcome.code, outcome.output) == (2, "")
     assert outcome.errors.startswith(f"Error: {tmp_path}/{expected}")

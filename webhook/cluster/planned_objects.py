@@ -73,7 +73,7 @@ def _with_object(snapshot: Snapshot, kind: str, content: dict[str, Any]) -> Snap
     if kind == _CLAIM:
         return with_planned_claims(snapshot, (content,))
     if kind == PRIORITY_CLASS_KIND:
-        facts = PriorityClass.of(content)
+        facts = PriorityClass.of(content)._replace(is_planned=True)
         return replace(snapshot, priority_classes={facts.name: facts, **snapshot.priority_classes})
     devices, name = snapshot.devices, _DEVICE_KINDS[kind]
     known = getattr(devices, name)

@@ -251,7 +251,9 @@ class Snapshot:
     def lacks_priority_class(self, name: str) -> bool:
         """Return whether there is no PriorityClass `name`; false if the classes are not known."""
         # Every cluster has the classes of the system.
-        return bool(self.priority_classes) and priority_class_named(name, self.priority_classes) is None
+        if priority_class_named(name, self.priority_classes) is not None:
+            return False
+        return any(not each.is_planned for each in self.priority_classes.values())
 
     @property
     def default_priority_class(self) -> str:

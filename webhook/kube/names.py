@@ -38,12 +38,19 @@ DAEMON_SET = "DaemonSet"
 
 
 _DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LABEL = re.compile(_DNS_LABEL)
 _SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*")
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 LABEL_VALUE_RULE = "must be a label value: at most 63 letters, digits, '-', '_', '.', its ends letters or digits"
+DNS_LABEL_RULE = "must be a DNS label: lower case letters, digits and '-', at most 63, its ends letters or digits"
 SUBDOMAIN_RULE = "must be a DNS subdomain: lower case letters, digits, '-' and '.', at most 253, like maip.mxsf.io"
 QUALIFIED_NAME_RULE = "must be a label key: NAME or DOMAIN/NAME, NAME at most 63 letters, digits, '-', '_', '.'"
+
+
+def is_dns_label(text: str) -> bool:
+    """Return true if `text` is a DNS label: a valid name of a namespace."""
+    return len(text) <= 63 and _LABEL.fullmatch(text) is not None
 
 
 def is_dns_subdomain(text: str) -> bool:

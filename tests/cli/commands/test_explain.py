@@ -187,6 +187,18 @@ def test_an_object_without_pods_is_explained_as_it_would_be_created(run: Run, tm
     assert second == "team-a/train-: Waiting"
 
 
+@pytest.mark.parametrize(("pods", "state"), [(0, (False, None)), (1, (True, "Pending"))], ids=["no pods", "a pod"])
+def test_json_of_an_object_says_whether_the_pod_exists(
+    run: Run, tmp_path: Path, pods: int, state: tuple[bool, str | None]
+) -> None:
+    objects = [stored(trainer("train-0", 4), owner="j1")][:pods]
+
+    outcome = run("explain", "job/train", "-n", "team-a", "--cluster", write(tmp_path, JOB, *objects), "-o", "json")
+
+    (found,) = lines(outcome.output)
+    assert (found["object"], found["exists"], found["phase"]) == ("Job team-a/train", *state)
+
+
 @pytest.mark.parametrize(
     ("target", "error"),
     [

@@ -72,7 +72,10 @@ def test_mistyped_labels_are_listed(run: Run, tmp_path: Path) -> None:
     text, found = run("nodes", "--cluster", cluster), run("nodes", "--cluster", cluster, "-o", "json")
 
     assert f"  Node odd: metadata.labels[{USAGE}]: {USAGE}=trainning: did you mean training?" in text.output
-    assert [each["where"] for each in lines(found.output)[0]["mistyped"]] == [f"Node odd: metadata.labels[{USAGE}]"]
+    (mistyped,) = lines(found.output)[0]["mistyped"]
+    assert mistyped["where"] == f"Node odd: metadata.labels[{USAGE}]"
+    assert mistyped["remedy"].startswith("kubectl label node odd ")
+    assert "`" not in mistyped["remedy"]
 
 
 TYPES = {name: {"nodeUsage": {"allow": ["training"]}} for name in ("training", "inference")}
@@ -133,3 +136,15 @@ def test_the_text_of_allowed_has_a_line_for_each(allowed: Any) -> None:
 
 def test_without_an_option_the_namespace_is_default(allowed: Any) -> None:
     assert allowed().output.startswith("default:\n")
+
+
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
+
+
+@pytest.mark.parametrize(("namespace", "warning"), [("team-a", ""), ("nosuch", "the cluster has no namespace nosuch")])
+def test_allowed_warns_of_a_namespace_that_does_not_exist(
+    run: Run, tmp_path: Path, namespace: str, warning: str
+) -> None:
+    outcome = run("allowed", "-n", namespace, "--cluster", write(tmp_path, NAMESPACE))
+
+    assert (outcome.code, outcome.errors) == (0, f"Warning: {warning}\n" if warning else "")

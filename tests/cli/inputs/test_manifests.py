@@ -157,6 +157,59 @@ def test_a_kustomization_needs_a_program(run: Run, cluster: Path, monkeypatch: p
     assert "needs kubectl or kustomize in $PATH" in outcome.errors
 
 
+def test_an_empty_name_is_not_the_current_folder(run: Run, command: tuple[Any, ...]) -> None:
+    outcome = run(*command, "-f", "")
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert "Error: --filename: Required value" in outcome.errors
+
+
+def test_a_namespace_with_an_invalid_name_is_an_error(run: Run, command: tuple[Any, ...]) -> None:
+    outcome = run(*command, "-f", "-", "-n", "Bad_NS", stdin=as_list(make_pod("p")))
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert 'Error: --namespace: Invalid value: "Bad_NS"; must be a DNS label' in outcome.errors
+
+
+def test_a_server_that_does_not_answer_is_named_by_its_reason(run: Run, cluster: Path) -> None:
+    # Port 1 is reserved, and nothing listens there.
+    outcome = run("check", "-f", "http://127.0.0.1:1/pod.yaml", "--cluster", cluster)
+
+    assert (outcome.code, outcome.errors) == (
+        2,
+        'Error: --filename: Invalid value: "http://127.0.0.1:1/pod.yaml"; cannot be read: Connection refused\n',
+    )
+
+
+def test_a_url_of_another_scheme_is_an_error(run: Run, cluster: Path) -> None:
+    outcome = run("check", "-f", "ftp://example.com/pod.yaml", "--cluster", cluster)
+
+    assert (outcome.code, "http or https" in outcome.errors) == (2, True)
+
+
+def test_the_error_of_kubectl_has_no_head_of_a_log_line(
+    run: Run, cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "kubectl"
+    line = 'E1123 19:28:22.167574   28982 run.go:72] "command failed" err="no such folder"'
+    file.write_text(f"#!/bin/sh\n/bin/cat >&2 <<END\n{line}\nEND\nexit 1\n")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    outcome = run("check", "-k", "base", "--cluster", cluster)
+
+    assert (outcome.code, outcome.errors) == (2, 'Error: --kustomize: Invalid value: "base"; no such folder\n')
+
+
+def test_objects_without_pods_are_counted_by_kind(run: Run, command: tuple[Any, ...]) -> None:
+    objects = (*(make_node_object(name) for name in ("a", "b")), {"apiVersion": "v1", "kind": "Namespace"})
+
+    outcome = run(*command, "-f", "-", stdin=as_list(make_pod("p"), *objects))
+
+    passed = [line for line in outcome.errors.splitlines() if "passed over" in line]
+    assert passed == ["passed over, because they make no pod: 1 Namespace, 2 Node"]
+
+
 UNKNOWN = {"apiVersion": "example.com/v1", "kind": "Trainer", "metadata": {"name": "t"}}
 
 

@@ -11,7 +11,7 @@ from webhook.cli.inputs.manifests import namespace_option
 from webhook.cli.inputs.policies import NamespacePolicies, policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.screen import marked, text_console
-from webhook.cli.output.terminal import echo_json
+from webhook.cli.output.terminal import echo_json, warn
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.policy.policy import allows_namespace
@@ -35,6 +35,8 @@ def allowed(session: Session) -> int:
       placement-webhook allowed -n team-a --cluster cluster.json --policy policy.yaml -o json
     """
     snapshot, namespace = session.snapshot, session.default_namespace
+    if snapshot.namespaces and namespace not in snapshot.namespaces:
+        warn(f"the cluster has no namespace {namespace}")
     policy = NamespacePolicies(session.rules, snapshot).of_namespace(namespace)
     found = _found(policy.spec, snapshot, namespace)
     place = session.place_of(policy)

@@ -42,6 +42,7 @@ Scored = Mapping[str, float]
     pending_option,
     max_nodes_option("Maximum nodes in the table of those that can take a pod."),
     output_option,
+    unbinds=True,
 )
 def check(session: Session) -> int:
     """Report which node can take a pod now, and why the others cannot, with the messages of kube-scheduler.
@@ -65,7 +66,7 @@ def check(session: Session) -> int:
             echo(f"Error: {fault}", err=True)
         if session.is_json:
             echo_json(answer.to_json())
-        elif not answer.refusal and not answer.faults:
+        else:
             print_answer(console, answer, session.max_nodes)
     if not session.is_json and len(answers) > 1:
         _print_total(console, answers)
@@ -77,7 +78,10 @@ def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:
     """Print `answer` with at most `max_nodes` of the nodes that can take the pod, and the others by reason."""
     placement, policy = answer.placement, answer.workload.chosen_policy
     where = f" on [bold]{marked(placement.node)}[/bold]" if placement.node else ""
-    console.print(f"[bold]{marked(answer.workload.name)}[/bold]: {coloured(placement.verdict)}{where}")
+    console.print(f"[bold]{marked(answer.workload.name)}[/bold]: {coloured(answer.verdict)}{where}")
+    if answer.verdict in ("Refused", "Invalid"):
+        print_lines(console, [placement.message])
+        return
     without_pending, without_pods = some(answer.without_pending), some(answer.without_pods)
     lines = [
         policy and f"policy: {policy}",

@@ -121,7 +121,8 @@ def explain(session: Session, target: str, audit: tuple[str, ...], no_audit: boo
         if pods and (audit or (session.is_live and not no_audit)):
             found = replace(found, record=_record(session, audit, content))
         if session.is_json:
-            echo_json(_to_json(found))
+            object_name = None if kind == POD else f"{owner['kind']} {pod_name(owner)}"
+            echo_json(_to_json(found, object_name, exists=bool(pods)))
         else:
             _print(console, found, session, exists=bool(pods))
     if left_out := pods[_MOST_PODS:]:
@@ -165,10 +166,12 @@ def _record(session: Session, files: Sequence[str], pod: JsonObject) -> Mapping[
     return found
 
 
-def _to_json(found: _Explained) -> dict[str, Any]:
+def _to_json(found: _Explained, target_object: str | None, *, exists: bool) -> dict[str, Any]:
     return {
         "pod": pod_name(found.pod),
-        "phase": found.phase,
+        "object": target_object,
+        "exists": exists,
+        "phase": found.phase if exists else None,
         "node": found.node or None,
         "scheduler": found.scheduled or None,
         "injected": found.injected.to_json(),
@@ -189,9 +192,7 @@ def _print(console: Console, found: _Explained, session: Session, *, exists: boo
         console.print(f"[bold]{marked(pod_name(found.pod))}[/bold]: {marked(found.phase)}{where}")
         print_lines(console, found.injected.lines)
         print_lines(console, [found.scheduled and f"its scheduler reports: {found.scheduled}"])
-    if found.answer is not None and found.answer.verdict in ("Refused", "Invalid"):
-        print_lines(console, [f"{found.answer.verdict}: {found.answer.placement.message}"])
-    elif found.answer is not None:
+    if found.answer is not None:
         print_answer(console, found.answer, session.max_nodes)
     print_lines(console, _event_lines(found.events))
     if found.record is not None:

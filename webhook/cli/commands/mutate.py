@@ -18,7 +18,10 @@ from webhook.cli.inputs.workloads import Workload, print_policy, with_claims_of
 from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.predictions.admission import admit_checked_document, check_patch, print_verdict
+from webhook.documents.field import InvalidInput
 from webhook.documents.text import printable_lines
+from webhook.kube.pod.pod_validation import check_storable
+from webhook.kube.shape import check_pod
 from webhook.kube.workloads.pod_set import pod_name
 
 _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
@@ -42,7 +45,7 @@ _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
         type=click.Choice(["yaml", "json", "patch", "diff"]),
         default="yaml",
         show_default=True,
-        help="The mutated pods; the JSON patch of each pod, one a line, null for a denied pod; or the difference.",
+        help="The mutated pods; the JSON patch of each pod, one a line, null for a denied or invalid one; or a diff.",
     ),
     needs_cluster=False,
 )
@@ -65,25 +68,58 @@ def mutate(session: Session) -> int:
     _warn_of_shadow(workloads)
     view_of = _views(session)
     pods = [each for each in workloads if each.pods is not None]
-    verdicts = [admit_checked_document(each.document, each.policy, view_of(each)) for each in pods]
-    shown = 0
+    verdicts = [_verdict(session, each, view_of(each)) for each in pods]
+    shown, is_denied = 0, False
     for workload, verdict in zip(pods, verdicts, strict=True):
+        if verdict is None:
+            if session.output == "patch":
+                echo_json(None)
+            continue
         print_policy(workload)
         print_verdict(workload, verdict)
         if workload.note:
             warn(f"{workload.name}: {workload.note}")
+        is_denied |= isinstance(verdict, Denied)
         if not isinstance(verdict, Denied):
+            _warn_of_rejection(workload)
             check_patch(workload.document, workload.policy, view_of(workload), verdict)
             _print(workload, verdict, session.output, first=shown == 0)
             shown += 1
         elif session.output == "patch":
             echo_json(None)
+    _print_unknown(workloads)
+    if is_denied:
+        return _EXIT_DENIED
+    return _EXIT_UNKNOWN_PODS if len(pods) < len(workloads) else 0
+
+
+def _verdict(session: Session, workload: Workload, view: ClusterView | None) -> Verdict | None:
+    """Return the verdict on a pod; None if it is not valid.
+
+    Raises:
+        InvalidInput: it is not valid, and the command stops there.
+    """
+    try:
+        return admit_checked_document(workload.document, workload.policy, view)
+    except InvalidInput as error:
+        session.report(error.errors)
+        return None
+
+
+def _print_unknown(workloads: Iterable[Workload]) -> None:
+    """Print an error for each object that does not hold its pods."""
     for workload in workloads:
         if workload.pods is None:
             echo(f"Error: {workload.document.place}: {workload.owner}: {workload.note}", fg="red", err=True)
-    if shown < len(pods):
-        return _EXIT_DENIED
-    return _EXIT_UNKNOWN_PODS if len(pods) < len(workloads) else 0
+
+
+def _warn_of_rejection(workload: Workload) -> None:
+    """Warn of a pod that the API server rejects, whatever the webhook answers."""
+    try:
+        check_pod(workload.document.content)
+        check_storable(workload.document.content)
+    except InvalidInput as error:
+        warn(f"{workload.name}: the API server rejects this pod: {'; '.join(map(str, error.errors))}")
 
 
 def _views(session: Session) -> Callable[[Workload], ClusterView | None]:

@@ -127,5 +127,8 @@ def _to_json(snapshot: Snapshot, groups: Sequence[_Group], mistyped: Sequence[Fi
             }
             for each in groups
         ],
-        "mistyped": [{"where": each.where, "what": each.what, "remedy": each.remedy} for each in mistyped],
+        # A remedy is Markdown; scripts run its commands.
+        "mistyped": [
+            {"where": each.where, "what": each.what, "remedy": each.remedy.replace("`", "")} for each in mistyped
+        ],
     }

@@ -7,13 +7,17 @@ import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError, URLError
 
 import click
 
+from webhook.admission.missed import created_on_node
 from webhook.cli.inputs.files import FILE, STANDARD_INPUT, place_of, read_text
 from webhook.cli.inputs.policies import is_namespace
-from webhook.documents.documents import Document, parse
-from webhook.documents.field import InvalidInput, invalid
+from webhook.cli.output.terminal import echo, plural
+from webhook.documents.documents import Document, field, parse
+from webhook.documents.field import InvalidInput, invalid, required
+from webhook.kube.names import DNS_LABEL_RULE, is_dns_label
 
 Command = Callable[..., Any]
 
@@ -21,14 +25,24 @@ _FLAG, _KUSTOMIZE = "--filename", "--kustomize"
 _URL = re.compile("https?://")
 # Source: k8s.io/cli-runtime/pkg/resource/builder.go, FileExtensions
 _SUFFIXES = (".json", ".yaml", ".yml")
+# The head of a log line, and of the one with which a command of kubectl fails.
+# Source: k8s.io/klog/v2/internal/buffer/buffer.go, FormatHeader; k8s.io/component-base/cli/run.go, Run
+_KLOG = re.compile(r"""^[IWEF]\d{4} [\d:.]+ +\d+ [^ \]]+:\d+\] (?:"command failed" err=)?""", re.MULTILINE)
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_SECONDS = 30
+
+
+def _read_namespace(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not is_dns_label(value):
+        raise InvalidInput([invalid("--namespace", value, DNS_LABEL_RULE)])
+    return value
 
 
 namespace_option = click.option(
     "-n",
     "--namespace",
     metavar="NAME",
+    callback=_read_namespace,
     help="The namespace, of objects that name none. Default: on a live cluster that of the context, else `default`.",
 )
 
@@ -79,7 +93,11 @@ def read_manifests(filenames: Iterable[str], kustomize: str | None, *, recursive
 
 
 def _files(filename: str, *, recursive: bool) -> Iterator[str]:
-    """Yield the file, or the manifests in the folder in the order of their names."""
+    """Yield the file or URL, or the manifests in the folder in the order of their names."""
+    if not filename:
+        raise InvalidInput([required(_FLAG, "name a file, a folder or a URL; - is standard input")])
+    if "://" in filename and not _URL.match(filename) and not Path(filename).exists():
+        raise InvalidInput([invalid(_FLAG, filename, "is no URL of http or https, which are the ones that are read")])
     if filename == STANDARD_INPUT or not Path(filename).is_dir():
         yield filename
         return
@@ -96,10 +114,16 @@ def _download(url: str) -> bytes:
         with urllib.request.urlopen(url, timeout=_MOST_SECONDS) as answer:  # noqa: S310 - http or https alone
             text: bytes = answer.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise InvalidInput([invalid(_FLAG, url, f"cannot be read: {error}")]) from error
+        raise InvalidInput([invalid(_FLAG, url, f"cannot be read: {_reason(error)}")]) from error
     if len(text) > _MOST_BYTES:
         raise InvalidInput([invalid(_FLAG, url, f"is larger than {_MOST_BYTES} bytes")])
     return text
+
+
+def _reason(error: Exception) -> object:
+    """Return why a URL cannot be read, without the names of Python's errors."""
+    reason = error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
+    return getattr(reason, "strerror", None) or reason
 
 
 def _built(folder: str) -> bytes:
@@ -111,8 +135,25 @@ def _built(folder: str) -> bytes:
     command = [program, programs[Path(program).stem], folder]
     done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - no shell
     if done.returncode:
-        raise InvalidInput([invalid(_KUSTOMIZE, folder, done.stderr.decode("utf-8", "replace").strip())])
+        message = _KLOG.sub("", done.stderr.decode("utf-8", "replace").strip()).strip('"')
+        raise InvalidInput([invalid(_KUSTOMIZE, folder, message)])
     return done.stdout
+
+
+def unbound(documents: Iterable[Document]) -> list[Document]:
+    """Return `documents`, stored pods without the node that their scheduler chose; print how many there are."""
+    found, bound = [], 0
+    for each in documents:
+        if each.content.get("kind") == "Pod" and field(each.content, "status", "phase"):
+            spec = each.content.get("spec")
+            if isinstance(spec, dict) and spec.get("nodeName") and not created_on_node(each.content):
+                bound += 1
+                spec = {key: value for key, value in spec.items() if key != "nodeName"}
+                each = Document(each.place, {**each.content, "spec": spec})
+        found.append(each)
+    if bound:
+        echo(f"{plural(bound, 'pod')} with a node: evaluated without spec.nodeName", err=True)
+    return found
 
 
 def with_namespace(documents: Iterable[Document], namespace: str) -> list[Document]:

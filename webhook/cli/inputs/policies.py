@@ -29,7 +29,7 @@ policies_option = click.option(
     metavar="FILE",
     type=click.Path(path_type=Path),
     help="A PlacementPolicy, or several in one file or in several: each is for the namespaces that it selects, the one "
-    "without a namespaceSelector for the others. Default: the built-in one.",
+    "without a namespaceSelector for the others. Default: on a live cluster the one in force, else the built-in one.",
 )
 
 

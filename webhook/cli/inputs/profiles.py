@@ -88,6 +88,10 @@ class Schedulers:
         name: str = field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
         return self._schedulers.get(name) or self._by_backend.get(name) or self._schedulers.get(self._fallback or "")
 
+    def has_profile(self, scheduler: str) -> bool:
+        """Return whether a profile or a batch scheduler has this name."""
+        return scheduler in self._schedulers or scheduler in self._by_backend
+
     def for_pending(self) -> Scorer:
         """Return a scheduler for the pending pods of the cluster, whose nodes are asked for alone.
 

@@ -13,7 +13,7 @@ import click
 
 from webhook.cli.inputs.clusters import read_view
 from webhook.cli.inputs.files import check_standard_input
-from webhook.cli.inputs.manifests import read_manifests, with_namespace
+from webhook.cli.inputs.manifests import read_manifests, unbound, with_namespace
 from webhook.cli.inputs.pending import PendingQueue, place_pending_pods
 from webhook.cli.inputs.policies import PlacedPolicies, read_policies
 from webhook.cli.inputs.profiles import SchedulersOf, read_schedulers
@@ -24,7 +24,7 @@ from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.planned_objects import with_planned_objects
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
-from webhook.documents.field import InvalidInput, invalid
+from webhook.documents.field import FieldError, InvalidInput, invalid
 from webhook.kube.api.kubeconfig import namespace_of_context
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.release import Release
@@ -66,6 +66,7 @@ class Session:
 
     `policies` are files; `rules` is what they hold, or what is in force in the live cluster.
     `has_failed`: an object of the files cannot be read, and the others are evaluated.
+    `unbinds`: stored pods are evaluated without their node.
     `needs_cluster`: without an option that names a cluster, it is the live cluster that kubectl would use.
     `explains`: nodes that an autoscaler could add count, and pods that cannot be placed get suggestions.
 
@@ -93,6 +94,7 @@ class Session:
     explains: bool = True
     needs_cluster: bool = True
     needs_pods: bool = True
+    unbinds: bool = False
     has_failed: bool = False
 
     def __post_init__(self) -> None:
@@ -176,7 +178,8 @@ class Session:
 
     @cached_property
     def _manifests(self) -> list[Document]:
-        return read_manifests(self.filenames, self.kustomize, recursive=self.recursive)
+        found = read_manifests(self.filenames, self.kustomize, recursive=self.recursive)
+        return unbound(found) if self.unbinds else found
 
     @cached_property
     def documents(self) -> list[Document]:
@@ -203,16 +206,26 @@ class Session:
         if not self.has_pods:
             return []
         found, errors = read_pods(self.documents, self._known_policies, snapshot)
-        if errors and (self.strict or not found):
+        if errors and not found:
             raise InvalidInput(errors)
         if not found:
             names = " ".join((*self.filenames, self.kustomize or "")).strip()
             raise InvalidInput([invalid("--filename", names, "holds no pod and nothing that makes one")])
+        self.report(errors)
+        print_misplaced(found)
+        return found
+
+    def report(self, errors: Sequence[FieldError]) -> None:
+        """Print the errors of an object; the command goes on with the others.
+
+        Raises:
+            InvalidInput: with `strict`, it does not.
+        """
+        if errors and self.strict:
+            raise InvalidInput(errors)
         for error in errors:
             self.has_failed = True
             echo(f"Error: {error}", err=True)
-        print_misplaced(found)
-        return found
 
     def workloads_of(self, documents: Sequence[Document]) -> list[Workload]:
         """Return the pods of objects of the cluster.

@@ -1,5 +1,6 @@
 """Read the pods of files, and of the objects in them that create pods."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -76,17 +77,22 @@ def read_pods(
 ) -> tuple[list[Workload], Sequence[FieldError]]:
     """Return the pods of `documents` in order, and the errors of objects that cannot be read or are not known.
 
-    An object that creates no pods (a Service) is reported on standard error. The policy of each is chosen by the labels
+    Objects that create no pods (a Service) are counted on standard error. The policy of each is chosen by the labels
     of its namespace in `documents` and in `snapshot`.
     """
     found: list[Workload] = []
     errors: list[FieldError] = []
     choice = NamespacePolicies(known.policies, snapshot, documents)
+    without_pods: Counter[str] = Counter()
     for document in documents:
         try:
-            found += (replace(each, policy_place=known.place_of(each.policy)) for each in _workloads(document, choice))
+            made = _workloads(document, choice, without_pods)
+            found += (replace(each, policy_place=known.place_of(each.policy)) for each in made)
         except InvalidInput as error:
             errors += [each.prefixed(document.place) for each in error.errors]
+    if without_pods:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(without_pods.items()))
+        echo(f"passed over, because they make no pod: {kinds}", err=True)
     return found, errors[:MOST_ERRORS]
 
 
@@ -131,7 +137,8 @@ def with_claims_of_pods(workload: Workload, snapshot: Snapshot, indices: Sequenc
         raise InvalidInput(each.prefixed(place) for each in error.errors) from error
 
 
-def _workloads(document: Document, choice: NamespacePolicies) -> Iterator[Workload]:
+def _workloads(document: Document, choice: NamespacePolicies, without_pods: Counter[str]) -> Iterator[Workload]:
+    """Yield the pods of an object; its kind is counted in `without_pods` if it creates none."""
     content, place = document.content, document.place
     if choice.are_several and is_namespace(content):
         return
@@ -150,7 +157,7 @@ def _workloads(document: Document, choice: NamespacePolicies) -> Iterator[Worklo
     elif kind is None and not creates_no_pods(group_of(content["apiVersion"]), name):
         raise InvalidInput([invalid("kind", name, _unknown_kind(content))])
     elif not found and not is_planned(content):
-        echo(f"{place}: kind {name} makes no pod; passed over", err=True)
+        without_pods[name] += 1
     for pods in found:
         where = f"{place}: {pods.path}" if pods.annotations_path.startswith(pods.path) else place
         yield make(Document(where, pods.pod), pods=pods, owner=owner, note=pods.caveat)

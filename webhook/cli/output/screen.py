@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
+from rich.text import Text
 
 from webhook.cli.output.terminal import may_colour
 from webhook.documents.text import printable, printable_lines
@@ -54,9 +55,14 @@ def marked(text: str) -> str:
 
 
 def print_lines(console: Console, lines: Iterable[str], indent: int = 2) -> None:
-    """Print each of `lines`, which are no markup, unless it is empty."""
+    """Print each of `lines`, which are no markup, unless it is empty; continuation lines keep the indent."""
     for line in filter(None, lines):
-        console.print(" " * indent + marked(line))
+        text = line.lstrip(" -")
+        hanging = indent + len(line) - len(text)
+        first, *others = Text(printable(text)).wrap(console, max(console.width - hanging, 1))
+        console.print(" " * indent + marked(line[: len(line) - len(text)] + first.plain.rstrip()))
+        for each in others:
+            console.print(" " * hanging + marked(each.plain.rstrip()))
 
 
 def coloured(verdict: str) -> str:

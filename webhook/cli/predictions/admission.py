@@ -15,17 +15,22 @@ from webhook.cli.inputs.workloads import Workload, print_policy
 from webhook.cli.output.terminal import echo, some, warn
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject
+from webhook.documents.documents import field as field_of
 from webhook.documents.field import BETWEEN_ERRORS, InvalidInput
+from webhook.documents.text import cut
 from webhook.kube.api.admission import AdmissionRequest, pod_request
 from webhook.kube.api.independent_patch import TooDeepError
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_set import pod_name
 from webhook.placement.framework.result import Placement
+from webhook.placement.reasons.cluster_warnings import NO_SIGN, absent_scheduler
 from webhook.placement.scheduler import PodSignature
 from webhook.policy.policy import Policy
 
 _MOST_NAMES = 3
+_LONGEST_NAME = 63
+_NOT_KNOWN = ": not known whether it runs: no bound pod names it. Without it, the pod stays Pending"
 _WORSE_THAN = {"Feasible": ("Waiting", "Infeasible"), "Waiting": ("Infeasible",)}
 
 
@@ -89,8 +94,7 @@ def _request(document: Document) -> AdmissionRequest:
 
 def print_verdict(workload: Workload, verdict: Verdict) -> None:
     """Print the warnings and the denial that the user of the pods would get to standard error."""
-    for warning in verdict.warnings:
-        warn(f"{workload.name}: {workload.located(warning)}")
+    _print_warnings(workload, verdict)
     if isinstance(verdict, Denied):
         # Only the breaks between errors are ours: names can have others.
         *errors, last = workload.located(verdict.denial.message).split(BETWEEN_ERRORS)
@@ -99,6 +103,11 @@ def print_verdict(workload: Workload, verdict: Verdict) -> None:
             echo(line, fg="red", err=True)
     elif isinstance(verdict, Bypassed):
         echo(f"{workload.name}: left alone: {verdict.reason}", err=True)
+
+
+def _print_warnings(workload: Workload, verdict: Verdict) -> None:
+    for warning in verdict.warnings:
+        warn(f"{workload.name}: {workload.located(warning)}")
 
 
 @dataclass
@@ -123,15 +132,30 @@ class Admissions:
             InvalidInput: the pod is not valid; the errors name file and document.
         """
         if not self.with_policy:
+            self._warn_of_scheduler(workload, workload.document.content, snapshot)
             return "", ""
         verdict = _admit(workload, snapshot)
+        if not any(NO_SIGN in each for each in verdict.warnings) and not isinstance(verdict, Denied):
+            pod = workload.document.content if isinstance(verdict, Bypassed) else verdict.pod
+            self._warn_of_scheduler(workload, pod, snapshot)
         if isinstance(verdict, Bypassed):
+            _print_warnings(workload, verdict)
             return "", verdict.reason
         print_verdict(workload, verdict)
         if not isinstance(verdict, Denied):
             return "", ""
         print_policy(workload)
         return workload.located(verdict.denial.message), ""
+
+    def _warn_of_scheduler(self, workload: Workload, pod: JsonObject, snapshot: Snapshot) -> None:
+        """Warn of a scheduler without a sign; of one that is only in the pod, also if signs cannot be known."""
+        name, settings = str(field_of(pod, "spec", "schedulerName") or ""), workload.policy.spec.schedulers
+        for text in absent_scheduler(name, snapshot, settings):
+            warn(f"{workload.name}: {text}")
+        is_named = not name or name in workload.policy.spec.allowed_schedulers
+        is_named = is_named or snapshot.has_pod_of(name) or self.schedulers(workload.policy).has_profile(name)
+        if snapshot.scheduler_evidence is None and not is_named:
+            warn(f"{workload.name}: scheduler {cut(name, _LONGEST_NAME)}{_NOT_KNOWN}")
 
     def created(self, workload: Workload, pod: JsonObject, snapshot: Snapshot) -> JsonObject:
         """Return `pod`, one of the template, as it is created.
@@ -146,6 +170,9 @@ class Admissions:
 
     def with_suggestions(self, workload: Workload, placement: Placement, view: Snapshot, place: Place) -> Placement:
         """Return the placement on `view` of the admitted pod, with suggestions in terms of annotations."""
+        if field_of(workload.document.content, "spec", "nodeName"):
+            # No scheduler reads its taints.
+            return replace(placement, suggestions=())
         content = read_pod(_request(workload.document), ClusterView(view, scorer=None))
         return in_annotations(content, workload.policy, placement, view, place, never)
 

@@ -11,7 +11,7 @@ from webhook.cli.output.terminal import echo
 from webhook.cli.predictions.admission import Admissions
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
-from webhook.documents.field import InvalidInput
+from webhook.documents.field import FieldError, InvalidInput
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.shape import check_pod
 from webhook.placement.capacity.counting import Count, count_each, count_together
@@ -26,6 +26,8 @@ _MOST_CLAIMANTS = 1000
 Pod = Mapping[str, Any]
 # Returns what to call after each placed pod of `name`.
 ProgressOf = Callable[[str], OnPlaced]
+# Prints the errors of a pod; raises them if the command stops there.
+Report = Callable[[Sequence[FieldError]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Counts:
     admissions: Admissions
     until: int | None
     progress_of: ProgressOf
+    report: Report
 
     @property
     def snapshot(self) -> Snapshot:
@@ -82,7 +85,7 @@ class Counts:
         """Yield the count of each template, by itself on the cluster as it stands.
 
         Raises:
-            InvalidInput: a pod is malformed; the errors name file, document and field.
+            InvalidInput: a pod is malformed, and `report` raises its errors, or a claim is.
         """
         for template in self._templates(workloads):
             if template.pods is None:
@@ -98,7 +101,7 @@ class Counts:
         None is counted if one of them cannot be. The pending pods before any of the pods take their places first.
 
         Raises:
-            InvalidInput: a pod is malformed; the errors name file, document and field.
+            InvalidInput: a pod is malformed, and `report` raises its errors, or a claim is.
         """
         templates = self._templates(workloads)
         left_out = [template for template in templates if template.pods is None]
@@ -135,9 +138,16 @@ class Counts:
         return pod, assumed.all_shown
 
     def _templates(self, workloads: Sequence[Workload]) -> list[_Template]:
-        templates = [self._template(workload) for workload in workloads]
+        templates = [self._template_or_errors(workload) for workload in workloads]
         self.admissions.print_hint()
         return templates
+
+    def _template_or_errors(self, workload: Workload) -> _Template:
+        try:
+            return self._template(workload)
+        except InvalidInput as error:
+            self.report(error.errors)
+            return _Template(workload, message="; ".join(map(str, error.errors)))
 
     def _template(self, workload: Workload) -> _Template:
         workload = _without_end(workload)

@@ -9,12 +9,16 @@ NEVER = "Never"
 
 
 class PriorityClass(NamedTuple):
-    """A PriorityClass. `never_preempts`: its pods stay pending and do not preempt other pods."""
+    """A PriorityClass. `never_preempts`: its pods stay pending and do not preempt other pods.
+
+    `is_planned`: it does not exist yet, so it is no sign that the classes of the cluster are known.
+    """
 
     name: str
     value: int
     never_preempts: bool = False
     is_default: bool = False
+    is_planned: bool = False
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "PriorityClass":

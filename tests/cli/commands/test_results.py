@@ -1,0 +1,185 @@
+"""What `check`, `mutate` and `capacity` print of pods that the webhook leaves alone, and of invalid ones."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.admission import TYPE
+from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.cluster_files import as_list, lines
+from tests.support.command import Run
+from tests.support.fake_configuration_api import fake_api
+
+CARD = "nvidia.com/gpu"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n", capacity={CARD: 8})))
+    return file
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        make_pod("p").annotate("maip.mxsf.io/wokload-type", "training"),
+        make_pod("p").label(TYPE, "training"),
+        make_pod("p").annotate("maip.mxsf.io/gpu-product", "NVIDIA-H20"),
+    ],
+    ids=["mistyped key", "label", "product without a type"],
+)
+def test_check_prints_the_warnings_of_a_pod_that_is_left_alone(run: Run, cluster: Path, pod: PodBuilder) -> None:
+    files = ("-f", "-", "--cluster", cluster)
+
+    checked, mutated = (run(name, *files, stdin=as_list(pod.gpu(1))) for name in ("check", "mutate"))
+
+    warnings = [line for line in mutated.errors.splitlines() if line.startswith("Warning: ")]
+    assert warnings
+    assert checked.errors.splitlines() == warnings
+
+
+INVALID = make_pod("ill").annotate("maip.mxsf.io/bin-packing", "true").obj()
+INVALID["metadata"]["annotations"]["maip.mxsf.io/bin-packing"] = True
+BESIDE_INVALID = as_list(make_pod("a"), INVALID, make_pod("b"))
+MESSAGE = "Error: <stdin>: items[1]: metadata.annotations[maip.mxsf.io/bin-packing]: Invalid value: true"
+JSON_OF = {
+    ("mutate", "-o", "json"): ["a", "b"],
+    ("mutate", "-o", "patch"): [[], None, []],
+    ("capacity", "--until", "1", "-o", "json"): [1, 0, 1],
+}
+
+
+@pytest.mark.parametrize(("command", "expected"), JSON_OF.items(), ids=[" ".join(each) for each in JSON_OF])
+def test_the_pods_beside_an_invalid_one_are_evaluated(
+    run: Run, cluster: Path, command: tuple[str, ...], expected: list[Any]
+) -> None:
+    outcome = run(*command, "-f", "-", "--cluster", cluster, stdin=BESIDE_INVALID)
+
+    found = [
+        each.get("fits", each.get("metadata", {}).get("name")) if isinstance(each, dict) else each
+        for each in lines(outcome.output)
+    ]
+    assert (outcome.code, found) == (2, expected)
+    assert MESSAGE in outcome.errors
+
+
+@pytest.mark.parametrize("command", JSON_OF, ids=" ".join)
+def test_strict_stops_at_an_invalid_pod(run: Run, cluster: Path, command: tuple[str, ...]) -> None:
+    outcome = run(*command, "--strict", "-f", "-", "--cluster", cluster, stdin=BESIDE_INVALID)
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert MESSAGE in outcome.errors
+
+
+HALF_A_CARD = make_pod("half").requests(**{CARD: "500m"})
+REFUSED = make_pod("refused").annotate(TYPE, "trainning")
+
+
+@pytest.mark.parametrize(
+    ("pod", "verdict", "text"),
+    [(HALF_A_CARD, "Invalid", "must be an integer"), (REFUSED, "Refused", "trainning")],
+    ids=["invalid", "refused"],
+)
+def test_check_prints_an_invalid_or_refused_pod_on_standard_output(
+    run: Run, cluster: Path, pod: PodBuilder, verdict: str, text: str
+) -> None:
+    outcome = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(pod))
+
+    headline, message = outcome.output.splitlines()
+    assert headline == f"default/{pod.obj()['metadata']['name']}: {verdict}"
+    assert message.startswith("  ")
+    assert text in message
+
+
+def test_mutate_warns_of_a_pod_that_the_api_server_rejects(run: Run) -> None:
+    outcome = run("mutate", "-f", "-", "-o", "patch", stdin=as_list(HALF_A_CARD.annotate(TYPE, "training")))
+
+    (warning,) = (line for line in outcome.errors.splitlines() if line.startswith("Warning: "))
+    assert outcome.code == 0
+    assert warning.startswith("Warning: default/half: the API server rejects this pod: spec.containers[0].resources")
+
+
+def test_a_priority_class_of_the_file_says_nothing_of_the_other_classes(run: Run, cluster: Path) -> None:
+    """The cluster file has none, so its classes are not known."""
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
+    pod = make_pod("p").annotate(TYPE, "training").spec(priorityClassName="other")
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(high, pod))
+
+    assert "PriorityClass" not in outcome.errors
+
+
+OTHER = make_pod("p").scheduler("other-scheduler")
+NOT_KNOWN = (
+    "Warning: default/p: scheduler other-scheduler: not known whether it runs: no bound pod names it. Without it, the "
+    "pod stays Pending"
+)
+
+
+@pytest.mark.parametrize("arguments", [("check",), ("check", "--as-written"), ("capacity", "--until", "1")], ids=str)
+def test_a_scheduler_that_nothing_names_is_a_warning(run: Run, cluster: Path, arguments: tuple[str, ...]) -> None:
+    outcome = run(*arguments, "-f", "-", "--cluster", cluster, stdin=as_list(OTHER))
+
+    assert (outcome.code, outcome.errors.splitlines()) == (0, [NOT_KNOWN])
+
+
+def test_explain_warns_of_the_scheduler_of_a_pod_that_waits(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n"), OTHER.uid("u1").status(phase="Pending")))
+
+    assert NOT_KNOWN in run("explain", "p", "--cluster", file).errors.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "more"),
+    [
+        ("default-scheduler", []),
+        ("volcano", []),
+        ("other-scheduler", [make_pod("runs").scheduler("other-scheduler").node_name("n")]),
+    ],
+    ids=["the default one", "one of the policy", "one of a running pod"],
+)
+def test_a_scheduler_with_a_name_that_is_known_is_no_warning(
+    run: Run, tmp_path: Path, scheduler: str, more: list[PodBuilder]
+) -> None:
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n"), *more))
+
+    outcome = run("check", "-f", "-", "--cluster", file, stdin=as_list(make_pod("p").scheduler(scheduler)))
+
+    assert "Warning" not in outcome.errors
+
+
+def test_a_scheduler_without_a_sign_on_a_live_cluster_is_a_warning(run: Run, tmp_path: Path) -> None:
+    with fake_api() as api:
+        items = {"namespaces": [], "pods": [], "nodes": [make_node_object("n")]}
+        api.objects = {f"/api/v1/{kind}": {"metadata": {}, "items": each} for kind, each in items.items()}
+        api.objects |= {"/apis": {"groups": []}, "/apis/coordination.k8s.io/v1/leases": {"metadata": {}, "items": []}}
+        outcome = run("check", "-f", "-", "--kubeconfig", api.kubeconfig(tmp_path), stdin=as_list(OTHER))
+
+    assert (
+        "Warning: default/p: scheduler other-scheduler: no sign that it runs: no Lease and no bound" in outcome.errors
+    )
+
+
+def test_a_bound_pod_is_evaluated_without_its_node(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    node = make_node_object("n", taints=["a=b:NoSchedule"])
+    file.write_text(as_list(node, make_node_object("o"), make_pod("p").node_name("n").status(phase="Running")))
+
+    outcome = run("check", "-f", file, "--cluster", file, "-o", "json")
+
+    (found,) = lines(outcome.output)
+    assert (outcome.code, found["verdict"], found["node"]) == (0, "Feasible", "o")
+    assert "1 pod with a node: evaluated without spec.nodeName" in outcome.errors.splitlines()
+
+
+def test_a_node_that_the_user_wrote_gets_no_suggestion(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    file.write_text(as_list(make_node_object("n", taints=["a=b:NoSchedule"]), make_node_object("o")))
+
+    outcome = run("check", "-f", "-", "--cluster", file, "-o", "json", stdin=as_list(make_pod("p").node_name("n")))
+
+    assert (lines(outcome.output)[0]["verdict"], lines(outcome.output)[0]["suggestions"]) == ("Infeasible", [])
