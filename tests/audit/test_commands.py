@@ -67,7 +67,7 @@ LIST = """\
 TIME                  OUTCOME   TYPE       VERDICT     MS   POD              DECISION  NOTE
 2026-05-01T08:00:00Z  Patched   training   Feasible    0.4  team-a/worker-0  d0000
 2026-05-01T08:00:01Z  Patched   inference  Infeasible  2.5  team-b/worker-1  d0001     dry run
-2026-05-01T08:00:02Z  Denied    -          -           0.2  team-a/worker-2  d0002     metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value: "trainng"; supported values: …
+2026-05-01T08:00:02Z  Denied    -          -           0.2  team-a/worker-2  d0002     workload-type: Unsupported value: "trainng"; supported values: …
 2026-05-01T08:00:03Z  Bypassed  -          -           0.1  team-a/web-      d0003     no workload type
 """  # noqa: E501 - as it is printed
 
@@ -314,6 +314,12 @@ class TestShow:
         ran = run("show", decision)
         assert (ran.code, ran.output) == (2, "")
         assert "no record has it; `audit list` lists the decisions" in ran.errors
+
+
+def test_the_list_names_annotations_by_their_keys_without_the_domain(run: Run, tmp_path: Path) -> None:
+    error = 'metadata.annotations[maip.mxsf.io/workload-type]: Unsupported value: "trainning"'
+    write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(0, outcome="Denied", error=error)]))
+    assert run("list").output.rstrip().endswith('  workload-type: Unsupported value: "trainning"')
 
 
 @pytest.mark.usefixtures("lines")

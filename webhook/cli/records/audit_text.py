@@ -1,6 +1,7 @@
 """Text output of the `audit` commands: plain columns, coloured on a terminal."""
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -37,6 +38,8 @@ _LINE_STYLES = {"+": "green", "-": "red", "!": "yellow"}
 # The number of characters of a decision ID that tell decisions apart; `audit show` takes a beginning.
 _ID_CHARACTERS = 8
 _MOST_COUNTED = 10
+# In the table, an annotation is named by its key without the domain.
+_ANNOTATION = re.compile(r"\bmetadata\.annotations\[[^\]/]+/([^\]/]+)\]")
 LIST_COLUMNS = (
     Column("TIME"),
     Column("OUTCOME"),
@@ -45,7 +48,7 @@ LIST_COLUMNS = (
     Column("MS", drop=1),
     Column("POD", least=12),
     Column("DECISION"),
-    Column("NOTE", least=11, folds=True, drop=4),
+    Column("NOTE", least=11, drop=4),
 )
 
 
@@ -55,7 +58,7 @@ def list_row(record: AuditRecord) -> Row:
     if record.dry_run:
         notes.append("dry run")
     if record.error:
-        notes.append(_cut(record.error.split("\n", 1)[0], 100))
+        notes.append(_cut(_ANNOTATION.sub(r"\1", record.error.split("\n", 1)[0]), 100))
     if record.shadow:
         notes.append(f"would be {record.shadow.outcome}")
     cells = (
