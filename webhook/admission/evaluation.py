@@ -159,7 +159,8 @@ def _is_of_daemon_set(owners: Sequence[Any], policy: Policy) -> bool:
     """Return whether a DaemonSet owns the pod, of an API group that the policy knows: its object was checked."""
     for owner in owners:
         if isinstance(owner, dict) and owner.get("kind") == DAEMON_SET:
-            group = str(owner.get("apiVersion")).rpartition("/")[0]
+            # The API server requires the version; manifests of the commands can lack it.
+            group = str(owner.get("apiVersion") or "apps/v1").rpartition("/")[0]
             if (group, DAEMON_SET) in policy.kinds:
                 return True
     return False

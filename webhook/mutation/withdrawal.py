@@ -17,12 +17,14 @@ from webhook.policy.policy import WITHDRAWAL, Policy
 def withdrawal(pod: JsonObject, policy: Policy) -> Mutation | None:
     """Return the mutation of `pod` without the tolerations of node pools and cards; None if nothing was injected.
 
-    The annotation with the rules, which the webhook has written, tells them from those of a user. Required affinity
-    stays, because it only restricts the pod.
+    The annotation with the rules, which the webhook has written, tells them from those of a user. What this policy has
+    written stays: the pod is admitted again, and a lost right changes the revision. Required affinity stays, because it
+    only restricts the pod.
     """
     annotations: Mapping[str, Any] = pod["metadata"].get("annotations") or {}
     rules = annotations.get(policy.rules_annotation) or ""
-    if not rules or rules.startswith(WITHDRAWAL):
+    is_own = annotations.get(policy.policy_annotation) == policy.identity
+    if not rules or is_own or rules.startswith(WITHDRAWAL):
         return None
     keys = {policy.node_usage_key, *(f"{each.card}.product" for each in policy.spec.accelerators)}
     tolerations = pod["spec"].get("tolerations") or []
