@@ -1,4 +1,4 @@
-"""Count the cards that a pod requests, by whatever name."""
+"""Count the cards that a pod requests, under any of their names."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
