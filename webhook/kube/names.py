@@ -30,7 +30,7 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 KUEUE_GATES = "kueue.x-k8s.io/"
 # The annotations with which a pod of KAI requests a share of a card: a fraction, or memory of the card in MiB.
 KAI_SHARES = ("gpu-fraction", "gpu-memory")
-# The annotation with the number of cards of which such a pod gets its share.
+# The annotation with the number of cards that such a pod shares.
 KAI_SHARE_DEVICES = "gpu-fraction-num-devices"
 DEFAULT_NAMESPACE = "default"
 # The kind whose controller chooses the node of each pod, in any API group.

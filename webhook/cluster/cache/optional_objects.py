@@ -40,8 +40,8 @@ class OptionalObjects:
 
     Snapshots contain a kind only while all its objects are known, except those in `left_out`. Otherwise the unlisted
     ones would count as missing. Objects with a namespace, which tenants can create, have at most MOST_OBJECT_BYTES
-    each, and share `budget_bytes`: beyond it, the namespace with the most loses the latest objects of the kind of which
-    it has the most. These are left out until they change or are listed again.
+    each, and share `budget_bytes`: beyond it, the namespace with the most loses the latest objects of its largest kind.
+    These are left out until they change or are listed again.
     """
 
     def __init__(self, left_out: LeftOutTracker, budget_bytes: int = BUDGET_BYTES) -> None:

@@ -23,7 +23,7 @@ _NODES_WOULD_FIT = re.compile(r"^\d+ nodes? would fit")
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Pods like `pod`, of which `number` need a node of `snapshot`; others of them are on `own_nodes` there."""
+    """The `number` pods like `pod` that need a node of `snapshot`; others of their group are on `own_nodes` there."""
 
     scheduler_of: Callable[[PodSignature], Scheduler]
     pod: WaitingPod

@@ -17,7 +17,7 @@ _LONGEST_SHOWN = 63
 
 @dataclass(frozen=True)
 class GangDemand:
-    """A gang of which `request.least` pods start together: `sets` are its pods by template, and their number."""
+    """A gang that starts with `request.least` pods: `sets` are its pods by template, and their number."""
 
     request: GangRequest
     sets: tuple[tuple[PodInfo, int], ...]

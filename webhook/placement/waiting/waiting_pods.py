@@ -199,7 +199,7 @@ def place_pending(
 ) -> PlacedPods:
     """Place those of `pending` that wait, each beside the ones before it.
 
-    Pods that cannot be read, pods of a scheduler of which `snapshot` shows no sign, and nominated pods, whose room the
+    Pods that cannot be read, pods of a scheduler without a sign in `snapshot`, and nominated pods, whose room the
     filters know, are left out. `schedulers` are the settings of the policy.
     """
     read = [(pod, read_waiting(pod)) for pod in pending if pod.is_waiting and pod.nominated is None]

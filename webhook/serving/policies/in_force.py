@@ -111,7 +111,7 @@ class Policies:
     def put_objects(self, objects: Sequence[Policy], never_valid: Mapping[str, Selection] = _NONE) -> None:
         """Put the PlacementPolicies of the cluster into force: that named `default` before the policy of the file.
 
-        `never_valid` are those of which no generation is valid, by name. With `missingPolicy: deny`, pods in the
+        `never_valid` are those without a valid generation, by name. With `missingPolicy: deny`, pods in the
         namespaces that they select are denied.
         """
         self._objects, self._never_valid = tuple(objects), never_valid

@@ -105,7 +105,7 @@ class AdmittedPods:
         return self._are_verified or bool(identity.token_volume)
 
     def take_same(self, identity: PodIdentity, address: str = "") -> int | None:
-        """Remove and return the pod of which `identity` proves that it is the same; None if there is none.
+        """Remove and return the pod that `identity` proves to be the same; None if there is none.
 
         It is admitted again, for the client at `address`: a name is proof only where that admitted it before. A client
         that is no API server could earn credit by that, so it gets none.
