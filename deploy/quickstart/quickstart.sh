@@ -31,7 +31,7 @@ kubectl wait --for=condition=Ready node --all --timeout=120s
 echo "== The webhook"
 kubectl apply -k deploy/quickstart
 kubectl -n placement-webhook rollout status deployment/placement-webhook --timeout=180s
-until kubectl get mutatingwebhookconfiguration 00-placement-webhook >/dev/null 2>&1; do sleep 1; done
+kubectl wait --for=create mutatingwebhookconfiguration/00-placement-webhook --timeout=120s
 
 echo "== A training pod"
 kubectl apply -f deploy/quickstart/pod.yaml
