@@ -249,7 +249,7 @@ class Policies:
 
 
 def _denying(name: str, selection: Selection, default: Policy) -> Policy:
-    reason = f"PlacementPolicy {name}, which selects the namespace, is rejected, and no earlier generation is known"
+    reason = f"PlacementPolicy {name}, which applies to the namespace, is rejected, and no earlier generation is known"
     return default.withheld_as(Withheld("deny", reason), name).selected_by(*selection)
 
 
