@@ -4,13 +4,13 @@ import sys
 from pathlib import Path
 
 from bench.clusters import cluster_documents
-from webhook.app import build_server
 from webhook.audit.writer import AuditWriter
 from webhook.cli.output.logs import configure_logs
 from webhook.cluster.file import snapshot_from_documents
 from webhook.policy.loader import built_in_policy
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings
+from webhook.serving.app import build_server
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.event_loop import serve_until_signalled
 from webhook.serving.policies.in_force import Policies

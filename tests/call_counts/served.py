@@ -10,11 +10,11 @@ from bench.clusters import cluster_documents
 from tests.call_counts.clock import CLOCK
 from tests.support.certificates import make_artifacts
 from tests.support.server import policies_of
-from webhook.app import build_server, scoring
 from webhook.audit.writer import AuditWriter
 from webhook.policy.loader import built_in_policy
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
+from webhook.serving.app import build_server, scoring
 from webhook.serving.connection import Connection
 from webhook.serving.observed.predictions import Predictions
 from webhook.serving.scheduling.dispatcher import Timeouts

@@ -25,7 +25,7 @@ from tests.support.command import Run, run_alone
 from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.server import review_bytes, write_certificate
 from webhook.audit.record import parse_line
-from webhook.cli.commands import serve
+from webhook.cli.commands.serve import serve_command as serve
 from webhook.policy.loader import built_in_policy
 from webhook.runtime.settings import Address, Settings
 

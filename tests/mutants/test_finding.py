@@ -92,7 +92,7 @@ def test_every_mutant_of_a_module_compiles_and_differs_from_it() -> None:
 @pytest.mark.parametrize(
     ("path", "package"),
     [
-        ("webhook/app.py", "webhook"),
+        ("webhook/__main__.py", "webhook"),
         ("webhook/kube/cel/parser.py", "webhook/kube"),
         ("certs/pki.py", "certs"),
         ("certs/cluster/probe.py", "certs"),

@@ -92,7 +92,7 @@ def test_place_is_the_innermost_statement(line: int, lines: range, at_import: bo
 
 
 def test_mirror_is_named_after_the_module() -> None:
-    assert mirror_of("webhook/app.py") == "tests/test_app"
+    assert mirror_of("webhook/__main__.py") == "tests/test___main__"
     assert mirror_of("webhook/kube/cel/expression.py") == "tests/kube/cel/test_expression"
     assert mirror_of("certs/cluster/probe.py") == "tests/certs/cluster/test_probe"
 

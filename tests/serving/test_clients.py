@@ -19,7 +19,7 @@ from tests.support.builders import make_pod
 from tests.support.client_certificates import issue_client, presenting
 from tests.support.server import Running, World, review_bytes, running, utc_now
 from webhook.admission.pipeline import ClusterView
-from webhook.cli.commands.serve import _check_clients
+from webhook.cli.commands.serve.serve_command import _check_clients
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profiles.profile import PACK_GPUS
 from webhook.serving.extender.extender_endpoint import Extender

@@ -12,12 +12,12 @@ from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import policies_of
 from webhook.admission.pipeline import ClusterView, scheduler_for
-from webhook.app import among_others, scoring
 from webhook.cluster.snapshot import Namespace
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.names import VOLCANO_GROUP
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.framework.result import Placement
+from webhook.serving.app import among_others, scoring
 from webhook.serving.decisions.lanes import Lane, LargeLane, SmallLane
 from webhook.serving.waiting.waiting_pods import ReservedView
 from webhook.serving.work_budget import WorkBudget

@@ -12,7 +12,7 @@ import structlog
 
 from tests.support.command import run_alone, run_here
 from tests.support.server import write_certificate
-from webhook.cli.commands.serve import followed_policy, with_objects
+from webhook.cli.commands.serve.serve_command import followed_policy, with_objects
 from webhook.documents.field import InvalidInput
 from webhook.policy.loader import parse_policy
 from webhook.policy.policy import Policy

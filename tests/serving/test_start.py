@@ -13,7 +13,6 @@ from certs.pki import issue_server
 from tests.support.admission import policy_with
 from tests.support.policy_objects import policy
 from tests.support.server import policies_of, utc_now, write_certificate, write_pair
-from webhook.app import build_server
 from webhook.audit.writer import AuditWriter
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
@@ -21,6 +20,7 @@ from webhook.policy.loader import parse_policy
 from webhook.policy.policy_object import policy_text
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
+from webhook.serving.app import build_server
 
 
 def logs_and_metrics_of_the_start(folder: Path) -> tuple[list[Any], Metrics]:

@@ -11,7 +11,6 @@ from tests.support.admission import policy_with
 from tests.support.builders import make_node_object, make_pod
 from tests.support.server import policies_of
 from webhook.admission.pipeline import ClusterView
-from webhook.app import scoring
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
@@ -23,6 +22,7 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import WaitingPod, answer_among
+from webhook.serving.app import scoring
 from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.waiting.admitted_pods import MOST_OF_A_NAMESPACE, UNSEEN_SECONDS
 from webhook.serving.waiting.waiting_entries import MOST_WAITING

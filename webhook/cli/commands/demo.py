@@ -18,7 +18,6 @@ import orjson
 from rich.console import Console
 
 from certs.pki import issue_ca, issue_server
-from webhook.app import build_server
 from webhook.audit.record import AuditRecord, parse_line
 from webhook.audit.writer import AuditWriter
 from webhook.cli.output.logs import configure_logs
@@ -35,6 +34,7 @@ from webhook.policy.loader import built_in_policy
 from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings
+from webhook.serving.app import build_server
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.policies.in_force import Policies
 from webhook.serving.server import Server

@@ -18,8 +18,8 @@ from certs.plan import Action, Rules, carried_out, plan_at_once
 from certs.registration import Target
 from certs.registration import manifest as configuration_of
 from certs.secret import artifacts_in
-from webhook.cli.commands.certs_controller import controller
-from webhook.cli.commands.certs_options import (
+from webhook.cli.commands.certs.certs_controller import controller
+from webhook.cli.commands.certs.certs_options import (
     SeveralValues,
     cluster_options,
     coverage_of,
@@ -29,7 +29,7 @@ from webhook.cli.commands.certs_options import (
     service_option,
     url_option,
 )
-from webhook.cli.commands.certs_rotate import rotate
+from webhook.cli.commands.certs.certs_rotate import rotate
 from webhook.cli.inputs.files import PolicyFile, policy_option
 from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.terminal import echo, echo_json, echo_lines

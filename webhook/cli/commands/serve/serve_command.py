@@ -15,9 +15,8 @@ from click.core import ParameterSource
 
 from webhook.admission.pipeline import scheduler_for
 from webhook.admission.policy_cases import parse_tested_policies
-from webhook.app import Scoring, build_server, scoring
 from webhook.audit.writer import AuditWriter
-from webhook.cli.commands.serve_options import server_options
+from webhook.cli.commands.serve.serve_options import server_options
 from webhook.cli.inputs.clusters import read_cluster
 from webhook.cli.inputs.files import last_policy_option
 from webhook.cli.inputs.profiles import read_profiles
@@ -33,6 +32,7 @@ from webhook.policy.policy_documents import PlacedPolicy, policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
+from webhook.serving.app import Scoring, build_server, scoring
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.event_loop import serve_until_signalled
 from webhook.serving.http.registered_timeout import RegisteredTimeout

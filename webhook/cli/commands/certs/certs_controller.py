@@ -14,7 +14,7 @@ from certs.names import ServerNames
 from certs.pki import CA_VALIDITY, SERVER_VALIDITY
 from certs.plan import Rules
 from certs.registration import Target, endpoint, manifest, names_to_serve, parse_endpoint
-from webhook.cli.commands.certs_options import (
+from webhook.cli.commands.certs.certs_options import (
     F,
     SeveralValues,
     cluster_options,

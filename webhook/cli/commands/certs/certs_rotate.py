@@ -12,7 +12,7 @@ from certs.inspection import read_ring
 from certs.plan import Request
 from certs.registration import Target
 from certs.secret import artifacts_in, is_owned, request_patch, requested_rotation
-from webhook.cli.commands.certs_options import cluster_options, run_in
+from webhook.cli.commands.certs.certs_options import cluster_options, run_in
 from webhook.cli.output.terminal import echo
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput, invalid, required

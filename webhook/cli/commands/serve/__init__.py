@@ -1,0 +1,5 @@
+"""The command `serve`: its options, and the run of the server."""
+
+from webhook.cli.commands.serve.serve_command import serve
+
+__all__ = ["serve"]
