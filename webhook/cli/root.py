@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "capacity": "Report how many more of each pod fit, and what stops the next one.",
     "certs": "Issue, register and check the certificates of the webhook.",
     "check": "Report which node can take a pod, and why the others cannot.",
+    "console": "Serve a web page about the cluster on loopback.",
     "demo": "Run the main job end to end on a sample cluster, over real TLS.",
     "explain": "Print what was injected into a pod, and why it waits.",
     "missed": "List pods that were stored while the webhook was away.",

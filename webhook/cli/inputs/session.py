@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,6 +30,9 @@ from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.release import Release
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
+
+if TYPE_CHECKING:
+    from webhook.watch.api_server import ClientConfig
 
 _BAD_INPUT = 2
 
@@ -84,6 +87,7 @@ class Session:
     cluster: str | None = None
     kubeconfig: Path | None = None
     context: str | None = None
+    in_cluster: bool = False
     release: Release | None = None
     scheduler_profile: str | None = None
     scheduler_config: str | None = None
@@ -103,6 +107,8 @@ class Session:
             raise click.UsageError("Missing option '-f' / '--filename'.")
         if self.cluster is not None and (self.kubeconfig is not None or self.context is not None):
             raise click.UsageError("--cluster is a file: leave --kubeconfig and --context out.")
+        if self.in_cluster and self.names_cluster:
+            raise click.UsageError("--in-cluster names the cluster: leave --cluster, --kubeconfig and --context out.")
         files = [("--filename", each) for each in self.filenames]
         check_standard_input(*files, ("--cluster", self.cluster), ("--scheduler-config", self.scheduler_config))
 
@@ -143,14 +149,20 @@ class Session:
     @cached_property
     def _known_policies(self) -> PlacedPolicies:
         if self.is_live and not self.policies:
-            # Imported here, so that a command on a file does not import the client.
             from webhook.cli.inputs.policy_in_force import read_policies_in_force
-            from webhook.watch.api_server import ClientConfig
 
-            found = read_policies_in_force(ClientConfig(self.kubeconfig, context=self.context))
+            found = read_policies_in_force(self.source)
             if found is not None:
                 return found
         return PlacedPolicies(read_policies(self.policies))
+
+    @property
+    def source(self) -> "ClientConfig":
+        """The configuration of the client of the live cluster."""
+        # Imported here, so that a command on a file does not import the client.
+        from webhook.watch.api_server import ClientConfig
+
+        return ClientConfig(self.kubeconfig, self.in_cluster, self.context)
 
     @cached_property
     def schedulers(self) -> SchedulersOf:

@@ -1,0 +1,124 @@
+"""A browser for the tests of the console: the system's chromium, driven by Playwright in a thread of its own.
+
+Playwright's event loop runs in that thread together with the servers of the tests, because tests of this process call
+`asyncio.run`, which a loop in the main thread would forbid.
+"""
+
+import asyncio
+import shutil
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from playwright.async_api import Browser, BrowserContext, Page, Playwright, async_playwright
+
+T = TypeVar("T")
+
+# In a container, chromium has no rights for its sandbox; the pages are our own.
+_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-color-profile=srgb"]
+_START_SECONDS, _MOST_SECONDS = 60.0, 60.0
+_WAIT_MILLISECONDS = 15_000
+DESK, PHONE = (1280, 800), (390, 844)
+
+
+class MissingChromium(Exception):  # noqa: N818 - named like MissingPrograms
+    """There is no chromium on PATH."""
+
+
+def find_chromium() -> Path:
+    """Return the program.
+
+    Raises:
+        MissingChromium: there is none.
+    """
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        raise MissingChromium("no chromium on PATH: apt-get install chromium")
+    return Path(found)
+
+
+class TestBrowser:
+    """A running browser. `run` runs a coroutine function in its thread."""
+
+    __test__ = False
+
+    def __init__(self, chromium: Path) -> None:
+        self._chromium = chromium
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="browser", daemon=True)
+        self._playwright: Playwright | None = None
+        self._browser: Browser | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.run(self._start, _START_SECONDS)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.run(self._stop)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]], seconds: float = _MOST_SECONDS) -> T:
+        """Return the result of `work()`."""
+        future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(work(), seconds), self._loop)
+        return future.result()
+
+    @asynccontextmanager
+    async def page(
+        self, size: tuple[int, int] = DESK, *, dark: bool = False, language: str = "en-US"
+    ) -> AsyncIterator[Page]:
+        """Open a page of its own. What the page logs as an error, and requests to others, fail the test at the end."""
+        assert self._browser is not None
+        context = await self._browser.new_context(
+            viewport={"width": size[0], "height": size[1]},
+            color_scheme="dark" if dark else "light",
+            locale=language,
+            reduced_motion="reduce",
+        )
+        try:
+            async with _watched(context) as page:
+                yield page
+        finally:
+            await context.close()
+
+    async def _start(self) -> None:
+        self._playwright = await async_playwright().start()
+        self._browser = await self._playwright.chromium.launch(executable_path=self._chromium, args=_ARGUMENTS)
+
+    async def _stop(self) -> None:
+        if self._browser:
+            await self._browser.close()
+        if self._playwright:
+            await self._playwright.stop()
+
+
+@asynccontextmanager
+async def _watched(context: BrowserContext) -> AsyncIterator[Page]:
+    page = await context.new_page()
+    page.set_default_timeout(_WAIT_MILLISECONDS)
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(f"{error.name}: {error.message}"))
+    page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    page.on("dialog", lambda dialog: faults.append(f"dialog {dialog.message}"))
+    yield page
+    assert faults == []
+
+
+async def until(check: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Wait until `check()` is true.
+
+    Raises:
+        TimeoutError: it does not become true.
+    """
+    deadline = asyncio.get_running_loop().time() + _WAIT_MILLISECONDS / 1000
+    while not await check():
+        if asyncio.get_running_loop().time() > deadline:
+            raise TimeoutError(what)
+        await asyncio.sleep(0.02)

@@ -1,0 +1,22 @@
+"""A console of a cluster file, served in the event loop of the browser."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from webhook.cli.console.serving import listening, sources_of
+from webhook.cli.inputs.session import Session
+from webhook.runtime.settings import Address
+
+SAMPLE = Path(__file__).parents[2] / "webhook" / "cli" / "sample" / "cluster.yaml"
+
+
+@asynccontextmanager
+async def console_of(
+    cluster: Path = SAMPLE, audit: Sequence[Path] = (), policies: Sequence[Path] = ()
+) -> AsyncIterator[str]:
+    """Serve the console of a cluster file, and yield its address."""
+    session = Session(cluster=str(cluster), policies=tuple(policies), needs_pods=False)
+    sources, _ = sources_of(session, tuple(map(str, audit)))
+    async with listening(sources, Address("127.0.0.1", 0)) as address:
+        yield f"http://{address}"

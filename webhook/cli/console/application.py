@@ -1,0 +1,107 @@
+"""The web application of the console: the files of its pages, their endpoints, and the feed."""
+
+import functools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+from aiohttp import web
+
+from webhook.cli.console.cluster_state import ClusterState
+from webhook.cli.console.endpoint import Asked, Endpoint, NotFoundError
+from webhook.cli.console.feed import Feed
+from webhook.cli.console.guard import Handler, add_headers, guarded
+from webhook.cli.console.registry import PAGES
+from webhook.cli.console.sources import Sources
+from webhook.cli.console.work import BusyError, PostLimit, Worker
+from webhook.documents.field import InvalidInput
+from webhook.documents.text import json_bytes
+from webhook.kube.deadline import Expired, never
+
+STATIC = Path(__file__).parent / "static"
+# A manifest with many documents; the API server takes objects of 3 MiB.
+MOST_BODY_BYTES = 1024 * 1024
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+def application(sources: Sources, endpoints: Sequence[Endpoint] | None = None) -> web.Application:
+    """Return the application that serves the pages of `sources`, with `endpoints` if they are given."""
+    app = web.Application(middlewares=[guarded, _answered], client_max_size=MOST_BODY_BYTES)
+    app.on_response_prepare.append(add_headers)
+    feed = Feed(sources.view, ClusterState(sources.session.rules.default, sources.facts), sources.name)
+    worker, limit = Worker(), PostLimit()
+
+    async def close(_: web.Application) -> None:
+        worker.close()
+
+    app.on_cleanup.append(close)
+    app.router.add_get("/api/events", feed.serve, allow_head=False)
+    app.router.add_get("/healthz", functools.partial(_health, sources))
+    for each in endpoints if endpoints is not None else all_endpoints(sources):
+        app.router.add_route(each.method, each.path, _handler(each, worker, limit))
+    for path, file in static_files().items():
+        address = "/" if path == "index.html" else f"/{path}"
+        app.router.add_get(address, functools.partial(_send_file, file.read_bytes(), _TYPES[file.suffix]))
+    return app
+
+
+def all_endpoints(sources: Sources) -> list[Endpoint]:
+    """Return the endpoints of all pages."""
+    return [each for page in PAGES for each in page(sources)]
+
+
+def static_files() -> dict[str, Path]:
+    """Return the files that a browser loads, by their path in a URL: no other file is ever sent."""
+    found = (each for each in sorted(STATIC.rglob("*")) if each.suffix in _TYPES)
+    return {each.relative_to(STATIC).as_posix(): each for each in found}
+
+
+async def _send_file(content: bytes, kind: str, _: web.Request) -> web.Response:
+    return web.Response(body=content, content_type=kind, charset="utf-8")
+
+
+async def _health(sources: Sources, _: web.Request) -> web.Response:
+    is_ready = not math.isinf(sources.view.age_seconds())
+    return web.Response(text="ok" if is_ready else "the view of the cluster is not there yet", status=200)
+
+
+def _handler(endpoint: Endpoint, worker: Worker, limit: PostLimit) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        if endpoint.method == "POST":
+            limit.take()
+        body = await request.read() if request.can_read_body else b""
+
+        def work(expired: Expired) -> bytes:
+            return json_bytes(endpoint.answer(Asked(dict(request.query), body, expired)))
+
+        text = await worker.run(work) if endpoint.is_costly else work(never)
+        response = web.Response(body=text, content_type="application/json")
+        response.enable_compression()
+        return response
+
+    return handle
+
+
+@web.middleware
+async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Return errors as JSON with one text for each; a fault of the console is logged and does not show its cause."""
+    try:
+        return await handler(request)
+    except InvalidInput as error:
+        return _errors(422, *map(str, error.errors))
+    except NotFoundError as error:
+        return _errors(404, str(error))
+    except BusyError as error:
+        response = _errors(429, str(error))
+        response.headers["Retry-After"] = str(math.ceil(error.retry_seconds))
+        return response
+    except web.HTTPException as error:
+        return _errors(error.status, error.reason)
+    except Exception:
+        structlog.get_logger().exception("a request failed", path=request.path)
+        return _errors(500, "internal error; the log of the console has it")
+
+
+def _errors(status: int, *texts: str) -> web.Response:
+    return web.Response(status=status, body=json_bytes({"errors": texts}), content_type="application/json")

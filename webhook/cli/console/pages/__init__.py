@@ -1,0 +1,1 @@
+"""The endpoints of each page of the console."""

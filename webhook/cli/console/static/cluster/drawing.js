@@ -1,0 +1,189 @@
+// Draws the box of one node on a canvas.
+import { colourOf, inkOn, letterOf } from "./colours.js";
+
+// Colours of the page, read once for a drawing.
+export function inksOf(element) {
+  const style = getComputedStyle(element);
+  const read = (name) => style.getPropertyValue(name).trim();
+  return {
+    box: read("--box"), line: read("--line-strong"), free: read("--free"), text: read("--text"), quiet: read("--quiet"),
+    cpu: read("--cpu"), memory: read("--memory"), track: read("--track"), bad: read("--bad"), accent: read("--accent"),
+    mark: read("--mark"), font: style.fontFamily,
+  };
+}
+
+// `state` has { palette, inks, only: index of the group to highlight or -1, chosen, focus, mark }.
+export function drawNode(canvas, grid, node, x, y, state) {
+  const { inks } = state;
+  canvas.globalAlpha = 1;
+  canvas.fillStyle = inks.box;
+  canvas.fillRect(x, y, grid.boxWidth, grid.boxHeight);
+  const isSmall = grid.head === 0;
+  canvas.lineWidth = 1;
+  canvas.strokeStyle = node.ready ? inks.line : inks.bad;
+  canvas.setLineDash(node.ready ? [] : [3, 2]);
+  canvas.strokeRect(x + 0.5, y + 0.5, grid.boxWidth - 1, grid.boxHeight - 1);
+  canvas.setLineDash([]);
+  let top = y + grid.pad;
+  if (!isSmall) {
+    drawName(canvas, grid, node, x + grid.pad, top, inks);
+    top += grid.head;
+  }
+  const bottom = drawCards(canvas, grid, node, x + grid.pad, top, state);
+  drawBars(canvas, grid, node, x + grid.pad, Math.max(bottom, y + grid.boxHeight - grid.pad - 2 * (grid.bar + 1)), inks);
+  if (node.cordoned) drawHatch(canvas, x, y, grid.boxWidth, grid.boxHeight, inks);
+  if (isSmall && node.taints.length) drawCorner(canvas, x, y, grid.boxWidth, inks.quiet);
+  if (state.mark) drawMark(canvas, grid, x, y, state.mark, inks);
+  if (state.chosen || state.focus) {
+    canvas.lineWidth = state.focus ? 3 : 2;
+    canvas.strokeStyle = inks.accent;
+    canvas.strokeRect(x - 1.5, y - 1.5, grid.boxWidth + 3, grid.boxHeight + 3);
+  }
+}
+
+function drawName(canvas, grid, node, x, y, inks) {
+  const width = grid.boxWidth - 2 * grid.pad;
+  const signs = [node.ready ? "" : "!", node.cordoned ? "⊘" : "", node.taints.length ? `▾${node.taints.length}` : ""].filter(Boolean).join(" ");
+  canvas.textBaseline = "middle";
+  canvas.font = `600 12px ${inks.font}`;
+  const signsWidth = signs ? canvas.measureText(signs).width + 6 : 0;
+  canvas.fillStyle = inks.text;
+  canvas.textAlign = "left";
+  canvas.fillText(fitted(canvas, node.name, width - signsWidth), x, y + 8);
+  if (!signs) return;
+  canvas.fillStyle = node.ready ? inks.quiet : inks.bad;
+  canvas.textAlign = "right";
+  canvas.fillText(signs, x + width, y + 8);
+}
+
+// The end of a name tells nodes apart, so the middle is left out.
+function fitted(canvas, text, width) {
+  if (canvas.measureText(text).width <= width) return text;
+  let kept = text.length - 1;
+  let short = text;
+  while (kept > 2 && canvas.measureText(short).width > width) {
+    kept -= 1;
+    const head = Math.ceil(kept * 0.4);
+    short = `${text.slice(0, head)}…${text.slice(text.length - (kept - head))}`;
+  }
+  return short;
+}
+
+// The cards in order: those of each pod together, then the free ones. Which card a pod has is not known.
+export function cellsOf(node) {
+  const cells = [];
+  for (const card of node.cards) {
+    const count = Math.min(card.count, 64);
+    const first = cells.length;
+    for (const used of card.used) {
+      for (let left = used[2]; left > 0 && cells.length < first + count; left -= 1) cells.push({ kind: card.kind, used });
+    }
+    while (cells.length < first + count) cells.push({ kind: card.kind, used: null });
+  }
+  return cells;
+}
+
+function drawCards(canvas, grid, node, left, top, state) {
+  const { cell, gap, across } = grid;
+  const hasLetters = cell >= 12;
+  let at = 0;
+  canvas.textAlign = "center";
+  canvas.textBaseline = "middle";
+  canvas.font = `600 ${Math.floor(cell * 0.58)}px ${state.inks.font}`;
+  for (const { kind, used } of cellsOf(node)) {
+    const x = left + (at % across) * (cell + gap);
+    const y = top + Math.floor(at / across) * (cell + gap);
+    drawCell(canvas, x, y, cell, kind, used, state, hasLetters);
+    at += 1;
+  }
+  return top + Math.ceil(Math.max(at, 1) / across) * (cell + gap);
+}
+
+function drawCell(canvas, x, y, cell, kind, used, state, hasLetters) {
+  // A part of a card is drawn narrower: MIG on the left, shared with a cut corner.
+  const width = kind === "mig" ? Math.ceil(cell * 0.6) : cell;
+  if (used === null) {
+    canvas.lineWidth = 1;
+    canvas.strokeStyle = state.inks.free;
+    canvas.strokeRect(x + 0.5, y + 0.5, width - 1, cell - 1);
+    if (kind === "shared") cutCorner(canvas, x, y, cell, state.inks.box);
+    return;
+  }
+  const index = state.palette.indexOf(used);
+  const colour = colourOf(index);
+  const isFaint = state.only >= 0 && state.only !== index;
+  canvas.globalAlpha = isFaint ? 0.22 : 1;
+  canvas.fillStyle = colour;
+  canvas.fillRect(x, y, width, cell);
+  if (kind === "shared") cutCorner(canvas, x, y, cell, state.inks.box);
+  if (hasLetters) {
+    canvas.fillStyle = inkOn(colour);
+    canvas.fillText(letterOf(index), x + width / 2, y + cell / 2 + 0.5);
+  }
+  canvas.globalAlpha = 1;
+}
+
+function cutCorner(canvas, x, y, cell, colour) {
+  const cut = Math.max(2, cell * 0.4);
+  canvas.fillStyle = colour;
+  canvas.beginPath();
+  canvas.moveTo(x + cell - cut, y - 0.5);
+  canvas.lineTo(x + cell + 0.5, y - 0.5);
+  canvas.lineTo(x + cell + 0.5, y + cut);
+  canvas.fill();
+}
+
+function drawBars(canvas, grid, node, x, y, inks) {
+  const width = grid.boxWidth - 2 * grid.pad;
+  [[node.cpu, inks.cpu], [node.memory, inks.memory]].forEach(([[used, total], ink], row) => {
+    const top = y + row * (grid.bar + 1);
+    canvas.fillStyle = inks.track;
+    canvas.fillRect(x, top, width, grid.bar);
+    canvas.fillStyle = ink;
+    canvas.fillRect(x, top, width * Math.min(1, total ? used / total : 0), grid.bar);
+  });
+}
+
+function drawHatch(canvas, x, y, width, height, inks) {
+  canvas.save();
+  canvas.beginPath();
+  canvas.rect(x, y, width, height);
+  canvas.clip();
+  canvas.strokeStyle = inks.quiet;
+  canvas.globalAlpha = 0.75;
+  canvas.lineWidth = 1;
+  canvas.beginPath();
+  for (let start = x - height; start < x + width; start += 7) {
+    canvas.moveTo(start, y + height);
+    canvas.lineTo(start + height, y);
+  }
+  canvas.stroke();
+  canvas.restore();
+}
+
+function drawCorner(canvas, x, y, width, ink) {
+  canvas.fillStyle = ink;
+  canvas.beginPath();
+  canvas.moveTo(x + width - 5, y);
+  canvas.lineTo(x + width, y);
+  canvas.lineTo(x + width, y + 5);
+  canvas.fill();
+}
+
+// A mark of another page: { text, tone: "from" | "to" }, such as a pod that would move, or replicas that are placed.
+function drawMark(canvas, grid, x, y, mark, inks) {
+  canvas.lineWidth = 2;
+  canvas.strokeStyle = inks.mark;
+  canvas.setLineDash(mark.tone === "from" ? [5, 3] : []);
+  canvas.strokeRect(x - 1, y - 1, grid.boxWidth + 2, grid.boxHeight + 2);
+  canvas.setLineDash([]);
+  canvas.font = `700 11px ${inks.font}`;
+  canvas.textAlign = "center";
+  canvas.textBaseline = "middle";
+  const width = canvas.measureText(mark.text).width + 8;
+  const right = Math.min(x + grid.boxWidth + 4, Math.max(x + width, x + grid.boxWidth + 4));
+  canvas.fillStyle = inks.mark;
+  canvas.fillRect(right - width, y - 6, width, 15);
+  canvas.fillStyle = inkOn(inks.mark);
+  canvas.fillText(mark.text, right - width / 2, y + 2);
+}

@@ -1,0 +1,163 @@
+// The page Cluster: the map of all nodes or the same as a table, filters, legend, and the details of a node.
+import { h, fill } from "../lib/dom.js";
+import { number, t } from "../lib/i18n.js";
+import { bytes, cores } from "../lib/format.js";
+import { choice, input, loading, message, switcher, table } from "../lib/widgets.js";
+import { Palette } from "./colours.js";
+import { NodeDetails } from "./details.js";
+import { DENSITIES, cardCount, densityFor } from "./layout.js";
+import { legend } from "./legend.js";
+import { NodeMap, freeCards, groupNumbers, groupTitle, signsOf } from "./map.js";
+import { texts } from "./texts.js";
+
+const BLOCKS = [1, 2, 4, 8];
+
+export const clusterPage = {
+  id: "cluster",
+  texts,
+  mount(root, app) {
+    const page = new ClusterPage(root, app);
+    page.start();
+    return page;
+  },
+};
+
+// Groups nodes by pool and product. `found` has the numbers of each group that has cards.
+export function grouped(nodes, found) {
+  const numbers = new Map(found.map((group) => [`${group.pool}\n${group.product}`, group]));
+  const groups = new Map();
+  for (const node of nodes) {
+    const key = `${node.pool}\n${node.product}`;
+    if (!groups.has(key)) groups.set(key, { ...numbers.get(key), key, pool: node.pool, product: node.product, nodes: [] });
+    groups.get(key).nodes.push(node);
+  }
+  return [...groups.values()].sort((a, b) => Number(Boolean(b.cards)) - Number(Boolean(a.cards)) || (a.key < b.key ? -1 : 1));
+}
+
+class ClusterPage {
+  constructor(root, app) {
+    this.root = root;
+    this.app = app;
+    this.store = app.store;
+    this.kept = app.keptFor("cluster");
+    this.choices = (this.kept.choices ??= { pool: "", product: "", namespace: "", block: "", search: "", by: "type", density: "auto", show: "map" });
+    this.palette = (this.kept.palette ??= new Palette());
+    this.map = new NodeMap({
+      palette: this.palette,
+      density: () => this.density(),
+      choose: (name) => this.choose(name),
+      announce: (text) => app.announce(text),
+      header: (group) => [groupTitle(group), groupNumbers(group)],
+    });
+    this.details = new NodeDetails(this.store, this.palette, () => this.choose(""));
+  }
+
+  start() {
+    this.controls = h("div", { class: "controls" });
+    this.summary = h("p", { class: "summary" });
+    this.legend = h("div", { class: "legend", role: "group", "aria-label": t("legend") });
+    this.content = h("div", { class: "content" });
+    fill(this.root, h("h1", { class: "hidden" }, t("cluster.title")), this.controls, this.summary, this.legend, h("div", { class: "with-side" }, this.content, this.details.element));
+    this.map.start();
+    this.map.setMarks(this.kept.marks ?? new Map());
+    this.unfollow = this.store.follow((changed) => this.onChange(changed));
+    this.drawControls();
+    this.update();
+    if (this.kept.node) this.choose(this.kept.node);
+  }
+
+  unmount() {
+    this.unfollow();
+    this.map.stop();
+  }
+
+  density() {
+    const { density } = this.choices;
+    return DENSITIES.includes(density) ? density : densityFor(this.shown?.length ?? 0);
+  }
+
+  onChange(changed) {
+    if (changed?.size === 0) return;
+    if (changed === null) this.drawControls();
+    this.update();
+    if (changed === null || changed.has(this.details.name)) this.details.refresh();
+  }
+
+  set(name, value) {
+    this.choices[name] = value;
+    this.update();
+  }
+
+  choose(name) {
+    this.kept.node = name;
+    this.map.setChosen(name);
+    this.details.show(name);
+    this.root.classList.toggle("has-side", Boolean(name));
+    this.map.schedule();
+  }
+
+  matches(node) {
+    const { pool, product, namespace, block, search } = this.choices;
+    return (!pool || node.pool === pool) && (!product || node.product === product) && (!search || node.name.includes(search))
+      && (!block || freeCards(node) >= Number(block))
+      && (!namespace || node.cards.some((card) => card.used.some((used) => used[0] === namespace)));
+  }
+
+  update() {
+    const nodes = [...this.store.nodes.values()];
+    this.shown = nodes.filter((node) => this.matches(node));
+    this.palette.update(this.choices.by, nodes);
+    const cards = this.shown.reduce((sum, node) => sum + cardCount(node), 0);
+    const free = this.shown.reduce((sum, node) => sum + freeCards(node), 0);
+    fill(this.summary, t("cluster.summary", { nodes: this.shown.length, cards, free }));
+    fill(this.legend, legend(this.palette, (index) => this.map.highlight(index), this.shown));
+    this.drawContent(nodes.length);
+  }
+
+  drawContent(total) {
+    const isConnecting = this.store.status === "connecting" || this.store.status === "waiting";
+    if (!this.shown.length) {
+      fill(this.content, isConnecting && !total ? loading() : total ? message(t("cluster.empty"), t("cluster.empty.text")) : message(t("cluster.none"), t("cluster.none.text")));
+    } else if (this.choices.show === "map") {
+      if (this.map.element.parentNode !== this.content) fill(this.content, this.map.element);
+      this.map.setGroups(grouped(this.shown, this.store.groups));
+    } else {
+      fill(this.content, this.table());
+    }
+  }
+
+  table() {
+    return table(t("cluster.title"), [
+      { title: t("column.node"), cell: (node) => node.name },
+      { title: t("node.pool"), cell: (node) => node.pool },
+      { title: t("node.product"), cell: (node) => node.product, wide: true },
+      { title: t("column.cards"), number: true, cell: (node) => number(cardCount(node)) },
+      { title: t("column.free"), number: true, cell: (node) => number(freeCards(node)) },
+      { title: t("node.cpu"), number: true, cell: (node) => `${cores(node.cpu[0])} / ${cores(node.cpu[1])}` },
+      { title: t("node.memory"), number: true, cell: (node) => `${bytes(node.memory[0])} / ${bytes(node.memory[1])}` },
+      { title: t("node.state"), cell: (node) => signsOf(node).join(", ") || t("node.ready") },
+      { title: t("node.taint"), cell: (node) => node.taints.join("\n"), wide: true },
+    ], this.shown, { onRow: (node) => this.choose(node.name), isChosen: (node) => node.name === this.kept.node });
+  }
+
+  drawControls() {
+    const { choices } = this;
+    const nodes = [...this.store.nodes.values()];
+    const values = (read) => [...new Set(nodes.flatMap(read))].sort();
+    const options = (found) => [["", t("filter.all")], ...found.map((value) => [value, value])];
+    const namespaces = values((node) => node.cards.flatMap((card) => card.used.map((used) => used[0])));
+    const blocks = [["", t("filter.block.any")], ...BLOCKS.map((n) => [String(n), t("filter.block.least", { n })])];
+    const by = ["type", "namespace", "owner"].map((name) => [name, t(`colour.${name}`)]);
+    const sizes = ["auto", ...DENSITIES].map((name) => [name, t(`density.${name}`)]);
+    const ways = ["map", "table"].map((name) => [name, t(`show.${name}`)]);
+    fill(this.controls,
+      choice(t("filter.pool"), options(values((node) => [node.pool])), choices.pool, (value) => this.set("pool", value)),
+      choice(t("filter.product"), options(values((node) => [node.product])), choices.product, (value) => this.set("product", value)),
+      choice(t("filter.namespace"), options(namespaces), choices.namespace, (value) => this.set("namespace", value)),
+      choice(t("filter.block"), blocks, choices.block, (value) => this.set("block", value)),
+      input(t("filter.search"), choices.search, (value) => this.set("search", value), { placeholder: t("filter.search.hint"), type: "search", spellcheck: "false" }),
+      choice(t("colour.by"), by, choices.by, (value) => this.set("by", value)),
+      h("div", { class: "field" }, h("span", null, t("density")), switcher(t("density"), sizes, choices.density, (value) => this.set("density", value))),
+      h("div", { class: "field" }, h("span", null, t("show")), switcher(t("show"), ways, choices.show, (value) => this.set("show", value))));
+  }
+}

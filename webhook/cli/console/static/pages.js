@@ -1,0 +1,5 @@
+// The pages in the order of their tabs. README.md describes a page object.
+import { clusterPage } from "./cluster/page.js";
+import { pendingPage } from "./pending/page.js";
+
+export const pages = [clusterPage, pendingPage];

@@ -1,0 +1,8 @@
+export const texts = {
+  en: {
+    "pending.title": "Pending",
+  },
+  zh: {
+    "pending.title": "等待中",
+  },
+};
