@@ -9,7 +9,7 @@ STAMP  := $(VENV)/.installed
 .PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
 	bench-outcome bench-feed-real rotate-under-load soak abuse docs lock audit-dependencies sbom control-plane clean \
 	differential differential-capacity differential-moves differential-releases test-schedulers upstream-tables mutants \
-	golden examples rules site
+	golden examples rules screenshots site
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,8 +31,8 @@ TEST_PROCESSES ?= 2
 test: $(STAMP) ## all tests, including those on a real control plane
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=10 $(PYTEST_ARGS)
 
-test-fast: $(STAMP) ## the tests in a minute: in parallel, without the control plane and the slow ones, fewer examples
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not control_plane and not slow" --hypothesis-profile=fast $(PYTEST_ARGS)
+test-fast: $(STAMP) ## the tests in a minute: in parallel, without the control plane, the browser and the slow ones, fewer examples
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not control_plane and not slow" --hypothesis-profile=fast $(PYTEST_ARGS)
 
 test-long: $(STAMP) ## all tests, with three times the random examples
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=10 --hypothesis-profile=long $(PYTEST_ARGS)
@@ -129,6 +129,9 @@ docs: $(STAMP) ## regenerate docs/policy.md, docs/placement.svg, deploy/crd and 
 	$(BIN)/python -m tests.docs.annotation_reference docs/annotations.md
 	$(BIN)/python -m tests.docs.workload_reference docs/workloads.md
 	$(BIN)/python -m tests.docs.picture
+
+screenshots: $(STAMP) ## rewrite the pictures of the console in docs/console, with the chromium in PATH
+	$(BIN)/python -m tests.console.screenshots
 
 site: export NO_MKDOCS_2_WARNING = 1
 site: $(STAMP) ## build the documents as a website in build/site, with strict links

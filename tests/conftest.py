@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.console.browser import MissingChromium, TestBrowser, find_chromium
 from tests.controlplane.binaries import REQUIRED, MissingPrograms, find_or_build
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
@@ -25,6 +26,7 @@ Programs = dict[str, Path]
 
 _PROGRAMS = Prepared("control plane", find_or_build, MissingPrograms)
 _PROMETHEUS = Prepared("Prometheus", find_or_download, MissingPrometheus)
+_CHROMIUM = Prepared("chromium", find_chromium, MissingChromium)
 _TABLES = Prepared("tables of kube-scheduler", extracted, ExtractionFailed)
 
 
@@ -32,14 +34,19 @@ _TABLES = Prepared("tables of kube-scheduler", extracted, ExtractionFailed)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need programs of others, or what is extracted from their sources, before `-m` selects."""
     for item in items:
+        if _needs(item, "browser"):
+            item.add_marker(pytest.mark.browser)
         if {"control_plane_programs", "upstream_tables", "prometheus"} & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.control_plane)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Find or build the programs and extract the tables if a selected test needs them: longer than a test may take."""
+    if session.config.option.collectonly:
+        return
+    _prepare(_CHROMIUM, [item for item in session.items if _needs(item, "browser")], session.config)
     marked = [item for item in session.items if item.get_closest_marker("control_plane")]
-    if not marked or session.config.option.collectonly:
+    if not marked:
         return
     # Prometheus is no part of the control plane, and some tests need it alone.
     on_prometheus = [item for item in marked if _needs(item, "prometheus")]
@@ -79,6 +86,13 @@ def control_plane(control_plane_programs: Programs, tmp_path_factory: pytest.Tem
 def prometheus(pytestconfig: pytest.Config) -> Programs:
     """The programs prometheus and promtool."""
     return _PROMETHEUS.of(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def browser(pytestconfig: pytest.Config) -> Iterator[TestBrowser]:
+    """The browser of this run, for the tests of the console."""
+    with TestBrowser(_CHROMIUM.of(pytestconfig)) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -7,13 +7,15 @@ Playwright's event loop runs in that thread together with the servers of the tes
 import asyncio
 import shutil
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from playwright.async_api import Browser, BrowserContext, Page, Playwright, async_playwright
+
+from tests.controlplane.cache import Progress
 
 T = TypeVar("T")
 
@@ -24,19 +26,20 @@ _WAIT_MILLISECONDS = 15_000
 DESK, PHONE = (1280, 800), (390, 844)
 
 
-class MissingChromium(Exception):  # noqa: N818 - named like MissingPrograms
-    """There is no chromium on PATH."""
+class MissingChromium(Exception):  # noqa: N818 - a finding: tests skip on it
+    """There is no chromium in PATH; says the remedy."""
 
 
-def find_chromium() -> Path:
+def find_chromium(environ: Mapping[str, str], _: Progress) -> Path:
     """Return the program.
 
     Raises:
         MissingChromium: there is none.
     """
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    path = environ.get("PATH")
+    found = shutil.which("chromium", path=path) or shutil.which("chromium-browser", path=path)
     if found is None:
-        raise MissingChromium("no chromium on PATH: apt-get install chromium")
+        raise MissingChromium("put it into PATH, such as by apt-get install chromium")
     return Path(found)
 
 

@@ -1,5 +1,6 @@
 """Write pictures of the pages of the console for the documents: `make screenshots`."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ PAGES = ("cluster", "pending")
 def write(folder: Path, cluster: Path = SAMPLE) -> None:
     """Write each page at both sizes, in light and in dark."""
     folder.mkdir(parents=True, exist_ok=True)
-    with TestBrowser(find_chromium()) as browser:
+    with TestBrowser(find_chromium(os.environ, print)) as browser:
 
         async def take() -> None:
             async with console_of(cluster) as address:
@@ -28,7 +29,7 @@ def write(folder: Path, cluster: Path = SAMPLE) -> None:
                                 await page.wait_for_timeout(400)
                                 await page.screenshot(path=folder / f"{name}-{form}-{'dark' if dark else 'light'}.png")
 
-        browser.run(take)
+        browser.run(take, 600)
 
 
 if __name__ == "__main__":
