@@ -95,8 +95,9 @@ def _warn_of_conflicts(policies: list[Policy]) -> None:
 def _warn_of_cluster(policies: list[PlacedPolicy], kubeconfig: Path | None, context: str | None) -> None:
     # Imported here, so that a command on a file does not import the client.
     from webhook.cli.inputs.live import read_live_cluster
+    from webhook.watch.api_server import ClientConfig
 
-    snapshot = read_live_cluster(kubeconfig, context, (*REQUIRED_RESOURCES, PRIORITY_CLASSES))
+    snapshot = read_live_cluster(ClientConfig(kubeconfig, context=context), (*REQUIRED_RESOURCES, PRIORITY_CLASSES))
     for each in policies:
         spec = each.policy.spec
         for warning in (*absent_schedulers_of(spec, snapshot), *unfit_classes_of(spec, snapshot)):

@@ -11,23 +11,23 @@ from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_NAMESPACE
 
 # Texts of users in memory, for each pod.
-_MOST_NAME, _MOST_MESSAGE = 256, 2048
+_MOST_NAME, _MOST_MESSAGE, _MOST_GATES = 256, 2048, 8
 _HASH_LABEL = "pod-template-hash"
 
 
 class PodFact(NamedTuple):
     """Facts of one pod. `owner` is `Kind/name`, of a Deployment's pod the Deployment; empty without one.
 
-    `workload_type` is the value of its annotation. `message` is the last report of its scheduler, `reason` its reason,
-    and `since` the time since when. `created` is its creationTimestamp.
+    `workload_type` is the value of its annotation. The others are those of a pending pod: `message` is the last report
+    of its scheduler, `gates` are its scheduling gates, `annotations` those of the key domain.
     """
 
     owner: str = ""
     workload_type: str = ""
     message: str = ""
-    reason: str = ""
-    created: str = ""
     gates: tuple[str, ...] = ()
+    is_terminating: bool = False
+    annotations: tuple[tuple[str, str], ...] = ()
 
 
 _NOTHING = PodFact()
@@ -36,11 +36,11 @@ _NOTHING = PodFact()
 class PodFacts:
     """The facts of the bound and the pending pods, each kept while the pod is in the view.
 
-    `type_annotation` is the key of the workload type. An instance is fed by one thread and may be read by others.
+    `key_domain` is that of the annotations. An instance is fed by one thread and may be read by others.
     """
 
-    def __init__(self, type_annotation: str) -> None:
-        self._type_annotation = type_annotation
+    def __init__(self, key_domain: str) -> None:
+        self._prefix = f"{key_domain}/"
         self._bound: dict[tuple[str, str], PodFact] = {}
         self._pending: dict[tuple[str, str], PodFact] = {}
         self._shared: dict[PodFact, PodFact] = {}
@@ -85,17 +85,21 @@ class PodFacts:
 
     def _read(self, pod: Mapping[str, Any], *, is_waiting: bool) -> PodFact:
         annotations = field(pod, "metadata", "annotations")
-        found = annotations.get(self._type_annotation) if isinstance(annotations, Mapping) else ""
+        found = annotations.get(f"{self._prefix}workload-type") if isinstance(annotations, Mapping) else ""
         fact = PodFact(_owner(pod), cut(_text(found), _MOST_NAME))
         if not is_waiting:
             return fact
-        condition = _scheduled(pod)
-        gates = field(pod, "spec", "schedulingGates")
+        gates = _objects(field(pod, "spec", "schedulingGates"))
+        own = annotations if isinstance(annotations, Mapping) else {}
         return fact._replace(
-            message=cut(_text(condition.get("message")), _MOST_MESSAGE),
-            reason=cut(_text(condition.get("reason")), _MOST_NAME),
-            created=cut(_text(field(pod, "metadata", "creationTimestamp")), _MOST_NAME),
-            gates=tuple(_text(each.get("name")) for each in _objects(gates)[:8]),
+            message=cut(_text(_scheduled(pod).get("message")), _MOST_MESSAGE),
+            gates=tuple(cut(_text(each.get("name")), _MOST_NAME) for each in gates[:_MOST_GATES]),
+            is_terminating=field(pod, "metadata", "deletionTimestamp") is not None,
+            annotations=tuple(
+                (key, value)
+                for key, value in own.items()
+                if key.startswith(self._prefix) and isinstance(value, str) and len(value) <= _MOST_MESSAGE
+            ),
         )
 
 

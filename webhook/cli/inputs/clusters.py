@@ -172,11 +172,13 @@ def read_view(
     if cluster is None:
         # Imported here, so that a command on a file does not import the client.
         from webhook.cli.inputs.live import read_live_cluster, read_live_disruptions
+        from webhook.watch.api_server import ClientConfig
 
+        source = ClientConfig(kubeconfig, context=context)
         if with_disruptions:
-            snapshot, disruptions = read_live_disruptions(kubeconfig, context)
+            snapshot, disruptions = read_live_disruptions(source)
         else:
-            snapshot = read_live_cluster(kubeconfig, context)
+            snapshot = read_live_cluster(source)
     elif with_disruptions:
         documents = read_objects(cluster)
         snapshot, disruptions = snapshot_from_documents(documents), Disruptions.from_documents(documents)

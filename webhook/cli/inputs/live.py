@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -31,12 +30,11 @@ _PAGE_SIZE = 500
 
 
 def read_live_cluster(
-    kubeconfig: Path | None,
-    context: str | None,
+    source: ClientConfig,
     resources: Iterable[Resource] = RESOURCES,
     on_page: OnPage = lambda *_: None,
 ) -> Snapshot:
-    """Return a snapshot of `resources` in the cluster of a kubeconfig; None as in kubectl. `on_page` gets each page.
+    """Return a snapshot of `resources` in the cluster of `source`. `on_page` gets each page.
 
     Objects that cannot be read, and optional kinds that are forbidden or not served, are reported on standard error.
 
@@ -55,7 +53,6 @@ def read_live_cluster(
                 echo(f"left out: {each.kind} {each.key}: {each.message}", err=True)
         on_page(resource, items, begins)
 
-    source = ClientConfig(kubeconfig, context=context)
     for resource in list_resources(source, resources, take):
         if resource is not DISRUPTION_BUDGETS:
             listings[resource.name_in_cache].finish()
@@ -65,7 +62,7 @@ def read_live_cluster(
     return cache.snapshot()
 
 
-def read_live_disruptions(kubeconfig: Path | None, context: str | None) -> tuple[Snapshot, Disruptions]:
+def read_live_disruptions(source: ClientConfig) -> tuple[Snapshot, Disruptions]:
     """Return the same snapshot, and what limits the moves of its pods. Forbidden PodDisruptionBudgets are not known.
 
     Raises:
@@ -81,7 +78,7 @@ def read_live_disruptions(kubeconfig: Path | None, context: str | None) -> tuple
             made = ({"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in items)
             found[resource.name_in_cache] += [Document("the live cluster", without_secrets(each)) for each in made]
 
-    snapshot = read_live_cluster(kubeconfig, context, (*RESOURCES, DISRUPTION_BUDGETS), keep)
+    snapshot = read_live_cluster(source, (*RESOURCES, DISRUPTION_BUDGETS), keep)
     disruptions = Disruptions.from_documents(each for documents in found.values() for each in documents)
     if DISRUPTION_BUDGETS.name_in_cache in found and disruptions.budgets is None:
         disruptions = replace(disruptions, budgets={})

@@ -239,13 +239,15 @@ class Session:
             self.has_failed = True
             echo(f"Error: {error}", err=True)
 
-    def workloads_of(self, documents: Sequence[Document]) -> list[Workload]:
-        """Return the pods of objects of the cluster.
+    def workloads_of(self, documents: Sequence[Document], snapshot: Snapshot | None = None) -> list[Workload]:
+        """Return the pods of objects of the cluster, with the policies for their namespaces in `snapshot`.
+
+        Without `snapshot` it is that of the session.
 
         Raises:
             InvalidInput: an object cannot be read, or has no pods.
         """
-        found, errors = read_pods(documents, self._known_policies, self.snapshot)
+        found, errors = read_pods(documents, self._known_policies, snapshot or self.snapshot)
         if errors:
             raise InvalidInput(errors)
         return found

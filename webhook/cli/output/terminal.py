@@ -7,7 +7,9 @@ characters as escapes. Only this module and `webhook.cli.output.screen` (for lay
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import click
@@ -16,6 +18,7 @@ import orjson
 from webhook.documents.text import json_bytes, printable, printable_lines, safe_json
 
 _SECONDS_BETWEEN = 0.2
+_taken: ContextVar[list[str] | None] = ContextVar("remarks", default=None)
 
 
 def may_colour() -> bool:
@@ -23,9 +26,26 @@ def may_colour() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+@contextmanager
+def remarks_taken() -> Iterator[list[str]]:
+    """Collect the lines that the block would print on standard error, for this thread; progress is not printed.
+
+    A server returns them with the result that they are about.
+    """
+    remarks: list[str] = []
+    token = _taken.set(remarks)
+    try:
+        yield remarks
+    finally:
+        _taken.reset(token)
+
+
 def echo(text: str, *, err: bool = False, fg: str | None = None) -> None:
     """Print `text` as one line, in the colour `fg` on a terminal."""
     text = printable(text)
+    if err and (taken := _taken.get()) is not None:
+        taken.append(text)
+        return
     click.echo(click.style(text, fg=fg) if fg and may_colour() else text, err=err)
 
 
@@ -79,7 +99,7 @@ class Progress:
     """Prints the progress of work to standard error a few times a second, if that is a terminal."""
 
     def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
+        self._is_terminal = sys.stderr.isatty() and _taken.get() is None
         self._last = time.monotonic()
         self._is_shown = False
 
