@@ -124,7 +124,7 @@ def cluster_objects(nodes: int = 36, seed: int = 7) -> Iterator[dict[str, Any]]:
 def _load(name: str, pool: str, cards: int, random: Random, index: int) -> Iterator[dict[str, Any]]:
     free = cards
     # The hybrid pool is fragmented: small pods on every node.
-    mine = [each for each in _WORK if (each[4] == 1 if pool == "hybrid" else each[3] in (pool, ""))]
+    mine = [each for each in _WORK if (each[4] == 1 and each[1] if pool == "hybrid" else each[3] in (pool, ""))]
     idle = 0.4 if pool == "hybrid" else 0.15
     for number in range(cards):
         namespace, kind, owner, workload_type, size = random.choice(mine)

@@ -3,15 +3,17 @@
 import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.console.browser import DESK, PHONE, TestBrowser, find_chromium
-from tests.console.served import SAMPLE, console_of
+from tests.console.example_cluster import write_cluster
+from tests.console.served import console_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "console"
 PAGES = ("cluster", "pending")
 
 
-def write(folder: Path, cluster: Path = SAMPLE) -> None:
+def write(folder: Path, cluster: Path) -> None:
     """Write each page at both sizes, in light and in dark."""
     folder.mkdir(parents=True, exist_ok=True)
     with TestBrowser(find_chromium(os.environ, print)) as browser:
@@ -33,4 +35,5 @@ def write(folder: Path, cluster: Path = SAMPLE) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
+    with TemporaryDirectory() as temporary:
+        write(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER, write_cluster(Path(temporary) / "gpu-cluster.json"))

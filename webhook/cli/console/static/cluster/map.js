@@ -9,6 +9,8 @@ import { gridOf, indexAt, placeOf, visibleRange } from "./layout.js";
 
 // What a drawing may reach over the edges of the boxes: the ring of the chosen node, and marks.
 const MARGIN = 10;
+// The width of the map in a group that shares its line.
+const NARROW = 346;
 
 export class NodeMap {
   // `options`: { palette, density, choose(name), announce(text), header(group) -> element }.
@@ -90,8 +92,9 @@ export class NodeMap {
     const started = performance.now();
     const state = { palette: this.options.palette, inks: inksOf(this.element), only: this.only };
     // All sizes first, so that the browser computes the layout once.
-    const width = this.element.clientWidth;
-    for (const section of this.sections) section.measure(width);
+    for (const section of this.sections) section.spread();
+    const widths = this.sections.map((section) => section.box.clientWidth);
+    this.sections.forEach((section, index) => section.measure(widths[index]));
     const tops = this.sections.map((section) => section.box.getBoundingClientRect().top);
     this.drawnNodes = 0;
     this.sections.forEach((section, index) => {
@@ -142,6 +145,12 @@ class Section {
     this.cursor = Math.min(this.cursor, Math.max(0, group.nodes.length - 1));
     this.box.setAttribute("aria-label", t("map.label", { pool: group.pool, product: group.product, n: group.nodes.length }));
     fill(this.head, this.map.options.header(group));
+  }
+
+  // A group of many nodes takes the whole width; smaller ones stand side by side.
+  spread() {
+    const narrow = gridOf(this.group.nodes, NARROW, this.map.options.density());
+    this.element.classList.toggle("broad", narrow.rows > 2);
   }
 
   measure(width) {

@@ -5,6 +5,7 @@ import { bytes, cores } from "../lib/format.js";
 import { choice, input, loading, message, switcher, table } from "../lib/widgets.js";
 import { Palette } from "./colours.js";
 import { NodeDetails } from "./details.js";
+import { grouped } from "./groups.js";
 import { DENSITIES, cardCount, densityFor } from "./layout.js";
 import { legend } from "./legend.js";
 import { NodeMap, freeCards, groupNumbers, groupTitle, signsOf } from "./map.js";
@@ -21,18 +22,6 @@ export const clusterPage = {
     return page;
   },
 };
-
-// Groups nodes by pool and product. `found` has the numbers of each group that has cards.
-export function grouped(nodes, found) {
-  const numbers = new Map(found.map((group) => [`${group.pool}\n${group.product}`, group]));
-  const groups = new Map();
-  for (const node of nodes) {
-    const key = `${node.pool}\n${node.product}`;
-    if (!groups.has(key)) groups.set(key, { ...numbers.get(key), key, pool: node.pool, product: node.product, nodes: [] });
-    groups.get(key).nodes.push(node);
-  }
-  return [...groups.values()].sort((a, b) => Number(Boolean(b.cards)) - Number(Boolean(a.cards)) || (a.key < b.key ? -1 : 1));
-}
 
 class ClusterPage {
   constructor(root, app) {

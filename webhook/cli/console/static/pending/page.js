@@ -1,12 +1,123 @@
-// The page Pending: the pods that wait, why, and what would make room for them.
-import { message } from "../lib/widgets.js";
-import { t } from "../lib/i18n.js";
+// The page Pending: the pods that wait in the order of the queue, and the details of the chosen one.
+import { h, fill } from "../lib/dom.js";
+import { getJson } from "../lib/api.js";
+import { number, t } from "../lib/i18n.js";
+import { duration } from "../lib/format.js";
+import { errorBox, loading, message } from "../lib/widgets.js";
+import { PodDetails } from "./details.js";
 import { texts } from "./texts.js";
+
+const TONES = { unschedulable: "bad", queued: "good", gated: "warn", terminating: "", nominated: "warn" };
+const WAIT_MILLISECONDS = 3000;
 
 export const pendingPage = {
   id: "pending",
   texts,
-  mount(root) {
-    root.append(message(t("pending.title")));
+  mount(root, app) {
+    const page = new PendingPage(root, app);
+    page.start();
+    return page;
   },
 };
+
+export function cardsOf(requests) {
+  return Object.entries(requests).filter(([resource]) => resource.includes("/"));
+}
+
+class PendingPage {
+  constructor(root, app) {
+    this.app = app;
+    this.store = app.store;
+    this.kept = app.keptFor("pending");
+    this.root = root;
+    this.details = new PodDetails(app);
+  }
+
+  start() {
+    this.summary = h("p", { class: "summary" });
+    this.order = h("p", { class: "quiet order" });
+    this.list = h("div", { class: "content" }, loading());
+    fill(this.root, h("h1", { class: "hidden" }, t("pending.title")), this.summary, this.order, h("div", { class: "with-side pending" }, this.list, this.details.element));
+    this.unfollow = this.store.follow((changed) => changed?.size !== 0 && this.loadSoon());
+    this.load();
+  }
+
+  unmount() {
+    this.unfollow();
+    this.details.leave();
+    clearTimeout(this.timer);
+  }
+
+  // A busy cluster changes all the time: the list is asked for once in a while.
+  loadSoon() {
+    this.timer ??= setTimeout(() => {
+      this.timer = null;
+      this.load();
+    }, WAIT_MILLISECONDS);
+  }
+
+  async load() {
+    try {
+      this.found = await getJson("/api/pending");
+      this.draw();
+    } catch (error) {
+      fill(this.list, errorBox(error));
+    }
+  }
+
+  draw() {
+    const { groups, pods } = this.found;
+    fill(this.summary, t("pending.summary", { n: pods }));
+    fill(this.order, groups.length > 1 && t("pending.order"));
+    if (!groups.length) {
+      fill(this.list, message(t("pending.none"), t("pending.none.text")));
+      this.details.show(null);
+      return;
+    }
+    const focused = document.activeElement?.dataset?.key;
+    fill(this.list, h("ol", { class: "rows" }, groups.map((group) => this.row(group))));
+    if (focused) [...this.list.querySelectorAll("button")].find((each) => each.dataset.key === focused)?.focus();
+    const chosen = groups.find((group) => keyOf(group) === this.kept.chosen) ?? (window.innerWidth > 1000 ? groups[0] : null);
+    this.details.show(chosen);
+  }
+
+  row(group) {
+    const key = keyOf(group);
+    const isChosen = key === this.kept.chosen;
+    const goes = group.nodes[group.names[0]];
+    const why = group.gates.length ? t("pending.gates", { gates: group.gates.join(", ") }) : group.message || (goes ? t("pending.goes", { node: goes }) : t(`state.${group.state}.help`));
+    const age = group.created ? t("pending.since", { age: duration((this.now() - Date.parse(group.created)) / 1000) }) : "";
+    return h("li", null, h("button", {
+      type: "button", class: `row ${isChosen ? "chosen" : ""}`, "aria-pressed": String(isChosen), "data-key": key,
+      on: { click: () => this.choose(group) },
+    },
+    h("span", { class: "row-title" }, h("span", { class: `badge ${TONES[group.state]}`, title: t(`state.${group.state}.help`) }, t(`state.${group.state}`)),
+      h("strong", null, titleOf(group)), h("span", { class: "quiet" }, group.namespace), group.count > 1 && h("span", { class: "badge" }, t("pending.count", { n: group.count }))),
+    h("span", { class: "row-why" }, why),
+    h("span", { class: "row-facts quiet" }, [...cardsOf(group.requests).map(([resource, amount]) => `${number(amount)} × ${resource}`), t("pending.priority", { n: group.priority }), age].filter(Boolean).map((text) => h("span", null, text)))));
+  }
+
+  // The clock of a report is that of its moment.
+  now() {
+    return this.store.isReport ? Date.parse(this.app.time) : Date.now();
+  }
+
+  choose(group) {
+    this.kept.chosen = keyOf(group);
+    for (const each of this.list.querySelectorAll("button.row")) {
+      const isChosen = each.dataset.key === this.kept.chosen;
+      each.classList.toggle("chosen", isChosen);
+      each.setAttribute("aria-pressed", String(isChosen));
+    }
+    this.details.show(group);
+    if (window.innerWidth <= 1000) this.details.element.scrollIntoView({ block: "start" });
+  }
+}
+
+function keyOf(group) {
+  return JSON.stringify([group.namespace, group.owner || group.names[0], group.state, group.priority]);
+}
+
+export function titleOf(group) {
+  return group.owner || group.names[0];
+}

@@ -1,0 +1,82 @@
+// Why a pod waits: words of its scheduler, reasons of the nodes, suggestions, and what would make room.
+import { h, fill } from "../lib/dom.js";
+import { getJson, hasAnswer } from "../lib/api.js";
+import { number, t } from "../lib/i18n.js";
+import { errorBox, loading, message } from "../lib/widgets.js";
+import { MakeRoom } from "./room.js";
+
+const TONES = { Feasible: "good", Waiting: "warn", Infeasible: "bad", Refused: "bad", Invalid: "bad" };
+const MOST_NAMES = 12;
+
+export class PodDetails {
+  constructor(app) {
+    this.app = app;
+    this.element = h("section", { class: "side wide", "aria-live": "off" });
+    this.key = "";
+  }
+
+  leave() {
+    this.room?.leave();
+  }
+
+  show(group) {
+    if (!group) {
+      this.key = "";
+      fill(this.element, message(t("pending.choose")));
+      return;
+    }
+    const query = { namespace: group.namespace, name: group.names[0] };
+    const key = JSON.stringify([query, group.state, group.message]);
+    if (key === this.key) return;
+    this.key = key;
+    this.leave();
+    this.room = new MakeRoom(this.app, query);
+    const body = h("div", null, loading());
+    fill(this.element, h("div", { class: "side-head" }, h("h2", null, `${group.namespace}/${group.names[0]}`)), wordsOf(group), body);
+    if (hasAnswer("/api/pending/explain", query)) this.load(body, query, key);
+    else fill(body);
+  }
+
+  async load(body, query, key) {
+    try {
+      const answer = await getJson("/api/pending/explain", query);
+      if (key === this.key) fill(body, explanation(answer), this.room.element);
+    } catch (error) {
+      if (key === this.key) fill(body, errorBox(error));
+    }
+  }
+}
+
+function wordsOf(group) {
+  const words = group.gates.length ? t("pending.gates", { gates: group.gates.join(", ") }) : group.message;
+  return part(t("explain.words"), words ? h("p", { class: "words" }, words) : h("p", { class: "quiet" }, t("explain.none")));
+}
+
+export function part(title, ...children) {
+  return h("section", { class: "part" }, h("h3", null, title), children);
+}
+
+function explanation(answer) {
+  const { feasible, total, reasons } = answer.nodes;
+  const counts = total ? `${t("explain.nodes", { feasible, total })}${answer.node ? ` · ${t("explain.best", { node: answer.node })}` : ""}` : "";
+  return [
+    part(t("explain.now"), h("p", null, h("span", { class: `badge ${TONES[answer.verdict] ?? ""}` }, t(`verdict.${answer.verdict}`)), ` ${counts}`),
+      h("p", { class: "words" }, answer.message),
+      answer.unmodelled.length > 0 && h("p", { class: "quiet" }, t("explain.unmodelled", { names: answer.unmodelled.join(", ") })),
+      answer.remarks.map((text) => h("p", { class: "quiet" }, text))),
+    answer.suggestions.length > 0 && part(t("explain.suggestions"), h("ol", { class: "suggestions" }, answer.suggestions.map((text) => h("li", null, text)))),
+    Object.keys(reasons).length > 0 && part(t("explain.reasons"), reasonBars(reasons, total), answer.withoutPods.length > 0 && h("p", { class: "quiet" }, t("explain.withoutPods", { n: answer.withoutPods.length }))),
+    part(t("explain.first"), answer.reserved ? h("p", null, answer.reserved) : h("p", { class: "quiet" }, t("explain.first.none")),
+      answer.withoutPending.length > 0 && h("p", null, t("explain.withoutPending", { nodes: answer.withoutPending.slice(0, MOST_NAMES).join(", ") }))),
+    h("p", { class: "quiet" }, answer.injected.policy ? t("explain.injected", { policy: answer.injected.policy, rules: answer.injected.rules.map((rule) => rule.name).join(", ") }) : t("explain.notInjected")),
+  ];
+}
+
+// The reasons with the number of nodes that give each; the names are in a part that opens.
+export function reasonBars(reasons, total) {
+  return h("ul", { class: "reasons" }, Object.entries(reasons).map(([reason, nodes]) => h("li", null,
+    h("details", null,
+      h("summary", null, h("span", { class: "reason-count" }, number(nodes.length)), h("span", { class: "reason" }, reason),
+        h("span", { class: "bar-track", "aria-hidden": "true" }, h("span", { class: "bar-fill", style: { width: `${(100 * nodes.length) / Math.max(1, total)}%` } }))),
+      h("p", { class: "quiet names" }, nodes.slice(0, 200).join(", "), nodes.length > 200 && " …")))));
+}
