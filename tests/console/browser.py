@@ -11,11 +11,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
-
-from playwright.async_api import Browser, BrowserContext, Page, Playwright, async_playwright
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from tests.controlplane.cache import Progress
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, BrowserContext, Page, Playwright
 
 T = TypeVar("T")
 
@@ -76,7 +77,7 @@ class TestBrowser:
     @asynccontextmanager
     async def page(
         self, size: tuple[int, int] = DESK, *, dark: bool = False, language: str = "en-US"
-    ) -> AsyncIterator[Page]:
+    ) -> "AsyncIterator[Page]":
         """Open a page of its own. What the page logs as an error, and requests to others, fail the test at the end."""
         assert self._browser is not None
         context = await self._browser.new_context(
@@ -92,6 +93,9 @@ class TestBrowser:
             await context.close()
 
     async def _start(self) -> None:
+        # Imported here: every run of the tests imports this module.
+        from playwright.async_api import async_playwright
+
         self._playwright = await async_playwright().start()
         self._browser = await self._playwright.chromium.launch(executable_path=self._chromium, args=_ARGUMENTS)
 
@@ -103,7 +107,7 @@ class TestBrowser:
 
 
 @asynccontextmanager
-async def _watched(context: BrowserContext) -> AsyncIterator[Page]:
+async def _watched(context: "BrowserContext") -> "AsyncIterator[Page]":
     page = await context.new_page()
     page.set_default_timeout(_WAIT_MILLISECONDS)
     faults: list[str] = []

@@ -143,7 +143,8 @@ def _load(name: str, pool: str, cards: int, random: Random, index: int) -> Itera
 
 def pending_objects() -> Iterator[dict[str, Any]]:
     """Yield pods that wait, for each reason, and the budgets of the cluster: there are none."""
-    message = "0/39 nodes are available: 1 node(s) were unschedulable, 38 Insufficient nvidia.com/gpu. preemption: 0/39 nodes are available: 39 Preemption is not helpful for scheduling."
+    why = "0/39 nodes are available: 1 node(s) were unschedulable, 38 Insufficient nvidia.com/gpu."
+    message = f"{why} preemption: 0/39 nodes are available: 39 Preemption is not helpful for scheduling."
     unschedulable = {
         "phase": "Pending",
         "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}],

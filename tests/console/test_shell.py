@@ -1,20 +1,142 @@
-"""The frame of the console in chromium."""
+"""The frame of the console and the page Cluster, in chromium."""
 
-from tests.console.browser import TestBrowser
+import pytest
+
+from tests.console.browser import DESK, PHONE, TestBrowser
+from tests.console.example_cluster import write_cluster
 from tests.console.served import console_of
+
+_KEYS = """async () => {
+  const { pages } = await import("/pages.js");
+  const { texts } = await import("/texts.js");
+  const of = (language) => [texts, ...pages.map((page) => page.texts)].flatMap((each) => Object.keys(each[language]));
+  return { en: of("en"), zh: of("zh") };
+}"""
+_OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
 
 
 def test_the_page_shows_the_cluster_of_the_feed(browser: TestBrowser) -> None:
-    async def look() -> tuple[str | None, list[str]]:
+    async def look() -> tuple[str | None, list[str], str | None]:
         async with console_of() as address, browser.page() as page:
             await page.goto(address)
-            summary = await page.locator(".summary").text_content()
             await page.wait_for_selector(".group")
-            return await page.locator(".summary").text_content() or summary, await page.locator(
-                "h2"
-            ).all_text_contents()
+            titles = await page.locator("h2").all_text_contents()
+            return await page.locator(".summary").text_content(), titles, await page.locator(".status").text_content()
 
-    summary, titles = browser.run(look)
+    summary, titles, status = browser.run(look)
 
     assert summary == "12 nodes, 76 cards, 40 free"
     assert "trainingNVIDIA-H20" in titles
+    assert status == "file cluster.yamlfrom a file"
+
+
+def test_the_map_and_the_details_of_a_node_work_by_keyboard_alone(browser: TestBrowser) -> None:
+    async def use() -> tuple[str | None, str | None, bool]:
+        async with console_of() as address, browser.page() as page:
+            await page.goto(address)
+            box = page.locator(".map-box").nth(3)
+            await box.wait_for()
+            for _ in range(40):
+                await page.keyboard.press("Tab")
+                if await box.evaluate("element => element === document.activeElement"):
+                    break
+            await page.keyboard.press("ArrowRight")
+            said = await page.locator("[aria-live=polite]").text_content()
+            await page.keyboard.press("Enter")
+            title = await page.locator("aside h2").text_content()
+            await page.locator("aside table").wait_for()
+            await page.keyboard.press("Escape")
+            return said, title, await page.locator("aside").is_hidden()
+
+    said, title, is_closed = browser.run(use)
+
+    assert said is not None
+    assert said.startswith("infer-h20-2, ")
+    assert said.endswith("taints")
+    assert (title, is_closed) == ("infer-h20-2", True)
+
+
+def test_the_table_has_the_nodes_of_the_map_and_filters_hold_for_both(browser: TestBrowser) -> None:
+    async def filtered() -> tuple[list[str], str | None]:
+        async with console_of() as address, browser.page() as page:
+            await page.goto(address)
+            await page.get_by_label("Pool", exact=True).select_option("training")
+            await page.get_by_role("button", name="Table", exact=True).click()
+            names = await page.locator("tbody th").all_text_contents()
+            await page.get_by_label("Free cards on one node").select_option("8")
+            return names, await page.locator(".message strong").text_content()
+
+    names, empty = browser.run(filtered)
+
+    assert names == ["train-a100-1", "train-a100-2", "train-h20-1", "train-h20-2"]
+    assert empty == "No node matches"
+
+
+@pytest.mark.parametrize("language", ["en-US", "zh-CN"])
+def test_no_page_is_wider_than_the_screen(browser: TestBrowser, language: str) -> None:
+    async def overflows() -> dict[str, int]:
+        found = {}
+        async with console_of() as address, browser.page(dark=True, language=language) as page:
+            await page.goto(address)
+            await page.wait_for_selector(".group")
+            for link in await page.locator("nav a").all():
+                await link.click()
+                await page.wait_for_selector("main .summary, main .message, main form, main .controls")
+                for width, height in (DESK, PHONE):
+                    await page.set_viewport_size({"width": width, "height": height})
+                    found[f"{page.url} {width}"] = await page.evaluate(_OVERFLOW)
+        return found
+
+    assert {address: pixels for address, pixels in browser.run(overflows).items() if pixels > 0} == {}
+
+
+def test_every_text_is_there_in_both_languages(browser: TestBrowser) -> None:
+    async def keys() -> dict[str, list[str]]:
+        async with console_of() as address, browser.page() as page:
+            await page.goto(address)
+            found: dict[str, list[str]] = await page.evaluate(_KEYS)
+            return found
+
+    found = browser.run(keys)
+
+    assert sorted(found["en"]) == sorted(set(found["zh"]))
+
+
+def test_choices_of_language_and_colours_stay(browser: TestBrowser) -> None:
+    async def choose() -> tuple[str | None, str | None]:
+        async with console_of() as address, browser.page() as page:
+            await page.goto(address)
+            await page.get_by_label("Colours").select_option("dark")
+            await page.get_by_label("Language").select_option("zh")
+            await page.reload()
+            await page.wait_for_selector(".group")
+            theme = await page.locator("html").get_attribute("data-theme")
+            return theme, await page.locator("nav a").first.text_content()
+
+    assert browser.run(choose) == ("dark", "集群")
+
+
+def test_pages_say_why_a_pod_waits_and_what_would_make_room(
+    browser: TestBrowser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    cluster = write_cluster(tmp_path_factory.mktemp("console") / "cluster.json")
+
+    async def ask() -> tuple[list[str], str | None, str | None, str | None]:
+        async with console_of(cluster) as address, browser.page() as page:
+            await page.goto(f"{address}/#pending")
+            await page.get_by_role("button", name="Job/segmenter").click()
+            await page.get_by_role("button", name="Which pods would have to move?").click()
+            commands = await page.locator(".commands pre").text_content()
+            moves = await page.locator(".small-map h2").first.text_content()
+            states = await page.locator(".row .row-title .badge:first-child").all_text_contents()
+            await page.get_by_role("button", name="Show on the whole map").click()
+            await page.wait_for_selector("aside h2")
+            return states, commands, moves, await page.locator("aside h2").text_content()
+
+    states, commands, moves, node = browser.run(ask)
+
+    assert states == ["no node", "no node", "in the queue", "gated", "no node"]
+    assert commands is not None
+    assert commands.startswith(f"kubectl cordon {node}\n")
+    assert commands.endswith(f"kubectl uncordon {node}")
+    assert moves == "hybridNVIDIA-H20"

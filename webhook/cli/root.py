@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, str] = {
     "mutate": "Print pods as the webhook would admit them.",
     "nodes": "Print the cards of each pool and product, free or not.",
     "policy": "Check a policy file, print the JSON schema or a policy.",
+    "report": "Write the pages of the console into one file.",
     "serve": "Serve the admission webhook over TLS.",
     "snapshot": "Write a running cluster to a cluster file.",
     "version": "Print the version and what it models.",

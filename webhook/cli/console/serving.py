@@ -5,24 +5,18 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from pathlib import Path
 
 from aiohttp import web
 
 from webhook.cli.console.application import application
 from webhook.cli.console.guard import is_loopback
 from webhook.cli.console.pod_facts import PodFacts
-from webhook.cli.console.sources import Sources
-from webhook.cli.inputs.clusters import read_objects
+from webhook.cli.console.sources import Sources, fixed_sources
 from webhook.cli.inputs.live import read_live_disruptions
 from webhook.cli.inputs.session import Session
 from webhook.cli.output.terminal import echo
-from webhook.cluster.disruptions import Disruptions
-from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput, invalid
 from webhook.runtime.settings import Address
-from webhook.serving.view.start_of_view import FixedView
 from webhook.watch.live import LiveCluster
 
 # A browser opens six connections, and the feed keeps one.
@@ -49,18 +43,10 @@ def sources_of(session: Session, audit: tuple[str, ...]) -> tuple[Sources, LiveC
     Raises:
         InvalidInput: an input cannot be read.
     """
-    policies, _ = session.rules, session.schedulers
-    facts = PodFacts(policies.default.spec.key_domain)
     if session.cluster is not None:
-        documents = read_objects(session.cluster)
-        facts.add(documents)
-        fixed = FixedView(snapshot_from_documents(documents))
-
-        def movable() -> tuple[Snapshot, Disruptions]:
-            return fixed.snapshot(), Disruptions.from_documents(documents)
-
-        return Sources(session, fixed, facts, movable, audit, f"file {Path(session.cluster).name}"), None
-    source = session.source
+        return fixed_sources(session, audit), None
+    policies, _ = session.rules, session.schedulers
+    facts, source = PodFacts(policies.default.spec.key_domain), session.source
     _, name = asyncio.run(source.read())
     live = LiveCluster(source.connect, on_object=facts.note)
     return Sources(session, live, facts, partial(read_live_disruptions, source), audit, name), live

@@ -1,13 +1,21 @@
 """The sources that the pages of the console read: the view of the cluster, facts of its pods, policies, audit files."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from webhook.cli.console.pod_facts import PodFacts
+from webhook.cli.inputs.clusters import read_objects
+from webhook.cli.inputs.live import read_live_disruptions
 from webhook.cli.inputs.session import Session
+from webhook.cluster.cache.object_key import key_of
+from webhook.cluster.cache.resources import Resource
 from webhook.cluster.disruptions import Disruptions
+from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
-from webhook.serving.view.start_of_view import View
+from webhook.documents.documents import JsonObject
+from webhook.serving.view.start_of_view import FixedView, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +33,29 @@ class Sources:
     movable: Callable[[], tuple[Snapshot, Disruptions]]
     audit: tuple[str, ...] = ()
     name: str = ""
+
+
+def fixed_sources(session: Session, audit: tuple[str, ...] = ()) -> Sources:
+    """Return the sources at one moment: of the cluster file, or of the live cluster as it is now.
+
+    Raises:
+        InvalidInput: an input cannot be read.
+        click.ClickException: the API server does not answer the request.
+    """
+    policies, _ = session.rules, session.schedulers
+    facts = PodFacts(policies.default.spec.key_domain)
+    if session.cluster is not None:
+        documents = read_objects(session.cluster)
+        facts.add(documents)
+        view, name = FixedView(snapshot_from_documents(documents)), f"file {Path(session.cluster).name}"
+        return Sources(
+            session, view, facts, lambda: (view.snapshot(), Disruptions.from_documents(documents)), audit, name
+        )
+
+    def note(resource: Resource, items: list[JsonObject], _: bool) -> None:
+        for each in items:
+            facts.note(resource.name_in_cache, key_of(resource.name_in_cache, each), each)
+
+    _, name = asyncio.run(session.source.read())
+    snapshot, disruptions = read_live_disruptions(session.source, note)
+    return Sources(session, FixedView(snapshot), facts, lambda: (snapshot, disruptions), audit, name)

@@ -62,8 +62,10 @@ def read_live_cluster(
     return cache.snapshot()
 
 
-def read_live_disruptions(source: ClientConfig) -> tuple[Snapshot, Disruptions]:
+def read_live_disruptions(source: ClientConfig, on_page: OnPage = lambda *_: None) -> tuple[Snapshot, Disruptions]:
     """Return the same snapshot, and what limits the moves of its pods. Forbidden PodDisruptionBudgets are not known.
+
+    `on_page` gets each page.
 
     Raises:
         InvalidInput: the kubeconfig is missing or wrong.
@@ -77,6 +79,7 @@ def read_live_disruptions(source: ClientConfig) -> tuple[Snapshot, Disruptions]:
         if resource.name_in_cache in ("Pod", DISRUPTION_BUDGETS.kind):
             made = ({"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in items)
             found[resource.name_in_cache] += [Document("the live cluster", without_secrets(each)) for each in made]
+        on_page(resource, items, begins)
 
     snapshot = read_live_cluster(source, (*RESOURCES, DISRUPTION_BUDGETS), keep)
     disruptions = Disruptions.from_documents(each for documents in found.values() for each in documents)

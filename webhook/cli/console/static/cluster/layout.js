@@ -4,7 +4,7 @@
 const SIZES = {
   small: { cell: 6, gap: 1, pad: 2, bar: 2, head: 0, space: 4, least: 0 },
   medium: { cell: 13, gap: 2, pad: 4, bar: 3, head: 0, space: 6, least: 0 },
-  large: { cell: 22, gap: 3, pad: 8, bar: 5, head: 22, space: 10, least: 150 },
+  large: { cell: 22, gap: 3, pad: 8, bar: 5, head: 22, space: 10, least: 148 },
 };
 
 export const DENSITIES = ["small", "medium", "large"];

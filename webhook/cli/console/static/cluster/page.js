@@ -29,7 +29,7 @@ class ClusterPage {
     this.app = app;
     this.store = app.store;
     this.kept = app.keptFor("cluster");
-    this.choices = (this.kept.choices ??= { pool: "", product: "", namespace: "", block: "", search: "", by: "type", density: "auto", show: "map" });
+    this.choices = (this.kept.choices ??= { pool: "", product: "", namespace: "", block: "", search: "", by: "", density: "auto", show: "map" });
     this.palette = (this.kept.palette ??= new Palette());
     this.map = new NodeMap({
       palette: this.palette,
@@ -72,6 +72,15 @@ class ClusterPage {
     if (changed === null || changed.has(this.details.name)) this.details.refresh();
   }
 
+  // A cluster without workload types is coloured by namespace.
+  firstColours(nodes) {
+    if (!nodes.length) return "";
+    const by = nodes.some((node) => node.cards.some((card) => card.used.some((used) => used[4]))) ? "type" : "namespace";
+    this.choices.by = by;
+    this.drawControls();
+    return by;
+  }
+
   set(name, value) {
     this.choices[name] = value;
     this.update();
@@ -95,7 +104,8 @@ class ClusterPage {
   update() {
     const nodes = [...this.store.nodes.values()];
     this.shown = nodes.filter((node) => this.matches(node));
-    this.palette.update(this.choices.by, nodes);
+    this.choices.by ||= this.firstColours(nodes);
+    this.palette.update(this.choices.by || "type", nodes);
     const cards = this.shown.reduce((sum, node) => sum + cardCount(node), 0);
     const free = this.shown.reduce((sum, node) => sum + freeCards(node), 0);
     fill(this.summary, t("cluster.summary", { nodes: this.shown.length, cards, free }));

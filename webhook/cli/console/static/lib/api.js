@@ -42,6 +42,7 @@ function urlOf(path, query) {
 async function send(url, options = {}) {
   if (recorded !== null) {
     if (!(url in recorded)) throw new RequestError(0, ["not in this report"]);
+    if (recorded[url].errors) throw new RequestError(422, recorded[url].errors);
     return structuredClone(recorded[url]);
   }
   let response;

@@ -60,7 +60,11 @@ export class Store {
 export function followFeed(store) {
   const source = new EventSource("/api/events");
   source.addEventListener("state", (event) => store.setState(JSON.parse(event.data)));
-  source.addEventListener("change", (event) => store.change(JSON.parse(event.data)));
+  source.addEventListener("change", (event) => {
+    performance.clearMarks("change");
+    performance.mark("change");
+    store.change(JSON.parse(event.data));
+  });
   source.addEventListener("age", (event) => store.setStatus("live", Number(event.data)));
   source.addEventListener("waiting", () => store.setStatus("waiting"));
   source.addEventListener("error", () => store.setStatus("lost"));

@@ -19,14 +19,14 @@ export function loading() {
 
 // A labelled choice. `options` are [value, text] pairs; `choose(value)` is called with each choice.
 export function choice(label, options, chosen, choose, extra = {}) {
-  const select = h("select", { on: { change: (event) => choose(event.target.value) }, ...extra });
+  const select = h("select", { "aria-label": label, on: { change: (event) => choose(event.target.value) }, ...extra });
   for (const [value, text] of options) select.append(h("option", { value, selected: value === chosen }, text));
   return h("label", { class: "field" }, h("span", null, label), select);
 }
 
 // A labelled input that calls `type(value)` while the user types.
 export function input(label, value, type, extra = {}) {
-  return h("label", { class: "field" }, h("span", null, label), h("input", { value, on: { input: (event) => type(event.target.value) }, ...extra }));
+  return h("label", { class: "field" }, h("span", null, label), h("input", { "aria-label": label, value, on: { input: (event) => type(event.target.value) }, ...extra }));
 }
 
 // Buttons, of which one is pressed.

@@ -20,6 +20,7 @@ export class PodDetails {
   }
 
   show(group) {
+    this.element.classList.toggle("empty", !group);
     if (!group) {
       this.key = "";
       fill(this.element, message(t("pending.choose")));

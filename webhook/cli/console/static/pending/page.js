@@ -74,11 +74,11 @@ class PendingPage {
       this.details.show(null);
       return;
     }
+    if (!this.kept.chosen && window.innerWidth > 1000) this.kept.chosen = keyOf(groups[0]);
     const focused = document.activeElement?.dataset?.key;
     fill(this.list, h("ol", { class: "rows" }, groups.map((group) => this.row(group))));
     if (focused) [...this.list.querySelectorAll("button")].find((each) => each.dataset.key === focused)?.focus();
-    const chosen = groups.find((group) => keyOf(group) === this.kept.chosen) ?? (window.innerWidth > 1000 ? groups[0] : null);
-    this.details.show(chosen);
+    this.details.show(groups.find((group) => keyOf(group) === this.kept.chosen) ?? null);
   }
 
   row(group) {
