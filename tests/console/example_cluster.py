@@ -18,8 +18,16 @@ _WORK = (
     ("team-llm", "Job", "finetune-chat", "training", 4),
     ("team-vision", "Job", "detector", "training", 2),
     ("team-speech", "StatefulSet", "asr", "inference", 1),
-    ("team-search", "Deployment", "ranker", "inference", 1),
+    ("team-search", "ReplicaSet", "ranker-5d9c7b", "inference", 1),
     ("team-research", "", "notebook", "", 1),
+)
+
+_EMPTY = (
+    ("policy/v1", "PodDisruptionBudget"),
+    ("v1", "Service"),
+    ("v1", "ReplicationController"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
 )
 
 
@@ -53,6 +61,8 @@ def pod(namespace: str, name: str, cards: int, on: str = "", **more: Any) -> dic
         "annotations": {f"{DOMAIN}/workload-type": more["type"]} if more.get("type") else {},
     }
     if kind:
+        if kind == "ReplicaSet":
+            metadata["labels"] = {"pod-template-hash": owner.rpartition("-")[2]}
         metadata["ownerReferences"] = [
             {"apiVersion": "batch/v1" if kind == "Job" else "apps/v1", "kind": kind, "name": owner, "controller": True}
         ]
@@ -61,7 +71,7 @@ def pod(namespace: str, name: str, cards: int, on: str = "", **more: Any) -> dic
         "memory": f"{32 * cards + 8}Gi",
         more.get("resource", "nvidia.com/gpu"): str(cards),
     }
-    tolerations = [{"operator": "Exists"}] if more.get("tolerates", True) else []
+    tolerations = [{"key": f"{DOMAIN}/node.usage", "operator": "Exists"}] if more.get("tolerates", True) else []
     spec = {
         "containers": [{"name": "main", "image": "app", "resources": {"requests": amounts, "limits": amounts}}],
         "tolerations": tolerations,
@@ -76,8 +86,11 @@ def pod(namespace: str, name: str, cards: int, on: str = "", **more: Any) -> dic
     }
 
 
-def cluster_objects(nodes: int = 36, seed: int = 7) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a cluster with `nodes` nodes with cards, and a few more."""
+def cluster_objects(nodes: int = 36, seed: int = 7, cards_each: int = 0) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a cluster with `nodes` nodes with cards, and a few more.
+
+    The nodes have `cards_each`, or if that is 0 those of their pool.
+    """
     random = Random(seed)
     for name in ("team-llm", "team-vision", "team-speech", "team-search", "team-research"):
         yield {
@@ -88,6 +101,7 @@ def cluster_objects(nodes: int = 36, seed: int = 7) -> Iterator[dict[str, Any]]:
     yield node("control-plane-1", "", "", {}, f"{DOMAIN}/control-plane")
     for index in range(nodes):
         pool, product, cards = _POOLS[index % len(_POOLS)]
+        cards = cards_each or cards
         name = f"{pool}-{product.split('-')[1].lower()}-{index // len(_POOLS) + 1:0{len(str(nodes))}}"
         states = {5: ("node.kubernetes.io/not-ready",), 17: ()}
         yield node(
@@ -197,7 +211,9 @@ def pending_objects() -> Iterator[dict[str, Any]]:
         created="2026-11-23T10:45:00Z",
         spec={"nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-T4"}},
     )
-    yield {"apiVersion": "policy/v1", "kind": "PodDisruptionBudgetList", "items": []}
+    # An empty list says that there are none: so moves can be proven.
+    for version, kind in _EMPTY:
+        yield {"apiVersion": version, "kind": f"{kind}List", "items": []}
 
 
 def write_cluster(path: Path, nodes: int = 36, *, with_pending: bool = True) -> Path:

@@ -12,7 +12,11 @@ _KEYS = """async () => {
   const of = (language) => [texts, ...pages.map((page) => page.texts)].flatMap((each) => Object.keys(each[language]));
   return { en: of("en"), zh: of("zh") };
 }"""
-_OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
+# After the next drawing: the map follows the size of its element.
+_OVERFLOW = """async () => {
+  for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
+  return document.documentElement.scrollWidth - window.innerWidth;
+}"""
 
 
 def test_the_page_shows_the_cluster_of_the_feed(browser: TestBrowser) -> None:

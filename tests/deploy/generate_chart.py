@@ -29,7 +29,8 @@ def files() -> dict[str, str]:
     """Return the content of each generated file in the folder `files` of the chart."""
     copies = {path.rpartition("/")[2]: (DEPLOY / path).read_text() for path in _COPIES}
     role, _, _ = (DEPLOY / "base" / "rbac.yaml").read_text().partition("---\n")
-    return copies | {"clusterrole.yaml": role}
+    _, console_role, *_ = (DEPLOY / "overlays" / "console" / "rbac.yaml").read_text().split("---\n")
+    return copies | {"clusterrole.yaml": role, "console-clusterrole.yaml": console_role}
 
 
 def page() -> str:

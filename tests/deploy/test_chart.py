@@ -129,6 +129,12 @@ def test_cert_manager_gives_the_overlay_of_cert_manager(helm: Helm, overlay: Ove
     assert of_the_chart(helm, {"certificates": {"source": "certManager"}}) == expected
 
 
+def test_the_console_gives_its_overlay(helm: Helm, overlay: Overlay) -> None:
+    given = of_the_chart(helm, {"console": {"enabled": True}})
+
+    assert {key: given[key] for key in given.keys() - of_the_chart(helm).keys()} == overlay("overlays/console")
+
+
 def test_monitoring_gives_the_manifests_of_monitoring(helm: Helm, overlay: Overlay) -> None:
     enabled = {each: {"enabled": True} for each in ("serviceMonitor", "prometheusRule", "dashboard")}
     expected = overlay("monitoring")

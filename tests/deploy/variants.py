@@ -24,6 +24,7 @@ VARIANTS: dict[str, Object] = {
         "image": {"repository": "registry.example.com/pw", "digest": f"sha256:{'0' * 64}", "pullSecrets": ["pull"]},
     },
     "audit-volume": {
+        "console": {"enabled": True},
         "audit": {"output": "volume", "volume": {"storageClassName": "fast"}},
         "events": False,
         "extraArgs": ["--prove-patches=10", "--audit-keep-hours=48"],

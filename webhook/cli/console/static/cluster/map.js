@@ -165,7 +165,7 @@ class Section {
     const top = Math.max(0, -boxTop) - MARGIN;
     const bottom = Math.min(grid.height, window.innerHeight - boxTop) + MARGIN;
     if (bottom <= top) {
-      this.canvas.width = this.canvas.height = 0;
+      sized(this.canvas, 0, 0, 0);
       return 0;
     }
     const width = this.box.clientWidth + 2 * MARGIN;

@@ -1,0 +1,50 @@
+"""A console that follows a live view without an API server: a test applies the events."""
+
+import math
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from webhook.cli.console.pod_facts import PodFacts
+from webhook.cli.console.serving import listening
+from webhook.cli.console.sources import Sources
+from webhook.cli.inputs.session import Session
+from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.disruptions import Disruptions
+from webhook.cluster.pods.bound_pods import BoundPods
+from webhook.cluster.snapshot import Snapshot
+from webhook.runtime.settings import Address
+
+
+class Followed:
+    """A live view of `objects`. `apply` is an event of a watch."""
+
+    is_live = True
+    has_namespaces = True
+
+    def __init__(self, objects: Iterable[dict[str, Any]] = (), *, is_synced: bool = True) -> None:
+        self.is_synced = is_synced
+        self.facts = PodFacts("maip.mxsf.io")
+        self._cache = ClusterCache(self.facts.note)
+        for each in objects:
+            self.apply(each)
+
+    def apply(self, content: dict[str, Any], event: str = "ADDED") -> None:
+        self._cache.apply(content["kind"], event, content)
+
+    def snapshot(self) -> Snapshot:
+        return self._cache.snapshot()
+
+    def age_seconds(self) -> float:
+        return 0.5 if self.is_synced else math.inf
+
+
+@asynccontextmanager
+async def console_following(view: Followed) -> AsyncIterator[str]:
+    """Serve the console of the view, and yield its address."""
+    session = Session(cluster="unused", needs_pods=False)
+    sources = Sources(
+        session, view, view.facts, lambda: (view.snapshot(), Disruptions(BoundPods({}), None)), name="test"
+    )
+    async with listening(sources, Address("127.0.0.1", 0)) as address:
+        yield f"http://{address}"
