@@ -1,6 +1,5 @@
 """`mutate`: print pods as the webhook would admit them, without a cluster or a server."""
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -16,7 +15,7 @@ from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.inputs.workloads import Workload, print_policy, with_claims_of
 from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
-from webhook.cli.output.yaml_text import to_yaml
+from webhook.cli.output.yaml_text import diff_lines, to_yaml
 from webhook.cli.predictions.admission import admit_checked_document, check_patch, print_verdict
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import printable_lines
@@ -169,7 +168,6 @@ def _comment(workload: Workload) -> str:
 
 
 def _print_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    name, colours = pod_name(before), {"+": "green", "-": "red", "@": "cyan"}
-    sides = to_yaml(before).splitlines(), to_yaml(after).splitlines()
-    for line in difflib.unified_diff(*sides, f"{name} (as written)", f"{name} (admitted)", lineterm=""):
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for line in diff_lines(before, after, pod_name(before)):
         echo(line, fg=colours.get(line[:1]))

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from webhook.cli.console.endpoint import Endpoint
-from webhook.cli.console.pages import cluster, pending
+from webhook.cli.console.pages import cluster, manifests, pending
 from webhook.cli.console.sources import Sources
 
 PAGES: tuple[Callable[[Sources], Sequence[Endpoint]], ...] = (
     cluster.endpoints,
     pending.endpoints,
+    manifests.endpoints,
 )

@@ -1,5 +1,7 @@
 """Objects as YAML that kubectl reads alike."""
 
+import difflib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -30,3 +32,9 @@ _PlainDumper.add_representer(str, _text)
 def to_yaml(value: Any) -> str:
     """Return `value` as YAML in the order of its keys, with control characters as escapes."""
     return escaped_json(yaml.dump(value, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+def diff_lines(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> Iterator[str]:
+    """Yield the lines of a unified diff of two versions of the pod `name`."""
+    sides = to_yaml(before).splitlines(), to_yaml(after).splitlines()
+    yield from difflib.unified_diff(*sides, f"{name} (as written)", f"{name} (admitted)", lineterm="")

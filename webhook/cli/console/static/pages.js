@@ -1,5 +1,6 @@
 // The pages in the order of their tabs. README.md describes a page object.
 import { clusterPage } from "./cluster/page.js";
 import { pendingPage } from "./pending/page.js";
+import { tryPage } from "./try/page.js";
 
-export const pages = [clusterPage, pendingPage];
+export const pages = [clusterPage, pendingPage, tryPage];

@@ -3,9 +3,7 @@ import { h, fill } from "../lib/dom.js";
 import { getJson, hasAnswer, isReport } from "../lib/api.js";
 import { t } from "../lib/i18n.js";
 import { errorBox } from "../lib/widgets.js";
-import { Palette } from "../cluster/colours.js";
-import { NodeMap, groupTitle } from "../cluster/map.js";
-import { grouped } from "../cluster/groups.js";
+import { SmallMap } from "../cluster/small_map.js";
 
 export class MakeRoom {
   constructor(app, query) {
@@ -44,31 +42,18 @@ export class MakeRoom {
       return [h("p", { role: "status" }, t(key, { node: room.node ?? "", moves: tried.moves ?? 0, sets: tried.sets ?? 0, message: room.message })), kept.length > 0 && h("ul", { class: "quiet" }, kept)];
     }
     const marks = marksOf(room);
+    this.map = new SmallMap(this.app, marks, t("room.map"));
     const steps = room.moves.map((move) => h("li", null, t("room.move", { pod: move.pod, controller: move.controller, to: move.to }),
       [move.anyOfThemDoes && move.nodesThatFit > 1 && t("room.any", { n: move.nodesThatFit }), move.losesWork && t("room.work"), move.losesLocalData && t("room.data")].filter(Boolean).map((text) => h("span", { class: "quiet" }, ` · ${text}`))));
     return [
       h("p", { role: "status" }, h("strong", null, t("room.Moves", { n: room.moves.length, node: room.node }))),
       h("ol", null, steps),
-      this.smallMap(marks),
+      this.map.element,
       h("p", null, h("button", { type: "button", on: { click: () => this.app.open("cluster", { marks, node: room.boundTo ?? room.node }) } }, t("room.show"))),
       h("h4", null, t("room.commands")),
       commands(room.commands),
       h("p", { class: "quiet" }, t("room.wait"), room.budgetsKnown ? "" : ` ${t("room.budgets")}`),
     ];
-  }
-
-  smallMap(marks) {
-    const nodes = [...this.app.store.nodes.values()];
-    const palette = new Palette();
-    palette.update("namespace", nodes);
-    this.map = new NodeMap({
-      palette, density: () => "large", choose: (name) => this.app.open("cluster", { marks, node: name }),
-      announce: (text) => this.app.announce(text), header: (group) => groupTitle(group),
-    });
-    this.map.setGroups(grouped(nodes.filter((node) => marks.has(node.name)), this.app.store.groups));
-    this.map.setMarks(marks);
-    this.map.start();
-    return h("div", { class: "small-map", role: "group", "aria-label": t("room.map") }, this.map.element);
   }
 }
 
