@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 
 from webhook.cli.console.endpoint import Endpoint
-from webhook.cli.console.pages import cluster, manifests, pending
+from webhook.cli.console.pages import admissions, cluster, manifests, pending
 from webhook.cli.console.sources import Sources
 
 PAGES: tuple[Callable[[Sources], Sequence[Endpoint]], ...] = (
     cluster.endpoints,
     pending.endpoints,
     manifests.endpoints,
+    admissions.endpoints,
 )

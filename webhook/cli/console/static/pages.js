@@ -2,5 +2,6 @@
 import { clusterPage } from "./cluster/page.js";
 import { pendingPage } from "./pending/page.js";
 import { tryPage } from "./try/page.js";
+import { admissionsPage } from "./admissions/page.js";
 
-export const pages = [clusterPage, pendingPage, tryPage];
+export const pages = [clusterPage, pendingPage, tryPage, admissionsPage];

@@ -12,3 +12,12 @@ export function diffOf(lines) {
 export function rulesOf(rules) {
   return h("ul", null, rules.map((rule) => h("li", null, h("strong", null, rule.name), ": ", rule.skipped ? t("try.skipped", { reason: rule.skipped }) : (rule.edits ?? []).join(", "))));
 }
+
+// RFC 6902 operations, one a line; `before` has the values that they replace, by path.
+export function operationsOf(operations, before) {
+  const lines = operations.flatMap(({ op, path, value }) => [
+    ...(path in before ? [`- ${path}: ${JSON.stringify(before[path])}`] : []),
+    ...(op === "remove" ? [] : [`+ ${path}: ${JSON.stringify(value)}`]),
+  ]);
+  return h("pre", { class: "code diff wrapped", tabindex: "0" }, lines.map((line) => h("span", { class: `line ${TONES[line[0]]}` }, line)));
+}
