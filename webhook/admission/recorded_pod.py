@@ -24,6 +24,7 @@ _OF_SCHEDULERS = frozenset(
         kueue.TOTAL_COUNT,
     )
 )
+_NO_POD = "it holds no pod with its namespace and groups"
 _METADATA = ("namespace", "labels", "annotations", "ownerReferences")
 _OWNER = ("apiVersion", "kind", "name", "uid", "controller")
 _SPEC = (
@@ -63,11 +64,11 @@ class RecordedPod(NamedTuple):
             found = orjson.loads(content)
             namespace, pod = found["namespace"], found["pod"]
             scope = None if namespace is None else Scope(dict(namespace["annotations"]), dict(namespace["labels"]))
-            if not isinstance(pod["metadata"], dict) or not isinstance(pod["spec"], dict):
-                raise ValueError("it holds no pod")
-            return cls(pod, scope, tuple(found["groups"]))
+            if isinstance(pod["metadata"], dict) and isinstance(pod["spec"], dict):
+                return cls(pod, scope, tuple(found["groups"]))
         except (KeyError, TypeError) as error:
-            raise ValueError("it holds no pod with its namespace and groups") from error
+            raise ValueError(_NO_POD) from error
+        raise ValueError(_NO_POD)
 
     def serialised(self) -> bytes:
         """Return the pod as JSON that is the same for equal ones.

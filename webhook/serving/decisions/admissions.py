@@ -206,9 +206,8 @@ class Admissions:
             return self._failed(admission, result)
         try:
             response = result.answer.to(request.uid, admission.decision)
-            pod = ""
-            if self._pods is not None and not result.tally.kind:
-                pod = self._pods.digest_of(request, admission.policy, decision.cluster, time)
+            pods = self._pods
+            pod = "" if pods is None else pods.digest_of(request, admission.policy, decision.cluster, time)
             self._dependencies.audit(self._draft(admission, result.record, pod))
             self._counts.count(result.tally)
             spans.note(admission.decision, result.tally)

@@ -14,7 +14,7 @@ from webhook.policy.policy import Policy
 from webhook.policy.spec.document import PolicySpec
 
 SHARE_BYTES = 4 * 1024 * 1024
-"""What a namespace adds in ten minutes. Otherwise a user could fill the file with small pods, and those of others go."""
+"""What a namespace adds in ten minutes at most: a user cannot fill the file, so that the pods of others are gone."""
 
 _MOST_KNOWN = 16 * 1024
 _MOST_NAMESPACES = 4096
