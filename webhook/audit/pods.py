@@ -35,6 +35,11 @@ def pods_paths(path: Path) -> tuple[Path, Path]:
     return path.with_name(path.name + OLD_SUFFIX), path.with_name(path.name + SUFFIX)
 
 
+def pods_beside(path: Path) -> tuple[Path, Path]:
+    """Return the same of an audit file or of one of its rotated files."""
+    return pods_paths(path.with_suffix("") if path.suffix[1:].isdecimal() else path)
+
+
 class PodFile:
     """The writer of `FILE.pods` of the audit file at `path`, which only one process writes.
 

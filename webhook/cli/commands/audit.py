@@ -12,6 +12,7 @@ import click
 
 from webhook.audit.archive import write_archive
 from webhook.audit.chain import verify as verify_files
+from webhook.audit.pod_references import PodReferences
 from webhook.audit.reading import Entry
 from webhook.audit.record import Outcome
 from webhook.audit.selection import Selection, parse_moment
@@ -194,7 +195,7 @@ def summary(source: Source, slowest: int, output: str, **filters: Any) -> None:
 @click.option("--partial", is_flag=True, help="Allow missing oldest records: deleted, or in files not given.")
 @_output
 def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -> None:
-    """Verify that no record was altered, removed or moved.
+    """Verify that no record, and no pod in FILE.pods, was altered, removed or moved.
 
     Each record holds its own hash and the hash of the previous record. Give all files of a replica, in any order. You
     can add the files of other replicas. A head shows that no record was cut off at the end: the one in FILE.head,
@@ -206,17 +207,23 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
     placement-webhook audit verify audit.jsonl*
     placement-webhook audit verify --head "$(cat head.txt)" audit.jsonl*
     """
+    references = PodReferences()
     with source.opened(with_heads=True) as sources:
         # The kubelet rotates a log: its oldest records are no longer there.
         verification = verify_files(
-            sources.lines(),
+            references.noted(sources.lines()),
             heads,
             kept_heads=sources.heads,
             partial=partial or source.is_partial,
             may_begin_later=sources.printed,
             place=source.place,
         )
-    verification = replace(verification, faults=[*sources.head_faults, *verification.faults])
+        notes, faults = references.compare(sources.index_pods())
+    verification = replace(
+        verification,
+        notes=[*verification.notes, *notes],
+        faults=[*sources.head_faults, *verification.faults, *faults],
+    )
     if output == "json":
         echo_json(verification.to_json())
     else:

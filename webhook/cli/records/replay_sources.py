@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from io import SEEK_END
 from pathlib import Path
@@ -18,7 +18,7 @@ from webhook.analysis.replay.source_line import OnInvalid
 from webhook.audit.archive import Archive, is_archive
 from webhook.audit.head import SUFFIX as HEAD_SUFFIX
 from webhook.audit.pods import SUFFIXES as POD_SUFFIXES
-from webhook.audit.pods import PodIndex, pods_paths
+from webhook.audit.pods import PodIndex, pods_beside
 from webhook.audit.record import BEGINNING
 from webhook.cli.inputs.files import STANDARD_INPUT, place_of
 from webhook.documents.documents import Document, parse, parse_list
@@ -93,7 +93,7 @@ class ReplaySources:
         form = _form_of(name, stream)
         self._files.append(_File(place_of(name), stream, form))
         if form == "records" and name != STANDARD_INPUT:
-            for path in _pods_beside(Path(name)):
+            for path in pods_beside(Path(name)):
                 self._add_pods(path)
 
     def _add_pods(self, path: Path) -> None:
@@ -160,12 +160,6 @@ def _form_of(name: str, stream: BinaryIO) -> _Form:
 class _Peekable(BinaryIO):
     def peek(self, size: int) -> bytes:
         raise NotImplementedError
-
-
-def _pods_beside(path: Path) -> Iterable[Path]:
-    """Return the files of the pods of an audit file or of a rotated one."""
-    is_rotated = path.suffix[1:].isdecimal()
-    return pods_paths(path.with_suffix("") if is_rotated else path)
 
 
 def _lines(file: _File) -> Iterator[tuple[str, bytes]]:
