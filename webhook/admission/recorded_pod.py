@@ -47,7 +47,13 @@ class RecordedPod(NamedTuple):
 
     @classmethod
     def of(cls, pod: JsonObject, scope: Scope | None, groups: Sequence[str], domains: Collection[str]) -> "RecordedPod":
-        """Return the part of `pod` to record; annotations of other domains than `domains` have empty values."""
+        """Return the part of `pod` to record; annotations of other domains than `domains` have empty values.
+
+        Raises:
+            ValueError: its metadata or its spec is no object.
+        """
+        if not isinstance(pod.get("metadata"), dict) or not isinstance(pod.get("spec"), dict):
+            raise ValueError(_NO_POD)
         if scope is not None:
             read = {key: value for key, value in scope.annotations.items() if _domain(key) in domains}
             scope = Scope(read, dict(scope.labels))

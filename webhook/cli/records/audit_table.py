@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -138,9 +138,12 @@ def record_table(lines: Iterable[bytes]) -> Iterator["DuckDBPyConnection"]:
             "autoload_known_extensions": False,
             "temp_directory": folder,
         }
-        with duckdb.connect(str(Path(folder) / "records.db"), config=settings) as connection:
+        with ExitStack() as stack:
             try:
+                connection = stack.enter_context(duckdb.connect(str(Path(folder) / "records.db"), config=settings))
                 connection.execute("SET TimeZone = 'UTC'")
+                # The file is deleted then.
+                connection.execute("PRAGMA disable_checkpoint_on_shutdown")
                 _load(connection, lines, Path(folder))
             except (duckdb.Error, OSError) as error:
                 raise _cannot_be_kept(folder, error) from error

@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from io import SEEK_END
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, Self, cast
+from typing import BinaryIO, Literal, NamedTuple, Self
 
 import orjson
 
@@ -35,9 +36,12 @@ _Form = Literal["records", "events", "objects"]
 
 
 class _File(NamedTuple):
+    """A file, from `head` on, which was read before to find its form."""
+
     name: str
     stream: BinaryIO
     form: _Form
+    head: bytes = b""
 
 
 class ReplaySources:
@@ -90,8 +94,14 @@ class ReplaySources:
             self._add_archive(name)
             return
         stream = sys.stdin.buffer if name == STANDARD_INPUT else self._opened(Path(name))
-        form = _form_of(name, stream)
-        self._files.append(_File(place_of(name), stream, form))
+        head = b""
+        if name != STANDARD_INPUT and Path(name).is_file():
+            form = _form_of(name, stream.read(_START_BYTES))
+            stream.seek(0)
+        else:
+            head = _first_lines(stream)
+            form = _form_of(name, head)
+        self._files.append(_File(place_of(name), stream, form, head))
         if form == "records" and name != STANDARD_INPUT:
             for path in pods_beside(Path(name)):
                 self._add_pods(path)
@@ -130,17 +140,20 @@ class ReplaySources:
                 yield from admissions_of_records(_lines(file), self.pods, self.left_out, self._on_invalid)
 
 
-def _form_of(name: str, stream: BinaryIO) -> _Form:
+def _first_lines(stream: BinaryIO) -> bytes:
+    """Return the beginning of a pipe, which can be read once: the lines up to the first that is not empty."""
+    head = stream.readline()
+    while head.isspace() and (line := stream.readline()):
+        head += line
+    return head
+
+
+def _form_of(name: str, start: bytes) -> _Form:
     """Return what a file holds, by its beginning.
 
     Raises:
         InvalidInput: it is empty or compressed.
     """
-    if name == STANDARD_INPUT:
-        start = cast("_Peekable", stream).peek(_START_BYTES)
-    else:
-        start = stream.read(_START_BYTES)
-        stream.seek(0)
     if start.startswith(_GZIP):
         detail = f"is compressed; pipe it: `zcat {name} | placement-webhook replay … -`"
         raise InvalidInput([invalid(_FLAG, name, detail)])
@@ -157,13 +170,8 @@ def _form_of(name: str, stream: BinaryIO) -> _Form:
     return "objects"
 
 
-class _Peekable(BinaryIO):
-    def peek(self, size: int) -> bytes:
-        raise NotImplementedError
-
-
 def _lines(file: _File) -> Iterator[tuple[str, bytes]]:
-    for number, line in enumerate(file.stream, start=1):
+    for number, line in enumerate(chain(file.head.splitlines(keepends=True), file.stream), start=1):
         if not line.isspace():
             yield f"{file.name}:{number}", line
 
@@ -186,9 +194,9 @@ def _documents(file: _File, kinds: Kinds) -> Sequence[Document]:
 
 
 def _parsed(file: _File) -> Sequence[Document]:
-    if file.stream.seekable():
+    if not file.head:
         with suppress(NotAListError):
             if file.stream.seek(0, SEEK_END) > _LARGE_BYTES:
                 return list(parse_list(file.stream, file.name))
         file.stream.seek(0)
-    return parse(file.stream.read(), file.name)
+    return parse(file.head + file.stream.read(), file.name)

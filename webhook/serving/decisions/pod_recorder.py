@@ -64,7 +64,7 @@ class PodRecorder:
         domains = {_DEFAULT_DOMAIN, policy.spec.key_domain, *policy.spec.former_key_domains}
         try:
             content = RecordedPod.of(request.object or {}, scope, request.groups, domains).serialised()
-        except (ValueError, KeyError):
+        except ValueError:
             return ""
         self._added_bytes[namespace] = added_bytes + len(content)
         return self._file.put(content)
