@@ -26,6 +26,7 @@ def log(tmp_path: Path) -> Path:
 
 def test_a_pod_is_written_once_also_by_the_next_process(log: Path) -> None:
     old, path = pods_paths(log)
+    digests: set[str] = set()
     for _ in range(2):
         file = PodFile(log)
         digests = {file.put(content) for content in (POD, b"[1]", POD)}

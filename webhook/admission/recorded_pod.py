@@ -52,8 +52,8 @@ class RecordedPod(NamedTuple):
         Raises:
             ValueError: its metadata or its spec is no object.
         """
-        if not isinstance(pod.get("metadata"), dict) or not isinstance(pod.get("spec"), dict):
-            raise ValueError(_NO_POD)
+        if not (isinstance(pod.get("metadata"), dict) and isinstance(pod.get("spec"), dict)):
+            raise ValueError(_NO_POD)  # noqa: TRY004 - of a client, not of the code
         if scope is not None:
             read = {key: value for key, value in scope.annotations.items() if _domain(key) in domains}
             scope = Scope(read, dict(scope.labels))

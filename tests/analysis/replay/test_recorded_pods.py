@@ -56,7 +56,11 @@ def test_nothing_is_kept_that_can_hold_a_secret() -> None:
     pod = make_pod("trainer").annotate(TYPE, "training").obj()
     pod["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = SECRET
     pod["metadata"]["managedFields"] = [{"manager": SECRET}]
-    container = {"name": "main", "env": [{"name": "A", "value": SECRET}], "envFrom": [{"secretRef": {"name": SECRET}}]}
+    container: dict[str, Any] = {
+        "name": "main",
+        "env": [{"name": "A", "value": SECRET}],
+        "envFrom": [{"secretRef": {"name": SECRET}}],
+    }
     container |= {
         "image": SECRET,
         "command": [SECRET],

@@ -19,7 +19,7 @@ from webhook.admission.missed import Scope
 from webhook.analysis.replay import replay as module
 from webhook.analysis.replay.admission import Admission, admission_of
 from webhook.analysis.replay.changes import Change
-from webhook.analysis.replay.decision import Decider
+from webhook.analysis.replay.decision import Decider, Decision
 from webhook.analysis.replay.replay import Replay, Report, replay
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.records.replay_sources import ReplaySources
@@ -167,7 +167,12 @@ def test_a_user_who_is_exempt_is_decided_on_as_such() -> None:
 def test_equal_pods_are_decided_on_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     decide = Decider.decide
-    monkeypatch.setattr(Decider, "decide", lambda self, *given: calls.append("") or decide(self, *given))  # type: ignore[func-returns-value]
+
+    def counted(self: Decider, *given: Any) -> Decision:
+        calls.append("")
+        return decide(self, *given)
+
+    monkeypatch.setattr(Decider, "decide", counted)
     pods = [make_pod(f"worker-{number}").annotate(TYPE, "training").obj() for number in range(50)]
     report = compared(of_pods(*pods), policy_with(requireType="deny"))
 

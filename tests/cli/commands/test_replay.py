@@ -19,7 +19,8 @@ from tests.support.command import run_here
 from tests.support.recorded_admissions import write_recorded
 from webhook.analysis.replay.replay import Replay
 from webhook.audit.archive import write_archive
-from webhook.policy.loader import built_in_policy
+from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.policy.policy import Policy
 
 TRAINING = make_pod("trainer").namespace("team-a").annotate(TYPE, "training").gpu(1)
 NEW = """
@@ -283,7 +284,5 @@ def candidate() -> str:
     return policy_of("new.yaml").identity
 
 
-def policy_of(name: str) -> Any:
-    from webhook.policy.loader import parse_policy
-
+def policy_of(name: str) -> Policy:
     return parse_policy(Path(name).read_text(), name)

@@ -1,6 +1,7 @@
 """The text of `replay`: the counts by change, and the patches of two policies."""
 
 import difflib
+import sys
 from collections import Counter
 
 import orjson
@@ -18,9 +19,9 @@ _COLUMNS = (
     Column("PODS", is_number=True),
     Column("OWNERS", least=16, folds=True, drop=2),
     Column("NAMESPACES", least=16, folds=True, drop=1),
-    Column("EXAMPLES", least=20, folds=True, drop=3),
+    Column("EXAMPLE", least=20, folds=True, drop=3),
 )
-_MOST_SHOWN, _MOST_CHANGES = 2, 200
+_MOST_CHANGES = 200
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -42,6 +43,7 @@ def print_report(report: Report, new: PolicySet, old: PolicySet, sources: int) -
 
 def print_notes(report: Report, old: PolicySet, invalid: int, *, is_text: bool) -> None:
     """Print to standard error what limits the report, and its totals if there is no text."""
+    sys.stdout.flush()
     if not is_text:
         echo(f"{plural(report.pods, 'pod')}: {report.changed} otherwise, {report.refused} refused", err=True)
     for reason, count in report.left_out.most_common():
@@ -77,14 +79,14 @@ def _lines(decision: Decision) -> list[str]:
 
 def _row(change: Change, tally: Tally) -> Row:
     style = "red" if change.kind == "outcome" and "→ Denied" in change.detail else ""
-    examples = [f"{each.pod} ({each.place})" if each.place else each.pod for each in tally.examples[:_MOST_SHOWN]]
-    cells = (str(change), str(tally.pods), _top(tally.owners), _top(tally.namespaces), ", ".join(examples))
-    return Row(cells, style)
+    example = tally.examples[0]
+    place = f"{example.pod} ({example.place})" if example.place else example.pod
+    return Row((str(change), str(tally.pods), _top(tally.owners, 1), _top(tally.namespaces), place), style)
 
 
-def _top(counts: Counter[str]) -> str:
+def _top(counts: Counter[str], most: int = 2) -> str:
     """Return the most frequent names with their counts, and the number of the others."""
-    shown = [f"{name} ({count})" for name, count in counts.most_common(_MOST_SHOWN)]
+    shown = [f"{name} ({count})" for name, count in counts.most_common(most)]
     left_out = len(counts) - len(shown)
     return ", ".join(shown) + (f" and {left_out} more" if left_out > 0 else "")
 

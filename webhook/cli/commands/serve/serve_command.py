@@ -115,9 +115,8 @@ def serve(
             source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout, noted
         )
     with audit_writer(audit, metrics, settings) as writer:
-        pods = pod_recorder(audit, settings)
+        recorded, seen, pods = predictions if live else None, live or fixed, pod_recorder(audit, settings)
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
-        recorded, seen = predictions if live else None, live or fixed
         server = build_server(
             chosen, policies, seen, writer, metrics, recorded, recorder, placing, followed, profiles, timeout, pods
         )
