@@ -30,6 +30,7 @@ from webhook.serving.decisions.admissions import Admissions, DecisionIds, Depend
 from webhook.serving.decisions.group_commit import GroupCommit
 from webhook.serving.decisions.lanes import LargeLane, SmallLane
 from webhook.serving.decisions.patch_proofs import PatchProofs
+from webhook.serving.decisions.pod_recorder import PodRecorder
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.extender.extender_pods import RecentlyBound
 from webhook.serving.http.audit_archive import AuditArchive
@@ -125,12 +126,13 @@ def build_server(
     policy_file: PolicySource | None = None,
     profiles: Mapping[str, Profile] = _NO_PROFILES,
     timeout: RegisteredTimeout | None = None,
+    pods: PodRecorder | None = None,
 ) -> Server:
     """Return the server, ready to run. Its predictions are recorded in `predictions`, its decisions in `events`.
 
     It decides by the policy in force in `policies`, and follows `policy_file`. `placing` has the pods that wait in a
     live `view`; with another view they are those that are admitted here. `profiles` are those of a
-    KubeSchedulerConfiguration by schedulerName. `timeout` is the registered one.
+    KubeSchedulerConfiguration by schedulerName. `timeout` is the registered one. `pods` keeps the pods of records.
 
     Raises:
         InvalidInput: the certificate cannot be served.
@@ -160,6 +162,7 @@ def build_server(
         admitted=lambda request, candidate, connection: waiting.admit(request.identity, candidate, connection.address),
         prove=PatchProofs(settings.prove_patches, metrics).prove,
         reported=events.report if events else lambda *_: None,
+        pods=pods,
     )
     small, large = SmallLane(observe, small_scorer.of), LargeLane(large_scorer.of)
     _show_caches(metrics, small, large, small_scorer, large_scorer)
