@@ -168,8 +168,10 @@ def _of_live_objects(
     opened: ReplaySources, kubeconfig: Path | None, context: str | None, kinds: Kinds
 ) -> Iterator[Admission]:
     from webhook.cli.inputs.live_workloads import read_live_workloads
+    from webhook.watch.api_server import ClientConfig
 
-    return admissions_of_objects(read_live_workloads(kubeconfig, context), kinds, opened.left_out)
+    documents = read_live_workloads(ClientConfig(kubeconfig, context=context))
+    return admissions_of_objects(documents, kinds, opened.left_out)
 
 
 def _recorded(admissions: Iterator[Admission]) -> tuple[PolicySet, Iterator[Admission]]:

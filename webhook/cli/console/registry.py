@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from webhook.cli.console.endpoint import Endpoint
-from webhook.cli.console.pages import admissions, cluster, manifests, pending
+from webhook.cli.console.pages import admissions, cluster, manifests, pending, policies
 from webhook.cli.console.sources import Sources
 
 PAGES: tuple[Callable[[Sources], Sequence[Endpoint]], ...] = (
@@ -11,4 +11,5 @@ PAGES: tuple[Callable[[Sources], Sequence[Endpoint]], ...] = (
     pending.endpoints,
     manifests.endpoints,
     admissions.endpoints,
+    policies.endpoints,
 )

@@ -1,7 +1,5 @@
 """Read the namespaces, pods and workload objects of a running cluster once."""
 
-from pathlib import Path
-
 from webhook.cli.inputs.live import list_resources
 from webhook.cluster.cache.resources import Resource
 from webhook.documents.documents import Document, JsonObject, field
@@ -16,8 +14,8 @@ _RESOURCES = (
 )
 
 
-def read_live_workloads(kubeconfig: Path | None, context: str | None) -> list[Document]:
-    """Return the objects of a live cluster; kinds that are forbidden are reported on standard error.
+def read_live_workloads(source: ClientConfig) -> list[Document]:
+    """Return the objects of the cluster of `source`; kinds that are forbidden are reported on standard error.
 
     Raises:
         InvalidInput: the kubeconfig is missing or wrong.
@@ -33,5 +31,5 @@ def read_live_workloads(kubeconfig: Path | None, context: str | None) -> list[Do
             content = {"apiVersion": resource.api_version, "kind": resource.kind, **item}
             found[resource.kind].append(Document(name, content))
 
-    list_resources(ClientConfig(kubeconfig, context=context), _RESOURCES, take)
+    list_resources(source, _RESOURCES, take)
     return [each for documents in found.values() for each in documents]

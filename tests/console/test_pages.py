@@ -1,0 +1,210 @@
+"""The pages Try, Admissions and Policy answer as the commands do."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.console.browser import TestBrowser
+from tests.console.served import SAMPLE, console_of
+from tests.support.audit_records import chain_lines, make_record, write_lines
+from tests.support.command import run_here
+from webhook.cli.console.application import all_endpoints
+from webhook.cli.console.endpoint import Asked, NotFoundError
+from webhook.cli.console.sources import fixed_sources
+from webhook.cli.inputs.session import Session
+from webhook.documents.field import InvalidInput
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: chat, namespace: team-vision}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: chat}}
+  template:
+    metadata:
+      labels: {app: chat}
+      annotations: {maip.mxsf.io/workload-type: inference, maip.mxsf.io/gpu-product: NVIDIA-H20}
+    spec:
+      containers:
+      - {name: main, image: chat, resources: {limits: {cpu: "1", memory: 1Gi, nvidia.com/gpu: "1"}}}
+"""
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {{name: a, annotations: {{maip.mxsf.io/workload-type: training, maip.mxsf.io/gpu-product: "{product}"}}}}
+spec:
+  containers:
+  - {{name: main, image: a, resources: {{limits: {{cpu: "1", memory: 1Gi, nvidia.com/gpu: "1"}}}}}}
+"""
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def asked(path: str, body: str = "", audit: tuple[Path, ...] = (), **query: str) -> Any:
+    """Return the answer of an endpoint of the sample cluster."""
+    sources = fixed_sources(Session(cluster=str(SAMPLE), needs_pods=False), tuple(map(str, audit)))
+    (endpoint,) = (each for each in all_endpoints(sources) if each.path == path)
+    return endpoint.answer(Asked(query, body.encode()))
+
+
+def test_a_manifest_gets_the_patch_of_mutate_and_the_verdict_of_check(tmp_path: Path) -> None:
+    (tmp_path / "chat.yaml").write_text(DEPLOYMENT)
+    given = ("-f", tmp_path / "chat.yaml", "--cluster", SAMPLE)
+    checked = json.loads(run_here("check", *given, "-o", "json").output)
+    patch = json.loads(run_here("mutate", *given, "-o", "patch").output)
+
+    (pod,) = asked("/api/try", DEPLOYMENT)["pods"]
+
+    scores = {row.pop("node"): row for row in pod["scores"]}
+    assert pod["operations"] == patch
+    assert {key: pod[key] for key in checked if key != "scores"} == {
+        key: value for key, value in checked.items() if key != "scores"
+    }
+    assert scores == checked["scores"]
+    assert pod["outcome"] == "Patched"
+
+
+def test_further_pods_are_those_of_capacity(tmp_path: Path) -> None:
+    (tmp_path / "chat.yaml").write_text(DEPLOYMENT)
+    counted = json.loads(
+        run_here("capacity", "-f", tmp_path / "chat.yaml", "--cluster", SAMPLE, "--mutate", "-o", "json").output
+    )
+
+    further = asked("/api/try", DEPLOYMENT)["pods"][0]["further"]
+
+    assert (further["fits"], further["nodes"]) == (counted["fits"], counted["nodes"])
+    assert further["stoppedBy"] == counted["stoppedBy"]
+
+
+def test_a_denied_pod_has_the_denial_and_no_further_pods() -> None:
+    (pod,) = asked("/api/try", POD.format(product=HOSTILE))["pods"]
+
+    assert (pod["outcome"], pod["verdict"], "further" in pod) == ("Denied", "Refused", False)
+    assert "metadata.annotations[maip.mxsf.io/gpu-product]" in pod["reason"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "error"),
+    [
+        ("a: [", "manifest:2:1: Invalid value"),
+        ("apiVersion: v1\nkind: Service\nmetadata: {name: a}\n", "manifest: Invalid value"),
+        (DEPLOYMENT.replace("replicas: 3", "replicas: 3000"), "at most 50 pod templates with 2000 pods"),
+        ("apiVersion: v1\nkind: Gadget\nmetadata: {name: a}\n", "is not a known kind"),
+    ],
+    ids=["no YAML", "no pod", "too many pods", "an unknown kind"],
+)
+def test_a_manifest_that_cannot_be_tried_has_an_error(manifest: str, error: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        asked("/api/try", manifest)
+
+    assert error in str(caught.value.errors[0])
+
+
+@pytest.fixture
+def audit(tmp_path: Path) -> Path:
+    """Return an audit file of four records, of which one is denied."""
+    path = tmp_path / "audit.jsonl"
+    records = [make_record(number) for number in range(3)]
+    write_lines(path, chain_lines([*records, make_record(3, outcome="Denied", error="no such type")]))
+    return path
+
+
+def test_admissions_are_selected_as_by_audit_list(audit: Path) -> None:
+    every, denied = asked("/api/admissions", audit=(audit,)), asked("/api/admissions", audit=(audit,), outcome="Denied")
+    listed = [json.loads(line) for line in run_here("audit", "list", audit, "-o", "json").output.splitlines()]
+
+    assert [row["decision"] for row in every["rows"]] == [each["decision"] for each in reversed(listed)]
+    assert (every["total"], every["selected"], denied["selected"]) == (4, 4, 1)
+    assert every["choices"]["outcome"]["Denied"] == 1
+    assert denied["rows"][0]["note"] == "no such type"
+    assert sum(sum(bucket.values()) for bucket in every["timeline"]["buckets"]) == 4
+
+
+def test_admissions_are_searched_by_pod_owner_user_and_decision(audit: Path) -> None:
+    decision = make_record(1).decision
+
+    assert asked("/api/admissions", audit=(audit,), search=decision)["selected"] == 1
+    assert asked("/api/admissions", audit=(audit,), search="no such pod")["selected"] == 0
+
+
+def test_a_decision_has_its_record(audit: Path) -> None:
+    wanted = make_record(2)
+
+    found = asked("/api/admissions/decision", audit=(audit,), decision=wanted.decision)
+
+    assert found["patch"] == list(wanted.patch)
+    assert found["place"] == f"{audit}:3"
+    with pytest.raises(NotFoundError):
+        asked("/api/admissions/decision", audit=(audit,), decision="none")
+
+
+def test_without_audit_files_the_page_says_so() -> None:
+    assert asked("/api/admissions") == {"hasFiles": False}
+
+
+def test_the_policies_in_force_have_their_namespaces() -> None:
+    (policy,) = asked("/api/policies")["policies"]
+
+    assert (policy["isDefault"], policy["mode"], policy["types"]) == (True, "enforce", ["inference", "training"])
+    assert policy["count"] == len(policy["namespaces"])
+
+
+def test_a_candidate_is_compared_as_replay_compares_it(tmp_path: Path) -> None:
+    (policy,) = asked("/api/policies")["policies"]
+    document = yaml.safe_load(policy["text"])
+    document["spec"]["placementCheck"] = {"mode": "off"}
+    (tmp_path / "new.yaml").write_text(yaml.safe_dump(document))
+    (tmp_path / "old.yaml").write_text(policy["text"])
+    lines = run_here(
+        *("replay", "--policy", tmp_path / "new.yaml", "--against", tmp_path / "old.yaml", "--cluster", SAMPLE),
+        *("-o", "json"),
+    ).output.splitlines()
+
+    same = asked("/api/policies/replay", policy["text"])
+    other = asked("/api/policies/replay", yaml.safe_dump(document))
+
+    assert (same["changed"], same["changes"]) == (0, [])
+    assert other["changed"] == len(lines) > 0
+    assert other["pods"] == same["pods"]
+
+
+def test_a_candidate_that_is_no_policy_has_an_error_with_its_line() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        asked("/api/policies/replay", "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\nspec: 1\n")
+
+    assert str(caught.value.errors[0]).startswith("candidate")
+
+
+def test_the_three_pages_work_in_a_browser(browser: TestBrowser, audit: Path) -> None:
+    async def use() -> tuple[str | None, str | None, int, str | None, str | None]:
+        async with console_of(audit=[audit]) as address, browser.page() as page:
+            await page.goto(f"{address}/#try")
+            await page.get_by_label("Manifest").fill(POD.format(product=HOSTILE))
+            await page.keyboard.press("Control+Enter")
+            reason = await page.locator(".result .words").first.text_content()
+            await page.get_by_role("button", name="Example").click()
+            await page.get_by_role("button", name="Try it").click()
+            await page.locator(".score-bar").first.wait_for()
+            patch = await page.locator(".diff").text_content()
+            images = await page.locator("img").count()
+            await page.goto(f"{address}/#admissions")
+            await page.locator("tbody button").first.click()
+            decision = await page.locator(".side dd").first.text_content()
+            await page.goto(f"{address}/#policy")
+            await page.get_by_role("button", name="Compare").wait_for()
+            await page.get_by_text("Document").click()
+            await page.get_by_role("button", name="Copy to the candidate").click()
+            await page.get_by_role("button", name="Compare").click()
+            result = await page.locator(".policies .message strong").text_content()
+            return reason, patch, images, decision, result
+
+    reason, patch, images, decision, result = browser.run(use)
+
+    assert HOSTILE in str(reason)
+    assert "+    maip.mxsf.io/placement-policy" in str(patch)
+    assert images == 0
+    assert decision == make_record(3).decision
+    assert result == "No difference"

@@ -1,0 +1,28 @@
+export const texts = {
+  en: {
+    "policy.title": "Policy",
+    "policy.summary": "{n|policy|policies} in force",
+    "policy.default": "for all other namespaces", "policy.mode": "mode {mode}", "policy.canary": "canary {n} %", "policy.check": "placement check {mode}", "policy.types": "types {types}",
+    "policy.namespaces": "In force for {n|namespace|namespaces}", "policy.namespaces.none": "No namespace of the view has it.", "policy.namespaces.unknown": "The namespaces of the cluster are not known.", "policy.text": "Document", "policy.edit": "Copy to the candidate",
+    "policy.candidate": "Candidate", "policy.candidate.hint": "Paste a PlacementPolicy, or drop a file here, to see what it would decide otherwise. Nothing is applied.",
+    "policy.source": "Compare on", "policy.source.objects": "cluster objects", "policy.source.audit": "audit files", "policy.run": "Compare", "policy.working": "Deciding on each pod by both policies …",
+    "policy.none": "No difference", "policy.none.text": "{n|pod|pods}: the candidate decides each as the policy in force does.", "policy.empty": "No pod to compare on",
+    "policy.found": "{changed} of {n|pod|pods} would be decided otherwise", "policy.refused": "{n} refused by the candidate alone", "policy.worse": "{n} with a worse verdict",
+    "policy.partial": "There was no time for all pods: these are the first.", "policy.leftOut": "Left out", "policy.unreadable": "{n|line|lines} cannot be read", "policy.more": "{n|more change|more changes}",
+    "policy.kind": "What changes", "policy.detail": "How", "policy.pods": "Pods", "policy.owners": "Owners",
+    "policy.changes": "Changes by kind", "policy.kind.outcome": "outcome", "policy.kind.verdict": "verdict", "policy.kind.workload type": "workload type", "policy.kind.scheduler": "scheduler", "policy.kind.rules": "rules", "policy.kind.tolerations": "tolerations", "policy.kind.fields": "fields", "policy.kind.warnings": "warnings",
+  },
+  zh: {
+    "policy.title": "策略",
+    "policy.summary": "{n} 个策略生效",
+    "policy.default": "用于所有其他命名空间", "policy.mode": "模式 {mode}", "policy.canary": "灰度 {n} %", "policy.check": "放置检查 {mode}", "policy.types": "类型 {types}",
+    "policy.namespaces": "对 {n} 个命名空间生效", "policy.namespaces.none": "视图中没有命名空间使用它。", "policy.namespaces.unknown": "集群的命名空间未知。", "policy.text": "文档", "policy.edit": "复制到候选策略",
+    "policy.candidate": "候选策略", "policy.candidate.hint": "粘贴 PlacementPolicy 或将文件拖放到此处，查看它会作出哪些不同的决定。不会应用任何内容。",
+    "policy.source": "比较对象", "policy.source.objects": "集群中的对象", "policy.source.audit": "审计文件中的 Pod", "policy.run": "比较", "policy.working": "正在用两个策略评估每个 Pod……",
+    "policy.none": "没有差异", "policy.none.text": "{n} 个 Pod：候选策略的决定与生效的策略一致。", "policy.empty": "没有可比较的 Pod",
+    "policy.found": "{n} 个 Pod 中有 {changed} 个会得到不同的决定", "policy.refused": "{n} 个仅被候选策略拒绝", "policy.worse": "{n} 个结论变差",
+    "policy.partial": "时间不足以评估所有 Pod：这是最前面的部分。", "policy.leftOut": "未评估", "policy.unreadable": "{n} 行无法读取", "policy.more": "还有 {n} 项变化",
+    "policy.kind": "变化内容", "policy.detail": "如何变化", "policy.pods": "Pod", "policy.owners": "所有者",
+    "policy.changes": "按种类列出的变化", "policy.kind.outcome": "结果", "policy.kind.verdict": "结论", "policy.kind.workload type": "工作负载类型", "policy.kind.scheduler": "调度器", "policy.kind.rules": "规则", "policy.kind.tolerations": "容忍", "policy.kind.fields": "字段", "policy.kind.warnings": "警告",
+  },
+};
