@@ -43,9 +43,9 @@ spec:
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-def asked(path: str, body: str = "", audit: tuple[Path, ...] = (), **query: str) -> Any:
-    """Return the answer of an endpoint of the sample cluster."""
-    sources = fixed_sources(Session(cluster=str(SAMPLE), needs_pods=False), tuple(map(str, audit)))
+def asked(path: str, body: str = "", audit: tuple[Path, ...] = (), cluster: Path = SAMPLE, **query: str) -> Any:
+    """Return the answer of an endpoint, of the sample cluster unless there is another."""
+    sources = fixed_sources(Session(cluster=str(cluster), needs_pods=False), tuple(map(str, audit)))
     (endpoint,) = (each for each in all_endpoints(sources) if each.path == path)
     return endpoint.answer(Asked(query, body.encode()))
 
@@ -155,16 +155,18 @@ def test_the_policies_in_force_have_their_namespaces() -> None:
 def test_a_candidate_is_compared_as_replay_compares_it(tmp_path: Path) -> None:
     (policy,) = asked("/api/policies")["policies"]
     document = yaml.safe_load(policy["text"])
-    document["spec"]["placementCheck"] = {"mode": "off"}
+    document["spec"]["workloadTypes"]["inference"]["schedulerName"] = "kai-scheduler"
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(f"{SAMPLE.read_text()}---\n{DEPLOYMENT}")
     (tmp_path / "new.yaml").write_text(yaml.safe_dump(document))
     (tmp_path / "old.yaml").write_text(policy["text"])
     lines = run_here(
-        *("replay", "--policy", tmp_path / "new.yaml", "--against", tmp_path / "old.yaml", "--cluster", SAMPLE),
+        *("replay", "--policy", tmp_path / "new.yaml", "--against", tmp_path / "old.yaml", "--cluster", cluster),
         *("-o", "json"),
     ).output.splitlines()
 
-    same = asked("/api/policies/replay", policy["text"])
-    other = asked("/api/policies/replay", yaml.safe_dump(document))
+    same = asked("/api/policies/replay", policy["text"], cluster=cluster)
+    other = asked("/api/policies/replay", yaml.safe_dump(document), cluster=cluster)
 
     assert (same["changed"], same["changes"]) == (0, [])
     assert other["changed"] == len(lines) > 0
