@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
-	bench-outcome bench-feed-real rotate-under-load soak abuse docs lock audit-dependencies sbom control-plane clean \
+	bench-console bench-outcome bench-feed-real rotate-under-load soak abuse docs lock audit-dependencies sbom control-plane clean \
 	differential differential-capacity differential-moves differential-releases test-schedulers upstream-tables mutants \
 	golden examples rules screenshots site
 
@@ -111,6 +111,9 @@ bench-burst: $(STAMP) ## verdicts on bursts of pods on a real API server and kub
 
 bench-outcome: $(STAMP) ## GPUs allocated when pods of a trace fill a cluster, by configuration, on a real kube-scheduler (OPENB_TRACE: folder of the trace)
 	$(BIN)/python -m bench.outcome $(BENCH_ARGS)
+
+bench-console: $(STAMP) ## what the console costs in chromium, for 100, 1,000 and 5,000 nodes
+	$(BIN)/python -m bench.console
 
 SOAK_MINUTES ?= 5
 

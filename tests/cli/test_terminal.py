@@ -191,6 +191,10 @@ COMMANDS: list[list[str]] = [
     ["missed", "--cluster", "pods.json", "-o", "json"],
     ["missed", "--cluster", HOSTILE],
     ["demo", "--audit", f"demo {HOSTILE}"],
+    ["console", "--cluster", HOSTILE],
+    ["console", "--listen", f"192.0.2.1{HOSTILE}:1"],
+    ["report", "--cluster", "pods.json", "-o", f"{HOSTILE}/{HOSTILE}"],
+    ["report", "--cluster", HOSTILE, "-o", "report.html"],
 ]
 
 
@@ -277,6 +281,7 @@ ASKING: list[list[str]] = [
     ["missed", "-o", "json"],
     ["snapshot"],
     ["snapshot", "--all-kinds"],
+    ["report", "-o", "report.html"],
     ["check", "-f", "pod.json"],
     ["check", "-f", "pod.json", "-o", "json"],
     ["doctor", "--configuration", HOSTILE, "--within-seconds", "20"],

@@ -31,7 +31,7 @@ _EMPTY = (
 )
 
 
-def node(
+def gpu_node(
     name: str, pool: str, product: str, cards: dict[str, int], *taints: str, cordoned: bool = False
 ) -> dict[str, Any]:
     """Return a node with the taints of its pool, and `taints` as keys."""
@@ -56,7 +56,7 @@ def pod(namespace: str, name: str, cards: int, on: str = "", **more: Any) -> dic
     metadata: dict[str, Any] = {
         "namespace": namespace,
         "name": name,
-        "uid": f"{namespace}-{name}",
+        **({"uid": f"{namespace}-{name}"} if more.get("uid", True) else {}),
         "creationTimestamp": more.get("created", "2026-11-20T08:00:00Z"),
         "annotations": {f"{DOMAIN}/workload-type": more["type"]} if more.get("type") else {},
     }
@@ -98,23 +98,23 @@ def cluster_objects(nodes: int = 36, seed: int = 7, cards_each: int = 0) -> Iter
             "kind": "Namespace",
             "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
         }
-    yield node("control-plane-1", "", "", {}, f"{DOMAIN}/control-plane")
+    yield gpu_node("control-plane-1", "", "", {}, f"{DOMAIN}/control-plane")
     for index in range(nodes):
         pool, product, cards = _POOLS[index % len(_POOLS)]
         cards = cards_each or cards
         name = f"{pool}-{product.split('-')[1].lower()}-{index // len(_POOLS) + 1:0{len(str(nodes))}}"
         states = {5: ("node.kubernetes.io/not-ready",), 17: ()}
-        yield node(
+        yield gpu_node(
             name, pool, product, {"nvidia.com/gpu": cards}, *states.get(index % 97, ()), cordoned=index % 97 == 17
         )
         yield from _load(name, pool, cards, random, index)
-    yield node(
+    yield gpu_node(
         "mig-h100-1",
         "inference",
         "NVIDIA-H100",
         {"nvidia.com/gpu": 2, "nvidia.com/mig-1g.10gb": 7, "nvidia.com/mig-3g.40gb": 2},
     )
-    yield node("shared-t4-1", "inference", "NVIDIA-T4", {"nvidia.com/gpu.shared": 8})
+    yield gpu_node("shared-t4-1", "inference", "NVIDIA-T4", {"nvidia.com/gpu.shared": 8})
     for index in range(4):
         yield pod(
             "team-search",

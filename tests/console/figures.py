@@ -1,16 +1,17 @@
-"""Measure what the page Cluster costs: `python -m tests.console.figures` prints the table of docs/console.md."""
+"""What the page Cluster costs, by the clocks of the browser and one that is given."""
 
 import asyncio
-import os
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tests.console.browser import TestBrowser, find_chromium, until
+from tests.console.browser import TestBrowser, until
 from tests.console.example_cluster import cluster_objects, pod
 from tests.console.followed import Followed, console_following
-from tests.console.report_size import report_bytes
 
-SIZES = (100, 1000, 5000)
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, Page
+
 _CHANGES, _INTERVAL_SECONDS = 50, 0.1
 _LAST_MAP = "performance.getEntriesByName('map').at(-1)"
 _DRAWN = f"(() => {{ const map = {_LAST_MAP}; return map ? map.startTime + map.duration : 0; }})()"
@@ -21,74 +22,74 @@ _CHANGED = "performance.getEntriesByName('change').at(-1)?.startTime ?? 0"
 class Figures:
     """Milliseconds from the start of the page until the map is drawn, and from a change until it is drawn again.
 
-    `nodes_drawn` is the number of nodes that one drawing touches. `server_seconds` is the processor time of the server
-    in a minute in which one page is open and ten pods a second change; `state_bytes` is the size of the first state.
+    Those of `page` are the processor time of the page in these, which a busy machine changes little. `nodes_drawn` is
+    the number of nodes that one drawing touches, `state_bytes` the size of the first state. `served_seconds` is the
+    processor time of the server for the first of these, `minute_seconds` that of a minute in which one page is open and
+    ten pods a second change.
     """
 
     nodes: int
     first_milliseconds: float
+    first_page_milliseconds: float
     update_milliseconds: float
+    update_page_milliseconds: float
     nodes_drawn: int
     state_bytes: int
-    server_seconds: float = 0.0
+    served_seconds: float
+    minute_seconds: float
 
 
-def measure(browser: TestBrowser, nodes: int, *, with_server: bool = False) -> Figures:
-    """Return the figures for a cluster of `nodes` nodes with 8 cards."""
-    view = Followed(cluster_objects(nodes, cards_each=8))
+def measure(browser: TestBrowser, nodes: int, seconds: Callable[[], float] | None = None) -> Figures:
+    """Return the figures for a cluster of `nodes` nodes with 8 cards.
+
+    `seconds` returns the processor time of its thread; without it that of the server is not measured.
+    """
+    view, clock = Followed(cluster_objects(nodes, cards_each=8)), seconds or (lambda: 0.0)
 
     async def look() -> Figures:
         async with console_following(view) as address, browser.page() as page:
             received: list[int] = []
             client = await page.context.new_cdp_session(page)
             await client.send("Network.enable")
+            await client.send("Performance.enable", {"timeDomain": "threadTicks"})
             client.on("Network.dataReceived", lambda event: received.append(event["encodedDataLength"]))
+            begin = clock()
             await page.goto(address)
-            await page.wait_for_selector(".group canvas")
             first = await _later(page, _DRAWN, 0.0)
-            state_bytes = sum(received)
-            changed, name = await page.evaluate(_CHANGED), next(iter(view.snapshot().rows))
+            served, working, state_bytes = clock() - begin, await _working(client), sum(received)
+            name = next(iter(view.snapshot().rows))
             view.apply(pod("team-new", "arrival", 1, name, type="training"))
-            changed = await _later(page, _CHANGED, changed)
+            changed = await _later(page, _CHANGED, await page.evaluate(_CHANGED))
             drawn = await _later(page, _DRAWN, changed)
-            touched = await page.evaluate(f"{_LAST_MAP}.detail.nodes")
-            seconds = await _server_seconds(view, name) if with_server else 0.0
-            return Figures(nodes, first, drawn - changed, touched, state_bytes, seconds)
+            again, touched = await _working(client) - working, await page.evaluate(f"{_LAST_MAP}.detail.nodes")
+            minute = await _minute(view, name, clock) if seconds else 0.0
+            return Figures(nodes, first, working, drawn - changed, again, touched, state_bytes, served, minute)
 
     return browser.run(look, 240)
 
 
-async def _later(page: object, expression: str, than: float) -> float:
+async def _later(page: "Page", expression: str, than: float) -> float:
     """Return the value of the expression once it is larger."""
     found = [than]
 
     async def check() -> bool:
-        found[0] = await page.evaluate(expression)  # type: ignore[attr-defined] # a page of Playwright
+        found[0] = await page.evaluate(expression)
         return found[0] > than
 
     await until(check, expression)
     return found[0]
 
 
-async def _server_seconds(view: Followed, node: str) -> float:
-    """Return the processor time of a minute, by a part of it: the server runs in this thread."""
-    began = time.thread_time()
+async def _working(client: "CDPSession") -> float:
+    """Return the processor time of the page in milliseconds."""
+    metrics = (await client.send("Performance.getMetrics"))["metrics"]
+    return 1000 * sum(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
+
+
+async def _minute(view: Followed, node: str, clock: Callable[[], float]) -> float:
+    """Return the processor time of the server in a minute, by a part of it."""
+    begin = clock()
     for number in range(_CHANGES):
         view.apply(pod("team-new", f"arrival-{number}", 1, node, type="training"))
         await asyncio.sleep(_INTERVAL_SECONDS)
-    return (time.thread_time() - began) * 60 / (_CHANGES * _INTERVAL_SECONDS)
-
-
-def main() -> None:
-    """Print a row for each size."""
-    with TestBrowser(find_chromium(os.environ, print)) as browser:
-        for nodes in SIZES:
-            found, report = measure(browser, nodes, with_server=True), report_bytes(nodes)
-            print(
-                f"| {nodes:,} | {found.state_bytes / 1024:,.0f} KiB | {found.first_milliseconds / 1000:.2f} s | "
-                f"{found.update_milliseconds:.0f} ms | {found.server_seconds:.1f} s | {report / 1024:,.0f} KiB |"
-            )
-
-
-if __name__ == "__main__":
-    main()
+    return (clock() - begin) * 60 / (_CHANGES * _INTERVAL_SECONDS)

@@ -7,13 +7,13 @@ from typing import Any
 import aiohttp
 import orjson
 
-from tests.console.example_cluster import node, pod
+from tests.console.example_cluster import gpu_node, pod
 from tests.console.followed import Followed, console_following
 from webhook.cli.console.cluster_state import ClusterState
 from webhook.policy.loader import built_in_policy
 
 Event = tuple[str, Any]
-NODES = [node(name, "training", "NVIDIA-H20", {"nvidia.com/gpu": 8}) for name in ("node-1", "node-2")]
+NODES = [gpu_node(name, "training", "NVIDIA-H20", {"nvidia.com/gpu": 8}) for name in ("node-1", "node-2")]
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
@@ -47,7 +47,7 @@ def test_a_client_gets_all_nodes_and_then_those_that_change() -> None:
                     bound = pod("team-a", "worker-0", 3, "node-2", owner=("Job", "train"), type="training")
                     view.apply(bound)
                 elif len(found) == 2:
-                    view.apply(node("node-1", "", "", {}), "DELETED")
+                    view.apply(gpu_node("node-1", "", "", {}), "DELETED")
                 else:
                     break
         return found

@@ -1,5 +1,7 @@
 """The frame of the console and the page Cluster, in chromium."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.console.browser import DESK, PHONE, TestBrowser
@@ -144,3 +146,26 @@ def test_pages_say_why_a_pod_waits_and_what_would_make_room(
     assert commands.startswith(f"kubectl cordon {node}\n")
     assert commands.endswith(f"kubectl uncordon {node}")
     assert moves == "hybridNVIDIA-H20"
+
+
+def test_a_section_has_the_numbers_of_each_resource(browser: TestBrowser, tmp_path: Path) -> None:
+    cluster = write_cluster(tmp_path / "cluster.json", 1)
+
+    async def read() -> dict[str, list[str]]:
+        async with console_of(cluster) as address, browser.page() as page:
+            await page.goto(address)
+            heads = page.locator(".group-head")
+            await heads.nth(3).wait_for()
+            return {
+                str(await each.locator("h2").text_content()): await each.locator(".numbers").all_text_contents()
+                for each in await heads.all()
+            }
+
+    found = browser.run(read)
+
+    assert found["inferenceNVIDIA-T4"] == [
+        "1 node",
+        "nvidia.com/gpu.shared4 of 8 cards free (50 %)largest free block 4fragmented 4 %",
+    ]
+    starts = [each.partition(" ")[0] for each in found["inferenceNVIDIA-H100"]]
+    assert starts == ["1", "2", "nvidia.com/mig-1g.10gb3", "nvidia.com/mig-3g.40gb2"]

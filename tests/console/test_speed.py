@@ -5,8 +5,8 @@ from collections.abc import Callable
 from tests.console.browser import TestBrowser
 from tests.console.figures import measure
 
-# Five times the figures of docs/console.md, because the machine of a test can be busy.
-_FIRST_MILLISECONDS, _UPDATE_MILLISECONDS = 5 * 1500, 5 * 200
+# The promise for 5,000 nodes. The assertions are five times that and by processor time: machines of tests are busy.
+_FIRST_MILLISECONDS, _UPDATE_MILLISECONDS = 1500, 200
 
 
 def test_five_thousand_nodes_are_drawn_and_updated_in_time(
@@ -15,7 +15,6 @@ def test_five_thousand_nodes_are_drawn_and_updated_in_time(
     found = measure(browser, 5000)
 
     record_property("figures", found)
-    print(found)
-    assert 0 < found.nodes_drawn < 5000
-    assert found.first_milliseconds <= _FIRST_MILLISECONDS
-    assert found.update_milliseconds <= _UPDATE_MILLISECONDS
+    assert 0 < found.nodes_drawn < 1500
+    assert found.first_page_milliseconds <= 5 * _FIRST_MILLISECONDS
+    assert found.update_page_milliseconds <= 5 * _UPDATE_MILLISECONDS

@@ -22,7 +22,13 @@ _LISTEN = Address("127.0.0.1", 8090)
     scheduler_options,
     click.option("--audit", multiple=True, type=FILE, metavar="FILE", help="Audit files for the page Admissions."),
     click.option(
-        "--listen", type=AddressType(), default=_LISTEN, show_default=True, help="An address of loopback, and a port."
+        "--listen",
+        type=AddressType(),
+        default=_LISTEN,
+        show_default=True,
+        envvar="PLACEMENT_WEBHOOK_CONSOLE_LISTEN",
+        show_envvar=True,
+        help="An address of loopback, and a port.",
     ),
     needs_pods=False,
 )
@@ -35,7 +41,7 @@ def console(session: Session, audit: tuple[str, ...], listen: Address) -> int:
     \b
     Examples:
       placement-webhook console
-      placement-webhook console --cluster cluster.json --listen 127.0.0.1:9000
+      placement-webhook console --cluster cluster.json
       placement-webhook console --context staging --audit audit.jsonl
     """
     # Imported here, so that --help does not import the server.

@@ -102,11 +102,12 @@ function drawCards(canvas, grid, node, left, top, state) {
 function drawCell(canvas, x, y, cell, kind, used, state, hasLetters) {
   // A part of a card is drawn narrower: MIG on the left, shared with a cut corner.
   const width = kind === "mig" ? Math.ceil(cell * 0.6) : cell;
+  const cut = kind === "shared" ? Math.max(2, cell * 0.36) : 0;
   if (used === null) {
     canvas.lineWidth = 1;
     canvas.strokeStyle = state.inks.free;
-    canvas.strokeRect(x + 0.5, y + 0.5, width - 1, cell - 1);
-    if (kind === "shared") cutCorner(canvas, x, y, cell, state.inks.box);
+    outline(canvas, x + 0.5, y + 0.5, width - 1, cell - 1, cut);
+    canvas.stroke();
     return;
   }
   const index = state.palette.indexOf(used);
@@ -114,8 +115,8 @@ function drawCell(canvas, x, y, cell, kind, used, state, hasLetters) {
   const isFaint = state.only >= 0 && state.only !== index;
   canvas.globalAlpha = isFaint ? 0.22 : 1;
   canvas.fillStyle = colour;
-  canvas.fillRect(x, y, width, cell);
-  if (kind === "shared") cutCorner(canvas, x, y, cell, state.inks.box);
+  outline(canvas, x, y, width, cell, cut);
+  canvas.fill();
   if (hasLetters) {
     canvas.fillStyle = inkOn(colour);
     canvas.fillText(letterOf(index), x + width / 2, y + cell / 2 + 0.5);
@@ -123,14 +124,14 @@ function drawCell(canvas, x, y, cell, kind, used, state, hasLetters) {
   canvas.globalAlpha = 1;
 }
 
-function cutCorner(canvas, x, y, cell, colour) {
-  const cut = Math.max(2, cell * 0.4);
-  canvas.fillStyle = colour;
+function outline(canvas, x, y, width, height, cut) {
   canvas.beginPath();
-  canvas.moveTo(x + cell - cut, y - 0.5);
-  canvas.lineTo(x + cell + 0.5, y - 0.5);
-  canvas.lineTo(x + cell + 0.5, y + cut);
-  canvas.fill();
+  canvas.moveTo(x, y);
+  canvas.lineTo(x + width - cut, y);
+  canvas.lineTo(x + width, y + cut);
+  canvas.lineTo(x + width, y + height);
+  canvas.lineTo(x, y + height);
+  canvas.closePath();
 }
 
 function drawBars(canvas, grid, node, x, y, inks) {

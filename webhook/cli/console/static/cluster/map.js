@@ -304,11 +304,15 @@ export function groupTitle(group) {
 }
 
 export function groupNumbers(group) {
-  if (!group.cards) return h("p", { class: "numbers" }, t("group.nodes", { n: group.nodes.length }));
-  const share = group.cards ? group.free / group.cards : 0;
-  return h("p", { class: "numbers" },
-    h("span", null, t("group.nodes", { n: group.nodes.length })),
-    h("span", null, t("group.free", { free: group.free, cards: group.cards, share: percent(share) })),
-    h("span", null, t("group.largest", { n: group.largest })),
-    h("span", { title: t("group.fragmented.help") }, t("group.fragmented", { share: percent(group.fragmented) })));
+  const nodes = h("span", null, t("group.nodes", { n: group.nodes.length }));
+  if (group.rows.length === 1 && !group.rows[0].resource) return h("p", { class: "numbers" }, nodes, numbersOf(group.rows[0]));
+  return [h("p", { class: "numbers" }, nodes), group.rows.map((row) => h("p", { class: "numbers" }, row.resource && h("span", null, row.resource), numbersOf(row)))];
+}
+
+function numbersOf(row) {
+  return [
+    h("span", null, t("group.free", { free: row.free, cards: row.cards, share: percent(row.cards ? row.free / row.cards : 0) })),
+    h("span", null, t("group.largest", { n: row.largest })),
+    h("span", { title: t("group.fragmented.help") }, t("group.fragmented", { share: percent(row.fragmented) })),
+  ];
 }

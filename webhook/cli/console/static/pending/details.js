@@ -7,6 +7,8 @@ import { MakeRoom } from "./room.js";
 
 const TONES = { Feasible: "good", Waiting: "warn", Infeasible: "bad", Refused: "bad", Invalid: "bad" };
 const MOST_NAMES = 12;
+const MOST_REASONS = 6;
+const MOST_LISTED = 200;
 
 export class PodDetails {
   constructor(app) {
@@ -41,7 +43,7 @@ export class PodDetails {
   async load(body, query, key) {
     try {
       const answer = await getJson("/api/pending/explain", query);
-      if (key === this.key) fill(body, explanation(answer), this.room.element);
+      if (key === this.key) fill(body, verdictOf(answer), this.room.element, reasonsOf(answer));
     } catch (error) {
       if (key === this.key) fill(body, errorBox(error));
     }
@@ -57,27 +59,38 @@ export function part(title, ...children) {
   return h("section", { class: "part" }, h("h3", null, title), children);
 }
 
-function explanation(answer) {
-  const { feasible, total, reasons } = answer.nodes;
+function verdictOf(answer) {
+  const { feasible, total } = answer.nodes;
   const counts = total ? `${t("explain.nodes", { feasible, total })}${answer.node ? ` · ${t("explain.best", { node: answer.node })}` : ""}` : "";
   return [
     part(t("explain.now"), h("p", null, h("span", { class: `badge ${TONES[answer.verdict] ?? ""}` }, t(`verdict.${answer.verdict}`)), ` ${counts}`),
       h("p", { class: "words" }, answer.message),
       answer.unmodelled.length > 0 && h("p", { class: "quiet" }, t("explain.unmodelled", { names: answer.unmodelled.join(", ") })),
-      answer.remarks.map((text) => h("p", { class: "quiet" }, text))),
+      answer.remarks.map((text) => h("p", { class: "quiet" }, text)),
+      h("p", { class: "quiet" }, answer.injected.policy ? t("explain.injected", { policy: answer.injected.policy, rules: answer.injected.rules.map((rule) => rule.name).join(", ") }) : t("explain.notInjected"))),
     answer.suggestions.length > 0 && part(t("explain.suggestions"), h("ol", { class: "suggestions" }, answer.suggestions.map((text) => h("li", null, text)))),
+  ];
+}
+
+function reasonsOf(answer) {
+  const { total, reasons } = answer.nodes;
+  return [
     Object.keys(reasons).length > 0 && part(t("explain.reasons"), reasonBars(reasons, total), answer.withoutPods.length > 0 && h("p", { class: "quiet" }, t("explain.withoutPods", { n: answer.withoutPods.length }))),
     part(t("explain.first"), answer.reserved ? h("p", null, answer.reserved) : h("p", { class: "quiet" }, t("explain.first.none")),
       answer.withoutPending.length > 0 && h("p", null, t("explain.withoutPending", { nodes: answer.withoutPending.slice(0, MOST_NAMES).join(", ") }))),
-    h("p", { class: "quiet" }, answer.injected.policy ? t("explain.injected", { policy: answer.injected.policy, rules: answer.injected.rules.map((rule) => rule.name).join(", ") }) : t("explain.notInjected")),
   ];
 }
 
 // The reasons with the number of nodes that give each; the names are in a part that opens.
 export function reasonBars(reasons, total) {
-  return h("ul", { class: "reasons" }, Object.entries(reasons).map(([reason, nodes]) => h("li", null,
+  const rows = Object.entries(reasons).map(([reason, nodes]) => h("li", null,
     h("details", null,
       h("summary", null, h("span", { class: "reason-count" }, number(nodes.length)), h("span", { class: "reason" }, reason),
         h("span", { class: "bar-track", "aria-hidden": "true" }, h("span", { class: "bar-fill", style: { width: `${(100 * nodes.length) / Math.max(1, total)}%` } }))),
-      h("p", { class: "quiet names" }, nodes.slice(0, 200).join(", "), nodes.length > 200 && " …")))));
+      h("p", { class: "quiet names" }, nodes.slice(0, MOST_LISTED).join(", "), nodes.length > MOST_LISTED && " …"))));
+  const rest = rows.slice(MOST_REASONS);
+  return [
+    h("ul", { class: "reasons" }, rows.slice(0, MOST_REASONS)),
+    rest.length > 0 && h("details", { class: "rest" }, h("summary", null, t("explain.more", { n: rest.length })), h("ul", { class: "reasons" }, rest)),
+  ];
 }
