@@ -3,6 +3,7 @@
 import math
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 MAX_INT64 = 2**63 - 1
 
@@ -26,6 +27,9 @@ SUFFIXES = {
     "Pi": (2, 50),
     "Ei": (2, 60),
 }
+
+_BINARY = {exponent: suffix for suffix, (base, exponent) in SUFFIXES.items() if base == 2} | {0: ""}
+_DECIMAL = {exponent: suffix for suffix, (base, exponent) in SUFFIXES.items() if base == 10}
 
 _QUANTITY = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)\.?(?P<fraction>[0-9]*)(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[numkMGTPE]?|[KMGTPE]i))",
@@ -63,12 +67,45 @@ def milli_value(quantity: object) -> int:
     return _scaled(quantity if isinstance(quantity, str) else _text(quantity))[1]
 
 
+def canonical(quantity: object) -> str:
+    """Return `quantity` as the API server prints it, such as `500m` for `0.5` and `1536Mi` for `1.5Gi`.
+
+    Raises:
+        ValueError: it is not a quantity; the text shows the format.
+
+    Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, CanonicalizeBytes
+    """
+    number = _read(_text(quantity).strip())
+    nanos = _ceiling(number.digits, number.exponent + 9)
+    sign, units = "-" if number.is_negative and nanos else "", nanos // 10**9
+    if number.is_binary and units >= 1024 and not nanos % 10**9:
+        power = max(each for each in _BINARY if not units % 2**each)
+        return f"{sign}{units >> power}{_BINARY[power]}"
+    power = max(each for each in _DECIMAL if not nanos % 10 ** (each + 9)) if nanos else 0
+    suffix = _DECIMAL[power]
+    if number.has_exponent and power:
+        suffix = f"e{power}"
+    return f"{sign}{nanos // 10 ** (power + 9)}{suffix}"
+
+
 def _text(quantity: object) -> str:
+    if isinstance(quantity, str):
+        return quantity
     if isinstance(quantity, int) and not isinstance(quantity, bool):
         return str(max(-MAX_INT64, min(quantity, MAX_INT64)))
     if isinstance(quantity, float) and math.isfinite(quantity):
         return repr(quantity)
     raise ValueError(_REMEDY)
+
+
+class _Number(NamedTuple):
+    """`digits` × 10^`exponent`, and the form in which it is written."""
+
+    digits: int
+    exponent: int
+    is_negative: bool
+    is_binary: bool
+    has_exponent: bool
 
 
 def _scaled(text: str) -> tuple[int, int]:
@@ -77,21 +114,25 @@ def _scaled(text: str) -> tuple[int, int]:
 
 
 def _parsed(text: str) -> tuple[int, int]:
-    text = text.strip()
+    number = _read(text.strip())
+    units = min(_ceiling(number.digits, number.exponent), MAX_INT64)
+    thousandths = min(_ceiling(number.digits, number.exponent + 3), MAX_INT64 * 1000)
+    return (-units, -thousandths) if number.is_negative else (units, thousandths)
+
+
+def _read(text: str) -> _Number:
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None or not (match["whole"] or match["fraction"]):
         raise ValueError(_REMEDY)
     digits = int(match["whole"] + match["fraction"])
-    places = len(match["fraction"])
-    if match["exponent"] is not None:
+    places, has_exponent = len(match["fraction"]), match["exponent"] is not None
+    if has_exponent:
         base, exponent = 10, _bounded(int(match["exponent"]))
     else:
         base, exponent = SUFFIXES[match["suffix"]]
     if base == 2:
         digits, exponent = digits << exponent, 0
-    units = min(_ceiling(digits, exponent - places), MAX_INT64)
-    thousandths = min(_ceiling(digits, exponent - places + 3), MAX_INT64 * 1000)
-    return (-units, -thousandths) if match["sign"] == "-" else (units, thousandths)
+    return _Number(digits, exponent - places, match["sign"] == "-", base == 2, has_exponent)
 
 
 _cached = lru_cache(maxsize=16384)(_parsed)

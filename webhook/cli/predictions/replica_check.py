@@ -139,9 +139,9 @@ class Checks:
         try:
             check_pod(workload.document.content)
             first = next(self._pods(workload))
+            check_storable(first)
             assumed = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
-            check_storable(first)
             reserved = self.pending.reserved_before(first, assumed)
             if scheduler is None:
                 self.admissions.note(workload, assumed.base)
