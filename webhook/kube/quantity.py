@@ -3,7 +3,7 @@
 import math
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal
 
 MAX_INT64 = 2**63 - 1
 
@@ -36,6 +36,9 @@ _QUANTITY = re.compile(
     re.ASCII,
 )
 _LONGEST = 256
+_Form = Literal["decimal", "binary", "exponent"]
+# The units and thousandths of a quantity; its digits, their power of ten, and the form in which it is written.
+_Parsed = tuple[int, int, int, int, _Form]
 # Users control quantities, so the cache is bounded in bytes, too.
 _LONGEST_CACHED = 64
 _REMEDY = 'must be a quantity: a number with an optional suffix, as in "500m", "2", "1.5Gi" or "12e6"'
@@ -75,22 +78,20 @@ def canonical(quantity: object) -> str:
 
     Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, CanonicalizeBytes
     """
-    number = _read(_text(quantity).strip())
-    nanos = _ceiling(number.digits, number.exponent + 9)
-    sign, units = "-" if number.is_negative and nanos else "", nanos // 10**9
-    if number.is_binary and units >= 1024 and not nanos % 10**9:
+    digits, exponent, form = _scaled(quantity if isinstance(quantity, str) else _text(quantity))[2:]
+    nanos = _ceiling(abs(digits), exponent + 9)
+    if not nanos:
+        return "0"
+    sign, units = "-" if digits < 0 else "", nanos // 10**9
+    if form == "binary" and units >= 1024 and not nanos % 10**9:
         power = max(each for each in _BINARY if not units % 2**each)
         return f"{sign}{units >> power}{_BINARY[power]}"
-    power = max(each for each in _DECIMAL if not nanos % 10 ** (each + 9)) if nanos else 0
-    suffix = _DECIMAL[power]
-    if number.has_exponent and power:
-        suffix = f"e{power}"
+    power = max(each for each in _DECIMAL if not nanos % 10 ** (each + 9))
+    suffix = f"e{power}" if form == "exponent" and power else _DECIMAL[power]
     return f"{sign}{nanos // 10 ** (power + 9)}{suffix}"
 
 
 def _text(quantity: object) -> str:
-    if isinstance(quantity, str):
-        return quantity
     if isinstance(quantity, int) and not isinstance(quantity, bool):
         return str(max(-MAX_INT64, min(quantity, MAX_INT64)))
     if isinstance(quantity, float) and math.isfinite(quantity):
@@ -98,41 +99,30 @@ def _text(quantity: object) -> str:
     raise ValueError(_REMEDY)
 
 
-class _Number(NamedTuple):
-    """`digits` × 10^`exponent`, and the form in which it is written."""
-
-    digits: int
-    exponent: int
-    is_negative: bool
-    is_binary: bool
-    has_exponent: bool
-
-
-def _scaled(text: str) -> tuple[int, int]:
-    """Return (units, thousandths) of the quantity `text`."""
+def _scaled(text: str) -> _Parsed:
     return _cached(text) if len(text) <= _LONGEST_CACHED else _parsed(text)
 
 
-def _parsed(text: str) -> tuple[int, int]:
-    number = _read(text.strip())
-    units = min(_ceiling(number.digits, number.exponent), MAX_INT64)
-    thousandths = min(_ceiling(number.digits, number.exponent + 3), MAX_INT64 * 1000)
-    return (-units, -thousandths) if number.is_negative else (units, thousandths)
-
-
-def _read(text: str) -> _Number:
+def _parsed(text: str) -> _Parsed:
+    text = text.strip()
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None or not (match["whole"] or match["fraction"]):
         raise ValueError(_REMEDY)
     digits = int(match["whole"] + match["fraction"])
-    places, has_exponent = len(match["fraction"]), match["exponent"] is not None
-    if has_exponent:
-        base, exponent = 10, _bounded(int(match["exponent"]))
+    places = len(match["fraction"])
+    form: _Form = "decimal"
+    if match["exponent"] is not None:
+        base, exponent, form = 10, _bounded(int(match["exponent"])), "exponent"
     else:
         base, exponent = SUFFIXES[match["suffix"]]
     if base == 2:
-        digits, exponent = digits << exponent, 0
-    return _Number(digits, exponent - places, match["sign"] == "-", base == 2, has_exponent)
+        digits, exponent, form = digits << exponent, 0, "binary"
+    exponent -= places
+    units = min(_ceiling(digits, exponent), MAX_INT64)
+    thousandths = min(_ceiling(digits, exponent + 3), MAX_INT64 * 1000)
+    if match["sign"] == "-":
+        units, thousandths, digits = -units, -thousandths, -digits
+    return units, thousandths, digits, exponent, form
 
 
 _cached = lru_cache(maxsize=16384)(_parsed)
