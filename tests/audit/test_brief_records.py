@@ -81,7 +81,7 @@ def test_a_namespace_beyond_its_share_writes_brief_records_until_the_next_ten_mi
     path = tmp_path / "audit.jsonl"
     with AuditWriter(path) as writer:
         writer._window = at(0)[: len("2026-01-31T12:0")]
-        writer._written_bytes["", "greedy"] = SHARE_BYTES + 1
+        writer._written_bytes["", "greedy", False] = SHARE_BYTES + 1
         for seconds, namespace in [(0, "greedy"), (1, "other"), (600, "greedy")]:
             writer.write(make_record(namespace=namespace, time=at(seconds)))
     patches = [len(orjson.loads(line)["patch"]) for line in path.read_bytes().splitlines()]
@@ -97,7 +97,7 @@ def test_a_client_that_makes_reviews_up_uses_up_no_share_of_an_api_server(tmp_pa
     path = tmp_path / "audit.jsonl"
     with AuditWriter(path) as writer:
         writer.write(draft("team-a", "10.0.0.9"))
-        writer._written_bytes["10.0.0.9", "team-a"] = SHARE_BYTES + 1
+        writer._written_bytes["10.0.0.9", "team-a", False] = SHARE_BYTES + 1
         for address in ("10.0.0.9", "10.0.0.1"):
             writer.write(draft("team-a", address))
     assert [len(orjson.loads(line)["patch"]) for line in path.read_bytes().splitlines()] == [3, 0, 3]
@@ -113,4 +113,4 @@ def test_the_shares_of_namespaces_that_are_made_up_take_bounded_memory(
         for number in range(50):
             writer.write(draft(f"made-up-{number}", "10.0.0.9"))
         assert len(writer._written_bytes) <= 8
-        assert ("10.0.0.1", "large") in writer._written_bytes
+        assert ("10.0.0.1", "large", False) in writer._written_bytes

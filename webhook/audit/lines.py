@@ -47,6 +47,8 @@ class RecordTemplate(NamedTuple):
     """The places truncated in these keys."""
     shadow: bytes = b""
     """Empty if the decision was the answer."""
+    omitted: bytes = b""
+    """Empty in the record of an admission."""
 
     @classmethod
     def of(cls, record: AuditRecord) -> "RecordTemplate":
@@ -70,6 +72,7 @@ class RecordTemplate(NamedTuple):
             qos_class_json(record.qos_class),
             tuple(truncator.truncated),
             shadow,
+            b"" if record.omitted is None else dump(record.omitted),
         )
 
 
@@ -157,7 +160,7 @@ def seal(
         user, truncated = truncator.text("user", user), tuple(truncator.truncated)
     milliseconds = round(record.duration_ms, 3)
     written = {"durationMs": milliseconds, "replica": record.replica, "previous": previous, "sequence": sequence}
-    content = b'%b,"owner":%b,"user":%b,%b,"placement":%b,"error":%b,%b,"before":%b%b%b%b%b%b%b' % (
+    content = b'%b,"owner":%b,"user":%b,%b,"placement":%b,"error":%b,%b,"before":%b%b%b%b%b%b%b%b' % (
         dump(asked)[:-1],
         common.owner,
         dump(user),
@@ -171,6 +174,7 @@ def seal(
         b',"client":%b' % dump(record.client) if record.client else b"",
         b',"shadow":%b' % common.shadow if common.shadow else b"",
         b',"truncated":%b' % dump(truncated) if truncated else b"",
+        b',"omitted":%b' % common.omitted if common.omitted else b"",
         b',"rotation":%b' % dump(rotation) if rotation else b"",
     )
     own_hash = hashlib.sha256(content + b"}").hexdigest()

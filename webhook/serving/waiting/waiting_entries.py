@@ -33,8 +33,8 @@ class PodKind(NamedTuple):
 class Entry:
     """A pod that waits: known from its admission (`pod`), or seen in the cluster (`pending`).
 
-    `is_too_expensive`: the scorer did not place it in time. `gang` is set if its scheduler starts `least` pods of the gang
-    together.
+    `is_too_expensive`: the scorer did not place it in time. `gang` is set if its scheduler starts `least` pods of
+    the gang together.
     """
 
     namespace: str

@@ -114,7 +114,7 @@ def serve(
         live = live_view(
             source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout, noted
         )
-    with _audit_writer(audit, metrics, settings) as writer:
+    with _audit_writer(audit, metrics, name, settings) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         recorded, seen = predictions if live else None, live or fixed
         server = build_server(
@@ -123,7 +123,7 @@ def serve(
         serve_until_signalled(server, live, recorder)
 
 
-def _audit_writer(path: str, metrics: Metrics, settings: dict[str, Any]) -> AuditWriter:
+def _audit_writer(path: str, metrics: Metrics, replica: str, settings: dict[str, Any]) -> AuditWriter:
     """Take the options of rotation out of `settings` and return the writer of the audit log."""
     return AuditWriter(
         path,
@@ -131,6 +131,8 @@ def _audit_writer(path: str, metrics: Metrics, settings: dict[str, Any]) -> Audi
         backups=settings.pop("audit_backups"),
         keep_seconds=settings.pop("audit_keep_hours") * 3600,
         max_total_bytes=settings.pop("audit_max_total_bytes"),
+        now=rfc3339_now,
+        replica=replica,
         on_result=metrics.count_audit_record,
         on_dropped=lambda dropped: metrics.count_audit_drop(
             dropped.reason, dropped.files, dropped.bytes, dropped.records or 0
