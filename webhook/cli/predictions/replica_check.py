@@ -12,7 +12,7 @@ from webhook.cli.inputs.workloads import Workload, with_claims_of
 from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
-from webhook.documents.documents import JsonObject
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
@@ -164,6 +164,8 @@ class Checks:
             is_first = found.placement is found.first
             hinted = self.admissions.with_hint(workload, placement if is_first else found.first, among.before)
             placement = hinted if is_first else placement
+            if field(workload.document.content, "spec", "nodeName"):
+                placement = replace(placement, suggestions=())
         if kind is not None:
             policy, base = workload.policy, assumed.base
             placement = within_cluster(placement, signature, asked, kind, policy, scheduler, base, never)
