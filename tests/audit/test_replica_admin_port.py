@@ -59,7 +59,7 @@ def admin_port(cluster: Cluster, tmp_path: Path, token: Path) -> Iterator[int]:
 
     async def serve() -> None:
         listener = Listener(health.answer, LIMITS)
-        found.append(await listener.start("--admin-listen", LOOPBACK))
+        found.append(str(await listener.start("--admin-listen", LOOPBACK)))
         began.set()
         await ended.wait()
         await listener.close(0)
@@ -67,7 +67,7 @@ def admin_port(cluster: Cluster, tmp_path: Path, token: Path) -> Iterator[int]:
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
     assert began.wait(30)
-    yield int(str(found[0]).rpartition(":")[2])
+    yield int(found[0].rpartition(":")[2])
     loop.call_soon_threadsafe(ended.set)
     thread.join(30)
     loop.close()
@@ -127,15 +127,15 @@ def test_a_port_on_which_nothing_listens_is_named(cluster: Cluster, kubelet: Kub
 def test_the_documented_rights_are_enough_and_needed(
     cluster: Cluster, replica: Kubelet, run: Run, tmp_path: Path, token: Path
 ) -> None:
-    codes = []
+    outcomes = []
     for granted in ([*DOCUMENTED[0], *DOCUMENTED[1]], DOCUMENTED[0]):
         with limited_to(cluster, tmp_path, granted) as kubeconfig:
             where = ("--kubeconfig", str(kubeconfig), "--webhook-namespace", cluster.namespace)
             outcome = run("audit", "list", "-o", "json", "--admin-token-file", token, *where)
-        codes.append(outcome.code)
+        outcomes.append(outcome)
 
-    assert codes == [0, 1]
-    assert "you need the verbs get and create on pods/portforward in this namespace" in outcome.errors
+    assert [each.code for each in outcomes] == [0, 1]
+    assert "you need the verbs get and create on pods/portforward in this namespace" in outcomes[1].errors
 
 
 @pytest.mark.parametrize("source", ["its file", "its log"])

@@ -56,8 +56,9 @@ LIST_COLUMNS = (
 def list_row(record: AuditRecord) -> Row:
     """Return one row of `audit list`."""
     if record.omitted is not None:
-        cells = (_seconds(record.time), "Omitted", NONE, NONE, NONE, NONE, record.decision[:_ID_CHARACTERS])
-        return _styled((*cells, record.error or ""))
+        unknown = (NONE,) * 4
+        cited = record.decision[:_ID_CHARACTERS]
+        return _styled((_seconds(record.time), "Omitted", *unknown, cited, record.error or ""))
     notes = [] if record.kind == POD else [record.kind]
     if record.dry_run:
         notes.append("dry run")

@@ -134,9 +134,7 @@ class WaitingPods:
         self._forget_gone()
         if number not in self._entries:
             return
-        scheduler = pod.running.scheduler
-        # The set is read here, too: a call costs each admission.
-        if scheduler not in self._placing.present and self._placing.is_abandoned(scheduler):
+        if (name := pod.running.scheduler) not in self._placing.present and self._placing.is_abandoned(name):
             self._queues.leave_without_room(number)
             return
         node = placement.node or ""
