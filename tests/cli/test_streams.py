@@ -217,7 +217,7 @@ def assert_interrupted(process: "subprocess.Popen[bytes]") -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", INTERRUPTED)
 def test_ctrl_c_ends_a_command_that_reads_standard_input(folder: Path, command: str) -> None:
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with started(command, folder, **pipes) as process:
         assert process.stdin is not None
         process.stdin.write(b"# not the end\n")
@@ -249,7 +249,7 @@ def test_ctrl_c_ends_a_command_that_waits_for_an_api_server(folder: Path, comman
         content = {"clusters": [cluster], "contexts": [context], "current-context": "c"}
         (folder / "kubeconfig").write_bytes(orjson.dumps(content))
         environment = {"KUBECONFIG": str(folder / "kubeconfig")}
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with started(command, folder, environment=environment, **pipes) as process:
             connection, _ = server.accept()
             with connection:
@@ -290,7 +290,7 @@ def bytes_in(pipe: Any) -> int:
 def on_a_terminal(command: str, folder: Path, **environment: str) -> str:
     """Return all that the command prints on a terminal."""
     ours, theirs = pty.openpty()
-    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    streams: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
     settings = {"TERM": "xterm-256color", "COLUMNS": "100"} | environment
     shown = b""
     with started(command, folder, environment=settings, **streams):

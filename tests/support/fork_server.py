@@ -32,7 +32,7 @@ with socket.socket(socket.AF_UNIX) as server:
     socket.send_fds(server, [json.dumps(given).encode()], [0, 1, 2])
     server.shutdown(socket.SHUT_WR)
     fork = int(server.recv(16) or sys.exit("the fork server has ended"))
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(number, lambda number, _: os.kill(fork, number))
     code = int(server.recv(16))
     if code < 0:  # ended by a signal

@@ -1,7 +1,9 @@
 """The programs of the package in a folder for $PATH, running the code of this tree."""
 
+import functools
 import shlex
 import sys
+import tempfile
 from pathlib import Path
 
 from tests.support.fork_server import CLIENT, server_path
@@ -14,3 +16,9 @@ def write_program(folder: Path, name: str, entry: str = "main") -> Path:
     program.chmod(0o755)
     assert " " not in shlex.quote(sys.executable)
     return program
+
+
+@functools.cache
+def forked() -> str:
+    """Return the path of `placement-webhook`, which forks from a process with its modules."""
+    return str(write_program(Path(tempfile.mkdtemp(prefix="programs-")), "placement-webhook"))
