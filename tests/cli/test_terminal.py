@@ -33,6 +33,7 @@ from tests.cli.hostile import (
 )
 from tests.support.audit_records import chain_lines, write_lines
 from tests.support.command import Run
+from tests.support.programs import forked
 from webhook.cli.output.terminal import echo_json, echo_progress
 from webhook.documents.documents import parse
 
@@ -213,7 +214,7 @@ def test_no_command_prints_control_characters(run: Run, arguments: list[str]) ->
     ids=named,
 )
 def test_on_a_terminal_only_our_colours_are_control_sequences(arguments: list[str]) -> None:
-    shown = on_a_terminal([sys.executable, "-m", "webhook", *arguments])
+    shown = on_a_terminal([forked(), *arguments])
 
     assert "\x1b[" in shown or arguments[0] == "serve"
     assert_safe(_OWN_STYLE.sub("", shown).replace("\r\n", "\n"))

@@ -21,7 +21,7 @@ from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
-from webhook.placement.waiting.waiting_pods import WaitingPod, answer_among
+from webhook.placement.waiting.waiting_pods import WaitingPod, predict_placement
 from webhook.serving.app import scoring
 from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.waiting.admitted_pods import MOST_OF_A_NAMESPACE, UNSEEN_SECONDS
@@ -92,7 +92,7 @@ class Cluster:
         assumed = view(address).assumed
         assert assumed is not None
         asked = WaitingPod.of(pod)
-        placement = answer_among(self.scheduler, asked.signature, assumed, "seed", lambda: False)
+        placement = predict_placement(self.scheduler, asked.signature, assumed, "seed", lambda: False)
         if placement.verdict == "Feasible":
             self.waiting.admit(PodIdentity.of(pod), Candidate(scheduled_content(pod), asked, placement), address)
         return placement.verdict

@@ -77,7 +77,7 @@ class RecordTemplate(NamedTuple):
 
 
 @dataclass(slots=True)  # not frozen: each admission creates one, and a frozen one costs three times as much
-class Draft:
+class UnsealedRecord:
     """A record before it is written: the values of one admission, and the `common` part of equal pods."""
 
     time: str
@@ -96,7 +96,7 @@ class Draft:
     """That of the client; it is in no record."""
 
 
-def _has_long_text(record: AuditRecord | Draft) -> bool:
+def _has_long_text(record: AuditRecord | UnsealedRecord) -> bool:
     # Written out, since it runs for every record.
     return (
         len(record.user) > SHORT
@@ -133,7 +133,7 @@ def brief(common: RecordTemplate) -> RecordTemplate:
 
 
 def seal(
-    record: AuditRecord | Draft,
+    record: AuditRecord | UnsealedRecord,
     sequence: int,
     previous: str,
     rotation: Rotation | None = None,
@@ -141,7 +141,7 @@ def seal(
     is_brief: bool = False,
 ) -> tuple[bytes, str]:
     """Return the record as one line of JSON, without a newline, and the hash of the line."""
-    common = record.common if isinstance(record, Draft) else RecordTemplate.of(record)
+    common = record.common if isinstance(record, UnsealedRecord) else RecordTemplate.of(record)
     if is_brief:
         common = brief(common)
     asked = {

@@ -11,7 +11,7 @@ import structlog
 
 from webhook.audit.file import AuditFile
 from webhook.audit.head import ChainHead
-from webhook.audit.lines import Draft, seal
+from webhook.audit.lines import UnsealedRecord, seal
 from webhook.audit.omitted import OmittedDryRuns, record_of
 from webhook.audit.record import FIRST, AuditRecord, Dropped, Omitted, Rotation
 from webhook.audit.rotation import Retention
@@ -68,7 +68,7 @@ class AuditWriter:
     own for a namespace, so a client that makes reviews up uses up none of an API server.
 
     "Written" means handed to the operating system: a crash of this process loses nothing, a crash of the machine can.
-    An instance is for one thread: the chain has one end.
+    Not thread-safe: the chain has one end.
     """
 
     def __init__(
@@ -139,12 +139,12 @@ class AuditWriter:
         """Return the hash of the last record written. `verify --head` uses it later to detect missing records."""
         return self._head
 
-    def write(self, record: AuditRecord | Draft) -> None:
+    def write(self, record: AuditRecord | UnsealedRecord) -> None:
         """Write the record to the file before returning; if that fails, print, count and log it."""
         self.stage(record)
         self.flush()
 
-    def stage(self, record: AuditRecord | Draft) -> None:
+    def stage(self, record: AuditRecord | UnsealedRecord) -> None:
         """Stage the record for the next `flush`, which writes all staged records for little more than the cost of one.
 
         A record that is printed is written at once: of several, some could be lost and the others not.
@@ -154,7 +154,7 @@ class AuditWriter:
             self._written_bytes.clear()
         if self._omitted.by_namespace and record.time[:_MINUTE] != self._omitted_minute:
             self._state(self._omitted.take())
-        share = record.address if isinstance(record, Draft) else "", record.namespace, record.dry_run
+        share = record.address if isinstance(record, UnsealedRecord) else "", record.namespace, record.dry_run
         written_bytes = self._written_bytes.get(share, 0)
         if record.dry_run and written_bytes > DRY_RUN_SHARE_BYTES:
             self._omitted_minute = record.time[:_MINUTE]

@@ -27,8 +27,8 @@ from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.decisions.admissions import Admissions, DecisionIds, Dependencies
+from webhook.serving.decisions.deciders import EventLoopDecider, WorkerDecider
 from webhook.serving.decisions.group_commit import GroupCommit
-from webhook.serving.decisions.lanes import LargeLane, SmallLane
 from webhook.serving.decisions.patch_proofs import PatchProofs
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.extender.extender_pods import RecentlyBound
@@ -161,7 +161,7 @@ def build_server(
         prove=PatchProofs(settings.prove_patches, metrics).prove,
         reported=events.report if events else lambda *_: None,
     )
-    small, large = SmallLane(observe, small_scorer.of), LargeLane(large_scorer.of)
+    small, large = EventLoopDecider(observe, small_scorer.of), WorkerDecider(large_scorer.of)
     _show_caches(metrics, small, large, small_scorer, large_scorer)
     metrics.waiting_pods_follow(lambda: waiting.reserved, lambda: len(waiting) - waiting.reserved)
     cluster = ReservedView(throttle, waiting) if throttle else lambda _: None
@@ -245,7 +245,11 @@ def _extender(
 
 
 def _show_caches(
-    metrics: Metrics, small: SmallLane, large: LargeLane, small_scorer: PolicyScorer, large_scorer: PolicyScorer
+    metrics: Metrics,
+    small: EventLoopDecider,
+    large: WorkerDecider,
+    small_scorer: PolicyScorer,
+    large_scorer: PolicyScorer,
 ) -> None:
     for name, caches in {**small.caches, **large.caches}.items():
         metrics.show_caches(name, partial(tuple, caches))

@@ -32,8 +32,8 @@ from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.reasons.node_details import explain_in_detail
+from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
-from webhook.placement.replicas.replicas_among import ReplicasAmong, place_replicas_among
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import WaitingPod
@@ -148,7 +148,7 @@ class Checks:
                 unknown = schedulers.place(first, assumed.base)
                 found = Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=assumed.base)
                 return Answer(workload, unknown, found, reserved=reserved, first=first), assumed
-            among = place_replicas_among(scheduler, assumed, self._pods(workload), asked)
+            among = predict_replicas(scheduler, assumed, self._pods(workload), asked)
         except InvalidInput as error:
             raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
         found = among.found
@@ -206,7 +206,7 @@ def _in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answe
 def _group(
     gang: GangRequest | None,
     pod: JsonObject,
-    among: ReplicasAmong[PodKey],
+    among: ReplicaPrediction[PodKey],
     assumed: Pending,
     policy: Policy,
     scheduler: Scheduler,

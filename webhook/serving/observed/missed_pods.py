@@ -59,7 +59,7 @@ class _Template:
 
 
 class MissedPods:
-    """Keeps the number of missed pods in `count`. An instance is for one thread.
+    """Keeps the number of missed pods in `count`. Not thread-safe.
 
     `policies` returns the policies in force, and `is_policy_known` whether their source has been read. `list_again` is
     called when all pods have to be noted again.

@@ -50,7 +50,7 @@ _BEFORE_ALL = QueueOrder(-(2**31), "", 0)
 
 
 class WaitingPods:
-    """Keeps the assumed pods on the current snapshot. An instance is for one thread.
+    """Keeps the assumed pods on the current snapshot. Not thread-safe.
 
     A pod that is known from its admission alone has room for `admitted_seconds()`, and for `unseen_seconds` at most.
     Unless `are_verified`, any client may have admitted it: without credit for its address (`AdmittedPods`), it is one
