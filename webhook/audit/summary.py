@@ -151,7 +151,7 @@ def _reasons(record: AuditRecord) -> Iterator[str]:
 
 def _without_numbers(message: str | None) -> str:
     """Return the first line with numbers replaced by N, so that messages that differ only in numbers are equal."""
-    return re.sub(r"\b\d+\b", "N", (message or "not told").split("\n", 1)[0])
+    return re.sub(r"\b\d+\b", "N", (message or "no reason recorded").split("\n", 1)[0])
 
 
 def _percentiles(durations: "array[float]") -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Renders a decision: the answer, audit record and counts, of which pods of one template share the largest part."""
+"""Renders a decision: the answer, audit record and counts. Pods of one template share the largest part."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
