@@ -89,9 +89,9 @@ class Draft:
     replica: str
     common: RecordTemplate
     client: str = ""
-    pod: str = ""
     address: str = ""
     """That of the client; it is in no record."""
+    pod: str = ""
 
 
 def _has_long_text(record: AuditRecord | Draft) -> bool:

@@ -276,8 +276,8 @@ class Admissions:
             self._dependencies.replica,
             common,
             admission.connection.client,
-            pod,
             admission.connection.address,
+            pod,
         )
 
     def _audit_error(self, admission: _Admission, error: str) -> None:
