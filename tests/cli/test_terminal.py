@@ -154,6 +154,17 @@ COMMANDS: list[list[str]] = [
     ["audit", "list", HOSTILE],
     ["audit", "list", "--since", HOSTILE, "audit.jsonl"],
     ["audit", "verify", "--head", HOSTILE, "audit.jsonl"],
+    ["audit", "sql", "SELECT * FROM records", "raw.jsonl"],
+    ["audit", "sql", "SELECT * FROM records", "-o", "json", "raw.jsonl"],
+    ["audit", "sql", HOSTILE, "audit.jsonl"],
+    ["audit", "export", "-o", f"{HOSTILE}/{HOSTILE}", "audit.jsonl"],
+    *(
+        ["replay", "--policy", "named.yaml", "--against", "named.yaml", "-o", output, "pods.json"]
+        for output in ("text", "json", "diff")
+    ),
+    ["replay", "--policy", "named.yaml", "audit.jsonl"],
+    ["replay", "--policy", HOSTILE, HOSTILE],
+    ["replay", "--policy", "named.yaml", HOSTILE],
     ["policy", "check", "policy.yaml"],
     ["policy", "check", "named.yaml"],
     ["policy", "check", "broken.yaml"],

@@ -1,6 +1,7 @@
 """An audit file, its rotated files and its head file as one tar archive, to read them on another machine.
 
-The head comes first, then the files, the newest first: an archive that ends too early lacks the oldest records.
+The head comes first, then the pods, then the files, the newest first: an archive that ends too early lacks the oldest
+records.
 """
 
 import io
@@ -15,13 +16,14 @@ from typing import BinaryIO
 
 from webhook.audit.file import FILE_MODE
 from webhook.audit.head import SUFFIX, head_path
+from webhook.audit.pods import SUFFIXES, pods_paths
 from webhook.audit.reading import last_entry, rotated_files
 from webhook.audit.record import LARGEST_BYTES, moment
 from webhook.documents.field import InvalidInput, invalid
 
 _BLOCK_BYTES = tarfile.BLOCKSIZE
 _COPY_BYTES = 64 * 1024
-_MOST_NAME_BYTES = 90  # of the audit file; a header without extensions holds a hundred bytes, with `.999` behind it
+_MOST_NAME_BYTES = 90  # of the audit file; a header holds a hundred bytes, with `.pods.old` behind it
 _MOST_FILES = 1100
 _MOST_TRIES = 10
 _AGAIN = "read or copy it again"
@@ -62,6 +64,10 @@ def write_archive(path: Path, output: BinaryIO, since: datetime | None = None) -
             raise InvalidInput([invalid("FILE", str(path), "there is no such file; give the FILE of `serve --audit`")])
         if head:
             _write(output, head_path(path).name, len(head), io.BytesIO(head))
+        for pods in pods_paths(path):
+            # After the records are open, so that it has the pods of all of them.
+            with suppress(FileNotFoundError), pods.open("rb") as kept:
+                _write(output, pods.name, os.fstat(kept.fileno()).st_size, kept)
         for name, file in files:
             _write(output, name, os.fstat(file.fileno()).st_size, file)
     output.write(bytes(2 * _BLOCK_BYTES))
@@ -117,6 +123,8 @@ def is_archive(path: Path) -> bool:
 class Archive:
     """An archive on disk, which is not trusted: the files, the oldest first, and the contents of the head files.
 
+    `pods` are the files of the pods.
+
     `problem` states why it may lack files or their ends, with a remedy; empty if it is whole.
     """
 
@@ -125,11 +133,14 @@ class Archive:
         self._file = file
         self.heads: dict[str, bytes] = {}
         self.members: list[Member] = []
+        self.pods: list[Member] = []
         try:
             for member in _members(file):
                 if member.name.endswith(SUFFIX):
                     size_bytes = min(member.size_bytes, _BLOCK_BYTES)
                     self.heads[member.name] = os.pread(file.fileno(), size_bytes, member.offset)
+                elif member.name.endswith(SUFFIXES):
+                    self.pods.append(member)
                 else:
                     self.members.append(member)
             self.problem = "" if self.members else _no_archive("it holds none")

@@ -91,7 +91,7 @@ class AuditFile:
         # End a line that a crash has cut off, so that this one can be read.
         data = b"\n" + line + b"\n" if self._torn else line + b"\n"
         try:
-            _write_whole(self._descriptor, data)
+            write_whole(self._descriptor, data)
         except OSError:
             self._truncate(end)
             raise
@@ -171,7 +171,7 @@ class AuditFile:
             self._torn = True
 
 
-def _write_whole(descriptor: int, data: bytes) -> None:
+def write_whole(descriptor: int, data: bytes) -> None:
     """Write all of `data`, with several calls if the system accepts only a part.
 
     Raises:

@@ -94,6 +94,7 @@ class UnsealedRecord:
     client: str = ""
     address: str = ""
     """That of the client; it is in no record."""
+    pod: str = ""
 
 
 def _has_long_text(record: AuditRecord | UnsealedRecord) -> bool:
@@ -160,7 +161,7 @@ def seal(
         user, truncated = truncator.text("user", user), tuple(truncator.truncated)
     milliseconds = round(record.duration_ms, 3)
     written = {"durationMs": milliseconds, "replica": record.replica, "previous": previous, "sequence": sequence}
-    content = b'%b,"owner":%b,"user":%b,%b,"placement":%b,"error":%b,%b,"before":%b%b%b%b%b%b%b%b' % (
+    content = b'%b,"owner":%b,"user":%b,%b,"placement":%b,"error":%b,%b,"before":%b%b%b%b%b%b%b%b%b' % (
         dump(asked)[:-1],
         common.owner,
         dump(user),
@@ -173,6 +174,7 @@ def seal(
         b',"qosClass":%b' % common.qos_class if common.qos_class else b"",
         b',"client":%b' % dump(record.client) if record.client else b"",
         b',"shadow":%b' % common.shadow if common.shadow else b"",
+        b',"pod":%b' % dump(record.pod) if record.pod else b"",
         b',"truncated":%b' % dump(truncated) if truncated else b"",
         b',"omitted":%b' % common.omitted if common.omitted else b"",
         b',"rotation":%b' % dump(rotation) if rotation else b"",

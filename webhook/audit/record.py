@@ -192,6 +192,8 @@ class AuditRecord:
     """The name in the certificate of the client, which was verified; empty if none was required."""
     shadow: ShadowEntry | None = None
     """The answer that was not given. A line without it has the decision that was made."""
+    pod: str = ""
+    """The digest of the pod in `FILE.pods` (webhook.audit.pods). A line without it is of an object that is not kept."""
     truncated: tuple[str, ...] = ()
     """The places where content was left out because it was too large, and how much."""
     omitted: Omitted | None = None

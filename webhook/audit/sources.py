@@ -7,13 +7,14 @@ from a replica is such a download, too.
 import heapq
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
 from webhook.audit.archive import Archive
 from webhook.audit.head import ChainHead, parse_head
+from webhook.audit.pods import PodIndex, pods_beside
 from webhook.audit.reading import Entry, InvalidLine, is_audit_log, read
 from webhook.audit.record import BEGINNING, LARGEST_BYTES, moment
 from webhook.documents.field import FieldError, InvalidInput, invalid
@@ -53,6 +54,14 @@ class _File(NamedTuple):
     must_hold_records: bool = False
 
 
+class _Pods(NamedTuple):
+    """A file of pods, or the part of an archive that is one."""
+
+    path: Path
+    offset: int = 0
+    size_bytes: int | None = None
+
+
 class Sources:
     """Files of records that are open for reading; a context manager that closes them.
 
@@ -68,6 +77,7 @@ class Sources:
         self.without_records: dict[str, InvalidLine] = {}
         self.has_records = False
         self._files: list[_File] = []
+        self._pods: dict[str, _Pods] = {}
         self._stack = ExitStack()
 
     @classmethod
@@ -102,7 +112,7 @@ class Sources:
             problem = download.problem
             if download.is_archive:
                 archive = Archive(stream)
-                sources._add_archive(download.name, archive)
+                sources._add_archive(download.name, download.path, archive)
                 problem = problem or archive.problem
             else:
                 sources._files.append(_File(download.name, _cut_lines(stream), is_printed=True))
@@ -119,14 +129,18 @@ class Sources:
         path = Path(name)
         stream = self._stack.enter_context(path.open("rb"))
         self._files.append(_File(name, stream, must_hold_records=True))
+        self._pods |= {str(each): _Pods(each) for each in pods_beside(path)}
         if path.is_file() and not is_audit_log(path):
             errors.append(_no_audit_log(name))
 
-    def _add_archive(self, replica: str, archive: Archive) -> None:
+    def _add_archive(self, replica: str, path: Path, archive: Archive) -> None:
         for member in archive.members:
             stream = self._stack.enter_context(archive.open(member))
             is_part = not member.is_whole and member is not archive.members[-1]
             self._files.append(_File(f"{replica}/{member.name}", _cut_lines(stream), is_part=is_part))
+        for member in archive.pods:
+            name = f"{replica}/{member.name}"
+            self._pods[name] = _Pods(path, member.offset, member.size_bytes)
         for file, content in archive.heads.items():
             name = f"{replica}/{file}"
             try:
@@ -136,6 +150,22 @@ class Sources:
                 shown = content[:_MOST_SHOWN_BYTES].decode("utf-8", "replace")
                 detail = f"{error}, so records cut off at the end cannot be detected: compare with a copy"
                 self.head_faults.append(invalid(name, shown, detail))
+
+    def index_pods(self) -> PodIndex | None:
+        """Return the pods that are kept beside the records; None without a file of them.
+
+        Call it after the records were read: a running server writes the pod first, then its record.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        index = None
+        for name, each in self._pods.items():
+            with suppress(FileNotFoundError):
+                file = self._stack.enter_context(each.path.open("rb"))
+                index = index or PodIndex()
+                index.add(name, file, each.offset, each.size_bytes)
+        return index
 
     def __enter__(self) -> Self:
         return self

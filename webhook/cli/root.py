@@ -1,6 +1,7 @@
 """The command `placement-webhook`: its subcommands and the output of errors.
 
-Exit codes: 0 done, 1 an internal error, 2 bad usage or input; `check` adds 3 and 4, `mutate` adds 5.
+Exit codes: 0 done, 1 an internal error, 2 bad usage or input; `check` adds 3 and 4, `mutate` adds 5, `policy test` 6,
+`replay` 7.
 """
 
 import gc
@@ -36,6 +37,7 @@ COMMANDS: Mapping[str, str] = {
     "mutate": "Print pods as the webhook would admit them.",
     "nodes": "Print the cards of each pool and product, free or not.",
     "policy": "Check a policy file, print the JSON schema or a policy.",
+    "replay": "Report what another policy would decide on recorded admissions.",
     "serve": "Serve the admission webhook over TLS.",
     "snapshot": "Write a running cluster to a cluster file.",
     "version": "Print the version and what it models.",

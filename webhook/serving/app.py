@@ -30,6 +30,7 @@ from webhook.serving.decisions.admissions import Admissions, DecisionIds, Depend
 from webhook.serving.decisions.deciders import EventLoopDecider, WorkerDecider
 from webhook.serving.decisions.group_commit import GroupCommit
 from webhook.serving.decisions.patch_proofs import PatchProofs
+from webhook.serving.decisions.pod_recorder import PodRecorder
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.extender.extender_pods import RecentlyBound
 from webhook.serving.http.audit_archive import AuditArchive
@@ -125,20 +126,20 @@ def build_server(
     policy_file: PolicySource | None = None,
     profiles: Mapping[str, Profile] = _NO_PROFILES,
     timeout: RegisteredTimeout | None = None,
+    pods: PodRecorder | None = None,
 ) -> Server:
     """Return the server, ready to run. Its predictions are recorded in `predictions`, its decisions in `events`.
 
     It decides by the policy in force in `policies`, and follows `policy_file`. `placing` has the pods that wait in a
     live `view`; with another view they are those that are admitted here. `profiles` are those of a
-    KubeSchedulerConfiguration by schedulerName. `timeout` is the registered one.
+    KubeSchedulerConfiguration by schedulerName. `timeout` is the registered one. `pods` keeps the pods of records.
 
     Raises:
         InvalidInput: the certificate cannot be served.
     """
     now = partial(datetime.now, UTC)
     certificate = Certificate(settings.tls_dir, metrics, now, settings.server_name, settings.client_ca)
-    rules = (rule.name for rule in RULES)
-    metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, rules)
+    metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, (rule.name for rule in RULES))
     observe = metrics.placement_seconds.observe
     small_scorer, waiting, bound = scoring(policies, profiles, observe) if placing is None else placing
     make = partial(scheduler_for, profiles=profiles, cache_bytes=_LARGE_BYTES)
@@ -160,6 +161,7 @@ def build_server(
         admitted=lambda request, candidate, connection: waiting.admit(request.identity, candidate, connection.address),
         prove=PatchProofs(settings.prove_patches, metrics).prove,
         reported=events.report if events else lambda *_: None,
+        pods=pods,
     )
     small, large = EventLoopDecider(observe, small_scorer.of), WorkerDecider(large_scorer.of)
     _show_caches(metrics, small, large, small_scorer, large_scorer)

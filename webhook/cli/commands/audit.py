@@ -1,33 +1,39 @@
-"""`placement-webhook audit`: list, print, count, verify and export audit records."""
+"""`placement-webhook audit`: list, print, count, verify, export and query audit records."""
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 from webhook.audit.archive import write_archive
 from webhook.audit.chain import verify as verify_files
+from webhook.audit.pod_references import PodReferences
 from webhook.audit.reading import Entry
-from webhook.audit.record import Outcome
-from webhook.audit.selection import Selection, parse_moment
+from webhook.audit.selection import parse_moment
 from webhook.audit.sources import Sources
 from webhook.audit.summary import summarise
 from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.screen import SafeConsole
-from webhook.cli.output.table import print_table
+from webhook.cli.output.table import Column, Row, print_table
 from webhook.cli.output.terminal import echo_json, echo_json_lines
 from webhook.cli.records import audit_text as text
+from webhook.cli.records.audit_filters import filters, selection_of
 from webhook.cli.records.audit_following import BrokenLines, follow_file
 from webhook.cli.records.audit_source import DEFAULT_FILE, Source, source_options
+from webhook.cli.records.audit_table import (
+    lines_of,
+    query_json,
+    query_texts,
+    record_table,
+    write_parquet,
+    written_whole,
+)
 from webhook.documents.field import InvalidInput, invalid
-from webhook.placement.framework.result import PlacementVerdict
-
-Command = Callable[..., Any]
 
 
 @click.group(cls=SuggestingGroup)
@@ -56,42 +62,13 @@ _output = click.option(
 )
 
 
-def _filters(command: Command) -> Command:
-    options: list[Callable[[Command], Command]] = [
-        click.option("-n", "--namespace", "namespaces", multiple=True, help="Of this namespace; may be repeated."),
-        click.option("--type", "workload_types", multiple=True, help="Of this workload type; may be repeated."),
-        click.option(
-            "--outcome",
-            "outcomes",
-            multiple=True,
-            type=click.Choice(get_args(Outcome), case_sensitive=False),
-            help="With this outcome; may be repeated.",
-        ),
-        click.option("--user", "users", multiple=True, help="Of this user, with * and ? for many; may be repeated."),
-        click.option(
-            "--verdict",
-            "verdicts",
-            multiple=True,
-            type=click.Choice(get_args(PlacementVerdict), case_sensitive=False),
-            help="With this verdict of the placement check; may be repeated.",
-        ),
-        click.option("--policy", "policies", multiple=True, help="By this policy: NAME or NAME@REVISION; repeatable."),
-        click.option("--pod", default="", help="Of this pod: NAME or NAMESPACE/NAME, with * and ? for many."),
-        click.option("--since", help="At or after this time: 2026-05-01T08:00:00Z, or an age: 45m, 12h, 1d12h."),
-        click.option("--until", help="Before this time, in the same form."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 @audit.command("list")
 @source_options(since=False)
-@_filters
+@filters
 @click.option("--limit", type=click.IntRange(min=1), help="Print only this number of newest records.")
 @click.option("-F", "--follow", is_flag=True, help="Go on with the records that a server adds to FILE.")
 @_output
-def list_(source: Source, limit: int | None, follow: bool, output: str, **filters: Any) -> None:
+def list_(source: Source, limit: int | None, follow: bool, output: str, **chosen: Any) -> None:
     """Print one line for each admission, the oldest first. -o json prints the records as they are in the file.
 
     DECISION is the beginning of the decision ID, as `audit show` takes it.
@@ -103,7 +80,7 @@ def list_(source: Source, limit: int | None, follow: bool, output: str, **filter
     placement-webhook audit list --user 'system:serviceaccount:team-a:*' --verdict Infeasible
     placement-webhook audit list --follow audit.jsonl
     """
-    selection = _selection(**filters)
+    selection = selection_of(**chosen)
     if follow:
         follow_file(source, selection, limit, output)
     with source.opened(selection.since) as sources:
@@ -159,12 +136,12 @@ def _find(decision: str, sources: Sources) -> Entry:
 
 @audit.command()
 @source_options(since=False)
-@_filters
+@filters
 @click.option(
     "--slowest", type=click.IntRange(min=0), default=5, show_default=True, help="Number of slowest admissions to print."
 )
 @_output
-def summary(source: Source, slowest: int, output: str, **filters: Any) -> None:
+def summary(source: Source, slowest: int, output: str, **chosen: Any) -> None:
     """Print counts, reasons and durations of admissions.
 
     Counts by outcome, workload type, verdict, user, namespace, policy and rule, and by the reason why pods were denied,
@@ -174,7 +151,7 @@ def summary(source: Source, slowest: int, output: str, **filters: Any) -> None:
     placement-webhook audit summary --since 1d
     placement-webhook audit summary -n team-a -o json
     """
-    selection = _selection(**filters)
+    selection = selection_of(**chosen)
     broken = BrokenLines()
     with source.opened(selection.since) as sources:
         entries = sources.entries(broken.report)
@@ -194,7 +171,7 @@ def summary(source: Source, slowest: int, output: str, **filters: Any) -> None:
 @click.option("--partial", is_flag=True, help="Allow missing oldest records: deleted, or in files not given.")
 @_output
 def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -> None:
-    """Verify that no record was altered, removed or moved.
+    """Verify that no record, and no pod in FILE.pods, was altered, removed or moved.
 
     Each record holds its own hash and the hash of the previous record. Give all files of a replica, in any order. You
     can add the files of other replicas. A head shows that no record was cut off at the end: the one in FILE.head,
@@ -206,17 +183,23 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
     placement-webhook audit verify audit.jsonl*
     placement-webhook audit verify --head "$(cat head.txt)" audit.jsonl*
     """
+    references = PodReferences()
     with source.opened(with_heads=True) as sources:
         # The kubelet rotates a log: its oldest records are no longer there.
         verification = verify_files(
-            sources.lines(),
+            references.noted(sources.lines()),
             heads,
             kept_heads=sources.heads,
             partial=partial or source.is_partial,
             may_begin_later=sources.printed,
             place=source.place,
         )
-    verification = replace(verification, faults=[*sources.head_faults, *verification.faults])
+        notes, faults = references.compare(sources.index_pods())
+    verification = replace(
+        verification,
+        notes=[*verification.notes, *notes],
+        faults=[*sources.head_faults, *verification.faults, *faults],
+    )
     if output == "json":
         echo_json(verification.to_json())
     else:
@@ -225,28 +208,73 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
         raise InvalidInput(verification.faults)
 
 
+_skip_invalid = click.option(
+    "--skip-invalid", is_flag=True, help="Leave out lines that cannot be read. Default: stop at the first."
+)
+
+
 @audit.command()
-@click.argument("file", type=click.Path(path_type=Path), default=Path(DEFAULT_FILE))
-@click.option("--since", help="Leave out rotated files that end before this time or age.")
-def export(file: Path, since: str | None) -> None:
-    """Print FILE, its rotated files and its head file as a tar archive.
+@source_options(since=False)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["tar", "parquet"]),
+    default="tar",
+    show_default=True,
+    help="An archive of the files; or one table of all records.",
+)
+@click.option(
+    "--since", help="Leave out records before this time or age; of an archive, rotated files that end before."
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to this file, whole or not at all."
+)
+@_skip_invalid
+def export(source: Source, form: str, since: str | None, output: Path | None, skip_invalid: bool) -> None:
+    """Print one FILE, its rotated files, its head and its pods as a tar archive; or the records as Parquet.
 
     The server may write meanwhile. The default is audit.jsonl in this folder. `audit list --kubeconfig` runs this
-    command in the containers of replicas that write a file.
+    command in the containers of replicas that write a file. Parquet has the columns of `audit sql`.
 
     \b
     placement-webhook audit export audit.jsonl > audit.tar
     placement-webhook audit verify audit.tar
+    placement-webhook audit export --format parquet -o audit.parquet audit.jsonl
     """
-    if sys.stdout.isatty():
-        raise click.UsageError("the archive is binary: pipe it, or write it to a file.")
-    write_archive(file, sys.stdout.buffer, parse_moment(since, datetime.now(UTC), "--since") if since else None)
+    if output is None and sys.stdout.isatty():
+        raise click.UsageError("the output is binary: give --output FILE, pipe it, or write it to a file.")
+    point = parse_moment(since, datetime.now(UTC), "--since") if since else None
+    if form == "parquet":
+        with source.opened(point) as sources, record_table(lines_of(sources, point, skip_invalid)) as table:
+            write_parquet(table, output)
+        return
+    if source.replicas is not None or len(source.files) > 1:
+        raise click.UsageError("an archive is of one FILE; --format parquet takes several, and --kubeconfig.")
+    file = Path(source.files[0] if source.files else DEFAULT_FILE)
+    if output is None:
+        write_archive(file, sys.stdout.buffer, point)
+    else:
+        with written_whole(output) as stream:
+            write_archive(file, stream, point)
 
 
-def _selection(*, since: str | None, until: str | None, **chosen: Any) -> Selection:
-    now = datetime.now(UTC)
-    return Selection(
-        since=parse_moment(since, now, "--since") if since else None,
-        until=parse_moment(until, now, "--until") if until else None,
-        **chosen,
-    )
+@audit.command()
+@click.argument("query")
+@source_options(since=False)
+@_skip_invalid
+@_output
+def sql(query: str, source: Source, skip_invalid: bool, output: str) -> None:
+    """Print the result of a SELECT on the table `records`, by DuckDB.
+
+    docs/audit.md has its columns and ten queries. `DESCRIBE records` prints the columns, too. -o json prints one row a
+    line. This needs the package of DuckDB: pip install 'placement-webhook[sql]'.
+
+    \b
+    placement-webhook audit sql "SELECT outcome, count(*) AS records FROM records GROUP BY ALL" audit.jsonl
+    """
+    with source.opened() as sources, record_table(lines_of(sources, None, skip_invalid)) as table:
+        if output == "json":
+            echo_json_lines(query_json(table, query))
+        else:
+            found = query_texts(table, query)
+            print_table(SafeConsole(markup=False), [Column(name) for name in found.names], map(Row, found.rows))

@@ -7,6 +7,7 @@ import ssl
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -18,6 +19,7 @@ import orjson
 from rich.console import Console
 
 from certs.pki import issue_ca, issue_server
+from webhook.audit.pods import PodFile
 from webhook.audit.record import AuditRecord, parse_line
 from webhook.audit.writer import AuditWriter
 from webhook.cli.output.logs import configure_logs
@@ -36,6 +38,7 @@ from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings
 from webhook.serving.app import build_server
 from webhook.serving.clock import rfc3339_now
+from webhook.serving.decisions.pod_recorder import PodRecorder
 from webhook.serving.policies.in_force import Policies
 from webhook.serving.server import Server
 from webhook.serving.view.start_of_view import FixedView
@@ -57,7 +60,11 @@ class Step:
 
 @click.command()
 @click.option(
-    "--audit", "audit_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the audit log to this file."
+    "--audit",
+    "audit_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the audit log, with its pods, to this file.",
 )
 @click.option("--keep", is_flag=True, help="Keep the audit log in a new temporary folder.")
 def demo(audit_file: Path | None, keep: bool) -> None:
@@ -88,8 +95,8 @@ def demo(audit_file: Path | None, keep: bool) -> None:
         settings = Settings(tls_dir=folder, listen=_LOOPBACK, admin_listen=_LOOPBACK, replica="demo")
         metrics = Metrics()
         policies = Policies(built_in_policy(), metrics, rfc3339_now)
-        with AuditWriter(log) as audit:
-            server = build_server(settings, policies, FixedView(snapshot), audit, metrics)
+        with AuditWriter(log) as audit, closing(PodFile(log)) as kept:
+            server = build_server(settings, policies, FixedView(snapshot), audit, metrics, pods=PodRecorder(kept))
             answers = asyncio.run(_post_pods(server, trust, pods))
         records = [parse_line(line) for line in log.read_bytes().splitlines()[-len(pods) :]]
     steps = [Step(*step) for step in zip(range(1, len(pods) + 1), pods, answers, records, strict=True)]

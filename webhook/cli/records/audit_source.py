@@ -14,6 +14,7 @@ import click
 
 from webhook.audit.archive import is_archive
 from webhook.audit.head import SUFFIX, ChainHead, head_path, read_head
+from webhook.audit.pods import SUFFIXES as POD_SUFFIXES
 from webhook.audit.reading import rotated_files
 from webhook.audit.selection import parse_moment
 from webhook.audit.sources import STANDARD_INPUT, Download, Sources
@@ -110,8 +111,8 @@ def _open_files(files: Sequence[str], *, with_heads: bool) -> Sources:
     # Read before the records: a running server writes the record first, then the head.
     heads = _kept_heads(files or [DEFAULT_FILE, *rotated_files(Path(DEFAULT_FILE))]) if with_heads else {}
     missing = [log for log in (name.removesuffix(SUFFIX) for name in heads) if not Path(log).exists()]
-    # `audit.jsonl*` also matches the head file.
-    names = [name for name in files or rotated_files(Path(DEFAULT_FILE)) if not name.endswith(SUFFIX)]
+    # `audit.jsonl*` also matches the head file and those of the pods.
+    names = [name for name in files or rotated_files(Path(DEFAULT_FILE)) if not name.endswith((SUFFIX, *POD_SUFFIXES))]
     if not names and not missing:
         if files:
             raise InvalidInput([invalid("FILE", ", ".join(files), "holds no records; name the audit file as well")])
@@ -141,6 +142,8 @@ def _kept_heads(names: Iterable[str]) -> dict[str, ChainHead]:
 def _head_paths(name: str) -> list[Path]:
     if name.endswith(SUFFIX):
         return [Path(name)]
+    if name.endswith(POD_SUFFIXES):
+        return []
     if not PurePath(name).name:
         return []
     base, _, number = name.rpartition(".")

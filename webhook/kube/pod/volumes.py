@@ -89,7 +89,7 @@ NO_VOLUMES = PodVolumes()
 
 def read_volumes(reader: Reader, volumes: Any, namespace: str, pod: PodReference) -> PodVolumes:
     """Return the `spec.volumes` of `pod` in `namespace`; `reader` collects the errors."""
-    if isinstance(volumes, list) and all(isinstance(each, dict) and _RESTRICTING.isdisjoint(each) for each in volumes):
+    if isinstance(volumes, list) and all(isinstance(each, dict) and RESTRICTING.isdisjoint(each) for each in volumes):
         return NO_VOLUMES
     claims: list[ClaimUse] = []
     disks: list[Disk] = []
@@ -122,8 +122,8 @@ _DISK_NAMES: Mapping[str, tuple[str, ...]] = {
     _RBD: ("pool", "image"),
 }
 _DEFAULTS = {"pool": "rbd"}
-# The volume types that can restrict a placement; most pods have none.
-_RESTRICTING = frozenset(("persistentVolumeClaim", "ephemeral", *_DISK_NAMES, *MIGRATIONS))
+RESTRICTING = frozenset(("persistentVolumeClaim", "ephemeral", *_DISK_NAMES, *MIGRATIONS))
+"""The volume types that can restrict a placement; most pods have none."""
 
 
 def _disk(reader: Reader, volume: Mapping[str, Any], kind: str, path: str) -> Disk:

@@ -22,6 +22,7 @@ from webhook.runtime.metrics import Metrics
 from webhook.serving.connection import Connection
 from webhook.serving.decisions.audit_record import audit_record
 from webhook.serving.decisions.deciders import Decider
+from webhook.serving.decisions.pod_recorder import PodRecorder
 from webhook.serving.decisions.rendering import Candidate, Rendered, render_failure
 from webhook.serving.tracing import spans
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
@@ -80,6 +81,8 @@ class Dependencies:
     """Raise an exception if the patch for a review of this size in bytes is wrong; called in any thread."""
     reported: Callable[[AdmissionRequest, Report | None, Policy], None] = lambda *_: None
     """Report a decision for an Event. It never raises."""
+    pods: PodRecorder | None = None
+    """Keeps the pods of records, if they are kept."""
 
 
 class BeyondLimitError(Exception):
@@ -122,6 +125,7 @@ class Admissions:
 
     def __init__(self, dependencies: Dependencies, metrics: Metrics) -> None:
         self._dependencies = dependencies
+        self._pods = dependencies.pods
         self._refused = metrics.refused_requests
         self._counts = metrics.admissions
         self._seconds = metrics.admission_seconds
@@ -202,7 +206,9 @@ class Admissions:
             return self._failed(admission, result)
         try:
             response = result.answer.to(request.uid, admission.decision)
-            self._dependencies.audit(self._unsealed(admission, result.record))
+            pods = self._pods
+            pod = "" if pods is None else pods.digest_of(request, admission.policy, decision.cluster, time)
+            self._dependencies.audit(self._unsealed(admission, result.record, pod))
             self._counts.count(result.counted)
             spans.note(admission.decision, result.counted)
             self._seconds.observe(self._dependencies.monotonic_seconds() - arrived_seconds)
@@ -255,7 +261,7 @@ class Admissions:
         text = f"placement-webhook: internal fault, decision {decision}; the audit log and the server's log say more"
         return Answer(500, text.encode())
 
-    def _unsealed(self, admission: _Admission, common: RecordTemplate) -> UnsealedRecord:
+    def _unsealed(self, admission: _Admission, common: RecordTemplate, pod: str = "") -> UnsealedRecord:
         request = admission.request
         return UnsealedRecord(
             admission.time,
@@ -271,6 +277,7 @@ class Admissions:
             common,
             admission.connection.client,
             admission.connection.address,
+            pod,
         )
 
     def _audit_error(self, admission: _Admission, error: str) -> None:

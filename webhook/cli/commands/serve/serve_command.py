@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from webhook.admission.pipeline import scheduler_for
 from webhook.admission.policy_cases import parse_tested_policies
-from webhook.audit.writer import AuditWriter
+from webhook.cli.commands.serve.audit_log import audit_writer, pod_recorder
 from webhook.cli.commands.serve.serve_options import server_options
 from webhook.cli.inputs.clusters import read_cluster
 from webhook.cli.inputs.files import last_policy_option
@@ -114,30 +114,13 @@ def serve(
         live = live_view(
             source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout, noted
         )
-    with _audit_writer(audit, metrics, name, settings) as writer:
+    with audit_writer(audit, metrics, name, settings) as writer:
+        recorded, seen, pods = predictions if live else None, live or fixed, pod_recorder(audit, settings)
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
-        recorded, seen = predictions if live else None, live or fixed
         server = build_server(
-            chosen, policies, seen, writer, metrics, recorded, recorder, placing, followed, profiles, timeout
+            chosen, policies, seen, writer, metrics, recorded, recorder, placing, followed, profiles, timeout, pods
         )
         serve_until_signalled(server, live, recorder)
-
-
-def _audit_writer(path: str, metrics: Metrics, replica: str, settings: dict[str, Any]) -> AuditWriter:
-    """Take the options of rotation out of `settings` and return the writer of the audit log."""
-    return AuditWriter(
-        path,
-        max_bytes=settings.pop("audit_max_bytes"),
-        backups=settings.pop("audit_backups"),
-        keep_seconds=settings.pop("audit_keep_hours") * 3600,
-        max_total_bytes=settings.pop("audit_max_total_bytes"),
-        now=rfc3339_now,
-        replica=replica,
-        on_result=metrics.count_audit_record,
-        on_dropped=lambda dropped: metrics.count_audit_drop(
-            dropped.reason, dropped.files, dropped.bytes, dropped.records or 0
-        ),
-    )
 
 
 def _scoring(

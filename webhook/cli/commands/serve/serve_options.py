@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import click
 
 from certs.registration import Target
+from webhook.audit.pods import MAX_BYTES as POD_BYTES
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES
 from webhook.cli.inputs.files import FILE, AddressType
 from webhook.placement.profiles.profile import PROFILES
@@ -117,6 +118,17 @@ _AUDIT = (
         type=click.IntRange(min=1),
         help="Maximum bytes of all audit files; above it the oldest are deleted, regardless of age.  [default: 4 GiB, "
         "and room for the backups]",
+    ),
+    click.option(
+        "--audit-pods",
+        is_flag=True,
+        help="Keep what policies read of each pod in FILE.pods, once for equal pods, for `replay`.",
+    ),
+    _option(
+        "--audit-pods-max-bytes",
+        click.IntRange(min=1024 * 1024),
+        "Rename FILE.pods to FILE.pods.old at this size, and begin again.",
+        POD_BYTES,
     ),
 )
 _LISTENER = (

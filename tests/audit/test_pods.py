@@ -1,0 +1,157 @@
+"""`FILE.pods`: each pod once, bounded, verified with the records that name it."""
+
+import os
+from pathlib import Path
+
+import orjson
+import pytest
+
+from bench.clusters import review
+from tests.support.command import run_here
+from tests.support.recorded_admissions import write_recorded
+from webhook.audit.pods import LARGEST_POD_BYTES, PodFile, PodIndex, pods_paths
+from webhook.documents.field import InvalidInput
+
+POD = b'{"pod":{}}'
+
+
+def contents(path: Path) -> list[str]:
+    return [orjson.loads(line)["pod"] for line in path.read_bytes().splitlines()]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "audit.jsonl"
+
+
+def test_a_pod_is_written_once_also_by_the_next_process(log: Path) -> None:
+    old, path = pods_paths(log)
+    digests: set[str] = set()
+    for _ in range(2):
+        file = PodFile(log)
+        digests = {file.put(content) for content in (POD, b"[1]", POD)}
+        file.close()
+
+    assert set(contents(path)) == digests
+    assert len(contents(path)) == 2
+    assert not old.exists()
+
+
+def test_the_content_is_found_by_its_digest(log: Path) -> None:
+    file = PodFile(log)
+    digest = file.put(POD)
+    index = PodIndex()
+    with pods_paths(log)[1].open("rb") as opened:
+        index.add("pods", opened)
+
+        assert (index.content(digest), index.content("00"), index.content("x")) == (POD, None, None)
+        assert (digest in index, "00" in index, index.faults) == (True, False, [])
+
+
+def test_a_full_file_is_kept_once_more_and_pods_are_written_again(log: Path) -> None:
+    old, path = pods_paths(log)
+    file = PodFile(log, max_bytes=250)
+    first = file.put(b"[1]")
+    before = file.era
+    rest = [file.put(b"[%d]" % number) for number in range(2, 6)]
+
+    assert file.era > before
+    assert path.stat().st_size <= 250
+    assert first not in contents(path)
+    assert file.put(b"[1]") == first
+    assert {*contents(old), *contents(path)} >= {first, rest[-1]}
+
+
+def test_a_pod_that_is_too_large_is_not_kept(log: Path) -> None:
+    assert PodFile(log).put(b"x" * (LARGEST_POD_BYTES + 1)) == ""
+    assert contents(pods_paths(log)[1]) == []
+
+
+def test_a_failure_is_reported_once_and_leaves_whole_lines(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures: list[OSError] = []
+    file = PodFile(log, on_failure=failures.append)
+    file.put(POD)
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        assert [file.put(b"[1]"), file.put(b"[2]")] == ["", ""]
+    again = file.put(b"[1]")
+
+    assert [each.errno for each in failures] == [28]
+    assert contents(pods_paths(log)[1])[-1] == again
+
+
+def test_a_line_that_a_crash_cut_off_is_ended(log: Path) -> None:
+    path = pods_paths(log)[1]
+    PodFile(log).put(POD)
+    path.write_bytes(path.read_bytes() + b'{"pod":"12')
+    digest = PodFile(log).put(b"[1]")
+    index = PodIndex()
+    with path.open("rb") as opened:
+        index.add("pods", opened)
+
+        assert index.content(digest) == b"[1]"
+        assert [each.path for each in index.faults] == ["pods:2"]
+
+
+@pytest.mark.parametrize("content", [b"hello\n", b'{"time":"2026"}\n'])
+def test_another_file_is_not_written(log: Path, content: bytes) -> None:
+    pods_paths(log)[1].write_bytes(content)
+
+    with pytest.raises(InvalidInput, match="holds something else than pods"):
+        PodFile(log)
+
+
+class TestVerify:
+    @pytest.fixture
+    def pods(self, log: Path) -> Path:
+        write_recorded(log, (review(number, shape=number % 3) for number in range(6)))
+        return pods_paths(log)[1]
+
+    def test_pods_as_they_were_written_are_intact(self, log: Path, pods: Path) -> None:
+        done = run_here("audit", "verify", log, log.with_name("audit.jsonl.head"), pods)
+
+        assert (done.code, done.errors) == (0, "")
+        assert "note" not in done.output
+
+    def test_an_altered_pod_is_a_fault(self, log: Path, pods: Path) -> None:
+        pods.write_bytes(pods.read_bytes().replace(b"team-a", b"team-b", 1))
+        done = run_here("audit", "verify", log)
+
+        assert done.code == 2
+        assert "audit.jsonl.pods:1: Invalid value" in done.errors
+        assert "altered: its content is not that of its digest" in done.errors
+
+    def test_a_pod_that_was_cut_out_is_a_fault(self, log: Path, pods: Path) -> None:
+        pods.write_bytes(b"".join(pods.read_bytes().splitlines(keepends=True)[1:]))
+        done = run_here("audit", "verify", log)
+
+        assert done.code == 2
+        assert (
+            "audit.jsonl:1: pod: Required value: cut out: 1 pod that a record names is not in FILE.pods" in done.errors
+        )
+
+    def test_pods_that_newer_ones_replaced_are_a_note(self, log: Path, pods: Path) -> None:
+        pods.rename(pods_paths(log)[0])
+        lines = pods_paths(log)[0].read_bytes().splitlines(keepends=True)
+        pods_paths(log)[0].write_bytes(lines[0])
+        done = run_here("audit", "verify", log)
+
+        assert (done.code, done.errors) == (0, "")
+        assert (
+            "note: 2 pods that records name are gone: FILE.pods was full, and newer ones replaced them" in done.output
+        )
+
+    def test_records_without_their_pods_are_a_note(self, log: Path, pods: Path) -> None:
+        pods.unlink()
+
+        assert (
+            "note: 3 pods that records name are not verified: there is no FILE.pods"
+            in run_here("audit", "verify", log).output
+        )
+
+    def test_an_archive_is_verified_with_its_pods(self, log: Path, pods: Path, tmp_path: Path) -> None:
+        pods.write_bytes(pods.read_bytes().replace(b"team-a", b"team-b", 1))
+        assert run_here("audit", "export", log, "--output", tmp_path / "audit.tar").code == 0
+        done = run_here("audit", "verify", tmp_path / "audit.tar")
+
+        assert "audit.tar/audit.jsonl.pods:1: Invalid value" in done.errors

@@ -1,0 +1,158 @@
+"""The decision of a policy on one recorded admission, in the terms in which decisions are compared."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from webhook.admission.missed import NO_SCOPE, Scope
+from webhook.admission.pipeline import ClusterView, admit_content, not_a_pod_creation
+from webhook.admission.pod_content import JsonObject, PodContent, fields_read
+from webhook.admission.recorded_pod import RecordedPod
+from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission import pod_request
+from webhook.kube.deadline import never
+from webhook.kube.names import DEFAULT_SCHEDULER
+from webhook.policy.exempt import request_exemption
+from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
+
+INVALID = "Invalid"
+
+ViewOf = Callable[[Policy], ClusterView | None]
+
+
+class Decision(NamedTuple):
+    """What a policy makes of a pod.
+
+    `outcome` is that of an audit record, or Invalid. `message` is the reason of a denial, a bypass or an error. `rules`
+    are the edits of each rule that changed the pod, `verdict` is empty without a view of the cluster. `operations` are
+    the patch without the name and revision of the policy, which are in every patch.
+    """
+
+    policy: str
+    outcome: str
+    message: str = ""
+    workload_type: str = ""
+    rules: Mapping[str, tuple[str, ...]] = {}
+    scheduler: str = ""
+    tolerations: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    verdict: str = ""
+    operations: tuple[JsonObject, ...] = ()
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether the pod is not created."""
+        return self.outcome in ("Denied", INVALID)
+
+    def to_json(self) -> JsonObject:
+        """Return the decision as `replay -o json` prints it."""
+        return {
+            "policy": self.policy,
+            "outcome": self.outcome,
+            "message": self.message or None,
+            "workloadType": self.workload_type or None,
+            "rules": sorted(self.rules),
+            "scheduler": self.scheduler or None,
+            "tolerations": list(self.tolerations),
+            "warnings": list(self.warnings),
+            "verdict": self.verdict or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """Decides by the policy of `policies` for the namespace of a pod.
+
+    `view_of` returns the view of the cluster on which a policy places pods. `scope_of` returns a namespace that the
+    record does not have; None: it is not known.
+    """
+
+    policies: PolicySet
+    view_of: ViewOf = lambda _: None
+    scope_of: Callable[[str], Scope | None] = lambda _: None
+
+    @property
+    def reads_users(self) -> bool:
+        """Return whether a decision depends on the user who creates the pod."""
+        return any(exemption.concerns_users for each in self.policies for exemption in each.spec.exemptions)
+
+    def decide(self, recorded: RecordedPod, namespace: str, user: str) -> Decision:
+        """Return the decision on the creation of a pod."""
+        scope = recorded.scope or self.scope_of(namespace)
+        policy = self.policies.of_namespace(namespace, None if scope is None else scope.labels)
+        request = pod_request(recorded.pod, namespace, user=user, groups=recorded.groups)
+        if reason := not_a_pod_creation(request) or request_exemption(request, policy.spec):
+            return _of_verdict(Bypassed(reason), recorded.pod, policy, has_view=False)
+        view = self.view_of(policy)
+        try:
+            verdict = admit_content(_content(recorded.pod, namespace, scope or NO_SCOPE), policy, view, never)
+        except InvalidInput as error:
+            return Decision(policy.identity, INVALID, str(error))
+        return _of_verdict(verdict, recorded.pod, policy, has_view=view is not None)
+
+
+def _content(pod: JsonObject, namespace: str, scope: Scope) -> PodContent:
+    read = fields_read(pod)
+    try:
+        data = orjson.dumps(read.policy), orjson.dumps(read.containers)
+    except orjson.JSONEncodeError:
+        return PodContent(namespace, pod, scope.annotations, None, None)
+    return PodContent(namespace, pod, scope.annotations, *data)
+
+
+def _of_verdict(verdict: Verdict, pod: JsonObject, policy: Policy, *, has_view: bool) -> Decision:
+    workload_type, warnings = verdict.workload_type or "", verdict.warnings
+    if isinstance(verdict, Denied):
+        placed = verdict.placement.verdict if verdict.placement is not None and has_view else ""
+        message = verdict.denial.message
+        return Decision(policy.identity, verdict.outcome, message, workload_type, warnings=warnings, verdict=placed)
+    if isinstance(verdict, Bypassed):
+        reason = verdict.reason
+        scheduler, tolerations = _scheduling(pod)
+        return Decision(policy.identity, verdict.outcome, reason, workload_type, {}, scheduler, tolerations, warnings)
+    operations = verdict.operations if isinstance(verdict, Patched) else []
+    return Decision(
+        policy.identity,
+        verdict.outcome,
+        "",
+        workload_type,
+        {each.name: each.edits for each in verdict.rules if each.edits},
+        *_scheduling(verdict.pod),
+        warnings,
+        verdict.placement.verdict if has_view else "",
+        tuple(each for each in operations if not _is_mark(each, policy)),
+    )
+
+
+def _is_mark(operation: Mapping[str, Any], policy: Policy) -> bool:
+    """Return whether an operation writes the name and the rules of the policy, or makes the object that has them."""
+    path, value = operation["path"], operation.get("value")
+    if path == "/metadata/annotations":
+        return not value
+    pointers = (f"/metadata/annotations/{each.replace('/', '~1')}" for each in _marks(policy))
+    return path in pointers
+
+
+def _marks(policy: Policy) -> tuple[str, str]:
+    return policy.policy_annotation, policy.rules_annotation
+
+
+def _scheduling(pod: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Return the scheduler and the tolerations of a pod, whose shape was checked unless it is bypassed."""
+    spec = pod.get("spec")
+    if not isinstance(spec, Mapping):
+        return "", ()
+    tolerations = spec.get("tolerations")
+    found = [_shown(each) for each in tolerations if isinstance(each, Mapping)] if isinstance(tolerations, list) else []
+    return str(spec.get("schedulerName") or DEFAULT_SCHEDULER), tuple(sorted(set(found)))
+
+
+def _shown(toleration: Mapping[str, Any]) -> str:
+    """Return a toleration as `kubectl taint` writes the taint that it tolerates; `*` stands for any."""
+    key, effect = toleration.get("key") or "*", toleration.get("effect") or "*"
+    value = "" if toleration.get("operator") == "Exists" else f"={toleration.get('value') or ''}"
+    return f"{key}{value}:{effect}"

@@ -1,0 +1,206 @@
+"""The pods of an audit file, in `FILE.pods`: what is kept of each, once for equal ones, to decide on them again.
+
+A line is `{"pod":"DIGEST","content":…}`, and the digest is the SHA-256 of the content. The record of an admission names
+the digest of its pod, so the chain of records covers the pods. A full file becomes `FILE.pods.old`, in place of the one
+before: together they take twice `max_bytes` at most.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from webhook.audit.file import FILE_MODE, write_whole
+from webhook.audit.kept_heads import REMEDY
+from webhook.documents.field import FieldError, InvalidInput, invalid
+
+SUFFIX, OLD_SUFFIX = ".pods", ".pods.old"
+SUFFIXES = (SUFFIX, OLD_SUFFIX)
+MAX_BYTES = 64 * 1024 * 1024
+LARGEST_POD_BYTES = 32 * 1024
+"""A larger pod is not kept."""
+
+_KEY, _CONTENT, _END = b'{"pod":"', b'","content":', b"}\n"
+_DIGEST_BYTES = 64
+_START = len(_KEY) + _DIGEST_BYTES + len(_CONTENT)
+_MOST_LINE_BYTES = _START + LARGEST_POD_BYTES + len(_END)
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_TORN = "torn: the process ended, or the disk was full, while this line was written; delete it"
+
+
+def pods_paths(path: Path) -> tuple[Path, Path]:
+    """Return the files with the pods of the audit file at `path`: the older one, and the current one."""
+    return path.with_name(path.name + OLD_SUFFIX), path.with_name(path.name + SUFFIX)
+
+
+def pods_beside(path: Path) -> tuple[Path, Path]:
+    """Return the same of an audit file or of one of its rotated files."""
+    return pods_paths(path.with_suffix("") if path.suffix[1:].isdecimal() else path)
+
+
+class PodFile:
+    """The writer of `FILE.pods` of the audit file at `path`, which only one process writes.
+
+    `put` never raises: the first pod that cannot be written is reported to `on_failure`, and the next one is tried
+    again. `era` is another number after each change of the file, when no earlier pod is in it any more.
+    """
+
+    def __init__(
+        self, path: Path, max_bytes: int = MAX_BYTES, on_failure: Callable[[OSError], None] = lambda _: None
+    ) -> None:
+        """Open the file.
+
+        Raises:
+            InvalidInput: it cannot be used, or holds something else.
+        """
+        self._old, self._path = pods_paths(path)
+        self._max_bytes = max_bytes
+        self._on_failure = on_failure
+        self._known: set[str] = set()
+        self._size_bytes = 0
+        self._is_torn = self._fails = False
+        self.era = 0
+        try:
+            self._descriptor = os.open(self._path, _FLAGS, FILE_MODE)
+            self._read()
+        except OSError as error:
+            problem = f"cannot be written: {error.strerror or error}"
+            raise InvalidInput([invalid("--audit-pods", str(self._path), problem)]) from error
+
+    def _read(self) -> None:
+        with self._path.open("rb") as file:
+            for line in _lines(file, 0, os.fstat(file.fileno()).st_size):
+                self._is_torn = not line.text.endswith(b"\n")
+                if not line.text.startswith(_KEY[: len(line.text)]):
+                    detail = "holds something else than pods; give another --audit FILE, or move it away"
+                    raise InvalidInput([invalid("--audit-pods", str(self._path), detail)])
+                if found := _parsed(line.text):
+                    self._known.add(found[0])
+                self._size_bytes += len(line.text)
+
+    def put(self, content: bytes) -> str:
+        """Return the digest of `content`, which is in the file then; empty if it is too large or cannot be written."""
+        if len(content) > LARGEST_POD_BYTES:
+            return ""
+        digest = hashlib.sha256(content).hexdigest()
+        if digest in self._known:
+            return digest
+        line = b"%b%b%b%b%b" % (_KEY, digest.encode(), _CONTENT, content, _END)
+        try:
+            if self._size_bytes and self._size_bytes + len(line) > self._max_bytes:
+                self._change_file()
+            self._append(b"\n" + line if self._is_torn else line)
+        except OSError as error:
+            if not self._fails:
+                self._on_failure(error)
+            self._fails = True
+            return ""
+        self._fails = False
+        self._known.add(digest)
+        return digest
+
+    def _change_file(self) -> None:
+        self._path.replace(self._old)
+        fresh = os.open(self._path, _FLAGS, FILE_MODE)
+        os.close(self._descriptor)
+        self._descriptor, self._size_bytes, self._is_torn = fresh, 0, False
+        self._known.clear()
+        self.era += 1
+
+    def _append(self, line: bytes) -> None:
+        try:
+            write_whole(self._descriptor, line)
+        except OSError:
+            try:
+                os.ftruncate(self._descriptor, self._size_bytes)
+            except OSError:
+                self._is_torn = True
+            raise
+        self._size_bytes += len(line)
+        self._is_torn = False
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(OSError):
+            os.close(self._descriptor)
+
+
+class _Line(NamedTuple):
+    number: int
+    offset: int
+    text: bytes
+
+
+class _Place(NamedTuple):
+    descriptor: int
+    offset: int
+    size_bytes: int
+
+
+class PodIndex:
+    """The pods of open files, by digest. The content stays in the files, which the caller keeps open."""
+
+    def __init__(self) -> None:
+        self.faults: list[FieldError] = []
+        self.has_old = False
+        """Whether a file was full, so that older pods can be gone."""
+        self._places: dict[bytes, _Place] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, name: str, file: BinaryIO, offset: int = 0, size_bytes: int | None = None) -> None:
+        """Add the pods in `size_bytes` of `file` from `offset` on; lines that are none become `faults`."""
+        self.has_old |= name.endswith(OLD_SUFFIX)
+        descriptor = file.fileno()
+        end = os.fstat(descriptor).st_size if size_bytes is None else offset + size_bytes
+        for line in _lines(file, offset, end):
+            if found := _parsed(line.text):
+                digest, content = found
+                if hashlib.sha256(content).hexdigest() == digest:
+                    place = _Place(descriptor, line.offset + _START, len(content))
+                    self._places[bytes.fromhex(digest)] = place
+                    continue
+            problem = f"altered: its content is not that of its digest; {REMEDY}" if found else _TORN
+            if line.text.strip():
+                shown = line.text[:_DIGEST_BYTES].decode("utf-8", "replace").strip()
+                self.faults.append(invalid(f"{name}:{line.number}", shown, problem))
+
+    def __contains__(self, digest: str) -> bool:
+        return _key(digest) in self._places
+
+    def content(self, digest: str) -> bytes | None:
+        """Return the content of the pod with this digest; None if there is none.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        place = self._places.get(_key(digest))
+        return None if place is None else os.pread(place.descriptor, place.size_bytes, place.offset)
+
+
+def _key(digest: str) -> bytes:
+    try:
+        return bytes.fromhex(digest)
+    except ValueError:
+        return b""
+
+
+def _parsed(line: bytes) -> tuple[str, bytes] | None:
+    """Return the digest and the content of a line; None if it is not a whole one."""
+    digest = line[len(_KEY) : _START - len(_CONTENT)]
+    if not (line.startswith(_KEY) and line[:_START].endswith(_CONTENT) and line.endswith(_END)):
+        return None
+    return digest.decode("ascii", "replace"), line[_START : -len(_END)]
+
+
+def _lines(file: BinaryIO, offset: int, end: int) -> Iterator[_Line]:
+    """Yield the lines between the two positions, each cut at the size of the largest pod."""
+    file.seek(offset)
+    number = 0
+    while offset < end and (text := file.readline(min(_MOST_LINE_BYTES, end - offset))):
+        number += 1
+        yield _Line(number, offset, text)
+        offset += len(text)
