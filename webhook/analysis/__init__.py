@@ -1,0 +1,1 @@
+"""What another policy or scheduler profile would do: replay and simulation."""
