@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, str] = {
     "nodes": "Print the cards of each pool and product, free or not.",
     "policy": "Check a policy file, print the JSON schema or a policy.",
     "serve": "Serve the admission webhook over TLS.",
+    "simulate": "Run a trace of pods in virtual time, by policy and profile.",
     "snapshot": "Write a running cluster to a cluster file.",
     "version": "Print the version and what it models.",
 }
