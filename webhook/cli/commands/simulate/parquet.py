@@ -13,11 +13,15 @@ _WAITS = {"by": _TEXT, "value": _TEXT, "pods": _WHOLE, "never_placed": _WHOLE, "
 _SAMPLE = {"seconds": _NUMBER, "allocated": _NUMBER, "fragmented": _NUMBER, "waiting": _WHOLE}
 SCHEMA = pa.schema(
     {
-        **{"policy": _TEXT, "profile": _TEXT, "seed": _WHOLE},
+        "policy": _TEXT,
+        "profile": _TEXT,
+        "seed": _WHOLE,
         **dict.fromkeys(("nodes", "cards", "pods", "denied", "placed"), _WHOLE),
         **dict.fromkeys(("allocated", "most_allocated", "last_allocated", "fragmented"), _NUMBER),
-        **{"waits": pa.list_(pa.struct(_WAITS)), "series": pa.list_(pa.struct(_SAMPLE))},
-        **{"unmodelled": pa.list_(_TEXT), "denial": _TEXT},
+        "waits": pa.list_(pa.struct(_WAITS)),
+        "series": pa.list_(pa.struct(_SAMPLE)),
+        "unmodelled": pa.list_(_TEXT),
+        "denial": _TEXT,
     }
 )
 
