@@ -83,9 +83,9 @@ def _without_lifetimes(cluster: Cluster, experiment: Experiment, run: Run) -> st
     own = simulated(experiment, run).last_allocated
     placed = sum(node is not None for node in nodes)
     return (
-        f"{found.pods} pods, kube-scheduler {placed} placed, {100 * real / cards:.2f} % allocated; following it {found.placed} placed, {100 * found.cards / cards:.2f} %;"
-        f" other node {len(found.other_nodes)}, other outcome {len(found.other_outcomes)};"
-        f" by its own choices {own:.2f} %"
+        f"{found.pods} pods, kube-scheduler {placed} placed, {100 * real / cards:.2f} % allocated;"
+        f" following it {found.placed} placed, {100 * found.cards / cards:.2f} %; other node {len(found.other_nodes)},"
+        f" other outcome {len(found.other_outcomes)}; by its own choices {own:.2f} %"
     )
 
 
