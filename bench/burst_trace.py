@@ -5,16 +5,15 @@ pool, one in the inference pool, one is hybrid; a fourth of the pods are inferen
 one. Pods without a GPU are left out: the product taint of the nodes keeps them off.
 """
 
-import csv
-import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from bench.clusters import DOMAIN
-from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.builders import PodBuilder, make_pod
+from webhook.analysis.simulation.openb import node_object
 
 Object = dict[str, Any]
 
@@ -23,7 +22,6 @@ Object = dict[str, Any]
 MAX_NODES = 133
 
 _GPU = "nvidia.com/gpu"
-_PRODUCT = "nvidia.com/gpu.product"
 _USAGE = f"{DOMAIN}/node.usage"
 _POOLS = ("training", "training", "hybrid", "inference")
 
@@ -37,40 +35,9 @@ trace_option = click.option(
 )
 
 
-def trace_nodes(folder: Path, count: int, seed: int) -> list[Object]:
-    """Return `count` nodes of the trace, chosen by the seed, labelled and tainted by pool and product."""
-    with (folder / "openb_node_list_gpu_node.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    chosen = random.Random(seed).sample(rows, count)
-    return [trace_node(row, _POOLS[number % len(_POOLS)]) for number, row in enumerate(chosen)]
-
-
-def gpus_of(node: Object) -> int:
-    """Return the number of GPUs of a node."""
-    return int(node["status"]["allocatable"][_GPU])
-
-
-def trace_pods(path: Path, gpus: float, seed: int) -> Iterator[Object]:
-    """Yield pods of the trace in random order until they have requested so many GPUs."""
-    with path.open() as file:
-        rows = [row for row in csv.DictReader(file) if int(row["num_gpu"])]
-    dice = random.Random(seed)
-    dice.shuffle(rows)
-    for row in rows:
-        if gpus <= 0:
-            return
-        gpus -= int(row["num_gpu"])
-        yield trace_pod(row, "inference" if dice.random() < 0.25 else "training").obj()
-
-
 def trace_node(row: Mapping[str, str], usage: str) -> Object:
     """Return the node of a row of the node list, labelled and tainted with its pool and its product."""
-    return make_node_object(
-        row["sn"],
-        labels={_USAGE: usage, _PRODUCT: row["model"]},
-        taints=[f"{_USAGE}={usage}:NoSchedule", f"{_PRODUCT}={row['model']}:NoSchedule"],
-        capacity={"cpu": f"{row['cpu_milli']}m", "memory": f"{row['memory_mib']}Mi", "pods": 110, _GPU: row["gpu"]},
-    )
+    return node_object(row, _USAGE, usage)
 
 
 def trace_pod(row: Mapping[str, str], workload_type: str) -> PodBuilder:

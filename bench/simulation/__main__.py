@@ -15,13 +15,13 @@ import click
 
 from bench.burst_trace import trace_option
 from bench.real_cluster import control_plane_and_folder
-from bench.simulation.following import created, followed
-from bench.simulation.real import SCHEDULERS, bound, card_seconds, start_scheduler
+from bench.simulation.following import created, followed, simulation_of
+from bench.simulation.real import SCHEDULERS, Life, bound, lives, start_scheduler
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
-from webhook.analysis.simulation.arrival import Load
+from webhook.analysis.simulation.arrival import Arrival, Load
 from webhook.analysis.simulation.openb import read_nodes, read_openb_pods
-from webhook.analysis.simulation.sweep import Experiment, Run, simulated
+from webhook.analysis.simulation.sweep import Experiment, Run, random_choice, simulated
 from webhook.documents.documents import Document
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicySet
@@ -90,15 +90,39 @@ def _without_lifetimes(cluster: Cluster, experiment: Experiment, run: Run) -> st
 
 
 def _with_lifetimes(cluster: Cluster, experiment: Experiment, run: Run) -> str:
+    """Compare the GPUs allocated. The simulation gets the times as they were on a machine that may be busy."""
     cards = int(experiment.snapshot.allocatable("nvidia.com/gpu").sum())
     arrivals = experiment.load.arrivals(experiment.trace, cards, run.seed)
-    seconds = arrivals[-1].at_seconds
+    seconds = experiment.load.span_seconds
     pods = created(experiment.templates(run), arrivals, SCHEDULERS[run.profile])
-    real = 100 * card_seconds(cluster, pods, arrivals, seconds) / (cards * seconds)
-    own = simulated(experiment, run)
-    # The outcome is that of the time from the first arrival on, the replay that from the beginning.
-    mean = own.allocated * (seconds - arrivals[0].at_seconds) / seconds
-    return f"{len(pods)} pods, kube-scheduler {real:.2f} % allocated, simulation {mean:.2f} %, {mean - real:+.2f}"
+    found = lives(cluster, pods, arrivals, seconds)
+    held = [
+        each.cards * ((life.deleted or seconds) - life.bound)
+        for each, life in zip(arrivals, found, strict=False)
+        if life.bound is not None
+    ]
+    real = 100 * sum(held) / (cards * seconds)
+    as_was = [_as_it_was(each, life) for each, life in zip(arrivals, found, strict=False)]
+    # The simulation notes its state until the last arrival.
+    until_end = [*as_was, replace(as_was[0], at_seconds=seconds)]
+    simulation, recorder = simulation_of(experiment, run, until_end, random_choice(run.seed))
+    simulation.run(until_end)
+    first = as_was[0].at_seconds
+    own = recorder.allocated * (seconds - first) / seconds
+    late = [
+        (was.duration_seconds or 0) - (each.duration_seconds or 0) for each, was in zip(arrivals, as_was, strict=False)
+    ]
+    return (
+        f"{len(found)} pods, ended up to {max(late):.1f} s late; kube-scheduler {real:.2f} % allocated,"
+        f" simulation {own:.2f} %, {own - real:+.2f}"
+    )
+
+
+def _as_it_was(arrival: Arrival, life: Life) -> Arrival:
+    duration = arrival.duration_seconds
+    if life.bound is not None and life.deleted is not None:
+        duration = life.deleted - life.bound
+    return replace(arrival, at_seconds=life.created, duration_seconds=duration)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from webhook.analysis.simulation.arrival import Arrival
 from webhook.analysis.simulation.backlog import TracePod
 from webhook.analysis.simulation.outcome import Cards, Recorder
-from webhook.analysis.simulation.simulator import Simulation
+from webhook.analysis.simulation.simulator import Choose, Simulation
 from webhook.analysis.simulation.sweep import Experiment, Run
 from webhook.analysis.simulation.templates import Template, Templates
 from webhook.cluster.snapshot import Rows
@@ -61,10 +61,7 @@ def followed(experiment: Experiment, run: Run, arrivals: Sequence[Arrival], node
         return snapshot.rows[real]
 
     numbers: dict[TracePod, int] = {}
-    templates = experiment.templates(run)
-    cards = Cards(snapshot, experiment.is_card, ())
-    recorder = Recorder(cards, arrivals[0].at_seconds, arrivals[-1].at_seconds)
-    simulation = Simulation(snapshot, templates, recorder, choose)
+    simulation, recorder = simulation_of(experiment, run, arrivals, choose)
     simulation.run(arrivals)
     is_placed = [pod in recorder.waited for pod in simulation.pods]
     others = [
@@ -72,3 +69,12 @@ def followed(experiment: Experiment, run: Run, arrivals: Sequence[Arrival], node
     ]
     placed = sum(pod.template.cards for pod in recorder.waited)
     return Followed(len(nodes), sum(is_placed), placed, tuple(other_nodes), tuple(others))
+
+
+def simulation_of(
+    experiment: Experiment, run: Run, arrivals: Sequence[Arrival], choose: Choose
+) -> tuple[Simulation, Recorder]:
+    """Return a simulation of `arrivals` that has not run, and what notes its state."""
+    cards = Cards(experiment.snapshot, experiment.is_card, ())
+    recorder = Recorder(cards, arrivals[0].at_seconds, arrivals[-1].at_seconds)
+    return Simulation(experiment.snapshot, experiment.templates(run), recorder, choose), recorder

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -48,35 +49,46 @@ class _Seen(NamedTuple):
     node: str
 
 
-def card_seconds(cluster: Cluster, pods: Sequence[Object], arrivals: Sequence[Arrival], seconds: float) -> float:
-    """Return the sum over the pods of their cards times the seconds for which they were bound.
+@dataclass(slots=True)
+class Life:
+    """When a pod was created, bound and deleted, in seconds; None: not yet."""
 
-    The pods are created at the times of `arrivals`, on the wall clock, and deleted once they have been bound for their
-    durations. Only the first `seconds` count.
+    created: float
+    bound: float | None = None
+    deleted: float | None = None
+
+
+def lives(cluster: Cluster, pods: Sequence[Object], arrivals: Sequence[Arrival], seconds: float) -> list[Life]:
+    """Return what becomes of `pods` within so many seconds.
+
+    They are created at the times of `arrivals`, on the wall clock, and deleted once they have been bound for their
+    durations, or as soon after that as the machine can.
     """
     numbers = {pod["metadata"]["name"]: number for number, pod in enumerate(pods)}
+    found: list[Life] = []
     with _watched(cluster) as seen:
         began = time.monotonic()
         actions = [(each.at_seconds, 0, number) for number, each in enumerate(arrivals)]
         heapq.heapify(actions)
-        bound_at: dict[int, float] = {}
-        total = 0.0
         while (now := time.monotonic() - began) < seconds:
             for event in _new(seen):
-                number, at = numbers[event.name], event.at - began
-                if event.kind == "DELETED" and number in bound_at:
-                    total += arrivals[number].cards * (min(at, seconds) - bound_at.pop(number))
-                elif event.node and event.kind != "DELETED" and number not in bound_at:
-                    bound_at[number] = at
-                    heapq.heappush(actions, (at + (arrivals[number].duration_seconds or seconds), 1, number))
+                number, life = numbers[event.name], found[numbers[event.name]]
+                if event.kind == "DELETED":
+                    life.deleted = event.at - began
+                elif event.node and life.bound is None:
+                    life.bound = event.at - began
+                    duration = arrivals[number].duration_seconds
+                    assert duration is not None
+                    heapq.heappush(actions, (life.bound + duration, 1, number))
             while actions and actions[0][0] <= now:
                 _, is_end, number = heapq.heappop(actions)
                 if is_end:
                     cluster.client.delete("Pod", pods[number]["metadata"]["name"], namespace=cluster.namespace)
                 else:
+                    found.append(Life(time.monotonic() - began))
                     cluster.client.create(pods[number], namespace=cluster.namespace)
             time.sleep(_POLL_SECONDS)
-    return total + sum(arrivals[number].cards * (seconds - at) for number, at in bound_at.items())
+    return found
 
 
 def _new(seen: SimpleQueue[_Seen]) -> Iterator[_Seen]:
