@@ -5,7 +5,9 @@ pool, one in the inference pool, one is hybrid; a fourth of the pods are inferen
 one. Pods without a GPU are left out: the product taint of the nodes keeps them off.
 """
 
-from collections.abc import Mapping
+import csv
+import random
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,32 @@ trace_option = click.option(
     envvar="OPENB_TRACE",
     help="Folder with the CSV files of the openb trace.",
 )
+
+
+def trace_nodes(folder: Path, count: int, seed: int) -> list[Object]:
+    """Return `count` nodes of the trace, chosen by the seed, labelled and tainted by pool and product."""
+    with (folder / "openb_node_list_gpu_node.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    chosen = random.Random(seed).sample(rows, count)
+    return [trace_node(row, _POOLS[number % len(_POOLS)]) for number, row in enumerate(chosen)]
+
+
+def gpus_of(node: Object) -> int:
+    """Return the number of GPUs of a node."""
+    return int(node["status"]["allocatable"][_GPU])
+
+
+def trace_pods(path: Path, gpus: float, seed: int) -> Iterator[Object]:
+    """Yield pods of the trace in random order until they have requested so many GPUs."""
+    with path.open() as file:
+        rows = [row for row in csv.DictReader(file) if int(row["num_gpu"])]
+    dice = random.Random(seed)
+    dice.shuffle(rows)
+    for row in rows:
+        if gpus <= 0:
+            return
+        gpus -= int(row["num_gpu"])
+        yield trace_pod(row, "inference" if dice.random() < 0.25 else "training").obj()
 
 
 def trace_node(row: Mapping[str, str], usage: str) -> Object:
