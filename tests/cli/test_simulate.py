@@ -1,16 +1,20 @@
 """`simulate` prints the configurations side by side, and writes files completely or not at all."""
 
+import errno
 import json
+import os
 from pathlib import Path
-from typing import Any
+from typing import IO
 from xml.etree import ElementTree as ET
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.support.builders import make_node_object
-from tests.support.command import Run
+from tests.support.command import Outcome, Run
 from tests.support.traces import POOL, lines, write_experiment
+from webhook.cli.output.atomic_file import write_atomically
+from webhook.documents.field import InvalidInput
 
 _HEADER = "arrival,duration,requests,annotations"
 _SPREAD = "workload-type=training;bin-packing=false"
@@ -30,7 +34,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def simulate(run: Run, *arguments: str) -> Any:
+def simulate(run: Run, *arguments: str) -> Outcome:
     return run("simulate", "--trace", "trace.csv", "--cluster", "cluster.json", *arguments)
 
 
@@ -142,3 +146,28 @@ def test_a_hole_in_a_trace_names_line_and_column(run: Run, files: Path) -> None:
     Path("trace.csv").write_text(lines("0,1,cpu=1,", "5,,,", header=_HEADER))
 
     assert simulate(run).errors == "Error: trace.csv, line 3, column requests: Required value: must not be empty\n"
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_trace_of_which_nothing_arrives_is_one_line(run: Run, files: Path, processes: str) -> None:
+    arguments = ("--arrivals", "random", "--load", "1", "--span", "1ms", "--seeds", "2", "--processes", processes)
+
+    found = simulate(run, *arguments)
+
+    message = 'Error: --trace: Invalid value: "no pod"; no pod of the trace arrives; check --load and --span\n'
+    assert (found.code, found.errors) == (2, message)
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    output = tmp_path / "out.svg"
+    output.write_text("old")
+
+    def write(file: IO[bytes]) -> None:
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(InvalidInput, match=r"--plot: Invalid value: .*; cannot be written: No space left on device"):
+        write_atomically(output, "--plot", write)
+
+    assert [each.name for each in tmp_path.iterdir()] == ["out.svg"]
+    assert output.read_text() == "old"

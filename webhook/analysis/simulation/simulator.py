@@ -7,6 +7,7 @@ Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import count
 
 from webhook.analysis.simulation.arrival import Arrival
@@ -55,7 +56,7 @@ class Simulation:
             recorder.advance(now, self._cluster.snapshot, self._backlog.count)
             freed = self._end_pods(now)
             if freed:
-                self._try_waiting(now, lambda group, freed=freed: self._may_fit(group, freed))  # type: ignore[misc]
+                self._try_waiting(now, partial(self._may_fit, freed))
                 self._backlog.end_event(now)
             first = position
             while position < len(arrivals) and arrivals[position].at_seconds == now:
@@ -75,7 +76,7 @@ class Simulation:
             self._recorder.change(-pod.template.cards)
         return rows
 
-    def _may_fit(self, group: Group, rows: Iterable[int]) -> bool:
+    def _may_fit(self, rows: Iterable[int], group: Group) -> bool:
         snapshot = self._cluster.snapshot
         return group.may_fit(snapshot, [snapshot.nodes[row] for row in rows])
 
@@ -160,8 +161,3 @@ class Simulation:
             if pod.duration_seconds is not None:
                 heapq.heappush(self._ends, (now + pod.duration_seconds, next(self._number), pod, running))
         return True
-
-    @property
-    def nodes_without_pods(self) -> int:
-        """Return the number of nodes on which no pod runs."""
-        return int((self._cluster.snapshot.load.pods == 0).sum())

@@ -109,8 +109,8 @@ class Templates:
         result = evaluate(content, policy, never)
         if isinstance(result, Denied):
             return result.denial.message
-        is_mutated = isinstance(result, Mutated)
-        created = as_created(result.pod if is_mutated else content.pod, namespace)
+        mutated = result if isinstance(result, Mutated) else None
+        created = as_created(mutated.pod if mutated else content.pod, namespace)
         signature = PodSignature.of(created)
         running = running_pod(signature.info, created["metadata"])
         priority = signature.info.preemption.normalized_for(self._snapshot).priority or 0
@@ -120,12 +120,12 @@ class Templates:
             self._scheduler_of(policy, signature),
             priority,
             sum(amount for name, amount in signature.info.requests if self._is_card(name)),
-            result.injection.workload_type if is_mutated else "",
+            mutated.injection.workload_type if mutated else "",
             None,
             1,
             created,
         )
-        return self._in_gang(template, result, policy) if is_mutated else template
+        return self._in_gang(template, mutated, policy) if mutated else template
 
     def _in_gang(self, template: Template, result: Mutated, policy: Policy) -> Template:
         """Return the template with the gang that its scheduler starts whole or not at all, if there is one."""

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -124,10 +124,9 @@ def simulate(
     \b
     Examples:
       placement-webhook simulate --trace trace.csv --cluster cluster.json
-      placement-webhook simulate --trace trace.csv --cluster cluster.json --scheduler-profile default \\
-        --scheduler-profile binpack --seeds 5 --plot compared.svg
-      placement-webhook simulate --trace trace.csv --cluster cluster.json --policy policy.yaml --arrivals random \\
-        --load 90 --span 24h --lifetime 2h -o json
+      placement-webhook simulate --trace trace.csv --cluster cluster.json --policy policy.yaml -o json
+      placement-webhook simulate --trace trace.csv --cluster cluster.json --scheduler-profile binpack --seeds 2
+      placement-webhook simulate --trace trace.csv --cluster cluster.json --arrivals fill --plot allocated.svg
     """
     check_standard_input(("--trace", trace), ("--cluster", cluster), ("--scheduler-config", scheduler_config))
     _check_extras(parquet, engine)
@@ -175,10 +174,9 @@ def _outcomes(experiment: Experiment, runs: Sequence[Run], engine: str, processe
     workers = min(processes or len(os.sched_getaffinity(0)), len(runs))
     found: dict[Run, Outcome] = {}
     try:
-        with closing(_sweep(experiment, runs, engine, workers, progress.show)) as outcomes:
-            for run, outcome in outcomes:
-                found[run] = outcome
-                progress.show(f"{len(found)} of {len(runs)} runs")
+        for run, outcome in _sweep(experiment, runs, engine, workers, progress.show):
+            found[run] = outcome
+            progress.show(f"{len(found)} of {len(runs)} runs")
     finally:
         progress.end()
     return [found[run] for run in runs]
@@ -193,11 +191,11 @@ def _sweep(
         yield from swept(experiment, runs, workers)
     else:
         for number, run in enumerate(runs, start=1):
-            prefix = f"run {number} of {len(runs)}"
-            yield (
-                run,
-                simulated(experiment, run, lambda done, all_, at=prefix: show(f"{at}: {done} of {all_} arrivals")),
-            )  # type: ignore[misc]
+            yield run, simulated(experiment, run, partial(_show_arrivals, show, f"run {number} of {len(runs)}"))
+
+
+def _show_arrivals(show: Callable[[str], None], run: str, done: int, total: int) -> None:
+    show(f"{run}: {done} of {total} arrivals")
 
 
 def _warn(outcomes: Sequence[Outcome]) -> None:
