@@ -30,7 +30,7 @@ class QueuedPod:
 
 
 class PlainQueue:
-    """Places the pods on the first of the best nodes; `placed` has for each its time and its node."""
+    """Places the pods on the first of the best nodes; `placed` has the time of each by its number."""
 
     def __init__(self, experiment: Experiment, run: Run) -> None:
         self._templates = experiment.templates(run)
@@ -38,7 +38,7 @@ class PlainQueue:
         self._running: list[tuple[float, str, RunningPod]] = []
         self._waiting: list[QueuedPod] = []
         self._sequence = count()
-        self.placed: dict[int, tuple[float, str]] = {}
+        self.placed: dict[int, float] = {}
         self._run(experiment.trace)
 
     def _run(self, trace: tuple[Arrival, ...]) -> None:
@@ -79,7 +79,7 @@ class PlainQueue:
             duration = pod.arrival.duration_seconds
             end = math.inf if duration is None else now + duration
             self._running.append((end, node, pod.template.running))
-            self.placed[pod.number] = now, node
+            self.placed[pod.number] = now
 
     def _snapshot(self) -> Snapshot:
         on: dict[str, list[RunningPod]] = {node.name: [] for node in self._nodes}

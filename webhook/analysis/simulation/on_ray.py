@@ -1,5 +1,6 @@
 """A sweep on Ray: the same runs on the machines of a Ray cluster, or on local workers without one."""
 
+import os
 from collections.abc import Iterator, Sequence
 
 from webhook.analysis.simulation.outcome import Outcome
@@ -15,8 +16,6 @@ def swept_on_ray(experiment: Experiment, runs: Sequence[Run], processes: int | N
         ImportError: Ray is not installed.
         InvalidInput: as in `simulated`.
     """
-    import os
-
     import ray
 
     local = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": processes, "include_dashboard": False}
