@@ -5,13 +5,15 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import click
 import pytest
 
 from tests.support.cluster_files import TRAINING, as_list
 from tests.support.command import Run
-from webhook import __version__, cli
+from webhook import __version__
+from webhook.cli import commands as commands_package
 from webhook.cli.inputs import session
 from webhook.cli.root import COMMANDS, LazyGroup, root
 
@@ -22,9 +24,9 @@ def commands() -> list[str]:
 
 def test_a_command_is_a_module_and_a_row() -> None:
     own = {
-        path.stem
-        for path in Path(cli.__path__[0], "commands").glob("*.py")
-        if isinstance(getattr(import_module(f"webhook.cli.commands.{path.stem}"), path.stem, None), click.Command)
+        each.name
+        for each in iter_modules(commands_package.__path__)
+        if isinstance(getattr(import_module(f"webhook.cli.commands.{each.name}"), each.name, None), click.Command)
     }
 
     assert own == set(COMMANDS)
