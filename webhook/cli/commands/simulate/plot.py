@@ -9,7 +9,7 @@ from webhook.cli.commands.simulate.text import configurations, profile_name
 from webhook.documents.text import printable
 
 _LEFT, _TOP, _WIDTH, _HEIGHT, _ROW = 60, 30, 640, 280, 18
-# Colours that are told apart with the common colour deficiencies. Source: Okabe and Ito, Color Universal Design, 2008
+# Colours that people with colour deficiencies distinguish. Source: Okabe and Ito, Color Universal Design, 2008
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
