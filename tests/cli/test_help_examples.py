@@ -55,6 +55,7 @@ def folder(tmp_path: Path, control_plane: ControlPlane, cluster: Cluster) -> Pat
     write_cluster(tmp_path, make_node_object("node-1"), make_node_object("node-2"))
     (tmp_path / "pod.yaml").write_text(to_yaml(FEASIBLE.obj()))
     (tmp_path / "policy.yaml").write_text(to_yaml(built_in_policy().document.model_dump(mode="json", by_alias=True)))
+    (tmp_path / "trace.csv").write_text("arrival,duration,requests\n0,60,cpu=1\n30,60,cpu=1\n")
     with closing(PodFile(tmp_path / "audit.jsonl")) as pods:
         record = make_record(decision="01J9Z6XYZ", pod=pods.put(RecordedPod(FEASIBLE.obj()).serialised()))
     oldest, newest = chain_lines([make_record(7), record])

@@ -68,6 +68,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_lines(Path("audit.jsonl"), chain_lines(hostile_record(number) for number in range(8)))
     raw = b"".join(_raw(line) + b"\n" for line in chain_lines([hostile_record()]))
     Path("raw.jsonl").write_bytes(raw + b"\x1b[31mnot a record\n\x9b{}\n")
+    Path("trace.csv").write_text(f"arrival,requests,annotations\n0,cpu=1,workload-type={HOSTILE!r}\n1,cpu=1,\n")
     Path("tls").mkdir()
     write_certificates(Path("tls"))
     return tmp_path
@@ -182,6 +183,11 @@ COMMANDS: list[list[str]] = [
     ["serve", "--tls-dir", "tls", "--listen", HOSTILE],
     ["serve", "--tls-dir", "tls", "--audit", f"{HOSTILE}/{HOSTILE}"],
     ["serve", "--tls-dir", "tls", "--policy", "policy.yaml"],
+    ["simulate", "--trace", "trace.csv", "--cluster", "cluster.json"],
+    ["simulate", "--trace", "trace.csv", "--cluster", "cluster.json", "-o", "json"],
+    ["simulate", "--trace", "broken.yaml", "--cluster", "cluster.json"],
+    ["simulate", "--trace", HOSTILE, "--cluster", "cluster.json"],
+    ["simulate", "--trace", "trace.csv", "--cluster", "cluster.json", "--plot", f"{HOSTILE}/{HOSTILE}"],
     ["doctor", "--kubeconfig", HOSTILE],
     ["doctor", "--check", HOSTILE],
     ["doctor", "--list"],

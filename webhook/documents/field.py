@@ -63,6 +63,10 @@ class InvalidInput(Exception):  # noqa: N818 - named like field.Invalid
         self.errors = tuple(errors)
         super().__init__("\n".join(str(error) for error in self.errors))
 
+    def __reduce__(self) -> tuple[type["InvalidInput"], tuple[tuple[FieldError, ...]]]:
+        """Return how to make it again, in another process."""
+        return type(self), (self.errors,)
+
 
 BETWEEN_ERRORS = ";\n"
 

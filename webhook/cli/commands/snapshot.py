@@ -1,11 +1,7 @@
 """`snapshot`: write a running cluster to a cluster file."""
 
-import errno
-import os
 import sys
-import tempfile
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -15,6 +11,7 @@ import click
 from webhook.cli.inputs.anonymize import with_other_names, without_secrets
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.live import list_resources, read_live_release
+from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.terminal import echo, echo_progress
 from webhook.cluster.cache.resources import (
     BATCH_RESOURCES,
@@ -23,7 +20,6 @@ from webhook.cluster.cache.resources import (
     REQUIRED_RESOURCES,
     Resource,
 )
-from webhook.documents.field import FieldError, InvalidInput, invalid
 from webhook.documents.text import json_bytes
 from webhook.watch.api_server import ClientConfig
 
@@ -67,7 +63,7 @@ def snapshot(
     if all_kinds and hash_names:
         raise click.UsageError("--hash-names renames only nodes, pods and namespaces; leave --all-kinds out")
     if output is not None:
-        _check_writable(output)
+        check_writable(output, "--output")
     # By path: several API groups have a kind of the same name.
     found: dict[str, list[JsonObject]] = {}
 
@@ -92,7 +88,7 @@ def snapshot(
     if output is None:
         _write(sys.stdout.buffer, objects)
     else:
-        _write_atomically(output, objects)
+        write_atomically(output, "--output", lambda file: _write(file, objects))
 
 
 def _order(resources: Iterable[Resource]) -> list[Resource]:
@@ -116,42 +112,3 @@ def _write(file: IO[bytes], objects: Iterable[JsonObject]) -> None:
     for number, content in enumerate(objects):
         file.write((b",\n" if number else b"") + json_bytes(content))
     file.write(b"\n]}\n")
-
-
-def _check_writable(output: Path) -> None:
-    """Return if a file can be written there, before a large cluster is read.
-
-    Raises:
-        InvalidInput: the file cannot be written.
-    """
-    try:
-        if output.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        with tempfile.TemporaryFile(dir=output.parent):
-            pass
-    except OSError as error:
-        raise InvalidInput([_unwritable(output, error)]) from error
-
-
-def _unwritable(output: Path, error: OSError) -> FieldError:
-    return invalid("--output", str(output), f"cannot be written: {error.strerror}")
-
-
-def _write_atomically(output: Path, objects: Iterable[JsonObject]) -> None:
-    """Write the list to `output` completely or not at all.
-
-    Raises:
-        InvalidInput: it cannot be written.
-    """
-    try:
-        with tempfile.NamedTemporaryFile(dir=output.parent, prefix=f".{output.name}.", delete=False) as file:
-            try:
-                _write(file, objects)
-                file.close()
-                Path(file.name).replace(output)
-            except BaseException:
-                with suppress(OSError):
-                    Path(file.name).unlink()
-                raise
-    except OSError as error:
-        raise InvalidInput([_unwritable(output, error)]) from error

@@ -1,0 +1,50 @@
+"""Files that are written completely or not at all."""
+
+import errno
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from webhook.documents.field import FieldError, InvalidInput, invalid
+
+
+def check_writable(output: Path, flag: str) -> None:
+    """Return if a file can be written there, before much work is done for it.
+
+    Raises:
+        InvalidInput: the file, which the user gave as `flag`, cannot be written.
+    """
+    try:
+        if output.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with tempfile.TemporaryFile(dir=output.parent):
+            pass
+    except OSError as error:
+        raise InvalidInput([_unwritable(output, flag, error)]) from error
+
+
+def write_atomically(output: Path, flag: str, write: Callable[[IO[bytes]], object]) -> None:
+    """Write to `output` what `write` writes into its argument.
+
+    Raises:
+        InvalidInput: the file, which the user gave as `flag`, cannot be written.
+    """
+    try:
+        with tempfile.NamedTemporaryFile(dir=output.parent, prefix=f".{output.name}.", delete=False) as file:
+            try:
+                write(file)
+                file.close()
+                Path(file.name).replace(output)
+            except BaseException:
+                with suppress(OSError):
+                    Path(file.name).unlink()
+                raise
+    except OSError as error:
+        raise InvalidInput([_unwritable(output, flag, error)]) from error
+
+
+def _unwritable(output: Path, flag: str, error: OSError) -> FieldError:
+    return invalid(flag, str(output), f"cannot be written: {error.strerror or error}")
