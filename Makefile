@@ -7,9 +7,9 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
-	bench-console bench-outcome bench-feed-real rotate-under-load soak abuse docs lock audit-dependencies sbom control-plane clean \
-	differential differential-capacity differential-moves differential-releases test-schedulers upstream-tables mutants \
-	golden examples rules screenshots site
+	bench-console bench-outcome bench-simulate bench-feed-real rotate-under-load soak abuse docs lock audit-dependencies sbom \
+	control-plane clean differential differential-capacity differential-moves differential-releases test-schedulers test-ray \
+	upstream-tables mutants golden examples rules screenshots site
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,10 @@ differential-moves: $(STAMP) ## make the moves of 100 random clusters on the rea
 test-schedulers: $(STAMP) ## run the real Volcano, KAI, Kueue and Coscheduling, built if need be
 	TEST_SCHEDULERS=1 REQUIRE_CONTROL_PLANE=1 $(BIN)/python -m pytest tests/schedulers $(PYTEST_ARGS)
 
+test-ray: $(STAMP) ## run a sweep of `simulate` on a local Ray of two workers, installed if need be
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray]'
+	TEST_RAY=1 $(BIN)/python -m pytest tests/ray $(PYTEST_ARGS)
+
 upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test tables, by plugin
 	$(BIN)/python -m tests.upstream
 
@@ -114,6 +118,9 @@ bench-outcome: $(STAMP) ## GPUs allocated when pods of a trace fill a cluster, b
 
 bench-console: $(STAMP) ## what the console costs in chromium, for 100, 1,000 and 5,000 nodes
 	$(BIN)/python -m bench.console
+
+bench-simulate: $(STAMP) ## what `simulate` places beside the real kube-scheduler; BENCH_ARGS="--lifetime 40 --every 64 --seeds 5" with lifetimes (OPENB_TRACE: folder of the trace)
+	$(BIN)/python -m bench.simulation $(BENCH_ARGS)
 
 SOAK_MINUTES ?= 5
 

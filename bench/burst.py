@@ -264,7 +264,7 @@ def main(
     replicas: tuple[int, ...],
     show: bool,
 ) -> None:
-    """Create bursts of pods on a real control plane and compare the verdicts with what becomes of the pods."""
+    """Create bursts of pods on a real control plane and compare the verdicts with the nodes that the pods get."""
     jobs = [job_burst(count) for count in job_nodes]
     bursts = [*jobs, *(trace_burst(trace, pod_list, nodes, asked, clients, seed) for seed in range(1, seeds + 1))]
     table = Table(

@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from bench.clusters import DOMAIN
-from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.builders import PodBuilder, make_pod
+from webhook.analysis.simulation.openb import node_object
 
 Object = dict[str, Any]
 
@@ -23,7 +24,6 @@ Object = dict[str, Any]
 MAX_NODES = 133
 
 _GPU = "nvidia.com/gpu"
-_PRODUCT = "nvidia.com/gpu.product"
 _USAGE = f"{DOMAIN}/node.usage"
 _POOLS = ("training", "training", "hybrid", "inference")
 
@@ -65,12 +65,7 @@ def trace_pods(path: Path, gpus: float, seed: int) -> Iterator[Object]:
 
 def trace_node(row: Mapping[str, str], usage: str) -> Object:
     """Return the node of a row of the node list, labelled and tainted with its pool and its product."""
-    return make_node_object(
-        row["sn"],
-        labels={_USAGE: usage, _PRODUCT: row["model"]},
-        taints=[f"{_USAGE}={usage}:NoSchedule", f"{_PRODUCT}={row['model']}:NoSchedule"],
-        capacity={"cpu": f"{row['cpu_milli']}m", "memory": f"{row['memory_mib']}Mi", "pods": 110, _GPU: row["gpu"]},
-    )
+    return node_object(row, _USAGE, usage)
 
 
 def trace_pod(row: Mapping[str, str], workload_type: str) -> PodBuilder:

@@ -1,4 +1,4 @@
-"""Clients that create pods on a real API server, and what becomes of the pods.
+"""Clients that create pods on a real API server, and the results for the pods.
 
 The webhook is registered with `failurePolicy: Fail`, so each call that fails is a pod that is not created.
 """

@@ -28,7 +28,7 @@ from bench.real_cluster import control_plane_and_folder
 from bench.serving import ended, start_program, start_server
 from certs import pem, registration
 from certs.cluster.register import Probing, Registration
-from certs.inspection import Ring, read_ring
+from certs.inspection import KeyMaterial, read_key_material
 from certs.plan import Request
 from certs.registration import Target
 from certs.secret import artifacts_in, request_patch
@@ -72,9 +72,9 @@ class Installation:
             return self.cluster.client.get("Secret", self.target.secret, self.target.namespace)
         return None
 
-    def ring(self) -> Ring:
+    def key_material(self) -> KeyMaterial:
         """Return what the Secret has."""
-        return read_ring(artifacts_in(self.secret()), datetime.now(UTC))
+        return read_key_material(artifacts_in(self.secret()), datetime.now(UTC))
 
     def bundle(self) -> bytes:
         """Return the caBundle."""
@@ -97,13 +97,13 @@ class Installation:
 
         wait_for(is_requested, f"the request of a rotation of {rotation}")
 
-    def is_rotated(self, rotation: Request, before: Ring) -> bool:
+    def is_rotated(self, rotation: Request, before: KeyMaterial) -> bool:
         """Return whether the rotation is complete: a new certificate and, of the CA, one that alone is trusted."""
-        ring = self.ring()
-        if ring.issuer is None or ring.pair.server == before.pair.server:
+        keys = self.key_material()
+        if keys.issuer is None or keys.pair.server == before.pair.server:
             return False
         trusted = set(pem.readable_certificates(self.bundle()))
-        return rotation is Request.SERVING or (ring.signer != before.signer and trusted == {ring.signer})
+        return rotation is Request.SERVING or (keys.signer != before.signer and trusted == {keys.signer})
 
 
 @contextmanager
@@ -171,14 +171,14 @@ def rotated_under_load(
 def _rotate(installation: Installation, rotations: tuple[Request, ...]) -> list[str]:
     """Start the controller, then request one rotation after the other; each is complete before the next."""
 
-    def wait_rotated(rotation: Request, before: Ring, what: str) -> None:
+    def wait_rotated(rotation: Request, before: KeyMaterial, what: str) -> None:
         wait_for(lambda: installation.is_rotated(rotation, before), what, deadline_seconds=_LONGEST_ROTATION_SECONDS)
 
-    before, complete = installation.ring(), ["taken over"]
+    before, complete = installation.key_material(), ["taken over"]
     with ended(start_program(installation.log, *controller_flags(installation)), installation.log):
         wait_rotated(Request.CA, before, "the controller's own CA")
         for rotation in rotations:
-            before = installation.ring()
+            before = installation.key_material()
             installation.request(rotation)
             wait_rotated(rotation, before, f"the rotation of {rotation}")
             complete.append(str(rotation))

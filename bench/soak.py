@@ -128,9 +128,9 @@ def make_changes(
         before = [_count(replicas, number, what) for number in range(len(replicas.running))]
         rotated = None
         if what == "certificate":
-            rotation, ring = next(rotations), certificates.ring()
+            rotation, keys = next(rotations), certificates.key_material()
             certificates.request(rotation)
-            rotated = partial(certificates.is_rotated, rotation, ring)
+            rotated = partial(certificates.is_rotated, rotation, keys)
             changes.certificates += rotation is Request.SERVING
             changes.cas += rotation is Request.CA
         elif what == "policy":
@@ -243,7 +243,7 @@ def main(minutes: float) -> None:
         cluster = Cluster(control_plane)
         with (
             certificates_kept(cluster, folder) as certificates,
-            replicated(folder, 2, *flags, ca=KeyPair(pem.encode(*certificates.ring().cas), b"")) as replicas,
+            replicated(folder, 2, *flags, ca=KeyPair(pem.encode(*certificates.key_material().cas), b"")) as replicas,
         ):
             soak = soaked(cluster, replicas, policy, certificates, minutes)
             given, written = decisions(cluster), recorded(replicas.audit_files())

@@ -173,7 +173,7 @@ def _chain_problems(cas: list[x509.Certificate], chain: list[x509.Certificate], 
 
 
 @dataclass(frozen=True, slots=True)
-class Ring:
+class KeyMaterial:
     """The usable content of a Secret.
 
     `cas` are those of ca.crt that have not expired. `signer` is the one of them whose key is in ca.key. `issuer` is the
@@ -187,11 +187,13 @@ class Ring:
     pair: Inspection
 
 
-def read_ring(artifacts: Artifacts, now: datetime) -> Ring:
+def read_key_material(artifacts: Artifacts, now: datetime) -> KeyMaterial:
     """Return the usable content of `artifacts` at `now`."""
     cas = unexpired(pem.readable_certificates(artifacts.ca_certificate or b""), now)
     pair = inspect(replace(artifacts, ca_certificate=pem.encode(*cas) or None), now)
-    return Ring(cas, _signer(cas, artifacts.ca_key or b"", now), None if pair.serving_errors() else pair.ca, pair)
+    return KeyMaterial(
+        cas, _signer(cas, artifacts.ca_key or b"", now), None if pair.serving_errors() else pair.ca, pair
+    )
 
 
 def _signer(cas: Certificates, key_pem: bytes, now: datetime) -> x509.Certificate | None:

@@ -53,10 +53,10 @@ from certs.inspection import (
     Certificates,
     Fault,
     Inspection,
-    Ring,
+    KeyMaterial,
     due_at,
     inspect,
-    read_ring,
+    read_key_material,
     unexpired,
 )
 from certs.names import ServerNames
@@ -199,45 +199,45 @@ def _reasons_to_renew(found: Inspection, now: datetime, names: ServerNames | Non
 
 def plan(seen: Observed, rules: Rules, now: datetime) -> Step:
     """Return the next step of the certs controller."""
-    ring = read_ring(seen.artifacts, now)
+    keys = read_key_material(seen.artifacts, now)
     extra = tuple(ca for bundle in seen.bundles for ca in unexpired(bundle, now))
-    used = tuple(dict.fromkeys(ca for ca in (ring.signer, ring.issuer) if ca is not None))
-    trusted = _newest((*ring.cas, *extra), first=used)
-    signer = ring.signer
-    reasons = _reasons_for_a_ca(ring, seen, now)
+    used = tuple(dict.fromkeys(ca for ca in (keys.signer, keys.issuer) if ca is not None))
+    trusted = _newest((*keys.cas, *extra), first=used)
+    signer = keys.signer
+    reasons = _reasons_for_a_ca(keys, seen, now)
     if signer is None or reasons:
         return Step(Action.ADD_NEXT_CA, reasons, _NOW, trusted)
-    reasons = _reasons_for_a_certificate(ring, seen, rules, now)
+    reasons = _reasons_for_a_certificate(keys, seen, rules, now)
     if reasons:
-        switches = ring.issuer != signer and any(ca != signer for ca in ring.cas)
+        switches = keys.issuer != signer and any(ca != signer for ca in keys.cas)
         action = Action.SWITCH_TO_NEXT_CA if switches else Action.ISSUE_SERVING
         return Step(action, reasons, _trust_wait(signer, seen, rules), trusted)
     if any(ca != signer for ca in trusted):
         wait = max(rules.propagation_wait - seen.unchanged_for, _NOW)
         reasons = ("no replica serves a certificate of another CA any more",)
         return Step(Action.DROP_OLD_CA, reasons, wait, (signer,) if wait <= _NOW else trusted)
-    ends = [due_at(each) for each in (signer, ring.pair.server) if each is not None]
+    ends = [due_at(each) for each in (signer, keys.pair.server) if each is not None]
     return Step(Action.KEEP, _IN_ORDER, max(min(ends) - now, _NOW), trusted)
 
 
-def _reasons_for_a_ca(ring: Ring, seen: Observed, now: datetime) -> tuple[str, ...]:
-    if not ring.cas:
+def _reasons_for_a_ca(keys: KeyMaterial, seen: Observed, now: datetime) -> tuple[str, ...]:
+    if not keys.cas:
         return ("there is no CA yet",)
-    if ring.signer is None:
+    if keys.signer is None:
         return ("ca.key has the key of no valid CA",)
     reasons = []
-    if now >= due_at(ring.signer):
-        reasons.append(f"the CA has {(ring.signer.not_valid_after_utc - now).days} days left, a third of its time")
-    if seen.requested is Request.CA and ring.issuer in (ring.signer, None):
+    if now >= due_at(keys.signer):
+        reasons.append(f"the CA has {(keys.signer.not_valid_after_utc - now).days} days left, a third of its time")
+    if seen.requested is Request.CA and keys.issuer in (keys.signer, None):
         reasons.append("a rotation of the CA was requested")
     return tuple(reasons)
 
 
-def _reasons_for_a_certificate(ring: Ring, seen: Observed, rules: Rules, now: datetime) -> tuple[str, ...]:
-    pair = ring.pair
-    if ring.issuer is None:
+def _reasons_for_a_certificate(keys: KeyMaterial, seen: Observed, rules: Rules, now: datetime) -> tuple[str, ...]:
+    pair = keys.pair
+    if keys.issuer is None:
         return tuple(str(error) for error in pair.serving_errors())
-    reasons = ["tls.crt is issued by the old CA"] if ring.issuer != ring.signer else []
+    reasons = ["tls.crt is issued by the old CA"] if keys.issuer != keys.signer else []
     reasons += _reasons_to_renew(pair, now, None if pair.names.includes(rules.names) else rules.names)
     if seen.requested is Request.SERVING:
         reasons.append("a rotation was requested")
@@ -277,19 +277,19 @@ def carried_out(step: Step, held: Artifacts, rules: Rules, now: datetime) -> Art
     if step.action is Action.RENEW:
         ca = KeyPair(pem.encode(*filter(None, [inspect(held, now).ca])), held.ca_key or b"")
         return _with_pair(held, ca, rules.names, rules, now)
-    ring = read_ring(held, now)
+    keys = read_key_material(held, now)
     if step.action is Action.ADD_NEXT_CA:
         ca = issue_ca(now=now, validity=rules.ca_validity)
-        first = (*pem.certificates(ca.certificate, CA_CERTIFICATE), *((ring.issuer,) if ring.issuer else ()))
+        first = (*pem.certificates(ca.certificate, CA_CERTIFICATE), *((keys.issuer,) if keys.issuer else ()))
         return replace(held, ca_certificate=pem.encode(*_newest(step.ca_bundle, first=first)), ca_key=ca.key)
-    if ring.signer is None or step.action in (Action.KEEP, Action.REFUSE):
+    if keys.signer is None or step.action in (Action.KEEP, Action.REFUSE):
         return held
     if step.action is Action.DROP_OLD_CA:
-        return replace(held, ca_certificate=pem.encode(ring.signer))
-    ca = KeyPair(pem.encode(ring.signer), held.ca_key or b"")
-    cas = replace(held, ca_certificate=pem.encode(*_newest(ring.cas, first=(ring.signer,))))
+        return replace(held, ca_certificate=pem.encode(keys.signer))
+    ca = KeyPair(pem.encode(keys.signer), held.ca_key or b"")
+    cas = replace(held, ca_certificate=pem.encode(*_newest(keys.cas, first=(keys.signer,))))
     # The names of the present certificate stay, because API servers may call them.
-    names = rules.names if ring.issuer is None else rules.names.extended_by(ring.pair.names)
+    names = rules.names if keys.issuer is None else rules.names.extended_by(keys.pair.names)
     return _with_pair(cas, ca, names, rules, now)
 
 

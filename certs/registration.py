@@ -12,7 +12,7 @@ from cryptography import x509
 
 from certs import pem
 from certs.names import ServerNames, server_names, service_names
-from certs.webhook_rules import PODS, Coverage
+from certs.webhook_rules import PODS, WebhookRules
 from webhook.documents.documents import JsonObject, field, parse
 from webhook.documents.field import InvalidInput, forbidden, invalid
 
@@ -58,10 +58,10 @@ class Endpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def manifest(target: Target, coverage: Coverage | None = None) -> JsonObject:
+def manifest(target: Target, webhook_rules: WebhookRules | None = None) -> JsonObject:
     """Return the configuration to create in a new cluster: the one of `deploy/base`, without caBundle.
 
-    The webhooks are called for the objects of `coverage`; None: for those of the built-in policy.
+    The webhooks are called for the objects of `webhook_rules`; None: for those of the built-in policy.
     """
     text = files("certs").joinpath(MANIFEST).read_bytes()
     configuration = parse(text, MANIFEST)[0].content
@@ -72,8 +72,8 @@ def manifest(target: Target, coverage: Coverage | None = None) -> JsonObject:
             expression["values"] = ["kube-system", target.namespace, target.controller_namespace]
         if target.url:
             webhook["clientConfig"] = {"url": target.url}
-        if coverage is not None:
-            webhook.update(coverage.rules(webhook["name"]))
+        if webhook_rules is not None:
+            webhook.update(webhook_rules.rules(webhook["name"]))
     return configuration
 
 
@@ -133,12 +133,12 @@ def missing_webhooks(configuration: JsonObject, wanted: JsonObject) -> list[Json
     return [webhook | kept for webhook in wanted["webhooks"] if webhook["name"] not in known]
 
 
-def changed_rules(configuration: JsonObject, coverage: Coverage) -> list[JsonObject]:
-    """Return the RFC 6902 operations after which the webhooks are called for the objects of `coverage`."""
+def changed_rules(configuration: JsonObject, webhook_rules: WebhookRules) -> list[JsonObject]:
+    """Return the RFC 6902 operations after which the webhooks are called for the objects of `webhook_rules`."""
     return [
         {"op": "add", "path": f"/webhooks/{index}/{key}", "value": value}
         for index, webhook in enumerate(configuration.get("webhooks") or ())
-        for key, value in coverage.rules(webhook.get("name", "")).items()
+        for key, value in webhook_rules.rules(webhook.get("name", "")).items()
         if webhook.get(key) != value
     ]
 

@@ -26,7 +26,7 @@ POLICIES = "policies.placement.maip.mxsf.io"
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class WebhookRules:
     """What policies add to the objects that the webhooks are called for: their kinds, and their key domains."""
 
     kinds: tuple[WorkloadKind, ...]
@@ -34,7 +34,7 @@ class Coverage:
     other_domains: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, policies: Iterable[Policy]) -> "Coverage":
+    def of(cls, policies: Iterable[Policy]) -> "WebhookRules":
         """Return what at least one of `policies` is about.
 
         A kind of several policies has the templates of all: each policy is asked about an update that it may concern.

@@ -7,7 +7,6 @@ pods request exactly the GPUs of the nodes, or the share of them that a step ask
 """
 
 import csv
-import random
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,24 +14,10 @@ from typing import Any, NamedTuple
 
 from bench.burst_trace import trace_node, trace_pod
 from tests.support.builders import PodBuilder
+from webhook.analysis.simulation.arrival import filling
+from webhook.analysis.simulation.fragmentation import Shape
 
 Object = dict[str, Any]
-
-
-class Shape(NamedTuple):
-    """The capacity of a node, or the request of a pod: thousandths of a core, MiB, GPUs."""
-
-    cpu: int
-    memory: int
-    gpus: int
-
-    def fits(self, free: "Shape") -> bool:
-        """Return whether a pod of this shape fits into `free`."""
-        return self.cpu <= free.cpu and self.memory <= free.memory and self.gpus <= free.gpus
-
-    def without(self, pod: "Shape") -> "Shape":
-        """Return what is left with `pod` placed."""
-        return Shape(self.cpu - pod.cpu, self.memory - pod.memory, self.gpus - pod.gpus)
 
 
 class TracePod(NamedTuple):
@@ -85,21 +70,8 @@ class Trace:
         return tuple(pod.shape for pod in self._pods)
 
     def arrivals(self, seed: int, steps: Sequence[float]) -> Iterator[list[TracePod]]:
-        """Yield, for each of the increasing `steps`, the pods that bring the requests to this share of the GPUs."""
-        pods = list(self._pods)
-        random.Random(seed).shuffle(pods)
-        requested = 0
-        for step in steps:
-            arriving, others = [], []
-            target = round(step * self.gpus)
-            for pod in pods:
-                if requested + pod.shape.gpus <= target:
-                    requested += pod.shape.gpus
-                    arriving.append(pod)
-                else:
-                    others.append(pod)
-            pods = others
-            yield arriving
+        """Return, for each of the increasing `steps`, the pods that bring the requests to this share of the GPUs."""
+        return filling(self._pods, lambda pod: pod.shape.gpus, seed, [round(step * self.gpus) for step in steps])
 
 
 def _request(row: dict[str, str]) -> Shape:

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bench.clusters import DOMAIN
-from bench.outcome.arrivals import Object, Shape, TracePod
+from bench.outcome.arrivals import Object, TracePod
 from bench.outcome.fragmentation import Policy, fgd, fgd_exact
+from webhook.analysis.simulation.fragmentation import Shape
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, Profile
 
 _PROFILES, _EXTENDER = "kube-scheduler-configuration.yaml", "kube-scheduler-extender.yaml"

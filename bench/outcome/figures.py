@@ -1,51 +1,14 @@
 """The figures of a replay: what is allocated, what could not be placed, and what is left."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bench.outcome.arrivals import Shape, Trace, TracePod
-
-Amounts = NDArray[np.float64]
-
-
-class Mix:
-    """The shapes of the pods that are to be expected, each with its share of the pods."""
-
-    def __init__(self, shapes: Iterable[Shape], covered: float = 1.0) -> None:
-        """Keep the most frequent shapes that are together at least the share `covered` of the pods."""
-        counts = Counter(shapes)
-        kept: list[tuple[Shape, int]] = []
-        for shape, count in counts.most_common():
-            if sum(number for _, number in kept) >= covered * counts.total():
-                break
-            kept.append((shape, count))
-        self.shapes: Amounts = np.array([shape for shape, _ in kept], dtype=np.float64)
-        numbers: Amounts = np.array([count for _, count in kept], dtype=np.float64)
-        self.shares: Amounts = numbers / numbers.sum()
-
-    def usable(self, free: Amounts) -> Amounts:
-        """Return the free GPUs that each shape can use on each node: rows of nodes, columns of shapes.
-
-        `free` has a row of free cores (thousandths), MiB and GPUs for each node. A shape can use all GPUs of a node
-        that can take it, and none of another node.
-        """
-        fits = (free[:, None, :] >= self.shapes).all(axis=2)
-        usable: Amounts = free[:, 2, None] * fits
-        return usable
-
-    def fragmentation(self, free: Amounts) -> Amounts:
-        """Return for each node the free GPUs that a pod of the mix cannot use, on average.
-
-        Source: Weng et al., Beware of Fragmentation, USENIX ATC 2023, section 3: the fragmentation of a node is the
-        sum over the pods of a typical workload of their popularity times the GPUs that they cannot use.
-        """
-        unusable: Amounts = free[:, 2] - self.usable(free) @ self.shares
-        return unusable
+from bench.outcome.arrivals import Trace, TracePod
+from webhook.analysis.simulation.fragmentation import Mix, Shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.outcome.arrivals import Shape
-from bench.outcome.figures import Amounts, Mix
+from webhook.analysis.simulation.fragmentation import Amounts, Mix, Shape
 
 # The score of each node for a pod, from the free amounts of the nodes that can take it: a row of cores (thousandths),
 # MiB and GPUs for each.

@@ -8,8 +8,9 @@ import yaml
 from bench.burst import Webhooks, serving, settled
 from bench.outcome.arrivals import Trace, TracePod
 from bench.outcome.configurations import Configuration
-from bench.outcome.figures import Figures, Mix, figures
+from bench.outcome.figures import Figures, figures
 from tests.controlplane.cluster import Cluster
+from webhook.analysis.simulation.fragmentation import Mix
 
 _FILES = Path(__file__).parents[2] / "deploy" / "scheduler"
 

@@ -1,23 +1,24 @@
 """Replay in this process: the scorer of this project, or a policy, places the pods one after the other."""
 
-import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from bench.outcome.arrivals import Object, Shape, Trace, TracePod
+from bench.outcome.arrivals import Trace, TracePod
 from bench.outcome.configurations import Configuration
-from bench.outcome.figures import Amounts, Figures, Mix, figures
+from bench.outcome.figures import Figures, figures
 from bench.packing import admitted
+from webhook.analysis.simulation.cluster import SimulatedCluster
+from webhook.analysis.simulation.fragmentation import Amounts, Mix, Shape
+from webhook.analysis.simulation.ranked_scheduler import RankedScheduler
+from webhook.analysis.simulation.sweep import random_choice
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
-from webhook.cluster.update import updated
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.packing.typical_pods import TypicalPod
 from webhook.placement.profiles.profile import Profile
-from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 
 _GPU = "nvidia.com/gpu"
@@ -29,39 +30,33 @@ def simulated(trace: Trace, configuration: Configuration, seed: int, steps: tupl
 
     Among nodes of equal score one is chosen at random, as kube-scheduler does. All nodes are scored.
     """
-    snapshot = Snapshot.of([NodeInfo.of(Node.of(node)) for node in trace.nodes])
+    cluster = SimulatedCluster(Snapshot.of([NodeInfo.of(Node.of(node)) for node in trace.nodes]))
     best_rows, admit = _chooser(trace, configuration), _admission(configuration)
-    dice = random.Random(seed)
+    choose = random_choice(seed)
     mix = Mix(trace.shapes)
     pods: list[TracePod] = []
     nodes: dict[str, str] = {}
     result = []
     for step, arriving in zip(steps, trace.arrivals(seed, steps), strict=True):
         for pod in arriving:
-            created, signature = admit(pod)
-            best = best_rows(pod.shape, signature, snapshot)
+            running, signature = admit(pod)
+            best = best_rows(pod.shape, signature, cluster.snapshot)
             if len(best):
-                row = int(best[dice.randrange(len(best))])
-                info = snapshot.nodes[row]
-                nodes[pod.name] = info.node.name
-                metadata = {**created["metadata"], "name": pod.name}
-                bound = {"metadata": metadata, "spec": {**created["spec"], "nodeName": info.node.name}}
-                running = RunningPod.of(bound)
-                snapshot = updated(snapshot, [info.with_pods([running])], snapshot.generation + 1)
+                nodes[pod.name] = cluster.add(running, choose(best, None)).node_name
         pods += arriving
         result.append(figures(trace, mix, step, pods, nodes))
     return result
 
 
-def _admission(configuration: Configuration) -> Callable[[TracePod], tuple[Object, PodSignature]]:
+def _admission(configuration: Configuration) -> Callable[[TracePod], tuple[RunningPod, PodSignature]]:
     """Return the function from a pod to an admitted pod; pods that differ in their names only share it."""
-    known: dict[tuple[Shape, str], tuple[Object, PodSignature]] = {}
+    known: dict[tuple[Shape, str], tuple[RunningPod, PodSignature]] = {}
 
-    def admit(pod: TracePod) -> tuple[Object, PodSignature]:
+    def admit(pod: TracePod) -> tuple[RunningPod, PodSignature]:
         key = (pod.shape, pod.products)
         if key not in known:
             created = admitted(configuration.pod(pod))
-            known[key] = created, PodSignature.of(created)
+            known[key] = RunningPod.of(created), PodSignature.of(created)
         return known[key]
 
     return admit
@@ -72,13 +67,13 @@ _Chooser = Callable[[Shape, PodSignature, Snapshot], Rows]
 
 def _chooser(trace: Trace, configuration: Configuration) -> _Chooser:
     """Return the function from a pod to the rows of the best nodes."""
-    scheduler = Scheduler(_profile(trace, configuration))
+    scheduler = RankedScheduler(_profile(trace, configuration))
 
     def by_profile(_: Shape, signature: PodSignature, snapshot: Snapshot) -> Rows:
         return scheduler.best_rows(signature, snapshot)
 
     def by_policy(shape: Shape, signature: PodSignature, snapshot: Snapshot) -> Rows:
-        rows = np.flatnonzero(scheduler.feasible(signature, snapshot))
+        rows = np.flatnonzero(scheduler.scheduler.feasible(signature, snapshot))
         if not len(rows):
             return rows
         scores = policy.scores(shape, _free(snapshot)[rows])

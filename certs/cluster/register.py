@@ -27,7 +27,7 @@ from certs.pki import SERVER_VALIDITY
 from certs.plan import Action, Rules, Step, carried_out, plan_at_once
 from certs.registration import Endpoint, Target
 from certs.secret import artifacts_in, is_owned, new_secret
-from certs.webhook_rules import Coverage
+from certs.webhook_rules import WebhookRules
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput, forbidden, invalid, required
 from webhook.watch.api_errors import ApiServerError
@@ -54,8 +54,8 @@ class Registration:
     `artifacts` None: the content of the Secret while it is valid, otherwise newly issued certificates. `names` are the
     names of a newly issued certificate; None: those of the Service, or the host of the url. `force` replaces the
     certificates in any case and takes over ownership of the Secret. `secret_first` writes the Secret before the probe
-    if it is missing or its certificate is not trusted. `coverage` are the objects that the webhooks are called for;
-    None: an existing configuration keeps its rules. `only_ca_bundle` changes nothing else in it.
+    if it is missing or its certificate is not trusted. `webhook_rules` are the objects that the webhooks are called
+    for; None: an existing configuration keeps its rules. `only_ca_bundle` changes nothing else in it.
     """
 
     target: Target
@@ -64,7 +64,7 @@ class Registration:
     probing: Probing = Probing()
     force: bool = False
     secret_first: bool = False
-    coverage: Coverage | None = None
+    webhook_rules: WebhookRules | None = None
     only_ca_bundle: bool = False
 
 
@@ -77,7 +77,7 @@ async def register(cluster: Cluster, wanted: Registration, now: datetime) -> Asy
         ApiServerError: the API server does not answer or rejects a request.
     """
     target, place = wanted.target, wanted.target.secret_place
-    manifest = registration.manifest(target, wanted.coverage)
+    manifest = registration.manifest(target, wanted.webhook_rules)
     found = await cluster.read(configuration_named(target.configuration))
     registration.check_not_injected(found or manifest)
     called = registration.endpoint(manifest if target.url else found or manifest)
@@ -175,8 +175,8 @@ async def _write_configuration(
             await cluster.apply(name, registration.with_ca_bundle(manifest, bundle))
             return f"{place}: created, {counted}"
         added = [] if wanted.only_ca_bundle else registration.missing_webhooks(found, manifest)
-        coverage = None if wanted.only_ca_bundle else wanted.coverage
-        changes = [] if coverage is None else registration.changed_rules(found, coverage)
+        webhook_rules = None if wanted.only_ca_bundle else wanted.webhook_rules
+        changes = [] if webhook_rules is None else registration.changed_rules(found, webhook_rules)
         operations = registration.ca_bundle_patch(found, bundle, target.url, added, changes)
         if not operations:
             return f"{place}: unchanged, {counted}"

@@ -20,7 +20,7 @@ from certs.inspection import (
     Inspection,
     expires_soon,
     inspect,
-    read_ring,
+    read_key_material,
     time_left,
 )
 from certs.names import ServerNames, names_of
@@ -64,7 +64,7 @@ def rotation_of(secret: JsonObject | None, configurations: Iterable[JsonObject],
         return None
     artifacts, requested = artifacts_in(secret), requested_rotation(secret)
     seen = Observed(artifacts, registration.trusted_certificates(configurations), requested=requested)
-    step = plan(seen, Rules(read_ring(artifacts, now).pair.names), now)
+    step = plan(seen, Rules(read_key_material(artifacts, now).pair.names), now)
     return {
         "state": _STATES[step.action],
         "next": str(step.action),

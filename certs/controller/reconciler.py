@@ -17,7 +17,7 @@ from certs import pem, registration
 from certs.cluster.client import CONFLICT, Cluster, ObjectName, configuration_named, secret_of
 from certs.cluster.probe import Outcome, probe
 from certs.controller.admin import CREATE, MEND, RECORD, ControllerMetrics
-from certs.inspection import Certificates, read_ring
+from certs.inspection import Certificates, read_key_material
 from certs.plan import Action, Observed, Rules, Step, carried_out, fulfils, plan
 from certs.registration import Target
 from certs.secret import (
@@ -31,7 +31,7 @@ from certs.secret import (
     settings_patch,
     version_of,
 )
-from certs.webhook_rules import Coverage
+from certs.webhook_rules import WebhookRules
 from webhook.documents.documents import JsonObject
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer
@@ -46,8 +46,9 @@ class Options:
 
     `target` has the Secret and the address of the webhook. `configurations` are the names of the webhook configurations
     whose caBundles are maintained. `creates`: the first one is created once the server is trusted, for the objects of
-    `coverage` (None: those of the built-in policy), and gets the webhooks that it lacks. `probe_at` is the HOST:PORT to
-    probe in place of that of the webhook. `instance` is the name of this controller, unique among those of one Secret.
+    `webhook_rules` (None: those of the built-in policy), and gets the webhooks that it lacks. `probe_at` is the
+    HOST:PORT to probe in place of that of the webhook. `instance` is the name of this controller,
+    unique among those of one Secret.
     """
 
     target: Target
@@ -55,7 +56,7 @@ class Options:
     rules: Rules
     instance: str
     creates: bool = False
-    coverage: Coverage | None = None
+    webhook_rules: WebhookRules | None = None
     probe_at: str | None = None
 
     @property
@@ -145,8 +146,8 @@ class Reconciler:
             registration.check_not_injected(each)
         now, seen = self._now(), self._observed(secret, configurations)
         step = plan(seen, options.rules, now)
-        ring = read_ring(seen.artifacts, now)
-        self._metrics.show(ring.signer, ring.pair.server, is_rotating=step.action is not Action.KEEP)
+        keys = read_key_material(seen.artifacts, now)
+        self._metrics.show(keys.signer, keys.pair.server, is_rotating=step.action is not Action.KEEP)
         tried = await self._mend(cluster, configurations, step.ca_bundle)
         if step.is_due:
             await self._change(cluster, secret, seen, step, now)
@@ -185,7 +186,7 @@ class Reconciler:
         target = self._options.target
         if not self._options.creates or configuration["metadata"]["name"] != target.configuration:
             return []
-        return registration.missing_webhooks(configuration, registration.manifest(target, self._options.coverage))
+        return registration.missing_webhooks(configuration, registration.manifest(target, self._options.webhook_rules))
 
     async def _change(
         self, cluster: Cluster, secret: JsonObject | None, seen: Observed, step: Step, now: datetime
@@ -214,7 +215,7 @@ class Reconciler:
     async def _create(self, cluster: Cluster, bundle: bytes, settings: JsonObject) -> str:
         """Create the configuration if API servers would trust the server; return what it waits for otherwise."""
         target, at = self._options.target, self._options.probe_at
-        manifest = registration.with_settings(registration.manifest(target, self._options.coverage), settings)
+        manifest = registration.with_settings(registration.manifest(target, self._options.webhook_rules), settings)
         endpoint = registration.endpoint(manifest)
         if at:
             endpoint = registration.parse_endpoint(at, endpoint.server_name)

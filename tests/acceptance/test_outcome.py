@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.outcome.arrivals import Sample, Shape, Trace
+from bench.outcome.arrivals import Sample, Trace
 from bench.outcome.configurations import CONFIGURATIONS
-from bench.outcome.figures import Figures, Mix, unplaceable
+from bench.outcome.figures import Figures, unplaceable
 from bench.outcome.replay import replayed
 from bench.outcome.simulation import simulated
 from tests.controlplane.cluster import Cluster
+from webhook.analysis.simulation.fragmentation import Mix, Shape
 
 _NODES = "sn,cpu_milli,memory_mib,gpu,model\nnode-0,96000,393216,8,G2\nnode-1,96000,393216,8,G2\n"
 _POD = "pod-{number},{cpu},32768,{gpus},1000\n"

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -24,6 +23,7 @@ from tests.support.builders import make_pod
 from tests.support.command import run_here
 from tests.support.manifests import read
 from tests.support.policy_objects import CRD, policy, served_policies
+from tests.support.programs import forked
 from tests.support.server import write_certificate
 from tests.support.service_account import limited_to
 from webhook.policy.spec.document import API_VERSION, KIND
@@ -117,7 +117,7 @@ def serving(folder: Path, replica: str) -> Iterator[Object]:
     arguments += [f"--kubeconfig={folder / 'kubeconfig'}", f"--audit={folder / replica}.jsonl", "--log-format=json"]
     arguments += ["--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]
     with (folder / f"{replica}.log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "webhook", "serve", *arguments], stderr=log)
+        process = subprocess.Popen([forked(), "serve", *arguments], stderr=log)
         try:
             yield wait_for(lambda: _serving(folder / f"{replica}.log"), "the server")
         finally:

@@ -1,1 +1,1 @@
-"""What another policy or scheduler profile would do."""
+"""Replay and simulation."""

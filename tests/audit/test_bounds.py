@@ -202,7 +202,7 @@ _LARGE: dict[str, Callable[[], PodBuilder]] = {
 @pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in _LARGE.items()])
 def test_record_of_a_large_pod_is_small_and_its_answer_complete(make: Callable[[], PodBuilder]) -> None:
     lines: list[bytes] = []
-    world = World(audit=lambda draft: lines.append(encode(draft, 1, FIRST)))
+    world = World(audit=lambda unsealed: lines.append(encode(unsealed, 1, FIRST)))
     pod = make().obj()
 
     answer = world.admissions().answer(review_bytes(pod, userInfo={"username": LONG}), 1000.0, None)

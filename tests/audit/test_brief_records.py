@@ -12,7 +12,7 @@ from tests.support.audit_records import at, make_record
 from tests.support.builders import make_pod
 from tests.support.server import World, review_bytes
 from webhook.admission.pipeline import ClusterView, scheduler_for
-from webhook.audit.lines import Draft, RecordTemplate, seal
+from webhook.audit.lines import RecordTemplate, UnsealedRecord, seal
 from webhook.audit.record import FIRST, PlacementEntry, ShadowEntry, parse_line
 from webhook.audit.writer import SHARE_BYTES, AuditWriter
 from webhook.cluster.file import snapshot_from_documents
@@ -41,8 +41,8 @@ def written(path: Path, *fields: dict[str, Any]) -> list[dict[str, Any]]:
 def test_the_record_of_a_dry_run_is_at_most_four_times_as_large_as_the_pod(pod: Any) -> None:
     lines: list[bytes] = []
 
-    def audit(draft: Draft) -> None:
-        lines.append(seal(draft, 1, FIRST, is_brief=True)[0])
+    def audit(unsealed: UnsealedRecord) -> None:
+        lines.append(seal(unsealed, 1, FIRST, is_brief=True)[0])
 
     asked = pod.annotate(TYPE, "training").spec(containers=[{"name": "main", "image": "registry/main:1" * 8}]).obj()
     World(policy=POLICY, cluster=VIEW, audit=audit).admissions().answer(review_bytes(asked, dryRun=True), 0.0, None)
@@ -81,25 +81,25 @@ def test_a_namespace_beyond_its_share_writes_brief_records_until_the_next_ten_mi
     path = tmp_path / "audit.jsonl"
     with AuditWriter(path) as writer:
         writer._window = at(0)[: len("2026-01-31T12:0")]
-        writer._written_bytes["", "greedy"] = SHARE_BYTES + 1
+        writer._written_bytes["", "greedy", False] = SHARE_BYTES + 1
         for seconds, namespace in [(0, "greedy"), (1, "other"), (600, "greedy")]:
             writer.write(make_record(namespace=namespace, time=at(seconds)))
     patches = [len(orjson.loads(line)["patch"]) for line in path.read_bytes().splitlines()]
     assert patches == [0, 3, 3]
 
 
-def draft(namespace: str, address: str) -> Draft:
+def unsealed(namespace: str, address: str) -> UnsealedRecord:
     common = RecordTemplate.of(make_record())
-    return Draft(at(0), "d", "u", False, "CREATE", namespace, "p", "user", 1.0, "r", common, "", address)
+    return UnsealedRecord(at(0), "d", "u", False, "CREATE", namespace, "p", "user", 1.0, "r", common, "", address)
 
 
 def test_a_client_that_makes_reviews_up_uses_up_no_share_of_an_api_server(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     with AuditWriter(path) as writer:
-        writer.write(draft("team-a", "10.0.0.9"))
-        writer._written_bytes["10.0.0.9", "team-a"] = SHARE_BYTES + 1
+        writer.write(unsealed("team-a", "10.0.0.9"))
+        writer._written_bytes["10.0.0.9", "team-a", False] = SHARE_BYTES + 1
         for address in ("10.0.0.9", "10.0.0.1"):
-            writer.write(draft("team-a", address))
+            writer.write(unsealed("team-a", address))
     assert [len(orjson.loads(line)["patch"]) for line in path.read_bytes().splitlines()] == [3, 0, 3]
 
 
@@ -109,8 +109,8 @@ def test_the_shares_of_namespaces_that_are_made_up_take_bounded_memory(
     monkeypatch.setattr("webhook.audit.writer._MOST_SHARES", 8)
     with AuditWriter(tmp_path / "audit.jsonl") as writer:
         for _time in range(2):
-            writer.write(draft("large", "10.0.0.1"))
+            writer.write(unsealed("large", "10.0.0.1"))
         for number in range(50):
-            writer.write(draft(f"made-up-{number}", "10.0.0.9"))
+            writer.write(unsealed(f"made-up-{number}", "10.0.0.9"))
         assert len(writer._written_bytes) <= 8
-        assert ("10.0.0.1", "large") in writer._written_bytes
+        assert ("10.0.0.1", "large", False) in writer._written_bytes

@@ -347,6 +347,7 @@ class TestSummary:
             "verdicts": {"Infeasible": 1},
             "users": {"system:serviceaccount:kube-system:job-controller": 1},
             "namespaces": {"team-b": 1},
+            "omitted": {},
             "policies": {"default@1a2b3c": 1},
             "durationMs": {"p50": 2.5, "p90": 2.5, "p99": 2.5, "max": 2.5},
             "slowest": [{"decision": "d0001", "pod": "team-b/worker-1", "outcome": "Patched", "durationMs": 2.5}],

@@ -14,13 +14,19 @@ import yaml
 from tests.controlplane.cluster import Cluster
 from tests.docs.markdown import ROOT, blocks
 from tests.support.audit_records import chain_lines, make_record, write_lines
-from tests.support.command import Run, run
+from tests.support.command import Outcome, Run, run
 from tests.support.fake_kubelet import Kubelet
-from tests.support.replicas import audit, kubelet, log_of, start_replica
+from tests.support.replicas import audit as audit_replicas
+from tests.support.replicas import kubelet, log_of, start_replica
 from tests.support.service_account import limited_to
 from webhook.audit.lines import digest
 
 __all__ = ["kubelet", "run"]
+
+
+def audit(run: Run, cluster: Cluster, command: str, *arguments: str) -> Outcome:
+    """Run `audit COMMAND` on the replicas, whose files a command in their containers prints."""
+    return audit_replicas(run, cluster, command, "--exec", *arguments)
 
 
 def write_files(folder: Path, *numbers: Sequence[int], replica: str) -> Path:
@@ -83,8 +89,8 @@ def replica(cluster: Cluster, kubelet: Kubelet, tmp_path: Path) -> Kubelet:
 def test_the_chain_is_verified_with_rotated_files_and_head_by_the_documented_rights(
     cluster: Cluster, replica: Kubelet, run: Run, tmp_path: Path
 ) -> None:
-    with limited_to(cluster, tmp_path, [*DOCUMENTED[0], *DOCUMENTED[1]]) as kubeconfig:
-        where = ("--kubeconfig", str(kubeconfig), "--webhook-namespace", cluster.namespace)
+    with limited_to(cluster, tmp_path, [*DOCUMENTED[0], *DOCUMENTED[2]]) as kubeconfig:
+        where = ("--exec", "--kubeconfig", str(kubeconfig), "--webhook-namespace", cluster.namespace)
         outcome = run("audit", "verify", "-o", "json", *where)
 
     assert (outcome.code, outcome.errors) == (0, "")
@@ -222,7 +228,7 @@ def test_a_missing_right_is_named(
 ) -> None:
     rule = {"apiGroups": [""], "resources": ["pods/exec"], "verbs": verbs}
     with limited_to(cluster, tmp_path, [*DOCUMENTED[0], rule]) as kubeconfig:
-        where = ("--kubeconfig", str(kubeconfig), "--webhook-namespace", cluster.namespace)
+        where = ("--exec", "--kubeconfig", str(kubeconfig), "--webhook-namespace", cluster.namespace)
         outcome = run("audit", "list", "-o", "json", *where)
 
     assert (outcome.code, outcome.output, replica.commands) == (1, "", [])

@@ -66,7 +66,7 @@ class TestReasonsOfRefusal:
                 {"Infeasible: Insufficient nvidia.com/gpu, node(s) had untolerated taint(s)": 2},
             ),
             ([denied("at most 8 pods"), denied("at most 16 pods")], {"at most N pods": 2}),
-            ([make_record(outcome="Denied", error=None)], {"not told": 1}),
+            ([make_record(outcome="Denied", error=None)], {"no reason recorded": 1}),
         ],
         ids=["other values of one field", "several fields of one pod", "placement", "other numbers", "none"],
     )

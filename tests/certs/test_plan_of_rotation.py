@@ -9,7 +9,7 @@ from cryptography import x509
 
 from certs import pem
 from certs.controller.reconciler import Memory
-from certs.inspection import Artifacts, read_ring
+from certs.inspection import Artifacts, read_key_material
 from certs.names import server_names
 from certs.pki import KeyPair, issue_ca, issue_server
 from certs.plan import MOST_CAS, Action, Observed, Request, Rules, Step, carried_out, fulfils, plan
@@ -130,7 +130,7 @@ def test_bundles_get_the_cas_of_the_secret_and_keep_theirs(held: Artifacts) -> N
     other = issue_ca(now=NOW - timedelta(days=2))
     expired = issue_ca(now=NOW - timedelta(days=4000))
     step = planned(held, (other, expired), (), unchanged_for=timedelta(0))
-    assert set(step.ca_bundle) == {*read_ring(held, NOW).cas, *certificates_of(other)}
+    assert set(step.ca_bundle) == {*read_key_material(held, NOW).cas, *certificates_of(other)}
 
 
 def test_a_bundle_is_bounded_and_keeps_the_cas_in_use() -> None:
@@ -144,26 +144,26 @@ def test_the_secret_keeps_every_ca_that_may_be_served() -> None:
     step = planned(STEADY, (FIRST,), requested=Request.CA)
     added = carried_out(step, STEADY, RULES, NOW)
     assert (added.certificate, added.key) == (STEADY.certificate, STEADY.key)
-    assert read_ring(added, NOW).cas[1:] == certificates_of(FIRST)
+    assert read_key_material(added, NOW).cas[1:] == certificates_of(FIRST)
 
     switched = carried_out(planned(ADDED), ADDED, RULES, NOW)
-    assert read_ring(switched, NOW).cas == certificates_of(SECOND, FIRST)
-    assert read_ring(switched, NOW).issuer == certificates_of(SECOND)[0]
+    assert read_key_material(switched, NOW).cas == certificates_of(SECOND, FIRST)
+    assert read_key_material(switched, NOW).issuer == certificates_of(SECOND)[0]
 
     assert carried_out(planned(switched), switched, RULES, NOW).ca_certificate == SECOND.certificate
 
 
 def test_a_lost_secret_gets_the_cas_that_the_bundles_still_trust() -> None:
     made = carried_out(planned(Artifacts(), (FIRST,)), Artifacts(), RULES, NOW)
-    ring = read_ring(made, NOW)
-    assert ring.cas[1:] == certificates_of(FIRST)
-    assert (ring.signer, made.certificate) == (ring.cas[0], None)
+    keys = read_key_material(made, NOW)
+    assert keys.cas[1:] == certificates_of(FIRST)
+    assert (keys.signer, made.certificate) == (keys.cas[0], None)
 
 
 def test_a_renewed_certificate_keeps_the_names_that_the_present_one_has() -> None:
     held = secret(FIRST, signer=FIRST, issuer=FIRST, names="a localhost")
     renewed = carried_out(planned(held, requested=Request.SERVING), held, RULES, NOW)
-    assert str(read_ring(renewed, NOW).pair.names) == "localhost, a"
+    assert str(read_key_material(renewed, NOW).pair.names) == "localhost, a"
 
 
 def test_lifetimes_are_those_of_the_rules() -> None:
@@ -171,11 +171,11 @@ def test_lifetimes_are_those_of_the_rules() -> None:
     held = Artifacts()
     for _ in range(2):
         held = carried_out(plan(Observed(held), rules, NOW), held, rules, NOW)
-    ring = read_ring(held, NOW)
-    assert ring.signer
-    assert ring.pair.server
-    assert ring.signer.not_valid_after_utc - NOW == timedelta(days=3)
-    assert ring.pair.server.not_valid_after_utc - NOW == timedelta(days=2)
+    keys = read_key_material(held, NOW)
+    assert keys.signer
+    assert keys.pair.server
+    assert keys.signer.not_valid_after_utc - NOW == timedelta(days=3)
+    assert keys.pair.server.not_valid_after_utc - NOW == timedelta(days=2)
     assert plan(Observed(held), rules, NOW).wait == timedelta(days=2) * 2 / 3
 
 

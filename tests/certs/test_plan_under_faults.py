@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from certs.controller.reconciler import Memory
-from certs.inspection import Artifacts, read_ring
+from certs.inspection import Artifacts, read_key_material
 from certs.pki import SERVER_VALIDITY, issue_ca, issue_server
 from certs.plan import Action, Request
 from tests.support.certificate_world import RULES, World
@@ -119,7 +119,7 @@ def begun(*, takes_over: bool) -> World:
     if takes_over:
         held = registered()
         world.store(held)
-        world.trust((read_ring(held, NOW).cas,) * 3, by_controller=False)
+        world.trust((read_key_material(held, NOW).cas,) * 3, by_controller=False)
     return world
 
 
@@ -136,10 +136,10 @@ def test_no_step_makes_a_served_certificate_untrusted_and_all_end_in_order(moves
 
     assert world.broken == []
     assert last.action is Action.KEEP
-    ring = read_ring(world.secret.artifacts or Artifacts(), world.now)
-    assert ring.signer is not None
-    assert ring.issuer == ring.signer
-    assert ring.cas == last.ca_bundle == (ring.signer,)
+    keys = read_key_material(world.secret.artifacts or Artifacts(), world.now)
+    assert keys.signer is not None
+    assert keys.issuer == keys.signer
+    assert keys.cas == last.ca_bundle == (keys.signer,)
     world.now += RULES.propagation_wait
-    assert world.served() == [ring.pair.server]
-    assert world.trusted() == {ring.pair.server}
+    assert world.served() == [keys.pair.server]
+    assert world.trusted() == {keys.pair.server}

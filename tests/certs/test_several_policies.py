@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from certs.registration import Target, manifest
-from certs.webhook_rules import NAMESPACES, WORKLOADS, Coverage
+from certs.webhook_rules import NAMESPACES, WORKLOADS, WebhookRules
 from tests.support.admission import policy_with
 from tests.support.command import Run
 from webhook.policy.loader import built_in_policy
@@ -21,41 +21,41 @@ def with_run(path: str, resource: str = "runs", **spec: Any) -> Policy:
     return policy_with(workloadKinds=[kind], **spec)
 
 
-def rules_of(coverage: Coverage, webhook: str) -> dict[str, Any]:
-    return next(each for each in manifest(Target(), coverage)["webhooks"] if each["name"] == webhook)
+def rules_of(rules: WebhookRules, webhook: str) -> dict[str, Any]:
+    return next(each for each in manifest(Target(), rules)["webhooks"] if each["name"] == webhook)
 
 
-def expression(coverage: Coverage, webhook: str, name: str) -> str:
+def expression(rules: WebhookRules, webhook: str, name: str) -> str:
     found: str = next(
-        each["expression"] for each in rules_of(coverage, webhook)["matchConditions"] if each["name"] == name
+        each["expression"] for each in rules_of(rules, webhook)["matchConditions"] if each["name"] == name
     )
     return found
 
 
 def test_equal_policies_have_the_rules_of_one() -> None:
     policy = built_in_policy()
-    one = Coverage(tuple(policy.kinds.values()), policy.spec.key_domain)
-    assert Coverage.of([policy]) == Coverage.of([policy, built_in_policy()]) == one
+    one = WebhookRules(tuple(policy.kinds.values()), policy.spec.key_domain)
+    assert WebhookRules.of([policy]) == WebhookRules.of([policy, built_in_policy()]) == one
 
 
 def test_a_kind_of_one_policy_is_sent() -> None:
-    rules = rules_of(Coverage.of([built_in_policy(), with_run("spec.template")]), WORKLOADS)["rules"]
+    rules = rules_of(WebhookRules.of([built_in_policy(), with_run("spec.template")]), WORKLOADS)["rules"]
     assert [each["resources"] for each in rules if each["apiGroups"] == ["example.com"]] == [["runs"]]
 
 
 def test_a_change_of_any_template_of_a_kind_is_sent() -> None:
-    coverage = Coverage.of([with_run("spec.a"), with_run("spec.b"), with_run("spec.c", "jogs")])
-    condition = expression(coverage, WORKLOADS, "changed-runs.example.com")
+    rules = WebhookRules.of([with_run("spec.a"), with_run("spec.b"), with_run("spec.c", "jogs")])
+    condition = expression(rules, WORKLOADS, "changed-runs.example.com")
     assert all(f"object.?spec.?{each} != oldObject.?spec.?{each}" in condition for each in "abc")
-    (rule,) = (each for each in rules_of(coverage, WORKLOADS)["rules"] if each["apiGroups"] == ["example.com"])
+    (rule,) = (each for each in rules_of(rules, WORKLOADS)["rules"] if each["apiGroups"] == ["example.com"])
     assert rule["resources"] == ["runs", "jogs"]
 
 
 def test_the_keys_of_each_domain_are_sent() -> None:
-    coverage = Coverage.of([policy_with(), policy_with(keyDomain="a.com"), policy_with(keyDomain="a.com")])
+    rules = WebhookRules.of([policy_with(), policy_with(keyDomain="a.com"), policy_with(keyDomain="a.com")])
     ours = "key.startsWith('maip.mxsf.io/') || key.startsWith('a.com/')"
-    assert f".exists(key, {ours})" in expression(coverage, NAMESPACES, "has-defaults")
-    assert f".exists(key, ({ours}) && " in expression(coverage, WORKLOADS, "changed-deployments.apps")
+    assert f".exists(key, {ours})" in expression(rules, NAMESPACES, "has-defaults")
+    assert f".exists(key, ({ours}) && " in expression(rules, WORKLOADS, "changed-deployments.apps")
 
 
 @pytest.mark.parametrize(("selector", "code"), [("{}", 0), ("null", 2)])

@@ -353,13 +353,17 @@ def test_a_cluster_file_without_nodes_is_an_error_with_its_remedy(
 INVALID = {
     "a part of a card": (
         make_pod("half").limits(**{"nvidia.com/gpu": "0.5"}),
-        'spec.containers[0].resources.limits[nvidia.com/gpu]: Invalid value: "0.5"; must be an integer',
+        'spec.containers[0].resources.limits[nvidia.com/gpu]: Invalid value: "500m": must be an integer',
     ),
     "cards without a limit": (
         make_pod("unlimited").requests(**{"nvidia.com/gpu": "2"}),
         "spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources",
     ),
-    "a bad name": (make_pod("Trainer"), 'metadata.name: Invalid value: "Trainer"; a lowercase RFC 1123 subdomain must'),
+    "a bad name": (make_pod("Trainer"), 'metadata.name: Invalid value: "Trainer": a lowercase RFC 1123 subdomain must'),
+    "a negative amount": (
+        make_pod("less").limits(cpu="-0.5"),
+        'spec.containers[0].resources.limits[cpu]: Invalid value: "-500m": must be greater than or equal to 0',
+    ),
     "a malformed field": (
         make_pod("odd").spec(tolerations=[{"key": 1}]),
         "spec.tolerations[0].key: Invalid value: 1; must be text",

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import run_alone
-from tests.support.programs import write_program
+from tests.support.programs import forked, write_program
 from webhook.audit.record import parse_line
+from webhook.cli.output.program import as_called
 
 
 def test_the_demo_prints_six_examples_and_keeps_the_audit_log(tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ def test_the_demo_prints_six_examples_and_keeps_the_audit_log(tmp_path: Path) ->
     absent = "scheduler volcano: no sign that it runs: no API group scheduling.volcano.sh"
     assert [absent in "".join(record.warnings) for record in records] == [True, False, True, True, False, False]
     assert absent in outcome.output
-    command = f"{Path(sys.executable).name} -m webhook"
+    command = forked()
     assert f"read on   {command} audit show {records[0].decision} {log}\n" in outcome.output
     assert f"          {command} audit verify {log}\n" in outcome.output
     assert len(re.findall(r"^   verdict   ", outcome.output, re.MULTILINE)) == len(verdicts)
@@ -90,3 +91,9 @@ def test_the_demo_names_the_command_as_it_was_called(tmp_path: Path, name: str, 
     output = demo(program if by_name else called, tmp_path, "--audit", "a b.jsonl", path=path)
 
     assert f"             {shown} audit verify 'a b.jsonl'\n" in output
+
+
+def test_the_command_of_a_module_is_named_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/srv/webhook/__main__.py", "demo"])
+
+    assert as_called() == f"{Path(sys.executable).name} -m webhook"

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -17,7 +18,9 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.cluster_files import FEASIBLE, write_cluster
 from tests.support.programs import write_program
 from tests.support.server import write_certificate
+from webhook.admission.recorded_pod import RecordedPod
 from webhook.audit.lines import digest
+from webhook.audit.pods import PodFile
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.root import root
 from webhook.policy.loader import built_in_policy
@@ -52,7 +55,9 @@ def folder(tmp_path: Path, control_plane: ControlPlane, cluster: Cluster) -> Pat
     write_cluster(tmp_path, make_node_object("node-1"), make_node_object("node-2"))
     (tmp_path / "pod.yaml").write_text(to_yaml(FEASIBLE.obj()))
     (tmp_path / "policy.yaml").write_text(to_yaml(built_in_policy().document.model_dump(mode="json", by_alias=True)))
-    record = make_record(decision="01J9Z6XYZ")
+    (tmp_path / "trace.csv").write_text("arrival,duration,requests\n0,60,cpu=1\n30,60,cpu=1\n")
+    with closing(PodFile(tmp_path / "audit.jsonl")) as pods:
+        record = make_record(decision="01J9Z6XYZ", pod=pods.put(RecordedPod(FEASIBLE.obj()).serialised()))
     oldest, newest = chain_lines([make_record(7), record])
     write_lines(tmp_path / "audit.jsonl.1", [oldest])
     for name in ("audit.jsonl", "replica-1.jsonl"):

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from tests.controlplane.process import HeldPort
 from tests.support.builders import make_node_object, make_pod
 from tests.support.devices import make_device_class
 from tests.support.kubeconfigs import write_kubeconfig
+from tests.support.programs import forked
 from tests.support.server import review, write_certificate
 
 ROOT = Path(__file__).parents[2]
@@ -29,9 +29,7 @@ D = "maip.mxsf.io"
 
 
 def command(*arguments: str, **given: Any) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(
-        [sys.executable, "-m", "webhook", *arguments], cwd=ROOT, capture_output=True, check=False, **given
-    )
+    return subprocess.run([forked(), *arguments], cwd=ROOT, capture_output=True, check=False, **given)
 
 
 def training_pod(**annotations: str) -> dict[str, Any]:
@@ -96,7 +94,7 @@ def serving(folder: Path, kubeconfig: Path, policy: str = "", *flags: str, probe
         (folder / "policy.yaml").write_text(policy)
         arguments += ["--policy", str(folder / "policy.yaml")]
     log = (folder / "log").open("wb")
-    process = subprocess.Popen([sys.executable, "-m", "webhook", "serve", *arguments], cwd=ROOT, stderr=log)
+    process = subprocess.Popen([forked(), "serve", *arguments], cwd=ROOT, stderr=log)
     served = Served(*numbers, folder / "ca.crt")
     try:
         wait_for(lambda: served.passes(probe), lambda: f"{probe}: {(folder / 'log').read_text()}")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import click
 import pytest
@@ -20,11 +21,11 @@ def commands() -> list[str]:
     return LazyGroup().list_commands(click.Context(root))
 
 
-def test_a_command_is_a_module_and_a_row() -> None:
+def test_a_command_is_a_module_or_package_and_a_row() -> None:
     own = {
-        path.stem
-        for path in Path(cli.__path__[0], "commands").glob("*.py")
-        if isinstance(getattr(import_module(f"webhook.cli.commands.{path.stem}"), path.stem, None), click.Command)
+        module.name
+        for module in iter_modules([str(Path(cli.__path__[0], "commands"))])
+        if isinstance(getattr(import_module(f"webhook.cli.commands.{module.name}"), module.name, None), click.Command)
     }
 
     assert own == set(COMMANDS)

@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import orjson
 
 from tests.support.command import run_alone
+from tests.support.programs import forked
 from tests.support.server import write_certificate
 
 HEAD = "apiVersion: placement.maip.mxsf.io/v1alpha1\nkind: PlacementPolicy\n"
@@ -27,7 +27,7 @@ def test_sighup_reads_the_file_and_the_admin_port_says_what_is_in_force(tmp_path
     path = tmp_path / "policy.yaml"
     path.write_text(text("first"))
     flags = ["--listen", LOOPBACK, "--admin-listen", LOOPBACK, "--log-format", "json", "--policy-poll-seconds", "3600"]
-    command = [sys.executable, "-m", "webhook", "serve", "--tls-dir", str(tmp_path), "--policy", str(path), *flags]
+    command = [forked(), "serve", "--tls-dir", str(tmp_path), "--policy", str(path), *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         stderr = process.stderr

@@ -24,12 +24,14 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.cluster_files import FEASIBLE, INFEASIBLE, TRAINING, as_list, write_cluster
 from tests.support.command import Outcome, run_here
 from tests.support.fake_configuration_api import fake_api
+from tests.support.programs import write_program
 from tests.support.server import write_certificate
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.root import root
 from webhook.policy.loader import built_in_policy
 
 ROOT = Path(__file__).parents[2]
+PROGRAM = "placement-webhook"
 DECISION = make_record(0).decision
 
 # Each command with its exit code. `serve` writes nothing but its audit log, which has tests of its own. The commands of
@@ -87,6 +89,7 @@ def test_the_table_has_every_command() -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """Return a folder with the files of the commands and the kubeconfig of an API server, while that runs."""
+    write_program(tmp_path, PROGRAM)
     write_cluster(tmp_path)
     (tmp_path / "pods.json").write_text(as_list(FEASIBLE, INFEASIBLE, TRAINING))
     (tmp_path / "policy.yaml").write_text(to_yaml(built_in_policy().document.model_dump(mode="json", by_alias=True)))
@@ -101,9 +104,13 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def started(command: str, folder: Path, **streams: Any) -> "Iterator[subprocess.Popen[bytes]]":
+def started(
+    command: str, folder: Path, *, is_forked: bool = True, **streams: Any
+) -> "Iterator[subprocess.Popen[bytes]]":
+    """Start the command, in an interpreter of its own unless it is forked."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | streams.pop("environment", {})
-    arguments = [sys.executable, "-P", "-m", "webhook", *command.split()]
+    program = [str(folder / PROGRAM)] if is_forked else [sys.executable, "-P", "-m", "webhook"]
+    arguments = [*program, *command.split()]
     with subprocess.Popen(arguments, cwd=folder, env=environment, **streams) as process:
         try:
             yield process
@@ -166,7 +173,7 @@ def test_an_output_that_its_reader_has_closed_is_no_error(folder: Path, command:
     ours, theirs = os.pipe()
     os.close(ours)
     with os.fdopen(theirs, "wb") as closed:
-        ran = run(command, folder, stdout=closed)
+        ran = run(command, folder, stdout=closed, is_forked=False)
 
     assert ran.code == 0
     assert "Error" not in ran.errors
@@ -178,7 +185,7 @@ def test_an_output_that_its_reader_has_closed_is_no_error(folder: Path, command:
 def test_a_standard_error_that_fails_changes_nothing(folder: Path, stream: str) -> None:
     file = Path("/dev/full").open("wb") if stream == "full" else None  # noqa: SIM115 - closed below
     redirect = {"stderr": file} if file else {"preexec_fn": lambda: os.close(2), "stderr": None}
-    ran = run("check -f pods.json --cluster cluster.json --mutate", folder, **redirect)
+    ran = run("check -f pods.json --cluster cluster.json --mutate", folder, is_forked=False, **redirect)
     if file:
         file.close()
 
@@ -210,7 +217,7 @@ def assert_interrupted(process: "subprocess.Popen[bytes]") -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", INTERRUPTED)
 def test_ctrl_c_ends_a_command_that_reads_standard_input(folder: Path, command: str) -> None:
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with started(command, folder, **pipes) as process:
         assert process.stdin is not None
         process.stdin.write(b"# not the end\n")
@@ -242,7 +249,7 @@ def test_ctrl_c_ends_a_command_that_waits_for_an_api_server(folder: Path, comman
         content = {"clusters": [cluster], "contexts": [context], "current-context": "c"}
         (folder / "kubeconfig").write_bytes(orjson.dumps(content))
         environment = {"KUBECONFIG": str(folder / "kubeconfig")}
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with started(command, folder, environment=environment, **pipes) as process:
             connection, _ = server.accept()
             with connection:
@@ -283,7 +290,7 @@ def bytes_in(pipe: Any) -> int:
 def on_a_terminal(command: str, folder: Path, **environment: str) -> str:
     """Return all that the command prints on a terminal."""
     ours, theirs = pty.openpty()
-    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    streams: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
     settings = {"TERM": "xterm-256color", "COLUMNS": "100"} | environment
     shown = b""
     with started(command, folder, environment=settings, **streams):

@@ -33,6 +33,7 @@ from tests.cli.hostile import (
 )
 from tests.support.audit_records import chain_lines, write_lines
 from tests.support.command import Run
+from tests.support.programs import forked
 from webhook.cli.output.terminal import echo_json, echo_progress
 from webhook.documents.documents import parse
 
@@ -67,6 +68,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_lines(Path("audit.jsonl"), chain_lines(hostile_record(number) for number in range(8)))
     raw = b"".join(_raw(line) + b"\n" for line in chain_lines([hostile_record()]))
     Path("raw.jsonl").write_bytes(raw + b"\x1b[31mnot a record\n\x9b{}\n")
+    Path("trace.csv").write_text(f"arrival,requests,annotations\n0,cpu=1,workload-type={HOSTILE!r}\n1,cpu=1,\n")
     Path("tls").mkdir()
     write_certificates(Path("tls"))
     return tmp_path
@@ -181,6 +183,11 @@ COMMANDS: list[list[str]] = [
     ["serve", "--tls-dir", "tls", "--listen", HOSTILE],
     ["serve", "--tls-dir", "tls", "--audit", f"{HOSTILE}/{HOSTILE}"],
     ["serve", "--tls-dir", "tls", "--policy", "policy.yaml"],
+    ["simulate", "--trace", "trace.csv", "--cluster", "cluster.json"],
+    ["simulate", "--trace", "trace.csv", "--cluster", "cluster.json", "-o", "json"],
+    ["simulate", "--trace", "broken.yaml", "--cluster", "cluster.json"],
+    ["simulate", "--trace", HOSTILE, "--cluster", "cluster.json"],
+    ["simulate", "--trace", "trace.csv", "--cluster", "cluster.json", "--plot", f"{HOSTILE}/{HOSTILE}"],
     ["doctor", "--kubeconfig", HOSTILE],
     ["doctor", "--check", HOSTILE],
     ["doctor", "--list"],
@@ -228,7 +235,7 @@ def test_no_command_prints_control_characters(run: Run, arguments: list[str]) ->
     ids=named,
 )
 def test_on_a_terminal_only_our_colours_are_control_sequences(arguments: list[str]) -> None:
-    shown = on_a_terminal([sys.executable, "-m", "webhook", *arguments])
+    shown = on_a_terminal([forked(), *arguments])
 
     assert "\x1b[" in shown or arguments[0] == "serve"
     assert_safe(_OWN_STYLE.sub("", shown).replace("\r\n", "\n"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from certs.registration import Target, manifest, with_ca_bundle
-from certs.webhook_rules import Coverage
+from certs.webhook_rules import WebhookRules
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import TYPE, policy_with
@@ -287,7 +287,7 @@ def test_webhook_is_asked_about_a_kind_of_the_policy(
     with suppress(ApiError):
         cluster.client.create(minimal_crd(kind))
     cluster.kubectl("wait", "--for=condition=Established", "crd/foojobs.example.com", "--timeout=60s")
-    coverage = Coverage((*BUILT_IN_KINDS, kind), "example.com")
+    coverage = WebhookRules((*BUILT_IN_KINDS, kind), "example.com")
     content = {"apiVersion": "example.com/v1", "kind": "FooJob", "metadata": {"name": "web"}}
 
     with recording_webhook(server_of(LOOPBACK)) as recording:
@@ -320,7 +320,7 @@ def test_webhook_is_asked_about_what_any_of_several_policies_has(cluster: Cluste
     content = {"apiVersion": "example.com/v1", "kind": "BarJob", "metadata": {"name": "web"}}
 
     with recording_webhook(server_of(LOOPBACK)) as recording:
-        configuration = manifest(Target(url=recording.url), Coverage.of(policies))
+        configuration = manifest(Target(url=recording.url), WebhookRules.of(policies))
         cluster.client.create(with_ca_bundle(configuration, ca_of(LOOPBACK).certificate))
         cluster.settle_webhooks()
         for step, (a, b) in enumerate((("1", "1"), ("1", "1"), ("1", "2"), ("2", "2"))):

@@ -22,7 +22,7 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.gang.gang import Gang, gang_placement
 from webhook.placement.scheduler import Scheduler, never
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import WaitingPod, answer_among
+from webhook.placement.waiting.waiting_pods import WaitingPod, predict_placement
 
 GANGS = max(4, int(os.environ.get("DIFFERENTIAL_GANGS", "4")))
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
@@ -63,6 +63,6 @@ def further(pod: Object) -> FurtherPods:
 def predicted(pod: Object, size: int, snapshot: Snapshot) -> Placement:
     """Return the placement of a gang of `size` pods like `pod`."""
     asked, assumed = WaitingPod.of(pod), AssumedPods[str](snapshot, {})
-    own = answer_among(Scheduler(), asked.signature, assumed, None, never)
+    own = predict_placement(Scheduler(), asked.signature, assumed, None, never)
     gang = Gang(GangKey(asked.running.namespace, "maip.mxsf.io/gang", "train"), size)
     return gang_placement(Scheduler(), gang, asked, own, assumed)

@@ -72,6 +72,8 @@ def steps(block: Block) -> list[Step]:
     for line in block.lines:
         if line.startswith("$ "):
             found.append(Step(line.removeprefix("$ "), []))
+        elif found and not found[-1].shown and found[-1].command.endswith("\\"):
+            found[-1].command += f"\n{line}"
         elif found:
             found[-1].shown.append(line)
     return found

@@ -166,7 +166,8 @@ spec:
   shows the change, usually within a second.
 - **Denied without a policy.** `unknownNamespace: deny` and `missingPolicy: deny` deny a pod even if it opts out or the
   default policy exempts its labels. Mirror pods, pods with `spec.nodeName` and pods of a DaemonSet are left alone, and
-  a DaemonSet is denied when it is written. Exemptions by user hold.
+  a DaemonSet is denied when it is written. Exemptions by user hold. `missingPolicy: deny` is enforced for every pod,
+  also if the default policy is in shadow mode or a canary.
 - **Who chooses.** Who may label a Namespace chooses its policy. If tenants may do so, select by
   `kubernetes.io/metadata.name`, which the API server sets and no user can change; that label is also always known.
 - **Identity.** `NAME@REVISION` on the pod and in the audit record names the policy that decided. Selection and test

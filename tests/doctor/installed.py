@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from certs.registration import Target, manifest, with_ca_bundle
 from tests.acceptance.pools import pool_node
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
 from tests.doctor.healthy import commands_of
@@ -171,3 +173,14 @@ def _serving(folder: Path) -> Iterator[str]:
     finally:
         process.terminate()
         assert process.wait(30) == 0, log.read_text()
+
+
+@pytest.fixture(scope="module")
+def installation(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """The installation for the tests of one file."""
+    cluster = Cluster(control_plane)
+    try:
+        with installed(cluster, tmp_path_factory.mktemp("installation")) as made:
+            yield made
+    finally:
+        cluster.remove_everything()

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.cluster import Cluster
-from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.docs.markdown import ROOT, blocks
-from tests.doctor.installed import Installed, installed, replaced
+from tests.doctor.installed import Installed, installation, replaced
 from tests.doctor.planted import NOWHERE, PLANTED, in_each_webhook, service_without_endpoints
 from tests.support.builders import make_pod
 from tests.support.manifests import read
@@ -18,15 +16,7 @@ from tests.support.service_account import limited_to
 from webhook.doctor.registry import CHECKS
 from webhook.documents.documents import parse
 
-
-@pytest.fixture(scope="module")
-def installation(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    cluster = Cluster(control_plane)
-    try:
-        with installed(cluster, tmp_path_factory.mktemp("installation")) as made:
-            yield made
-    finally:
-        cluster.remove_everything()
+__all__ = ["installation"]
 
 
 # A pod on trial shows whether the API server acts on the planted fault yet, and 75 reviews of rights take their time.

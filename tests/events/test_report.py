@@ -19,7 +19,7 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.reasons.cluster_warnings import NO_SIGN
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
-from webhook.placement.waiting.waiting_pods import answer_among, place_pending
+from webhook.placement.waiting.waiting_pods import place_pending, predict_placement
 
 TRAINING = evaluate(PodContent.of(make_request(make_pod().annotate(TYPE, "training").obj()), {}), policy_with())
 
@@ -123,6 +123,6 @@ def waiting_behind(count: int) -> Report:
     snapshot = snapshot_from_documents(Document("cluster", each) for each in (node, *pending))
     assumed = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).assumed
     asked = PodSignature.of(make_pod("asked").gpu(2).obj())
-    report = report_of(allowed(answer_among(Scheduler(), asked, assumed, None, never)))
+    report = report_of(allowed(predict_placement(Scheduler(), asked, assumed, None, never)))
     assert report is not None
     return report

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.kube import quantity
-from webhook.kube.quantity import MAX_INT64, SUFFIXES, milli_value, value
+from webhook.kube.quantity import MAX_INT64, SUFFIXES, canonical, milli_value, value
 
 _UPSTREAM_SUFFIXES = {
     "Ki": (2, 10),
@@ -118,3 +118,18 @@ def test_long_text_is_parsed_but_not_cached() -> None:
     with pytest.raises(ValueError, match="must be a quantity"):
         value("7" * 300)
     assert quantity._cached.cache_info() == before
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ("1024Mi", "1Gi"), ("307200Ki", "300Mi"), ("6Ki", "6Ki"), ("1001Gi", "1001Gi"), ("1.5Gi", "1536Mi"),
+        ("0.5Ki", "512"), ("0.3Ki", "307200m"), ("1.0001Ki", "1024102400u"), ("5000m", "5"), ("0.5", "500m"),
+        ("-0.5", "-500m"), ("1000M", "1G"), ("0.001T", "1G"), ("1000u", "1m"), ("1.08", "1080m"), ("12M", "12M"),
+        ("1080000000n", "1080m"), ("3000", "3k"), ("1025", "1025"), ("00", "0"), ("-0", "0"), (".001e12", "1e9"),
+        ("1000e-12", "1e-9"), ("0.001e0", "1e-3"), (2, "2"), (0.5, "500m"), ("5e0", "5"), ("0.1n", "1n"),
+    ],
+)  # fmt: skip
+def test_canonical_form_is_that_of_upstream(written: object, printed: str) -> None:
+    """Source: k8s.io/apimachinery/pkg/api/resource/quantity_test.go, TestQuantityString."""
+    assert canonical(written) == printed

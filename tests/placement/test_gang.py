@@ -26,7 +26,7 @@ from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler, never
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
-from webhook.placement.waiting.waiting_pods import WaitingPod, answer_among, place_pending
+from webhook.placement.waiting.waiting_pods import WaitingPod, place_pending, predict_placement
 
 Object = dict[str, Any]
 
@@ -48,7 +48,7 @@ def asked(pod: PodBuilder | Object, size: int, assumed: AssumedPods[Any], **fiel
     """Return the placement of a gang of `size` pods like `pod`."""
     waiting = WaitingPod.of(pod if isinstance(pod, dict) else pod.obj())
     gang = Gang(GangKey(waiting.running.namespace, GANG, "train"), size, fields.pop("least", 1))
-    own = answer_among(Scheduler(), waiting.signature, assumed, None, never)
+    own = predict_placement(Scheduler(), waiting.signature, assumed, None, never)
     return gang_placement(Scheduler(), gang, waiting, own, assumed, **fields)
 
 

@@ -12,8 +12,8 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.release import Release
+from webhook.placement.replicas.replica_prediction import predict_replicas
 from webhook.placement.replicas.replicas import place_replicas
-from webhook.placement.replicas.replicas_among import place_replicas_among
 from webhook.placement.scheduler import Placement, Scheduler
 from webhook.placement.waiting.waiting_pods import place_pending
 
@@ -95,7 +95,7 @@ def test_replicas_beside_pods_that_wait_take_pod_level_resources_since_1_34(
     snapshot = snapshot_of(release, make_node_object("a", capacity={"cpu": "3"}), make_pod("p").requests(cpu="1"))
     pending = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).assumed
 
-    found = place_replicas_among(Scheduler(), pending, [pod] * 5, 5).found
+    found = predict_replicas(Scheduler(), pending, [pod] * 5, 5).found
 
     assert (found.placed, found.placement.waiting_before) == (fitting, waiting_before)
 

@@ -21,9 +21,9 @@ from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.waiting_pods import (
     WaitingPod,
-    answer_among,
     place_and_assume,
     place_pending,
+    predict_placement,
     running_pod,
 )
 
@@ -45,7 +45,7 @@ def _pending(name: str, gpus: int, created: str = "10", *, priority: int = 0, **
 def _answer(pod: PodBuilder, assumed: AssumedPods[Any], priority: int = 0) -> Placement:
     content = pod.obj()
     content["spec"]["priority"] = priority
-    return answer_among(Scheduler(), PodSignature.of(content), assumed, "seed", lambda: False)
+    return predict_placement(Scheduler(), PodSignature.of(content), assumed, "seed", lambda: False)
 
 
 def _placed(snapshot: Snapshot) -> dict[str, str]:
@@ -210,7 +210,7 @@ def test_an_answer_that_a_deadline_ends_is_not_final() -> None:
     scheduler = Scheduler()
     scheduler.answer(asked, assumed.before(0))
     # The first answer is remembered, so the deadline ends the search for the nodes without the waiting pods.
-    answer = answer_among(scheduler, asked, assumed, "seed", lambda: True)
+    answer = predict_placement(scheduler, asked, assumed, "seed", lambda: True)
     assert (answer.verdict, answer.is_final) == ("Waiting", False)
 
 

@@ -111,7 +111,7 @@ def test_a_pod_is_judged_by_the_policy_of_its_namespace() -> None:
     for name in ("team-a", "team-b", "team-a"):
         body = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj(), namespace=name)
         budget = WorkBudget(None, 100, monotonic_seconds=world.clock, cpu_seconds=lambda: 0.0)
-        decision = answering.admissions.decide(answering.lane, body, policies, view, budget)
+        decision = answering.admissions.decide(answering.decider, body, policies, view, budget)
         answering.admissions.finish(decision, world.now(), 0.0, Connection())
     assert [(each.policy.name if each.policy else "") for each in world.records] == ["a", "default", "a"]
     patches = [str(each.patch) for each in world.records]
@@ -175,7 +175,7 @@ def test_decision_on_an_unknown_namespace_is_not_kept_for_the_known_one() -> Non
     request = make_request(make_pod("trainer").annotate(TYPE, "training").obj(), namespace="new")
     labels_seen: list[dict[str, str] | None] = [None, {}, None]
     outcomes = [
-        cache.decide(request, policies.of_namespace("new", labels), None, make_work_budget()).tally.outcome
+        cache.decide(request, policies.of_namespace("new", labels), None, make_work_budget()).counted.outcome
         for labels in labels_seen
     ]
     assert outcomes == ["Denied", "Patched", "Denied"]

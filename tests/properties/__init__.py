@@ -1,1 +1,1 @@
-"""Laws that hold for every pod, node and request."""
+"""Invariants that hold for every pod, node and request."""

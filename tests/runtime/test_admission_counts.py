@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from webhook.runtime.admission_counts import AdmissionCounts, Tally
+from webhook.runtime.admission_counts import AdmissionCount, AdmissionCounts
 
 
 def shown(counts: AdmissionCounts, name: str, **labels: str) -> float | None:
@@ -13,11 +13,11 @@ def shown(counts: AdmissionCounts, name: str, **labels: str) -> float | None:
 
 def test_each_admission_counts_for_its_outcome_its_edits_and_its_verdict() -> None:
     counts = AdmissionCounts()
-    tally = Tally("Patched", "training", (("BinPacking", 2), ("SchedulerName", 1)), "Feasible")
+    counted = AdmissionCount("Patched", "training", (("BinPacking", 2), ("SchedulerName", 1)), "Feasible")
 
-    counts.count(tally)
-    counts.count(tally)
-    counts.count(Tally("Bypassed"))
+    counts.count(counted)
+    counts.count(counted)
+    counts.count(AdmissionCount("Bypassed"))
 
     assert shown(counts, "admission_requests", outcome="Patched", workload_type="training") == 2
     assert shown(counts, "admission_requests", outcome="Bypassed", workload_type="") == 1
@@ -28,10 +28,10 @@ def test_each_admission_counts_for_its_outcome_its_edits_and_its_verdict() -> No
 
 def test_a_scrape_resets_no_count() -> None:
     counts = AdmissionCounts()
-    counts.count(Tally("Denied", "training"))
+    counts.count(AdmissionCount("Denied", "training"))
 
     assert shown(counts, "admission_requests", outcome="Denied", workload_type="training") == 1
-    counts.count(Tally("Denied", "training"))
+    counts.count(AdmissionCount("Denied", "training"))
 
     assert shown(counts, "admission_requests", outcome="Denied", workload_type="training") == 2
 
@@ -40,7 +40,7 @@ def test_any_number_of_different_tallies_is_counted() -> None:
     counts = AdmissionCounts()
 
     for number in range(3000):
-        counts.count(Tally("Patched", "training", (("GpuProduct", number),)))
+        counts.count(AdmissionCount("Patched", "training", (("GpuProduct", number),)))
 
     assert shown(counts, "admission_requests", outcome="Patched", workload_type="training") == 3000
     assert shown(counts, "rule_edits", rule="GpuProduct") == sum(range(3000))
@@ -62,7 +62,7 @@ def test_counts_are_exported_from_zero() -> None:
 def test_other_objects_are_counted_apart_from_pods() -> None:
     counts = AdmissionCounts()
 
-    counts.count(Tally("Denied", kind="Namespace"))
+    counts.count(AdmissionCount("Denied", kind="Namespace"))
 
     assert shown(counts, "object_admission_requests", kind="Namespace", outcome="Denied") == 1
     assert shown(counts, "admission_requests", outcome="Denied", workload_type="") is None

@@ -18,7 +18,7 @@ from tests.support.random_pods import pods
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.server import Clock, World, review, review_bytes
 from webhook.admission.pipeline import ClusterView
-from webhook.audit.lines import Draft
+from webhook.audit.lines import UnsealedRecord
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.mutation.registry import RULES
@@ -240,7 +240,7 @@ def test_an_internal_error_is_a_500_with_the_decision_and_never_a_denial() -> No
     "pod", [pytest.param(TRAINING.obj(), id="a pod"), pytest.param({"metadata": {}}, id="an object that is no pod")]
 )
 def test_a_failed_audit_record_is_a_500_with_the_decision_counted_and_logged(pod: dict[str, Any]) -> None:
-    def broken(_: Draft) -> None:
+    def broken(_: UnsealedRecord) -> None:
         raise RuntimeError("out of ink")
 
     world = World(audit=broken)
@@ -260,7 +260,7 @@ def test_a_failed_audit_record_is_a_500_with_the_decision_counted_and_logged(pod
 def test_an_error_in_auditing_is_audited() -> None:
     world = World()
 
-    def broken_once(draft: Draft) -> None:
+    def broken_once(draft: UnsealedRecord) -> None:
         world.audit = world.keep
         raise RuntimeError("out of ink")
 

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 import structlog
 
-from tests.support.admission import policy_with
+from tests.support.admission import TYPE, policy_with
+from tests.support.builders import make_pod
 from tests.support.live import until
-from tests.support.server import Clock, policies_of
+from tests.support.server import Clock, World, policies_of, review_bytes
 from webhook.admission.policy_cases import parse_tested_policy
 from webhook.documents.field import InvalidInput
 from webhook.objects.policy_object import validated_policy
@@ -457,6 +459,20 @@ def test_an_object_that_was_never_valid_denies_its_namespaces_where_the_default_
     assert followed.applied() == applied
     followed.see("MODIFIED", policy("strict", 2, namespaceSelector=_STRICT, priority=5))
     assert denying(followed) == []
+
+
+@pytest.mark.parametrize("trial", [{"mode": "shadow"}, {"canaryPercent": 10}], ids=str)
+def test_an_object_that_was_never_valid_denies_though_the_default_policy_is_on_trial(
+    followed: Followed, trial: dict[str, Any]
+) -> None:
+    """The trial is that of the default policy, and another policy would be in force."""
+    followed.see("ADDED", policy("default", uid="d", namespaceSelector=None, missingPolicy="deny", **trial))
+    followed.see("ADDED", policy("strict", namespaceSelector=_STRICT, workloadTypes={}))
+
+    answering = World(policy=followed.policies.in_force().of_namespace("x", {"team": "a"})).admissions()
+    bodies = [review_bytes(make_pod(f"p{number}").annotate(TYPE, "training").obj()) for number in range(20)]
+
+    assert not any(orjson.loads(answering.answer(body, 0.0, None).body)["response"]["allowed"] for body in bodies)
 
 
 @pytest.mark.parametrize("priority", ["9", None, True, 2.5])

@@ -140,7 +140,7 @@ def said(rendered: Rendered) -> tuple[Any, ...]:
     if waits is not None:
         # Equal pods wait under the name of the first of them.
         room = waits.content, waits.pod.signature, replace(waits.pod.running, name=""), waits.placement
-    return found.answer.to("uid", "decision"), found.record, found.tally, found.report, found.placement, room
+    return found.answer.to("uid", "decision"), found.record, found.counted, found.report, found.placement, room
 
 
 _STEPS = st.lists(

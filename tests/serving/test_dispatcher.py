@@ -26,7 +26,7 @@ from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Answer
-from webhook.serving.decisions.lanes import LargeLane, SmallLane
+from webhook.serving.decisions.deciders import EventLoopDecider, WorkerDecider
 from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, QueueFullError, Timeouts
 from webhook.serving.work_budget import TimeSliceEndedError
 
@@ -107,10 +107,10 @@ def run(
             loop.call_soon_threadsafe(working.set)
 
         gate.entered = entered
-        lane = LargeLane(lambda _: gate, monotonic_seconds=decisions)
+        decider = WorkerDecider(lambda _: gate, monotonic_seconds=decisions)
         admissions = world.admissions().admissions
         dispatcher = Dispatcher(
-            admissions, lambda: world.policy, lambda _: world.cluster, SmallLane(), lane, world.clock
+            admissions, lambda: world.policy, lambda _: world.cluster, EventLoopDecider(), decider, world.clock
         )
         try:
             async with asyncio.timeout(60):
@@ -204,13 +204,13 @@ def test_a_decision_on_a_large_pod_expires() -> None:
 
     async def story(site: Site) -> None:
         site.gate.open.set()
-        lane = LargeLane(lambda _: site.gate, monotonic_seconds=site.world.clock)
+        decider = WorkerDecider(lambda _: site.gate, monotonic_seconds=site.world.clock)
         dispatcher = Dispatcher(
             site.world.admissions().admissions,
             lambda: site.world.policy,
             lambda _: site.world.cluster,
-            SmallLane(),
-            lane,
+            EventLoopDecider(),
+            decider,
             site.world.clock,
         )
         for _time in range(2):
@@ -371,8 +371,8 @@ def test_an_exception_in_the_worker_is_an_error_of_the_admission() -> None:
             site.world.admissions().admissions,
             lambda: site.world.policy,
             lambda _: site.world.cluster,
-            SmallLane(),
-            LargeLane(lambda _: Broken()),
+            EventLoopDecider(),
+            WorkerDecider(lambda _: Broken()),
             site.world.clock,
         )
         for _time in range(2):
@@ -414,7 +414,12 @@ def test_an_exception_before_or_after_the_work_is_raised_and_blocks_no_other_rev
 
         admissions = site.world.admissions().admissions
         dispatcher = Dispatcher(
-            admissions, lambda: site.world.policy, broken, SmallLane(), LargeLane(lambda _: site.gate), site.world.clock
+            admissions,
+            lambda: site.world.policy,
+            broken,
+            EventLoopDecider(),
+            WorkerDecider(lambda _: site.gate),
+            site.world.clock,
         )
         with pytest.raises(ZeroDivisionError):
             await dispatcher.answer(large(1), NO_TIMEOUT, NOW, Connection())

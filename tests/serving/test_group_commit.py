@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.support.audit_records import make_record
-from webhook.audit.lines import Draft, RecordTemplate
+from webhook.audit.lines import RecordTemplate, UnsealedRecord
 from webhook.serving.decisions.group_commit import GroupCommit
 
 
@@ -18,7 +18,7 @@ class Log:
     calls: list[str] = field(default_factory=list)
     broken: bool = False
 
-    def stage(self, record: Draft) -> None:
+    def stage(self, record: UnsealedRecord) -> None:
         self.calls.append(record.decision)
 
     def flush(self) -> None:
@@ -27,9 +27,9 @@ class Log:
             raise RuntimeError("out of ink")
 
 
-def draft(decision: str) -> Draft:
+def draft(decision: str) -> UnsealedRecord:
     record = make_record()
-    return Draft("", decision, "", False, "", "", "", "", 0.0, "", RecordTemplate.of(record))
+    return UnsealedRecord("", decision, "", False, "", "", "", "", 0.0, "", RecordTemplate.of(record))
 
 
 def run(log: Log, story: Callable[[GroupCommit], Awaitable[None]]) -> None:

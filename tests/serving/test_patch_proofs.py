@@ -26,7 +26,7 @@ DEPLOYMENT = next(each for each in SAMPLES if (each.group, each.kind) == ("apps"
 
 @dataclass(frozen=True, slots=True)
 class RemoveLabels:
-    """An edit that breaks the second law."""
+    """An edit that breaks the second invariant."""
 
     def apply(self, pod: PodEditor) -> Effect:
         pod.remove("metadata", "labels")

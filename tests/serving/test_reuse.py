@@ -18,8 +18,8 @@ from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.waiting_pods import WaitingPod, place_and_assume
+from webhook.serving.decisions.deciders import EventLoopDecider, TimedScorer
 from webhook.serving.decisions.decision_cache import DecisionCache
-from webhook.serving.decisions.lanes import SmallLane, TimedScorer
 from webhook.serving.decisions.rendering import Rendered
 from webhook.serving.work_budget import WorkBudget
 
@@ -144,11 +144,11 @@ def test_a_decision_that_the_deadline_has_ended_is_not_reused(view: ClusterView,
 
 def test_reused_checks_count_as_checks(view: ClusterView) -> None:
     seconds: list[float] = []
-    lane = SmallLane(seconds.append)
+    decider = EventLoopDecider(seconds.append)
     timed = replace(view, scorer=TimedScorer(Scheduler(), seconds.append))
     counts = []
     for pod, cluster in ((POD, timed), (POD, timed), (TOO_LARGE, timed), (TOO_LARGE, timed), (POD, None)):
-        lane.rendered(make_request(pod.obj()), POLICY, cluster, make_work_budget())
+        decider.rendered(make_request(pod.obj()), POLICY, cluster, make_work_budget())
         counts.append(len(seconds))
 
     assert counts == [1, 2, 3, 4, 4]

@@ -16,7 +16,7 @@ from tests.support.random_pods import pods
 from tests.support.server import Answering, World, review_bytes
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.audit.record import AuditRecord
-from webhook.serving.decisions.lanes import Lane, LargeLane, SmallLane
+from webhook.serving.decisions.deciders import Decider, EventLoopDecider, WorkerDecider
 
 TRAINING = make_pod("trainer").annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20").gpu(1).obj()
 MISSPELT = make_pod("trainer").annotate(TYPE, "trainig").obj()
@@ -148,16 +148,16 @@ def test_equal_pods_of_owners_inside_and_outside_the_canary_share_no_answer() ->
     assert set(patched.values()) == {True, False}
 
 
-@pytest.mark.parametrize("lane", [SmallLane, lambda: LargeLane(scheduler_for)])
-def test_a_request_is_decided_by_its_policy_whatever_was_decided_before(lane: Callable[[], Lane]) -> None:
-    """Two policies take turns in one lane: no answer, scorer or cache of one is used for the other."""
+@pytest.mark.parametrize("decider", [EventLoopDecider, lambda: WorkerDecider(scheduler_for)])
+def test_a_request_is_decided_by_its_policy_whatever_was_decided_before(decider: Callable[[], Decider]) -> None:
+    """Two policies take turns in one decider: no answer, scorer or cache of one is used for the other."""
     cluster = cluster_of({"cluster": [make_node_object("n", capacity={"nvidia.com/gpu": 8})]})
     assert cluster is not None
-    world, used = World(cluster=cluster), lane()
+    world, used = World(cluster=cluster), decider()
     policies = [policy_with(), policy_with(mode="shadow"), policy_with(placementCheck={"profile": "binpack"})]
     for policy in policies * 3:
         world.policy = policy
         world.cluster = ClusterView(cluster.snapshot, scheduler_for(policy))
-        response = response_to(replace(world.admissions(), lane=used), TRAINING)
+        response = response_to(replace(world.admissions(), decider=used), TRAINING)
         assert ("patch" in response) == (policy.spec.mode == "enforce")
         assert response["auditAnnotations"]["policy"] == policy.identity

@@ -105,7 +105,7 @@ def test_what_alerts_look_at_is_there_from_the_start(tmp_path: Path) -> None:
     shown = metrics.render().decode().splitlines()
     for labels in (
         *(f'admission_requests_total{{outcome="{outcome}",workload_type=""}}' for outcome in OUTCOMES),
-        *(f'audit_records_total{{result="{result}"}}' for result in ("written", "failed")),
+        *(f'audit_records_total{{result="{result}"}}' for result in ("written", "failed", "omitted")),
         *(f'placement_verdicts_total{{verdict="{verdict}"}}' for verdict in VERDICTS),
         *(f'http_refused_requests_total{{code="{code}"}}' for code in (400, 404, 405, 408, 413, 415, 499, 500, 503)),
     ):

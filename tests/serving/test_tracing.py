@@ -23,7 +23,7 @@ from tests.support.loopback import closed_port
 from tests.support.manifests import ROOT
 from tests.support.otlp_receiver import Receiver, attributes_of, receiving
 from tests.support.server import World, review_bytes, running, write_certificate
-from webhook.runtime.admission_counts import Tally
+from webhook.runtime.admission_counts import AdmissionCount
 from webhook.serving.tracing import spans
 from webhook.serving.tracing.opentelemetry_spans import exporting
 
@@ -127,7 +127,7 @@ def test_spans_are_those_of_the_replica(traced: Traced) -> None:
 def test_an_internal_error_is_an_error_of_the_span() -> None:
     with receiving() as receiver:
         with exporting(f"{receiver.url}/v1/traces"), spans.admission({}):
-            spans.note("decision-1", Tally("Error"))
+            spans.note("decision-1", AdmissionCount("Error"))
         (span,) = receiver.spans
 
     assert span.status.code == Status.STATUS_CODE_ERROR

@@ -21,7 +21,7 @@ from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
-from webhook.placement.waiting.waiting_pods import WaitingPod, answer_among
+from webhook.placement.waiting.waiting_pods import WaitingPod, predict_placement
 from webhook.serving.app import scoring
 from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.waiting.admitted_pods import MOST_OF_A_NAMESPACE, UNSEEN_SECONDS
@@ -92,7 +92,7 @@ class Cluster:
         assumed = view(address).assumed
         assert assumed is not None
         asked = WaitingPod.of(pod)
-        placement = answer_among(self.scheduler, asked.signature, assumed, "seed", lambda: False)
+        placement = predict_placement(self.scheduler, asked.signature, assumed, "seed", lambda: False)
         if placement.verdict == "Feasible":
             self.waiting.admit(PodIdentity.of(pod), Candidate(scheduled_content(pod), asked, placement), address)
         return placement.verdict
@@ -622,28 +622,6 @@ def test_a_pod_that_a_pod_before_it_made_room_for_keeps_some_when_it_is_placed_a
     assert sorted(cluster.gpus()) == [0, 0, 1, 2]
 
 
-def test_a_pod_is_placed_again_though_an_equal_one_has_waited_too_long_for_its_scheduler() -> None:
-    cluster = Cluster(nodes=4)
-    cluster.cache.put_scheduler_evidence(NO_SCHEDULERS)
-    created = {"old": "2026-01-01T00:00:10Z", "other": "2026-01-01T00:00:01Z", "new": "2026-01-01T00:02:00Z"}
-    pods = {name: pod(name) for name in created}
-    for name in ("old", "new"):
-        pods[name]["spec"]["schedulerName"] = "absent-scheduler"
-    for name, admitted in pods.items():
-        cluster.admit(admitted)
-        cluster.see(stored(admitted, name, created[name]))
-        cluster.gpus()
-        cluster.now_seconds = 64
-    cluster.now_seconds += 1
-    for _ in range(2):
-        cluster.waiting.settle(cluster.cache.snapshot())
-    assert cluster.waiting.reserved == 2
-
-    cluster.bind(stored(pods["other"], "other", created["other"]), free_node(cluster))
-
-    assert sorted(cluster.gpus()) == [0, 0, 4, 4]
-
-
 def test_pods_that_were_left_out_are_placed_when_there_are_fewer() -> None:
     cluster = Cluster(nodes=1, pod_seconds=1.0)
     for number in range(MOST_WAITING + 10):
@@ -663,8 +641,8 @@ class TestPodsOfASchedulerThatDoesNotRun:
     """Nothing binds them, and nothing reports that they are unschedulable."""
 
     @staticmethod
-    def cluster(evidence: SchedulerEvidence | None) -> Cluster:
-        cluster = Cluster(nodes=1)
+    def cluster(evidence: SchedulerEvidence | None, *, are_verified: bool = True) -> Cluster:
+        cluster = Cluster(nodes=1, are_verified=are_verified)
         cluster.cache.put_scheduler_evidence(evidence)
         return cluster
 
@@ -674,34 +652,52 @@ class TestPodsOfASchedulerThatDoesNotRun:
         content["spec"]["schedulerName"] = "absent-scheduler"
         return content
 
+    RUNS = SchedulerEvidence(frozenset(), "absent-scheduler-1")
+
     @pytest.mark.parametrize(
         ("evidence", "gpus"),
         [
             pytest.param(None, 4, id="it is not known which schedulers run"),
             pytest.param(NO_SCHEDULERS, 0, id="it does not run"),
-            pytest.param(SchedulerEvidence(frozenset(), "absent-scheduler-1"), 4, id="it runs"),
+            pytest.param(RUNS, 4, id="it runs"),
         ],
     )
-    def test_room_is_given_up_in_time(self, evidence: SchedulerEvidence | None, gpus: int) -> None:
+    def test_they_take_no_room(self, evidence: SchedulerEvidence | None, gpus: int) -> None:
         cluster = self.cluster(evidence)
-        cluster.admit(self.pod())
-        assert cluster.gpus() == [4]
-        cluster.see(stored(self.pod(), "p"))
-        cluster.now_seconds = 59.0
-        assert cluster.gpus() == [4]
-        cluster.now_seconds = 62.0
+        assert cluster.admit(self.pod()) == "Feasible"
         assert cluster.gpus() == [gpus]
+        assert cluster.admit(pod("other")) == ("Waiting" if gpus else "Feasible")
+
+    def test_they_take_no_room_when_they_are_seen(self) -> None:
+        cluster = self.cluster(NO_SCHEDULERS)
+        cluster.admit(self.pod())
+        for name in ("p", "of-another-replica"):
+            cluster.see(stored(self.pod(), name))
+            assert cluster.gpus() == [0]
+
+    def test_they_take_no_room_of_their_own_client(self) -> None:
+        """Its pods without a certificate and without credit have room for its own reviews alone."""
+        cluster = self.cluster(NO_SCHEDULERS, are_verified=False)
+        assert [cluster.admit(self.pod(), FORGER) for _ in range(2)] == ["Feasible", "Feasible"]
 
     def test_room_returns_when_the_scheduler_runs(self) -> None:
         cluster = self.cluster(NO_SCHEDULERS)
         cluster.see(stored(self.pod(), "p"))
-        assert cluster.gpus() == [4]
-        cluster.now_seconds = 62.0
         assert cluster.gpus() == [0]
-        cluster.now_seconds = 65.0
-        cluster.cache.put_scheduler_evidence(SchedulerEvidence(frozenset(), "absent-scheduler-1"))
+        cluster.now_seconds = 3.0
+        cluster.cache.put_scheduler_evidence(self.RUNS)
         cluster.waiting.settle(cluster.cache.snapshot())
         assert cluster.gpus() == [4]
+
+    def test_room_is_given_up_in_seconds_when_the_scheduler_goes(self) -> None:
+        cluster = self.cluster(self.RUNS)
+        cluster.admit(self.pod())
+        assert cluster.gpus() == [4]
+        cluster.cache.put_scheduler_evidence(NO_SCHEDULERS)
+        cluster.now_seconds = 3.0
+        assert cluster.gpus() == [4]
+        cluster.now_seconds = 6.0
+        assert cluster.gpus() == [0]
 
 
 def test_pods_are_placed_again_by_the_profile_of_a_new_policy() -> None:

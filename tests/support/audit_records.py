@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from webhook.audit.lines import Draft, digest, seal
+from webhook.audit.lines import UnsealedRecord, digest, seal
 from webhook.audit.reading import Entry, InvalidLine, read
 from webhook.audit.record import AuditRecord, Owner, PlacementEntry, PolicyName, Rotation, RuleEntry
 
@@ -63,7 +63,9 @@ def make_record(number: int = 0, **fields: Any) -> AuditRecord:
     return replace(record, **fields)
 
 
-def encode(record: AuditRecord | Draft, sequence: int, previous: str, rotation: Rotation | None = None) -> bytes:
+def encode(
+    record: AuditRecord | UnsealedRecord, sequence: int, previous: str, rotation: Rotation | None = None
+) -> bytes:
     """Return the record as one line of JSON, without the newline at its end."""
     return seal(record, sequence, previous, rotation)[0]
 

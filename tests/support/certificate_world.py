@@ -12,7 +12,7 @@ from cryptography import x509
 from certs import pem
 from certs.chain import distrust
 from certs.controller.reconciler import Memory
-from certs.inspection import Artifacts, Certificates, read_ring
+from certs.inspection import Artifacts, Certificates, read_key_material
 from certs.names import server_names
 from certs.plan import Action, Observed, Request, Rules, Step, carried_out, fulfils, plan
 from tests.support.certificates import NOW
@@ -103,7 +103,7 @@ class World:
         """Note a new pair whose CA an API server that lags may not know yet."""
         if step.action not in (Action.ISSUE_SERVING, Action.SWITCH_TO_NEXT_CA):
             return
-        signer = read_ring(held, self.now).signer
+        signer = read_key_material(held, self.now).signer
         if any(signer not in bundle for bundles in self.acted_on() for bundle in bundles):
             self.broken.append(f"{step.action}: an API server may not know the CA yet")
 

@@ -17,7 +17,7 @@ from certs import pem
 from certs.controller.admin import ACTIONS, ControllerMetrics
 from certs.controller.loop import Controller
 from certs.controller.reconciler import Options
-from certs.inspection import Ring, read_ring
+from certs.inspection import KeyMaterial, read_key_material
 from certs.names import server_names, service_names
 from certs.plan import Rules
 from certs.registration import Target, ca_bundles
@@ -107,9 +107,9 @@ class Installation:
             return self.cluster.client.get("Secret", self.target.secret, self.namespace)
         return None
 
-    def ring(self) -> Ring:
+    def key_material(self) -> KeyMaterial:
         """Return what the Secret has."""
-        return read_ring(artifacts_in(self.secret()), utc_now())
+        return read_key_material(artifacts_in(self.secret()), utc_now())
 
     def configuration(self) -> Object | None:
         """Return the webhook configuration, if there is one."""
@@ -123,18 +123,18 @@ class Installation:
 
     def is_steady(self) -> bool:
         """Return whether one CA signs, is served and is trusted, and no other."""
-        ring, bundles = self.ring(), self.bundles()
+        keys, bundles = self.key_material(), self.bundles()
         return (
-            ring.signer is not None
-            and ring.issuer == ring.signer
-            and set(ring.cas) == {ring.signer}
-            and all(each == {ring.signer} for each in bundles)
+            keys.signer is not None
+            and keys.issuer == keys.signer
+            and set(keys.cas) == {keys.signer}
+            and all(each == {keys.signer} for each in bundles)
         )
 
-    def wait_steady(self) -> Ring:
+    def wait_steady(self) -> KeyMaterial:
         """Return what the Secret has once the certificates are in order."""
-        wait_for(self.is_steady, lambda: f"one CA: {self.ring()}, {self.bundles()}")
-        return self.ring()
+        wait_for(self.is_steady, lambda: f"one CA: {self.key_material()}, {self.bundles()}")
+        return self.key_material()
 
     def patch_configuration(self, operations: list[Object]) -> None:
         """Change the webhook configuration as another client."""

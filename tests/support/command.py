@@ -10,6 +10,7 @@ from functools import partial
 import click
 import pytest
 
+from tests.support.programs import forked
 from webhook.cli import main
 from webhook.cli.root import root
 
@@ -60,7 +61,7 @@ def certs() -> Run:
 
 def run_alone(*arguments: object, environment: dict[str, str] | None = None) -> Outcome:
     """Run the command in a process of its own, for what sets up the whole process."""
-    command = [sys.executable, "-m", "webhook", *map(str, arguments)]
+    command = [forked(), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
     return Outcome(done.returncode, done.stdout, done.stderr)
 

@@ -38,7 +38,7 @@ def schedulers() -> Schedulers:
 
 
 def drained(objects: Iterable[Any], *nodes: str) -> Drain:
-    """Return what becomes of the pods of `nodes`."""
+    """Return the moves of the pods of `nodes`."""
     snapshot, disruptions = read(objects)
     return drain(snapshot, disruptions.bound, disruptions.budgets, nodes, schedulers())
 

@@ -1,23 +1,24 @@
 """The programs of the package in a folder for $PATH, running the code of this tree."""
 
+import functools
 import shlex
 import sys
+import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.support.fork_server import CLIENT, server_path
 
 
 def write_program(folder: Path, name: str, entry: str = "main") -> Path:
     """Return a program that calls this function of `webhook.cli`, as the one that pip makes."""
     program = folder / name
-    lines = [
-        f"#!{sys.executable} -P",
-        "import sys",
-        f"sys.path.insert(0, {str(ROOT)!r})",
-        f"from webhook.cli import {entry}",
-        f"{entry}()",
-    ]
-    program.write_text("\n".join(lines) + "\n")
+    program.write_text(CLIENT.format(python=sys.executable, path=server_path(), entry=entry))
     program.chmod(0o755)
     assert " " not in shlex.quote(sys.executable)
     return program
+
+
+@functools.cache
+def forked() -> str:
+    """Return the path of `placement-webhook`, which forks from a process with its modules."""
+    return str(write_program(Path(tempfile.mkdtemp(prefix="programs-")), "placement-webhook"))

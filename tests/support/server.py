@@ -16,7 +16,7 @@ from tests.support.admission import policy_with
 from tests.support.audit_records import encode
 from tests.support.threads import event_loop_in_thread
 from webhook.admission.pipeline import ClusterView
-from webhook.audit.lines import Draft
+from webhook.audit.lines import UnsealedRecord
 from webhook.audit.record import FIRST, AuditRecord, parse_line
 from webhook.events.recorder import EventRecorder
 from webhook.policy.policy import Policy
@@ -26,7 +26,7 @@ from webhook.runtime.settings import Address, Settings
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.connection import Connection
 from webhook.serving.decisions.admissions import Admissions, Answer, Dependencies
-from webhook.serving.decisions.lanes import Lane, LargeLane, SmallLane
+from webhook.serving.decisions.deciders import Decider, EventLoopDecider, WorkerDecider
 from webhook.serving.decisions.patch_proofs import PatchProofs
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.http.bearer_token import BearerToken
@@ -72,7 +72,7 @@ class World:
     clock: Callable[[], float] = field(default_factory=Clock)
     now: Callable[[], str] = rfc3339_now
     utc_now: Callable[[], datetime] = utc_now
-    audit: Callable[[Draft], None] | None = None
+    audit: Callable[[UnsealedRecord], None] | None = None
     events: EventRecorder | None = None
     extender: Extender | None = None
     prove_patches: int = 1
@@ -89,7 +89,7 @@ class World:
     def admissions(self) -> "Answering":
         """Return the admissions of this world; their decisions are numbered."""
         dependencies = Dependencies(
-            audit=lambda draft: (self.audit or self.keep)(draft),
+            audit=lambda unsealed: (self.audit or self.keep)(unsealed),
             monotonic_seconds=self.clock,
             new_decision=lambda: f"decision-{len(self.records) + 1}",
             replica="replica-a",
@@ -101,16 +101,18 @@ class World:
     def dispatcher(self) -> Dispatcher:
         """Return the dispatcher of this world's admissions, on the clock of its event loop."""
         admissions = self.admissions().admissions
-        return Dispatcher(admissions, lambda: self.policies, lambda _: self.cluster, SmallLane(), LargeLane())
+        return Dispatcher(
+            admissions, lambda: self.policies, lambda _: self.cluster, EventLoopDecider(), WorkerDecider()
+        )
 
     async def written(self) -> None:
         """Return once the gate is open: every record is kept at once."""
         if self.gate is not None:
             await self.gate.wait()
 
-    def keep(self, draft: Draft) -> None:
+    def keep(self, unsealed: UnsealedRecord) -> None:
         """Put the record, as it would be written, to the others."""
-        self.records.append(parse_line(encode(draft, 0, FIRST)))
+        self.records.append(parse_line(encode(unsealed, 0, FIRST)))
 
     def count(self, name: str, **labels: str) -> float:
         """Return the value of a metric."""
@@ -124,14 +126,14 @@ class Answering:
 
     world: World
     admissions: Admissions
-    lane: Lane = field(default_factory=SmallLane)
+    decider: Decider = field(default_factory=EventLoopDecider)
 
     def answer(self, body: bytes, arrived_seconds: float, deadline_seconds: float | None) -> Answer:
         """Return the answer to the review in `body`; after the deadline, without the placement check."""
         world = self.world
         milliseconds = world.policy.spec.placement_check.work_budget_milliseconds
         work_budget = WorkBudget(deadline_seconds, milliseconds, monotonic_seconds=world.clock, cpu_seconds=lambda: 0.0)
-        decision = self.admissions.decide(self.lane, body, world.policies, world.cluster, work_budget)
+        decision = self.admissions.decide(self.decider, body, world.policies, world.cluster, work_budget)
         return self.admissions.finish(decision, world.now(), arrived_seconds, Connection())
 
 

@@ -22,7 +22,7 @@ Place = Callable[[WaitingPod], Placement]
 _MIB_IN_GIB = 1024
 
 
-def in_annotations(
+def as_annotation_changes(
     content: PodContent, policy: Policy, placement: Placement, snapshot: Snapshot, place: Place, expired: Expired
 ) -> Placement:
     """Return `placement` with suggestions that name annotations, where those make the pod in `content` fit.

@@ -143,7 +143,7 @@ def inject(content: PodContent, policy: Policy) -> RulesResult:
 
 
 def _is_bypassed_by_metadata(content: PodContent, policy: Policy) -> bool:
-    """Return true if the rules reject or bypass the pod, whatever it requests; false if that is not certain."""
+    """Return true if the rules reject or bypass the pod with any requests; false if that is not certain."""
     metadata, spec = content.pod.get("metadata"), content.pod.get("spec")
     if not isinstance(metadata, dict) or not isinstance(spec, dict) or spec.get("nodeName"):
         return True

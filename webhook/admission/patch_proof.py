@@ -16,7 +16,7 @@ from webhook.admission.pod_content import PodContent
 from webhook.documents.text import cut, printable
 from webhook.kube.api.independent_patch import PatchError, independently_patched
 from webhook.kube.api.json_patch import patched
-from webhook.mutation.laws import Steps, lost_values, overruled_values
+from webhook.mutation.invariants import Steps, lost_values, overruled_values
 from webhook.policy.policy import Policy
 
 JsonObject = dict[str, Any]

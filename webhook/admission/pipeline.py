@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from webhook.admission.annotation_suggestions import in_annotations
+from webhook.admission.annotation_suggestions import as_annotation_changes
 from webhook.admission.evaluation import PolicyResult, evaluate
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
@@ -38,7 +38,7 @@ from webhook.placement.reasons.queue_demand import GangDemand
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import answer_among
+from webhook.placement.waiting.waiting_pods import predict_placement
 from webhook.policy.exempt import request_exemption
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
@@ -164,7 +164,7 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
         return Placement.unknown(result.signature, is_final=result.is_final)
     signature, scorer = result.signature, cluster.scorer
     assumed: AssumedPods[Any] = AssumedPods(cluster.snapshot) if cluster.assumed is None else cluster.assumed
-    placement = answer_among(scorer, signature, assumed, _seed(content), expired)
+    placement = predict_placement(scorer, signature, assumed, _seed(content), expired)
     if placement.verdict == "Infeasible" and placement.total == 0:
         # Without nodes nothing can be predicted; a wrong cluster file must not deny every pod.
         return Placement.unknown("the view of the cluster has no node", is_final=placement.is_final)
@@ -175,7 +175,7 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
         schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
         return _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
     snapshot = assumed.before_pod(signature.info.preemption)
-    return in_annotations(
+    return as_annotation_changes(
         content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired
     )
 
@@ -195,7 +195,7 @@ def _in_gang(
     gang = gang_of(request, pod, policy.spec.key_domain)
     if own.suggestions:
         group = group_of_gang(gang, pod, schedulers.scheduler_of, assumed, expired)
-        own = in_annotations(result.content, policy, group.verified(own), group.snapshot, group.place, expired)
+        own = as_annotation_changes(result.content, policy, group.verified(own), group.snapshot, group.place, expired)
     return gang_placement(
         schedulers.scheduler_of(pod.signature),
         gang,

@@ -47,6 +47,8 @@ class RecordTemplate(NamedTuple):
     """The places truncated in these keys."""
     shadow: bytes = b""
     """Empty if the decision was the answer."""
+    omitted: bytes = b""
+    """Empty in the record of an admission."""
 
     @classmethod
     def of(cls, record: AuditRecord) -> "RecordTemplate":
@@ -70,11 +72,12 @@ class RecordTemplate(NamedTuple):
             qos_class_json(record.qos_class),
             tuple(truncator.truncated),
             shadow,
+            b"" if record.omitted is None else dump(record.omitted),
         )
 
 
 @dataclass(slots=True)  # not frozen: each admission creates one, and a frozen one costs three times as much
-class Draft:
+class UnsealedRecord:
     """A record before it is written: the values of one admission, and the `common` part of equal pods."""
 
     time: str
@@ -89,12 +92,12 @@ class Draft:
     replica: str
     common: RecordTemplate
     client: str = ""
-    pod: str = ""
     address: str = ""
     """That of the client; it is in no record."""
+    pod: str = ""
 
 
-def _has_long_text(record: AuditRecord | Draft) -> bool:
+def _has_long_text(record: AuditRecord | UnsealedRecord) -> bool:
     # Written out, since it runs for every record.
     return (
         len(record.user) > SHORT
@@ -131,7 +134,7 @@ def brief(common: RecordTemplate) -> RecordTemplate:
 
 
 def seal(
-    record: AuditRecord | Draft,
+    record: AuditRecord | UnsealedRecord,
     sequence: int,
     previous: str,
     rotation: Rotation | None = None,
@@ -139,7 +142,7 @@ def seal(
     is_brief: bool = False,
 ) -> tuple[bytes, str]:
     """Return the record as one line of JSON, without a newline, and the hash of the line."""
-    common = record.common if isinstance(record, Draft) else RecordTemplate.of(record)
+    common = record.common if isinstance(record, UnsealedRecord) else RecordTemplate.of(record)
     if is_brief:
         common = brief(common)
     asked = {
@@ -158,7 +161,7 @@ def seal(
         user, truncated = truncator.text("user", user), tuple(truncator.truncated)
     milliseconds = round(record.duration_ms, 3)
     written = {"durationMs": milliseconds, "replica": record.replica, "previous": previous, "sequence": sequence}
-    content = b'%b,"owner":%b,"user":%b,%b,"placement":%b,"error":%b,%b,"before":%b%b%b%b%b%b%b%b' % (
+    content = b'%b,"owner":%b,"user":%b,%b,"placement":%b,"error":%b,%b,"before":%b%b%b%b%b%b%b%b%b' % (
         dump(asked)[:-1],
         common.owner,
         dump(user),
@@ -173,6 +176,7 @@ def seal(
         b',"shadow":%b' % common.shadow if common.shadow else b"",
         b',"pod":%b' % dump(record.pod) if record.pod else b"",
         b',"truncated":%b' % dump(truncated) if truncated else b"",
+        b',"omitted":%b' % common.omitted if common.omitted else b"",
         b',"rotation":%b' % dump(rotation) if rotation else b"",
     )
     own_hash = hashlib.sha256(content + b"}").hexdigest()

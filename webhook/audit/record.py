@@ -15,6 +15,7 @@ from webhook.documents.documents import JsonObject
 
 Outcome = Literal["Patched", "Unchanged", "Denied", "Bypassed", "Error"]
 DropReason = Literal["age", "size"]
+OmittedReason = Literal["unwritable", "dryRun"]
 
 POD = "Pod"
 FIRST = ""
@@ -133,6 +134,20 @@ class Rotation:
     dropped: tuple[Dropped, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Omitted:
+    """Admissions that have no record in the file.
+
+    Those that are `unwritable` took the numbers that end `before` a record, and went to standard error. A `dryRun`
+    beyond the share of its namespace took none; `namespaces` counts these by namespace.
+    """
+
+    reason: OmittedReason
+    records: int
+    before: int | None = None
+    namespaces: dict[str, int] = field(default_factory=dict)
+
+
 # It also holds for the classes above. A newer version may write keys that this one does not know.
 @with_config(ConfigDict(alias_generator=to_camel, extra="ignore"))
 @dataclass(frozen=True, slots=True)
@@ -181,6 +196,8 @@ class AuditRecord:
     """The digest of the pod in `FILE.pods` (webhook.audit.pods). A line without it is of an object that is not kept."""
     truncated: tuple[str, ...] = ()
     """The places where content was left out because it was too large, and how much."""
+    omitted: Omitted | None = None
+    """Admissions without a record, in a record of the writer itself, which is of no admission."""
     rotation: Rotation | None = None
     """The remaining files, in the first record after a rotation. Set by the writer."""
     sequence: int = 0

@@ -45,6 +45,8 @@ class Summary:
     verdicts: Counter[str] = field(default_factory=Counter)
     users: Counter[str] = field(default_factory=Counter)
     namespaces: Counter[str] = field(default_factory=Counter)
+    omitted: Counter[str] = field(default_factory=Counter)
+    """The admissions without a record, by reason. They count nowhere else."""
     policies: Counter[str] = field(default_factory=Counter)
     """By `NAME@REVISION`."""
     slowest: list[AuditRecord] = field(default_factory=list)
@@ -68,6 +70,7 @@ class Summary:
             "verdicts": dict(self.verdicts.most_common()),
             "users": dict(self.users.most_common()),
             "namespaces": dict(self.namespaces.most_common()),
+            "omitted": dict(self.omitted.most_common()),
             "policies": dict(self.policies.most_common()),
             "durationMs": self.duration_ms,
             "slowest": [_slow_json(record) for record in self.slowest],
@@ -86,6 +89,9 @@ def summarise(records: Iterable[AuditRecord], slowest: int) -> Summary:
 
     def counted() -> Iterator[AuditRecord]:
         for record in records:
+            if record.omitted is not None:
+                summary.omitted[record.omitted.reason] += record.omitted.records
+                continue
             _count(summary, record)
             durations.append(record.duration_ms)
             yield record
@@ -145,7 +151,7 @@ def _reasons(record: AuditRecord) -> Iterator[str]:
 
 def _without_numbers(message: str | None) -> str:
     """Return the first line with numbers replaced by N, so that messages that differ only in numbers are equal."""
-    return re.sub(r"\b\d+\b", "N", (message or "not told").split("\n", 1)[0])
+    return re.sub(r"\b\d+\b", "N", (message or "no reason recorded").split("\n", 1)[0])
 
 
 def _percentiles(durations: "array[float]") -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, Self, TypeVar
@@ -11,14 +11,15 @@ import structlog
 
 from webhook.audit.file import AuditFile
 from webhook.audit.head import ChainHead
-from webhook.audit.lines import Draft, seal
-from webhook.audit.record import FIRST, AuditRecord, Dropped, Rotation
+from webhook.audit.lines import UnsealedRecord, seal
+from webhook.audit.omitted import OmittedDryRuns, record_of
+from webhook.audit.record import FIRST, AuditRecord, Dropped, Omitted, Rotation
 from webhook.audit.rotation import Retention
 from webhook.audit.stream import AuditStream
 
 Argument = TypeVar("Argument")
 Done = TypeVar("Done")
-Result = Literal["written", "failed"]
+Result = Literal["written", "failed", "omitted"]
 
 STANDARD_OUTPUT = "-"
 MAX_BYTES = 100 * 1024 * 1024
@@ -31,11 +32,18 @@ SHARE_BYTES = 16 * 1024 * 1024
 The kubelet keeps 50 MiB of what a container prints.
 """
 
+DRY_RUN_SHARE_BYTES = 1024 * 1024
+"""What the dry runs of a namespace write through one address in ten minutes before they are only counted.
+
+No quota limits them. These are about 1,000 records.
+"""
+
 # Only an API server vouches for a namespace; another client can make up as many as it likes.
 _MOST_SHARES = 4096
 
 # The part of an RFC 3339 time up to the tens of minutes.
 _WINDOW = len("2026-01-31T12:0")
+_MINUTE = len("2026-01-31T12:00")
 
 _WRITE_FAILS = "audit records cannot be written and go to standard error"
 _LEFT_OUT = "audit records went to standard error before this start"
@@ -55,11 +63,12 @@ class AuditWriter:
     Both messages are logged when standard error has room, otherwise with a later record.
 
     The records of dry runs are brief, and so are those of a namespace beyond its share: otherwise a user could fill the
-    log with small pods until rotation has dropped the records of others. Each address of clients has a share of its
+    log with small pods until rotation has dropped the records of others. Dry runs beyond a share of their own have no
+    record: one record a minute counts them. Each address of clients has a share of its
     own for a namespace, so a client that makes reviews up uses up none of an API server.
 
     "Written" means handed to the operating system: a crash of this process loses nothing, a crash of the machine can.
-    An instance is for one thread: the chain has one end.
+    Not thread-safe: the chain has one end.
     """
 
     def __init__(
@@ -70,6 +79,8 @@ class AuditWriter:
         backups: int = BACKUPS,
         keep_seconds: float = KEEP_SECONDS,
         max_total_bytes: int | None = None,
+        now: Callable[[], str] | None = None,
+        replica: str = "",
         on_result: Callable[[Result], None] = lambda _: None,
         on_dropped: Callable[[Dropped], None] = lambda _: None,
         output_descriptor: int = 1,
@@ -78,7 +89,9 @@ class AuditWriter:
         """Open `path` and continue the chain that it holds.
 
         `on_result` receives the result of each record, `on_dropped` the files that rotation deleted. `max_total_bytes`
-        defaults to `MAX_TOTAL_BYTES` or, if that is larger, to the size of `backups` files and the current one.
+        defaults to `MAX_TOTAL_BYTES` or, if that is larger, to the size of `backups` files and the current one. `now`
+        returns the time, and `replica` is the name, in the records of the writer itself (`webhook.audit.omitted`);
+        without `now`, it makes none.
 
         Raises:
             InvalidInput: the file cannot be used, or another process writes to it.
@@ -99,15 +112,21 @@ class AuditWriter:
         # What has failed and was logged, until it succeeds.
         self._failing: set[str] = set()
         end = self._chain_end()
-        # The records since the last one in the file: they went to standard error.
         self._missed = end.missed
         self._sequence, self._head = end.sequence + end.missed, end.hash
         self._staged: list[bytes] = []
         self._staged_head = self._head
         self._records_rotation = False
-        # By the address of the client and namespace, in the ten minutes `_window`.
-        self._written_bytes: dict[tuple[str, str], int] = {}
-        self._window = ""
+        # By the address of the client, namespace, and whether it is a dry run, in the ten minutes `_window`.
+        self._written_bytes: dict[tuple[str, str, bool], int] = {}
+        self._window = self._omitted_minute = ""
+        self._omitted = OmittedDryRuns()
+        self._now, self._replica = now, replica
+        # The records after the last one in the file went to standard error. The staged record counts these.
+        self._stated = self._missed
+        if self._missed:
+            self._state(Omitted("unwritable", self._missed, before=self._sequence + 1))
+            self.flush()
 
     def __enter__(self) -> Self:
         return self
@@ -120,23 +139,30 @@ class AuditWriter:
         """Return the hash of the last record written. `verify --head` uses it later to detect missing records."""
         return self._head
 
-    def write(self, record: AuditRecord | Draft) -> None:
+    def write(self, record: AuditRecord | UnsealedRecord) -> None:
         """Write the record to the file before returning; if that fails, print, count and log it."""
         self.stage(record)
         self.flush()
 
-    def stage(self, record: AuditRecord | Draft) -> None:
+    def stage(self, record: AuditRecord | UnsealedRecord) -> None:
         """Stage the record for the next `flush`, which writes all staged records for little more than the cost of one.
 
         A record that is printed is written at once: of several, some could be lost and the others not.
         """
-        self._sequence += 1
-        rotation = self._rotation(self._file) if self._file is not None and not self._staged else None
         if record.time[:_WINDOW] != self._window:
             self._window = record.time[:_WINDOW]
             self._written_bytes.clear()
-        share = record.address if isinstance(record, Draft) else "", record.namespace
+        if self._omitted.by_namespace and record.time[:_MINUTE] != self._omitted_minute:
+            self._state(self._omitted.take())
+        share = record.address if isinstance(record, UnsealedRecord) else "", record.namespace, record.dry_run
         written_bytes = self._written_bytes.get(share, 0)
+        if record.dry_run and written_bytes > DRY_RUN_SHARE_BYTES:
+            self._omitted_minute = record.time[:_MINUTE]
+            self._omitted.count(record.namespace)
+            self._on_result("omitted")
+            return
+        self._sequence += 1
+        rotation = self._rotation(self._file) if self._file is not None and not self._staged else None
         is_brief = record.dry_run or written_bytes > SHARE_BYTES
         line, self._staged_head = seal(record, self._sequence, self._staged_head, rotation, is_brief=is_brief)
         self._written_bytes[share] = written_bytes + len(line)
@@ -145,6 +171,11 @@ class AuditWriter:
         self._staged.append(line)
         if self._file is None:
             self.flush()
+
+    def _state(self, omitted: Omitted) -> None:
+        """Stage the record that counts `omitted` admissions."""
+        if self._now is not None:
+            self.stage(record_of(omitted, self._now(), self._replica, self._sequence + 1))
 
     def _evict_smallest_shares(self) -> None:
         by_size = sorted(self._written_bytes, key=self._written_bytes.__getitem__)
@@ -162,18 +193,10 @@ class AuditWriter:
         try:
             self._output.append(data)
         except OSError as error:
-            self._staged_head = self._head
-            for line in lines:
-                self._write_to_standard_error(line, error)
-            self._missed += len(lines)
-            if self._file is not None:
-                # A failure is part of this outage.
-                with contextlib.suppress(OSError):
-                    self._file.head.write(ChainHead(self._sequence - self._missed, self._head, self._missed))
-            # The disk may be full: free room now. The next record lists the remaining files.
-            self._drop(recorded=False)
+            self._miss(lines, error)
             return
-        self._head, self._missed = self._staged_head, 0
+        missed, stated, self._missed, self._stated = self._missed, self._stated, 0, 0
+        self._head = self._staged_head
         if self._file is not None:
             self._attempt(_HEAD_FAILS, self._file.head.write, ChainHead(self._sequence, self._head))
             if self._records_rotation:
@@ -184,9 +207,26 @@ class AuditWriter:
             self._failing.discard(_WRITE_FAILS)
         for _ in lines:
             self._on_result("written")
+        if missed > stated:
+            self._state(Omitted("unwritable", missed, before=self._sequence - len(lines) + 1))
+            self.flush()
+
+    def _miss(self, lines: Sequence[bytes], error: OSError) -> None:
+        """Print lines that could not be written."""
+        self._staged_head = self._head
+        for line in lines:
+            self._write_to_standard_error(line, error)
+        self._missed += len(lines)
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.head.write(ChainHead(self._sequence - self._missed, self._head, self._missed))
+        # The disk may be full. The next record lists the remaining files.
+        self._drop(recorded=False)
 
     def close(self) -> None:
         """Write the staged records and close the file, so that another process may write to it."""
+        if self._omitted.by_namespace:
+            self._state(self._omitted.take())
         self.flush()
         self._output.close()
         self._fallback.close()

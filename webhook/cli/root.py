@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, str] = {
     "report": "Write the pages of the console into one file.",
     "replay": "Report what another policy would decide on recorded admissions.",
     "serve": "Serve the admission webhook over TLS.",
+    "simulate": "Run a trace of pods in virtual time, by policy and profile.",
     "snapshot": "Write a running cluster to a cluster file.",
     "version": "Print the version and what it models.",
 }

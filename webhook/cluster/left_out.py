@@ -37,7 +37,7 @@ NOTHING_LEFT_OUT = LeftOut({})
 
 
 class LeftOutTracker:
-    """Keeps the objects that are left out. An instance is for one thread.
+    """Keeps the objects that are left out. Not thread-safe.
 
     `has_changed`: `current` returns another value than before.
     """

@@ -23,7 +23,7 @@ _MOST_BYTES = 16 * 1024 * 1024
 
 
 class Interner:
-    """Returns one shared value for all equal values, which must be immutable. An instance is for one thread."""
+    """Returns one shared value for all equal values, which must be immutable. Not thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Any] = {}

@@ -227,7 +227,7 @@ class Snapshot:
         return log, log.position
 
     def take_log(self, before: "Snapshot") -> None:
-        """Continue the log of `before`, of which this is a later state."""
+        """Continue the log of `before`, an earlier state of this snapshot."""
         self._log = before.log
         self._log.move_to(self)
 

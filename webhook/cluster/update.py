@@ -104,7 +104,7 @@ def _updated_pods(pods: RunningPods, changes: NodeUpdates, nodes: Sequence[NodeI
 
 
 def with_nodes(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> Snapshot:
-    """Return `snapshot` with exactly the nodes of `infos`, few of which have changed.
+    """Return `snapshot` with exactly the nodes of `infos`; few of them have changed.
 
     The result equals a rebuilt snapshot. Rows move; a new node starts without facts and is then updated like a changed
     one.

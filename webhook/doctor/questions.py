@@ -1,4 +1,4 @@
-"""Ask a cluster what no object states: rights, what the endpoints serve, and what becomes of a pod."""
+"""Ask a cluster what no object states: rights, what the endpoints serve, and how a pod is stored."""
 
 import asyncio
 from collections.abc import Iterable
@@ -79,7 +79,7 @@ async def policy_in_force(server: ApiServer, cluster: Cluster) -> Policy | None:
 
 
 async def create_on_trial(server: ApiServer, cluster: Cluster, given: str | None, user: User = NO_USER) -> Trial | None:
-    """Return what becomes of a pod that `user` creates on dry run, in the namespace `given` or one that is sent.
+    """Return the pod as stored that `user` creates on dry run, in the namespace `given` or one that is sent.
 
     None: there is no such namespace, or nothing is installed.
 

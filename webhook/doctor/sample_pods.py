@@ -1,4 +1,4 @@
-"""Pods that the policy concerns, to judge by what becomes of them, and whether it is enforced for them. Pure."""
+"""Sample pods of the policy: the answer they must get, and whether the policy is enforced for them. Pure."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -43,12 +43,29 @@ class FieldError:
         return replace(self, path=self.path.removeprefix(outer).removeprefix(".")).prefixed(place)
 
 
+@dataclass(frozen=True, slots=True)
+class RejectedFieldError(FieldError):
+    """One invalid field, in the words of the API server.
+
+    Source: k8s.io/apimachinery/pkg/util/validation/field/errors.go, Error.ErrorBody
+    """
+
+    def __str__(self) -> str:
+        value = "" if self.reason in ("Required value", "Forbidden") else f": {shown(self.value, _DETAIL_LIMIT)}"
+        detail = self.detail and f": {cut(self.detail, _DETAIL_LIMIT)}"
+        return printable(f"{cut(self.path, _PATH_LIMIT)}: {self.reason}{value}{detail}")
+
+
 class InvalidInput(Exception):  # noqa: N818 - named like field.Invalid
     """Invalid input of a user; holds every error found."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors = tuple(errors)
         super().__init__("\n".join(str(error) for error in self.errors))
+
+    def __reduce__(self) -> tuple[type["InvalidInput"], tuple[tuple[FieldError, ...]]]:
+        """Return how to make it again, in another process."""
+        return type(self), (self.errors,)
 
 
 BETWEEN_ERRORS = ";\n"

@@ -21,7 +21,7 @@ class NotAListError(Exception):
 
 
 class JsonList:
-    """A JSON object of which all but a little is the list `items`. `content` is the object with no items.
+    """A JSON object whose list `items` is nearly all of it. `content` is the object with no items.
 
     Programs write each item with the same first key, so the list can be cut in front of an item. A cut is right if
     what is left of it is JSON: JSON values that follow each other, with commas in between, are a list.

@@ -1,4 +1,4 @@
-"""Sightings of pods, the Events that become of them, and their form in core/v1.
+"""Observations of pods, the Events that become of them, and their form in core/v1.
 
 core/v1 has a count and a lastTimestamp: `kubectl describe` prints "(x12 over 3m)", and `kubectl get events
 --sort-by=.lastTimestamp` sorts them, which it does not with events.k8s.io/v1.
@@ -19,7 +19,7 @@ _ACTION = "Admit"
 
 
 @dataclass(slots=True, eq=False)
-class Sighting:
+class Observation:
     """Pods of one owner with equal reports. Times are of the wall clock, but those in `…_seconds` monotonic."""
 
     subject: Subject
@@ -39,7 +39,7 @@ class Sighting:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return the key of equal sightings."""
+        """Return the key of equal observations."""
         return self.subject.identity, self.report.reason, self.report.topic
 
     def absorb(self, later: Self) -> None:
@@ -52,7 +52,7 @@ class Sighting:
 
 @dataclass(slots=True, eq=False)
 class PendingEvent:
-    """An Event on `target` that counts `count` reports more; the same fields of time as a sighting."""
+    """An Event on `target` that counts `count` reports more; the same fields of time as an observation."""
 
     target: ObjectReference
     report: Report

@@ -12,7 +12,7 @@ import structlog
 
 from webhook.documents.documents import field
 from webhook.events.backlog import Backlog
-from webhook.events.event import PendingEvent, Sighting
+from webhook.events.event import Observation, PendingEvent
 from webhook.events.lookup import Lookup
 from webhook.events.pacing import Clocks, Pacing
 from webhook.events.report import Report
@@ -49,7 +49,7 @@ class EventRecorder:
         self._pacing = Pacing(self._clocks)
         self._writer = EventWriter(replica, self._pacing.wait_for_request)
         self._resolver = Resolver(Lookup(self._pacing.wait_for_request))
-        self._sightings: Backlog[Sighting] = Backlog()
+        self._observations: Backlog[Observation] = Backlog()
         self._events: Backlog[PendingEvent] = Backlog()
         self._wake = asyncio.Event()
         self._is_writing = False
@@ -60,8 +60,8 @@ class EventRecorder:
 
     @property
     def waiting(self) -> int:
-        """Return the number of sightings and Events that wait."""
-        return len(self._sightings) + len(self._events)
+        """Return the number of observations and Events that wait."""
+        return len(self._observations) + len(self._events)
 
     @property
     def is_idle(self) -> bool:
@@ -74,7 +74,7 @@ class EventRecorder:
         A pod that has the annotation of `policy` has just been admitted, and the API server calls again because another
         webhook changed it; the new decision replaces the last one.
         """
-        if request.dry_run or (report is None and not len(self._sightings)):
+        if request.dry_run or (report is None and not len(self._observations)):
             return
         try:
             annotations = field(request.object or {}, "metadata", "annotations") or {}
@@ -104,18 +104,22 @@ class EventRecorder:
             self._count("no_object")
             return
         wall, now = self._clocks.wall_seconds(), self._clocks.monotonic_seconds()
-        sighting = Sighting(subject, report, wall, wall, now + _LINGER_SECONDS, now + _EXPIRY_SECONDS)
-        if not self._sightings.put(sighting):
+        observation = Observation(subject, report, wall, wall, now + _LINGER_SECONDS, now + _EXPIRY_SECONDS)
+        if not self._observations.put(observation):
             self._count("dropped")
         self._wake.set()
 
     def _withdraw(self, subject: Subject) -> None:
         """Take back the last report of a pod like `subject`."""
-        for sighting in self._sightings.of_namespace(subject.namespace):
-            if sighting.subject.identity == subject.identity and sighting.report.is_on_pod and not sighting.lookups:
-                sighting.count -= 1
-                if not sighting.count:
-                    self._sightings.remove(sighting)
+        for observation in self._observations.of_namespace(subject.namespace):
+            if (
+                observation.subject.identity == subject.identity
+                and observation.report.is_on_pod
+                and not observation.lookups
+            ):
+                observation.count -= 1
+                if not observation.count:
+                    self._observations.remove(observation)
                 return
 
     async def run(self) -> None:
@@ -133,7 +137,7 @@ class EventRecorder:
         if not self._pause_seconds:
             try:
                 async with asyncio.timeout(seconds):
-                    for backlog in (self._sightings, self._events):
+                    for backlog in (self._observations, self._events):
                         backlog.expedite(self._clocks.monotonic_seconds())
                         await self.write_due()
             except TimeoutError:
@@ -148,8 +152,8 @@ class EventRecorder:
         self._is_writing = True
         try:
             async with self._connect() as server:
-                while (sighting := self._sightings.take_due(self._clocks.monotonic_seconds())) is not None:
-                    if not await self._resolved(server, sighting):
+                while (observation := self._observations.take_due(self._clocks.monotonic_seconds())) is not None:
+                    if not await self._resolved(server, observation):
                         return
                 while (event := self._events.take_due(self._clocks.monotonic_seconds())) is not None:
                     if not await self._written(server, event):
@@ -161,21 +165,21 @@ class EventRecorder:
         finally:
             self._is_writing = False
 
-    async def _resolved(self, server: ApiServer, sighting: Sighting) -> bool:
-        """Look up the objects of `sighting`; return False if the API server is to be left alone for a while."""
+    async def _resolved(self, server: ApiServer, observation: Observation) -> bool:
+        """Look up the objects of `observation`; return False if the API server is to be left alone for a while."""
         now = self._clocks.monotonic_seconds()
-        if now > sighting.expires_seconds:
+        if now > observation.expires_seconds:
             self._count("dropped")
             return True
         try:
-            resolution = await self._resolver.resolve(server, sighting, now)
+            resolution = await self._resolver.resolve(server, observation, now)
         except ApiServerError as error:
-            return self._failed(lambda: self._sightings.put(sighting), sighting, error)
+            return self._failed(lambda: self._observations.put(observation), observation, error)
         self._count("no_object", resolution.without_object)
         for event in resolution.events:
             if not self._events.put(event):
                 self._count("dropped")
-        if resolution.again is not None and not self._sightings.put(resolution.again):
+        if resolution.again is not None and not self._observations.put(resolution.again):
             self._count("dropped")
         return True
 
@@ -200,7 +204,7 @@ class EventRecorder:
             self._log.info("events are written again")
         return True
 
-    def _failed(self, put_back: Callable[[], bool], item: Sighting | PendingEvent, error: ApiServerError) -> bool:
+    def _failed(self, put_back: Callable[[], bool], item: Observation | PendingEvent, error: ApiServerError) -> bool:
         """Try `item` again later or give it up; return False if the API server is to be left alone for a while."""
         is_terminating = _NAMESPACE_TERMINATING in error.causes
         # An admission webhook or policy of one namespace answers 403, too; it holds up no other namespace.
@@ -228,7 +232,7 @@ class EventRecorder:
         return max(wait_seconds, self._pause_seconds, _SHORTEST_PAUSE_SECONDS)
 
     def _due_seconds(self) -> tuple[float | None, float | None]:
-        return self._sightings.next_due_seconds(), self._events.next_due_seconds()
+        return self._observations.next_due_seconds(), self._events.next_due_seconds()
 
     def _log_once(self, cause: str, message: str, **details: object) -> None:
         """Log a failure unless it has the cause of the last one."""

@@ -52,7 +52,7 @@ def report_of(verdict: Verdict) -> Report | None:
         return Report(DENIED, _note(f"a pod is refused: {verdict.denial.message}"))
     placement = verdict.placement
     for warning in verdict.warnings:
-        # No scheduler writes an Event about such a pod, whatever the verdict is.
+        # No scheduler writes an Event about such a pod, with any verdict.
         if NO_SIGN in warning and warning.startswith("scheduler "):
             return Report(SCHEDULER_MISSING, _note(warning))
     if placement.verdict == "Infeasible":

@@ -1,4 +1,4 @@
-"""Turns sightings of pods into Events on objects.
+"""Turns observations of pods into Events on objects.
 
 Each of the first pods of an owner gets an Event of its own; further ones are counted in one Event on the owner, so that
 a thousand replicas give a handful of Events. A missing scheduler is reported on the owner for the first pods, too.
@@ -6,7 +6,7 @@ a thousand replicas give a handful of Events. A missing scheduler is reported on
 
 from typing import NamedTuple
 
-from webhook.events.event import PendingEvent, Sighting
+from webhook.events.event import Observation, PendingEvent
 from webhook.events.lookup import Lookup
 from webhook.events.subject import ObjectReference
 from webhook.events.token_bucket import TokenBucket
@@ -24,80 +24,82 @@ _ENTRY_BYTES = 512
 
 
 class Resolution(NamedTuple):
-    """The Events of a sighting; the pods that are not found yet, if they are looked up again; those that are left."""
+    """The Events of an observation; the pods that are not found yet, if they are looked up again; those left."""
 
     events: list[PendingEvent]
-    again: Sighting | None = None
+    again: Observation | None = None
     without_object: int = 0
 
 
 class Resolver:
-    """Finds the objects of sightings by means of `lookup`."""
+    """Finds the objects of observations by means of `lookup`."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
         self._counted: ByteCache[tuple[str, str], bool] = ByteCache(_MEMORY_BYTES)
         self._allowances: ByteCache[tuple[str, str], TokenBucket] = ByteCache(_MEMORY_BYTES)
 
-    async def resolve(self, server: ApiServer, sighting: Sighting, now: float) -> Resolution:
-        """Return what becomes of `sighting` at `now` of the monotonic clock.
+    async def resolve(self, server: ApiServer, observation: Observation, now: float) -> Resolution:
+        """Resolve `observation` at `now` of the monotonic clock.
 
         Raises:
             ApiServerError: the objects cannot be read.
         """
-        if not sighting.report.is_on_pod:
-            return Resolution(await self._on_owners(server, sighting, sighting.count, now))
-        pods = await self._lookup.pods(server, sighting.subject, sighting.first_at)
-        reason = sighting.report.reason
-        fresh = [pod for pod in pods.found if self._counted.get((pod.uid, reason)) is None][: sighting.count]
-        allowance = self._allowance(sighting, now)
+        if not observation.report.is_on_pod:
+            return Resolution(await self._on_owners(server, observation, observation.count, now))
+        pods = await self._lookup.pods(server, observation.subject, observation.first_at)
+        reason = observation.report.reason
+        fresh = [pod for pod in pods.found if self._counted.get((pod.uid, reason)) is None][: observation.count]
+        allowance = self._allowance(observation, now)
         own = fresh[: allowance.available(now)]
-        others = len(fresh) - len(own) if pods.complete else sighting.count - len(own)
-        on_owners = others + len(own) if sighting.report.is_on_owner else others
-        owners = await self._on_owners(server, sighting, on_owners, now)
+        others = len(fresh) - len(own) if pods.complete else observation.count - len(own)
+        on_owners = others + len(own) if observation.report.is_on_owner else others
+        owners = await self._on_owners(server, observation, on_owners, now)
         allowance.take(now, len(own))
         for pod in fresh:
             self._counted.put((pod.uid, reason), True, _ENTRY_BYTES)
-        left = sighting.count - len(own) - others
-        again = self._again(sighting, left, now) if left else None
+        left = observation.count - len(own) - others
+        again = self._again(observation, left, now) if left else None
         unowned = others if not owners else 0
         return Resolution(
-            [*(_event(sighting, pod, 1, now) for pod in own), *owners], again, unowned + (0 if again else left)
+            [*(_event(observation, pod, 1, now) for pod in own), *owners], again, unowned + (0 if again else left)
         )
 
-    async def _on_owners(self, server: ApiServer, sighting: Sighting, count: int, now: float) -> list[PendingEvent]:
-        controller = sighting.subject.controller
+    async def _on_owners(
+        self, server: ApiServer, observation: Observation, count: int, now: float
+    ) -> list[PendingEvent]:
+        controller = observation.subject.controller
         if not count or controller is None:
             return []
         owners = await self._lookup.with_owner(server, controller)
-        return [_event(sighting, owner, count, now) for owner in owners]
+        return [_event(observation, owner, count, now) for owner in owners]
 
-    def _allowance(self, sighting: Sighting, now: float) -> TokenBucket:
+    def _allowance(self, observation: Observation, now: float) -> TokenBucket:
         """Return the bucket of the pods that get an Event of their own."""
-        key = sighting.subject.identity, sighting.report.reason
+        key = observation.subject.identity, observation.report.reason
         bucket = self._allowances.get(key)
         if bucket is None:
             bucket = TokenBucket(PODS_OF_OWNER, _ALLOWANCE_SECONDS, now)
             self._allowances.put(key, bucket, _ENTRY_BYTES)
         return bucket
 
-    def _again(self, sighting: Sighting, count: int, now: float) -> Sighting | None:
-        if sighting.lookups >= len(_LOOKUP_PAUSES_SECONDS):
+    def _again(self, observation: Observation, count: int, now: float) -> Observation | None:
+        if observation.lookups >= len(_LOOKUP_PAUSES_SECONDS):
             return None
-        sighting.due_seconds = now + _LOOKUP_PAUSES_SECONDS[sighting.lookups]
-        sighting.lookups += 1
-        sighting.count = count
-        return sighting
+        observation.due_seconds = now + _LOOKUP_PAUSES_SECONDS[observation.lookups]
+        observation.lookups += 1
+        observation.count = count
+        return observation
 
 
-def _event(sighting: Sighting, target: ObjectReference, count: int, now: float) -> PendingEvent:
+def _event(observation: Observation, target: ObjectReference, count: int, now: float) -> PendingEvent:
     return PendingEvent(
         target,
-        sighting.report,
-        sighting.subject.source,
-        sighting.first_at,
-        sighting.last_at,
+        observation.report,
+        observation.subject.source,
+        observation.first_at,
+        observation.last_at,
         now,
-        sighting.expires_seconds,
+        observation.expires_seconds,
         count,
     )

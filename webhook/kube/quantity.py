@@ -3,6 +3,7 @@
 import math
 import re
 from functools import lru_cache
+from typing import Literal
 
 MAX_INT64 = 2**63 - 1
 
@@ -27,11 +28,17 @@ SUFFIXES = {
     "Ei": (2, 60),
 }
 
+_BINARY = {exponent: suffix for suffix, (base, exponent) in SUFFIXES.items() if base == 2} | {0: ""}
+_DECIMAL = {exponent: suffix for suffix, (base, exponent) in SUFFIXES.items() if base == 10}
+
 _QUANTITY = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)\.?(?P<fraction>[0-9]*)(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[numkMGTPE]?|[KMGTPE]i))",
     re.ASCII,
 )
 _LONGEST = 256
+_Form = Literal["decimal", "binary", "exponent"]
+# The units and thousandths of a quantity; its digits, their power of ten, and the form in which it is written.
+_Parsed = tuple[int, int, int, int, _Form]
 # Users control quantities, so the cache is bounded in bytes, too.
 _LONGEST_CACHED = 64
 _REMEDY = 'must be a quantity: a number with an optional suffix, as in "500m", "2", "1.5Gi" or "12e6"'
@@ -63,6 +70,27 @@ def milli_value(quantity: object) -> int:
     return _scaled(quantity if isinstance(quantity, str) else _text(quantity))[1]
 
 
+def canonical(quantity: object) -> str:
+    """Return `quantity` as the API server prints it, such as `500m` for `0.5` and `1536Mi` for `1.5Gi`.
+
+    Raises:
+        ValueError: it is not a quantity; the text shows the format.
+
+    Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, CanonicalizeBytes
+    """
+    digits, exponent, form = _scaled(quantity if isinstance(quantity, str) else _text(quantity))[2:]
+    nanos = _ceiling(abs(digits), exponent + 9)
+    if not nanos:
+        return "0"
+    sign, units = "-" if digits < 0 else "", nanos // 10**9
+    if form == "binary" and units >= 1024 and not nanos % 10**9:
+        power = max(each for each in _BINARY if not units % 2**each)
+        return f"{sign}{units >> power}{_BINARY[power]}"
+    power = max(each for each in _DECIMAL if not nanos % 10 ** (each + 9))
+    suffix = f"e{power}" if form == "exponent" and power else _DECIMAL[power]
+    return f"{sign}{nanos // 10 ** (power + 9)}{suffix}"
+
+
 def _text(quantity: object) -> str:
     if isinstance(quantity, int) and not isinstance(quantity, bool):
         return str(max(-MAX_INT64, min(quantity, MAX_INT64)))
@@ -71,27 +99,30 @@ def _text(quantity: object) -> str:
     raise ValueError(_REMEDY)
 
 
-def _scaled(text: str) -> tuple[int, int]:
-    """Return (units, thousandths) of the quantity `text`."""
+def _scaled(text: str) -> _Parsed:
     return _cached(text) if len(text) <= _LONGEST_CACHED else _parsed(text)
 
 
-def _parsed(text: str) -> tuple[int, int]:
+def _parsed(text: str) -> _Parsed:
     text = text.strip()
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None or not (match["whole"] or match["fraction"]):
         raise ValueError(_REMEDY)
     digits = int(match["whole"] + match["fraction"])
     places = len(match["fraction"])
+    form: _Form = "decimal"
     if match["exponent"] is not None:
-        base, exponent = 10, _bounded(int(match["exponent"]))
+        base, exponent, form = 10, _bounded(int(match["exponent"])), "exponent"
     else:
         base, exponent = SUFFIXES[match["suffix"]]
     if base == 2:
-        digits, exponent = digits << exponent, 0
-    units = min(_ceiling(digits, exponent - places), MAX_INT64)
-    thousandths = min(_ceiling(digits, exponent - places + 3), MAX_INT64 * 1000)
-    return (-units, -thousandths) if match["sign"] == "-" else (units, thousandths)
+        digits, exponent, form = digits << exponent, 0, "binary"
+    exponent -= places
+    units = min(_ceiling(digits, exponent), MAX_INT64)
+    thousandths = min(_ceiling(digits, exponent + 3), MAX_INT64 * 1000)
+    if match["sign"] == "-":
+        units, thousandths, digits = -units, -thousandths, -digits
+    return units, thousandths, digits, exponent, form
 
 
 _cached = lru_cache(maxsize=16384)(_parsed)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from webhook.admission.annotation_suggestions import in_annotations
+from webhook.admission.annotation_suggestions import as_annotation_changes
 from webhook.admission.mutated_pod import as_created
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.cluster.planned_objects import with_planned_claims
@@ -22,11 +22,11 @@ from webhook.objects.own_pods import WithoutOwnPods, without_own_pods, without_o
 from webhook.objects.rolling_update import keeps_all_pods
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.gang.group_suggestions import Group
+from webhook.placement.replicas.replica_prediction import predict_replicas, with_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS
-from webhook.placement.replicas.replicas_among import place_replicas_among, with_replicas
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
-from webhook.placement.waiting.waiting_pods import answer_among
+from webhook.placement.waiting.waiting_pods import predict_placement
 from webhook.policy.policy import Policy
 
 _Waiting: TypeAlias = AssumedPods[Any]
@@ -98,7 +98,7 @@ def _beside_running(
 ) -> Placement:
     """Return the placement of the first pod of `role` while the pods of the object stay, also those that wait."""
     pod = PodSignature.of(next(_created_pods(role, namespace)))
-    return answer_among(schedulers, pod, waiting, None, expired)
+    return predict_placement(schedulers, pod, waiting, None, expired)
 
 
 def _blocked(advice: Advice, beside: Placement) -> Advice:
@@ -136,7 +136,7 @@ def _placed(
         pods = _created_pods(role, namespace)
         waiting = waiting.on(_with_claims(waiting.base, role.pods, left, expired))
         asked = role.pods.replicas or 0
-        among = place_replicas_among(scheduler, waiting, pods, asked, limit=left, expired=expired)
+        among = predict_replicas(scheduler, waiting, pods, asked, limit=left, expired=expired)
         placed.append(Placed(role, among.found, among.before))
         waiting, left = among.assumed, max(1, left - among.found.placed)
     return placed
@@ -166,7 +166,7 @@ def _created_pods(role: Role, namespace: str) -> Iterator[JsonObject]:
         yield created
 
 
-def _in_annotations(
+def _as_annotation_changes(
     worst: Placed, placed: Sequence[Placed], policy: Policy, schedulers: BackendSchedulers, expired: Expired
 ) -> Placement:
     """Return the placement of the replica that does not fit, with suggestions that make all replicas fit.
@@ -184,7 +184,9 @@ def _in_annotations(
     own_nodes = {node for each in placed if each is not worst for node in each.found.nodes}
     group = Group(schedulers.scheduler_of, waiting[1], worst.found.asked, snapshot, own_nodes, expired)
     try:
-        return in_annotations(worst.role.content, policy, group.verified(placement), snapshot, group.place, expired)
+        return as_annotation_changes(
+            worst.role.content, policy, group.verified(placement), snapshot, group.place, expired
+        )
     except DeadlineNearError:
         return placement
 
@@ -201,7 +203,7 @@ def _advice(
     if not failing:
         return _fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
     worst = min(failing, key=lambda each: _SEVERITY.index(each.found.placement.verdict))
-    placement = _in_annotations(worst, placed, policy, schedulers, expired)
+    placement = _as_annotation_changes(worst, placed, policy, schedulers, expired)
     signature = worst.role.result.signature
     is_refused = placement.verdict == "Infeasible" and worst.role.result.injection.check_mode == "deny"
     if isinstance(signature, PodSignature):

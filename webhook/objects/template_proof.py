@@ -15,7 +15,7 @@ from webhook.kube.api.admission import AdmissionRequest, JsonObject
 from webhook.kube.api.json_patch import patched
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.kube.workloads.pod_sets import each_pod_set
-from webhook.mutation.laws import Steps, lost_values, may_replace
+from webhook.mutation.invariants import Steps, lost_values, may_replace
 from webhook.objects.workload import MOST_TEMPLATES, in_namespace, namespace_defaults
 from webhook.policy.policy import Policy
 

@@ -82,7 +82,12 @@ def _meant_card_memory(text: str) -> str:
     number = text.rstrip(ascii_letters)
     if not (number.isascii() and number.isdigit() and text[len(number) :] in ("", "m", "k", "M")) or not int(number):
         return ""
-    size_gib = int(number) if int(number) < _MIB_IN_GIB else int(number) // _MIB_IN_GIB
+    size_gib = int(number)
+    if size_gib >= _MIB_IN_GIB:
+        # A card reports a little less than the size that it is sold by.
+        sold_gib = -(-size_gib // _MIB_IN_GIB)
+        is_close = 100 * size_gib >= 95 * _MIB_IN_GIB * sold_gib
+        size_gib = sold_gib if is_close else size_gib // _MIB_IN_GIB
     return f"; did you mean {size_gib}Gi?" if size_gib < _MIB_IN_GIB else ""
 
 

@@ -80,9 +80,10 @@ class Policy:
         return other
 
     def selected_by(self, selector: NamespaceSelector, priority: int) -> "Policy":
-        """Return the policy for the namespaces that `selector` selects."""
+        """Return the policy for the namespaces that `selector` selects, where it is enforced for every pod."""
         other = copy(self)
-        other.spec = self.spec.model_copy(update={"namespace_selector": selector, "priority": priority})
+        chosen = {"namespace_selector": selector, "priority": priority, "mode": "enforce", "canary_percent": 100}
+        other.spec = self.spec.model_copy(update=chosen)
         return other
 
     def accelerators_of(self, resources: Collection[str]) -> list[Accelerator]:

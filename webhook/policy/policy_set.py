@@ -1,4 +1,4 @@
-"""Several policies, of which one is in force for each namespace."""
+"""Several policies; one of them is in force for each namespace."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class PolicySet:
     def with_objects(self, objects: Iterable[Policy]) -> "PolicySet":
         """Return these policies with those of the objects of a cluster, which replace them by name.
 
-        An object named `default` is the default policy, whatever the name of the one of this set.
+        An object named `default` is the default policy, even if the one of this set has another name.
         """
         by_name = {each.name: each for each in objects}
         default = by_name.pop(DEFAULT_NAME, self.default)

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-_MOST_TALLIES = 1024
+_MOST_COUNTS = 1024
 
 
-class Tally(NamedTuple):
+class AdmissionCount(NamedTuple):
     """The increments of one admission; `edits` are rules with the number of their edits.
 
     `kind` is that of an object other than a pod. Such an object is counted by kind and outcome alone.
@@ -32,23 +32,23 @@ class AdmissionCounts(Collector):
     They count pods. Another counter has the other objects by kind and outcome, and one has the answers that shadow mode
     did not give, for all objects.
 
-    An instance is for one thread, scrapes included. Counters of prometheus_client take a lock and validate the labels
-    for each edit. That costs 11 % of the CPU time of a cached request, or 4 % if the children are kept for each tally
+    Not thread-safe, scrapes included. Counters of prometheus_client take a lock and validate the labels
+    for each edit. That costs 11 % of the CPU time of a cached request, or 4 % if the children are kept for each counted
     (medians of 240 paired rounds; 1 % of it is noise).
     """
 
     def __init__(self) -> None:
-        self._tallies: dict[Tally, int] = {}
+        self._counts: dict[AdmissionCount, int] = {}
         self._admissions: Counter[tuple[str, str]] = Counter()
         self._edits: Counter[str] = Counter()
         self._verdicts: Counter[str] = Counter()
         self._objects: Counter[tuple[str, str]] = Counter()
         self._shadowed: Counter[str] = Counter()
 
-    def count(self, tally: Tally) -> None:
+    def count(self, counted: AdmissionCount) -> None:
         """Count one admission."""
-        self._tallies[tally] = self._tallies.get(tally, 0) + 1
-        if len(self._tallies) > _MOST_TALLIES:
+        self._counts[counted] = self._counts.get(counted, 0) + 1
+        if len(self._counts) > _MOST_COUNTS:
             self._spread()
 
     def start_at_zero(self, outcome: str) -> None:
@@ -96,18 +96,18 @@ class AdmissionCounts(Collector):
         yield from (admissions, edits, verdicts, objects, shadowed)
 
     def _spread(self) -> None:
-        for tally, count in self._tallies.items():
-            if tally.shadow:
-                self._shadowed[tally.shadow] += count
-            if tally.kind:
-                self._objects[(tally.kind, tally.outcome)] += count
+        for counted, count in self._counts.items():
+            if counted.shadow:
+                self._shadowed[counted.shadow] += count
+            if counted.kind:
+                self._objects[(counted.kind, counted.outcome)] += count
                 continue
-            self._admissions[(tally.outcome, tally.workload_type)] += count
-            for rule, edits in tally.edits:
+            self._admissions[(counted.outcome, counted.workload_type)] += count
+            for rule, edits in counted.edits:
                 self._edits[rule] += count * edits
-            if tally.verdict is not None:
-                self._verdicts[tally.verdict] += count
-        self._tallies.clear()
+            if counted.verdict is not None:
+                self._verdicts[counted.verdict] += count
+        self._counts.clear()
 
 
 def _family(name: str, text: str, *labels: str) -> CounterMetricFamily:

@@ -15,7 +15,7 @@ _VALUE_BYTES = 128
 
 
 class ByteCache(Generic[K, V]):
-    """Keep the most recently used entries that fit into `budget_bytes`. An instance is for one thread.
+    """Keep the most recently used entries that fit into `budget_bytes`. Not thread-safe.
 
     An entry larger than a quarter of the budget is not stored, since it would evict most others.
     """

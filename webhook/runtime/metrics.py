@@ -22,6 +22,7 @@ from prometheus_client import (
 from webhook.runtime.admission_counts import AdmissionCounts
 from webhook.runtime.byte_cache import ByteCache
 
+AUDIT_RESULTS = ("written", "failed", "omitted")
 EVENT_RESULTS = ("written", "failed", "dropped", "no_object")
 AUDIT_DROP_REASONS = ("age", "size")
 PREDICTION_RESULTS = (
@@ -165,7 +166,7 @@ class Metrics:
         "events", "Kubernetes Events about pods, and reports that became none, by result.", result=EVENT_RESULTS
     )
     audit_records: Counter = _counter(
-        "audit_records", "Audit records, by whether they were written to the log.", result=("written", "failed")
+        "audit_records", "Audit records, by whether they were written to the log.", result=AUDIT_RESULTS
     )
     audit_dropped_files: Counter = _counter(
         "audit_dropped_files",
@@ -204,7 +205,7 @@ class Metrics:
         self.cluster_age_seconds.set(math.nan)
         self.missed_pods.set(math.nan)
         # Looking up a child takes a lock and validates the labels, for every pod.
-        self._audited = {result: self.audit_records.labels(result) for result in ("written", "failed")}
+        self._audited = {result: self.audit_records.labels(result) for result in AUDIT_RESULTS}
 
     def start_at_zero(
         self, outcomes: Iterable[str], verdicts: Iterable[str], refusals: Iterable[int], rules: Iterable[str]

@@ -42,7 +42,7 @@ class Settings:
     One in `prove_patches` patches is proven before its answer is sent; 0: none.
     `cluster` names the view of the cluster for the log.
     `client_ca` is the file of the CAs of the clients that may call the webhook's port; None: every client may.
-    `client_names` are patterns of names, of which the certificate of a client must have one; empty: any name.
+    `client_names` are patterns of names; the certificate of a client must have one of them; empty: any name.
     `admin_token_file` holds the bearer token of the admin port, but for probes; None: it needs none.
     `extender_profile` is the profile by which the scheduler extender judges nodes; `none`: there is no
     extender.

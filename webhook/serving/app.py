@@ -27,8 +27,8 @@ from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.decisions.admissions import Admissions, DecisionIds, Dependencies
+from webhook.serving.decisions.deciders import EventLoopDecider, WorkerDecider
 from webhook.serving.decisions.group_commit import GroupCommit
-from webhook.serving.decisions.lanes import LargeLane, SmallLane
 from webhook.serving.decisions.patch_proofs import PatchProofs
 from webhook.serving.decisions.pod_recorder import PodRecorder
 from webhook.serving.extender.extender_endpoint import Extender
@@ -139,8 +139,7 @@ def build_server(
     """
     now = partial(datetime.now, UTC)
     certificate = Certificate(settings.tls_dir, metrics, now, settings.server_name, settings.client_ca)
-    rules = (rule.name for rule in RULES)
-    metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, rules)
+    metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, (rule.name for rule in RULES))
     observe = metrics.placement_seconds.observe
     small_scorer, waiting, bound = scoring(policies, profiles, observe) if placing is None else placing
     make = partial(scheduler_for, profiles=profiles, cache_bytes=_LARGE_BYTES)
@@ -164,7 +163,7 @@ def build_server(
         reported=events.report if events else lambda *_: None,
         pods=pods,
     )
-    small, large = SmallLane(observe, small_scorer.of), LargeLane(large_scorer.of)
+    small, large = EventLoopDecider(observe, small_scorer.of), WorkerDecider(large_scorer.of)
     _show_caches(metrics, small, large, small_scorer, large_scorer)
     metrics.waiting_pods_follow(lambda: waiting.reserved, lambda: len(waiting) - waiting.reserved)
     cluster = ReservedView(throttle, waiting) if throttle else lambda _: None
@@ -248,7 +247,11 @@ def _extender(
 
 
 def _show_caches(
-    metrics: Metrics, small: SmallLane, large: LargeLane, small_scorer: PolicyScorer, large_scorer: PolicyScorer
+    metrics: Metrics,
+    small: EventLoopDecider,
+    large: WorkerDecider,
+    small_scorer: PolicyScorer,
+    large_scorer: PolicyScorer,
 ) -> None:
     for name, caches in {**small.caches, **large.caches}.items():
         metrics.show_caches(name, partial(tuple, caches))

@@ -7,7 +7,7 @@ from webhook.watch.api_errors import ApiServerError, TooLargeError
 
 # 100 ordinary pods have about 1 MiB. Decoded, dense JSON takes twenty times as much.
 PAGE_BYTES = 3 * 1024 * 1024
-"""The bytes of a page or an event of which each reader may hold one."""
+"""The bytes of a page or an event; each reader may hold one."""
 # A request has at most 3 MiB, and JSON escapes a character with up to six bytes.
 # Source: k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes
 OBJECT_BYTES = 20 * 1024 * 1024

@@ -12,7 +12,8 @@ from webhook.watch.api_server import ApiServer, WebSocket
 
 FORBIDDEN = 403
 
-_PROTOCOL = "v4.channel.k8s.io"
+# The subprotocol in which each message begins with the number of its channel.
+CHANNELS = "v4.channel.k8s.io"
 _STANDARD_OUTPUT, _STANDARD_ERROR, _STATUS = 1, 2, 3
 _MOST_ERROR_BYTES = 2048
 
@@ -32,10 +33,10 @@ async def printed_by(
     """
     path = f"{pod}/exec"
     query = [("container", container), ("stdout", "true"), ("stderr", "true")]
-    socket = await server.web_socket(path, [*query, *(("command", each) for each in command)], _PROTOCOL)
+    socket = await server.web_socket(path, [*query, *(("command", each) for each in command)], CHANNELS)
     errors = b""
     try:
-        while message := await _message(socket, path, silence_seconds):
+        while message := await next_message(socket, path, silence_seconds):
             channel, content = message[0], message[1:]
             if channel == _STATUS:
                 _check(content, path, errors)
@@ -49,7 +50,7 @@ async def printed_by(
     raise ApiServerError(f"GET {path}: the response is incomplete: it has no status")
 
 
-async def _message(socket: WebSocket, path: str, silence_seconds: float) -> bytes:
+async def next_message(socket: WebSocket, path: str, silence_seconds: float) -> bytes:
     """Return the next message; empty if there is none any more."""
     try:
         message = await socket.receive(timeout=silence_seconds)

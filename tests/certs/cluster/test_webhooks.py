@@ -15,7 +15,7 @@ from certs import registration
 from certs.cluster.register import Probing, Registration
 from certs.cluster.status import as_text, report
 from certs.registration import Target
-from certs.webhook_rules import NAMESPACES, PODS, POLICIES, WORKLOADS, Coverage
+from certs.webhook_rules import NAMESPACES, PODS, POLICIES, WORKLOADS, WebhookRules
 from tests.support.certificates import NOW
 from tests.support.command import Run
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
@@ -26,7 +26,7 @@ from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/00-placement-webhook"
 UNPROBED = Registration(Target(), probing=Probing(skip=True))
 FOO_JOB = WorkloadKind("example.com", "FooJob", "foojobs", (PodTemplatePath("spec.template"),))
-MINE = Coverage((*BUILT_IN_KINDS, FOO_JOB), "example.com")
+MINE = WebhookRules((*BUILT_IN_KINDS, FOO_JOB), "example.com")
 
 Object = dict[str, Any]
 
@@ -89,7 +89,7 @@ def test_register_can_keep_to_the_ca_bundle(tmp_path: Path) -> None:
     with fake_api() as api:
         api.objects[CONFIGURATION] = of_an_earlier_version()
 
-        step = steps(api, tmp_path, replace(UNPROBED, only_ca_bundle=True, coverage=MINE))
+        step = steps(api, tmp_path, replace(UNPROBED, only_ca_bundle=True, webhook_rules=MINE))
 
     assert step.endswith(": patched, 1 CA in caBundle")
     assert names(api.objects[CONFIGURATION]) == [PODS]
@@ -98,7 +98,7 @@ def test_register_can_keep_to_the_ca_bundle(tmp_path: Path) -> None:
 def test_register_follows_the_kinds_and_the_key_domain_of_a_policy(tmp_path: Path) -> None:
     with fake_api() as api:
         created = steps(api, tmp_path, UNPROBED)
-        changed = steps(api, tmp_path, replace(UNPROBED, coverage=MINE))
+        changed = steps(api, tmp_path, replace(UNPROBED, webhook_rules=MINE))
         kept = steps(api, tmp_path, UNPROBED)
 
     assert created.endswith(": created, 1 CA in caBundle")

@@ -117,10 +117,10 @@ def test_a_second_configuration_has_the_same_ca_bundle(installation: Installatio
     create_configuration(installation)
     installation.cluster.client.create(registration.manifest(other))
     with controlling(kubeconfig, installation.options(configurations=(CONFIGURATION, "another"))):
-        ring = installation.wait_steady()
+        keys = installation.wait_steady()
     second = installation.cluster.client.get("MutatingWebhookConfiguration", "another", api_version=ADMISSION)
     trusted = [pem.readable_certificates(bundle) for bundle in registration.ca_bundles(second)]
-    assert trusted == [[ring.signer]] * 4
+    assert trusted == [[keys.signer]] * 4
 
 
 def test_two_controllers_at_once_end_with_one_ca(installation: Installation, kubeconfig: Path) -> None:
@@ -146,9 +146,9 @@ def test_certificates_of_register_are_taken_over_with_both_cas_trusted(
 ) -> None:
     where = ("--kubeconfig", kubeconfig, "--namespace", installation.namespace)
     assert certs("register", *where, "--skip-probe").code == 0
-    before = installation.ring()
+    before = installation.key_material()
     with controlling(kubeconfig, installation.options()):
-        wait_for(lambda: installation.ring().signer is not None, "a CA of the controller")
+        wait_for(lambda: installation.key_material().signer is not None, "a CA of the controller")
         wait_for(lambda: all(before.issuer in each for each in installation.bundles()), "the old CA, still trusted")
         after = installation.wait_steady()
     assert before.signer is None
@@ -169,8 +169,10 @@ def test_a_trial_outside_the_cluster_becomes_an_installation(
     installation.cluster.kubectl("delete", "mutatingwebhookconfiguration", CONFIGURATION)
     port = closed_port()
     with controlling(kubeconfig, installation.options(creates=True, probe_at=f"127.0.0.1:{port}")):
-        wait_for(lambda: installation.ring().signer is not None, "a CA of the controller")
-        wait_for(lambda: installation.ring().issuer == installation.ring().signer, "a certificate of that CA")
+        wait_for(lambda: installation.key_material().signer is not None, "a CA of the controller")
+        wait_for(
+            lambda: installation.key_material().issuer == installation.key_material().signer, "a certificate of that CA"
+        )
         with tls_server(server_of(artifacts_in(installation.secret())), port):
             wait_for(installation.configuration, "the configuration")
     called = [each["clientConfig"] for each in (installation.configuration() or {})["webhooks"]]

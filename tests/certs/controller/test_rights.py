@@ -59,7 +59,7 @@ def live(cluster: Cluster, kubeconfig: Path) -> None:
     installation, port = Installation(cluster, NAMESPACE), closed_port()
     options = installation.options(creates=True, probe_at=f"127.0.0.1:{port}")
     with controlling(kubeconfig, options) as controller:
-        wait_for(lambda: reported(controller, installation.ring().issuer), "the pair")
+        wait_for(lambda: reported(controller, installation.key_material().issuer), "the pair")
         with tls_server(server_of(artifacts_in(installation.secret())), port):
             wait_for(lambda: reported(controller, installation.configuration()), "the configuration")
             wait_for(lambda: reported(controller, installation.is_steady()), "one CA")

@@ -10,6 +10,7 @@ from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.cluster_files import as_list, lines
 from tests.support.command import Run
 from tests.support.fake_configuration_api import fake_api
+from tests.support.workload_objects import apps
 
 CARD = "nvidia.com/gpu"
 
@@ -176,10 +177,41 @@ def test_a_bound_pod_is_evaluated_without_its_node(run: Run, tmp_path: Path) -> 
     assert "1 pod with a node: evaluated without spec.nodeName" in outcome.errors.splitlines()
 
 
-def test_a_node_that_the_user_wrote_gets_no_suggestion(run: Run, tmp_path: Path) -> None:
-    file = tmp_path / "cluster.json"
+@pytest.mark.parametrize("options", [(), ("--as-written",)])
+def test_a_node_that_the_user_wrote_gets_no_suggestion(run: Run, tmp_path: Path, options: tuple[str, ...]) -> None:
+    file, pod = tmp_path / "cluster.json", make_pod("p").node_name("n")
     file.write_text(as_list(make_node_object("n", taints=["a=b:NoSchedule"]), make_node_object("o")))
 
-    outcome = run("check", "-f", "-", "--cluster", file, "-o", "json", stdin=as_list(make_pod("p").node_name("n")))
+    outcome = run("check", "-f", "-", "--cluster", file, "-o", "json", *options, stdin=as_list(pod))
 
     assert (lines(outcome.output)[0]["verdict"], lines(outcome.output)[0]["suggestions"]) == ("Infeasible", [])
+
+
+def test_capacity_counts_further_pods_of_a_stored_pod_on_all_nodes(run: Run, tmp_path: Path) -> None:
+    cluster, nodes = tmp_path / "nodes.json", [make_node_object(name, capacity={CARD: "2"}) for name in ("a", "b")]
+    pod = make_pod("stored").gpu(1).node_name("a").status(phase="Running")
+    cluster.write_text(as_list(*nodes, pod))
+
+    outcome = run("capacity", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(pod))
+
+    (found,) = lines(outcome.output)
+    assert (found["fits"], found["nodes"]) == (3, {"a": 1, "b": 2})
+    assert "1 pod with a node: evaluated without spec.nodeName" in outcome.errors.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("replicas", "heading"),
+    [(1, None), (2, "nodes for the first replica:"), (5, "nodes for the next replica, after 4:")],
+)
+def test_the_nodes_of_several_replicas_state_which_one_they_are_for(
+    run: Run, tmp_path: Path, replicas: int, heading: str | None
+) -> None:
+    cluster, nodes = tmp_path / "nodes.json", [make_node_object(name, capacity={CARD: "2"}) for name in ("a", "b")]
+    cluster.write_text(as_list(*nodes))
+    template = make_pod("").gpu(1).obj()
+    job = apps("Deployment", replicas=replicas, template=template)
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(job))
+
+    printed = [line.strip() for line in outcome.output.splitlines()]
+    assert [line for line in printed if line.startswith("nodes for")] == ([heading] if heading else [])

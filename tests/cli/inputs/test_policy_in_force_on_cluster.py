@@ -1,29 +1,16 @@
 """On a real installation, commands use the policy of its ConfigMap and the namespace of the context."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.controlplane.cluster import Cluster
-from tests.controlplane.control_plane import ControlPlane
-from tests.doctor.installed import POLICY, Installed, installed
+from tests.doctor.installed import POLICY, Installed, installation
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
 from tests.support.cluster_files import as_list, lines
 from tests.support.command import Run
 from webhook.kube.api.kubeconfig import read_kubeconfig
 
-
-@pytest.fixture(scope="module")
-def installation(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    cluster = Cluster(control_plane)
-    try:
-        with installed(cluster, tmp_path_factory.mktemp("installation")) as made:
-            yield made
-    finally:
-        cluster.remove_everything()
+__all__ = ["installation"]
 
 
 def test_check_uses_the_policy_of_the_config_map(run: Run, installation: Installed) -> None:

@@ -65,6 +65,7 @@ _FITS_NOWHERE, _REFUSED = 3, 5
     output_option,
     explains=False,
     needs_pods=False,
+    unbinds=True,
 )
 def capacity(
     session: Session, nodes: tuple[str, ...], together: bool, until: int | None, drain: tuple[str, ...], make_room: bool

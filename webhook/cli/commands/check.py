@@ -113,6 +113,8 @@ def _print_total(console: Console, answers: Sequence[Answer]) -> None:
 
 def _print_nodes(console: Console, answer: Answer, max_nodes: int) -> None:
     ranked = sorted(answer.placement.scores.items(), key=lambda item: (-item[1]["total"], item[0]))
+    if nodes_for := answer.nodes_for:
+        print_lines(console, [nodes_for])
     if scored := ranked[:max_nodes]:
         print_table(console, *_table(scored), indent=2)
     if left_out := len(ranked) - len(scored):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import click
@@ -34,8 +35,8 @@ from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cli.predictions.replica_check import Checks
 from webhook.cli.predictions.stored_pod import Injected, injected
-from webhook.cli.records.audit_source import Source
-from webhook.cli.records.replica_logs import ReplicaSelection
+from webhook.cli.records.audit_source import Source, admin_token_option, token_of, webhook_namespace_option
+from webhook.cli.records.replica_logs import NAMESPACE, ReplicaSelection
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.kube.workloads.pod_set import pod_name
@@ -84,11 +85,20 @@ class _Explained:
     pending_option,
     click.option("--audit", multiple=True, type=FILE, metavar="FILE", help="Audit files with the record of the pod."),
     click.option("--no-audit", is_flag=True, help="Do not read the audit records of the running replicas."),
+    webhook_namespace_option,
+    admin_token_option,
     max_nodes_option("Maximum nodes in the table of those that can take a pod."),
     output_option,
     needs_pods=False,
 )
-def explain(session: Session, target: str, audit: tuple[str, ...], no_audit: bool) -> int:
+def explain(
+    session: Session,
+    target: str,
+    audit: tuple[str, ...],
+    no_audit: bool,
+    webhook_namespace: str | None,
+    admin_token_file: Path | None,
+) -> int:
     """Print what was injected into a pod, by which rule and policy, and where the pod is or why it waits.
 
     For a pod that waits: the reason of each node, the pods that come before it, and suggestions, as `check` prints
@@ -113,13 +123,17 @@ def explain(session: Session, target: str, audit: tuple[str, ...], no_audit: boo
     owner = objects.get(kind, namespace, name)
     queue = session.queue(snapshot)
     pods = sorted(pods_of(objects, owner, namespace), key=lambda pod: bool(field(pod, "spec", "nodeName")))
+    replicas = None
+    if session.is_live and not (audit or no_audit):
+        where = webhook_namespace or NAMESPACE
+        replicas = ReplicaSelection(session.kubeconfig, session.context, where, token=token_of(admin_token_file))
     console = text_console()
     if not pods and not session.is_json:
         console.print(f"{marked(target)} has no pods now; as they would be created:")
     for content in pods[:_MOST_PODS] or [owner]:
         found = _explained(session, objects, queue, content, exists=bool(pods))
-        if pods and (audit or (session.is_live and not no_audit)):
-            found = replace(found, record=_record(session, audit, content))
+        if pods and (audit or replicas):
+            found = replace(found, record=_record(Source(audit, replicas), content))
         if session.is_json:
             object_name = None if kind == POD else f"{owner['kind']} {pod_name(owner)}"
             echo_json(_to_json(found, object_name, exists=bool(pods)))
@@ -148,18 +162,17 @@ def _explained(
     return _Explained(content, found, answer, events_of(objects, content) if exists else [])
 
 
-def _record(session: Session, files: Sequence[str], pod: JsonObject) -> Mapping[str, Any] | None:
-    """Return the last audit record of the pod, of the files or of the running replicas; None if there is none."""
-    source = Source(tuple(files), None if files else ReplicaSelection(session.kubeconfig, session.context))
+def _record(source: Source, pod: JsonObject) -> Mapping[str, Any] | None:
+    """Return the last audit record of the pod; None if there is none."""
     created = field(pod, "metadata", "creationTimestamp")
-    since = datetime.fromisoformat(created) - _BEFORE if isinstance(created, str) and not files else None
+    since = datetime.fromisoformat(created) - _BEFORE if isinstance(created, str) and source.replicas else None
     selection, last = Selection(pod=pod_name(pod)), None
     try:
         with source.opened(since) as sources:
             for entry in sources.entries(lambda _: None):
                 last = entry if selection.matches(entry.record) else last
     except (InvalidInput, click.ClickException) as error:
-        if files:
+        if source.replicas is None:
             raise
         echo(f"not known: the audit record: {error}", err=True)
     found: Mapping[str, Any] | None = None if last is None else orjson.loads(last.line)

@@ -113,7 +113,7 @@ def _print_unknown(workloads: Iterable[Workload]) -> None:
 
 
 def _warn_of_rejection(workload: Workload) -> None:
-    """Warn of a pod that the API server rejects, whatever the webhook answers."""
+    """Warn of a pod that the API server rejects in any case."""
     try:
         check_pod(workload.document.content)
         check_storable(workload.document.content)

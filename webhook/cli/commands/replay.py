@@ -103,6 +103,7 @@ def replay(
     Examples:
       placement-webhook replay --policy policy.yaml --against policy.yaml audit.jsonl
       placement-webhook replay --policy policy.yaml --against policy.yaml --cluster cluster.json -o json
+      placement-webhook replay --policy policy.yaml --context staging --fail-on denied,verdict
     """
     is_live = cluster is None and (kubeconfig is not None or context is not None or is_kubectl_plugin())
     if cluster is not None and (kubeconfig is not None or context is not None):

@@ -9,8 +9,8 @@ from webhook.cli.inputs.files import FILE
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import Session, with_session
+from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.terminal import echo
-from webhook.cli.output.whole_file import check_writable, write_whole
 from webhook.serving.clock import rfc3339_now
 
 
@@ -47,8 +47,8 @@ def report(session: Session, audit: tuple[str, ...], path: Path) -> int:
     from webhook.cli.console.report import report_of
     from webhook.cli.console.sources import fixed_sources
 
-    check_writable(path)
+    check_writable(path, "--output")
     content = report_of(fixed_sources(session, audit), rfc3339_now())
-    write_whole(path, lambda file: file.write(content))
+    write_atomically(path, "--output", lambda file: file.write(content))
     echo(f"{path}: {len(content) / 1024:,.0f} KiB", err=True)
     return 0

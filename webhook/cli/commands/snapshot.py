@@ -11,8 +11,8 @@ import click
 from webhook.cli.inputs.anonymize import with_other_names, without_secrets
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.live import list_resources, read_live_release
+from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.terminal import echo, echo_progress
-from webhook.cli.output.whole_file import check_writable, write_whole
 from webhook.cluster.cache.resources import (
     BATCH_RESOURCES,
     DISRUPTION_BUDGETS,
@@ -63,7 +63,7 @@ def snapshot(
     if all_kinds and hash_names:
         raise click.UsageError("--hash-names renames only nodes, pods and namespaces; leave --all-kinds out")
     if output is not None:
-        check_writable(output)
+        check_writable(output, "--output")
     # By path: several API groups have a kind of the same name.
     found: dict[str, list[JsonObject]] = {}
 
@@ -88,7 +88,7 @@ def snapshot(
     if output is None:
         _write(sys.stdout.buffer, objects)
     else:
-        write_whole(output, lambda file: _write(file, objects))
+        write_atomically(output, "--output", lambda file: _write(file, objects))
 
 
 def _order(resources: Iterable[Resource]) -> list[Resource]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import click
 
-from webhook.admission.annotation_suggestions import Place, in_annotations
+from webhook.admission.annotation_suggestions import Place, as_annotation_changes
 from webhook.admission.patch_proof import UnprovenPatchError, prove_pod_patch
 from webhook.admission.pipeline import ClusterView, admit, read_pod
 from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
@@ -174,7 +174,7 @@ class Admissions:
             # No scheduler reads its taints.
             return replace(placement, suggestions=())
         content = read_pod(_request(workload.document), ClusterView(view, scorer=None))
-        return in_annotations(content, workload.policy, placement, view, place, never)
+        return as_annotation_changes(content, workload.policy, placement, view, place, never)
 
     def with_hint(self, workload: Workload, placement: Placement, snapshot: Snapshot) -> Placement:
         """Return the placement on `snapshot` of a pod as written, with `remedy` as its first suggestion if it helps.

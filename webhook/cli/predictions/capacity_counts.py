@@ -174,8 +174,8 @@ class Counts:
             )
         try:
             check_pod(workload.document.content)
-            further.read(0)
             check_storable(first)
+            further.read(0)
         except InvalidInput as error:
             raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
         return _Template(workload, further)

@@ -33,7 +33,7 @@ _UNKNOWN_BUDGETS = "PodDisruptionBudgets are not known; `kubectl get nodes,pods,
 def drained(
     session: Session, names: tuple[str, ...], console: Console, progress: Progress
 ) -> tuple[PendingQueue, bool]:
-    """Print what becomes of the pods of drained nodes.
+    """Print where the pods of drained nodes go.
 
     Return the pending pods on the cluster after the drain, and whether all pods that are created again fit.
 

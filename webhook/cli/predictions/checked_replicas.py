@@ -77,6 +77,15 @@ class Answer:
         return _inverted((name, "; ".join(every)) for name, every in self.reasons.items())
 
     @property
+    def nodes_for(self) -> str:
+        """Return which of several replicas the scores and reasons of the nodes are for; empty for a Pod."""
+        found = self.replicas
+        if found is None or found.asked == 1 or not (self.placement.scores or self.reasons):
+            return ""
+        is_first = found.stopped is None or not found.placed
+        return "nodes for the first replica:" if is_first else f"nodes for the next replica, after {found.placed}:"
+
+    @property
     def qos_class(self) -> str | None:
         """Return the QoS class of the first pod; None if it was not evaluated."""
         return None if self.first is None else qos_class(self.first)

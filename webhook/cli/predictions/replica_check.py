@@ -12,7 +12,7 @@ from webhook.cli.inputs.workloads import Workload, with_claims_of
 from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
-from webhook.documents.documents import JsonObject
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
@@ -32,8 +32,8 @@ from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.reasons.node_details import explain_in_detail
+from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
-from webhook.placement.replicas.replicas_among import ReplicasAmong, place_replicas_among
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import WaitingPod
@@ -139,16 +139,16 @@ class Checks:
         try:
             check_pod(workload.document.content)
             first = next(self._pods(workload))
+            check_storable(first)
             assumed = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
-            check_storable(first)
             reserved = self.pending.reserved_before(first, assumed)
             if scheduler is None:
                 self.admissions.note(workload, assumed.base)
                 unknown = schedulers.place(first, assumed.base)
                 found = Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=assumed.base)
                 return Answer(workload, unknown, found, reserved=reserved, first=first), assumed
-            among = place_replicas_among(scheduler, assumed, self._pods(workload), asked)
+            among = predict_replicas(scheduler, assumed, self._pods(workload), asked)
         except InvalidInput as error:
             raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
         found = among.found
@@ -164,6 +164,8 @@ class Checks:
             is_first = found.placement is found.first
             hinted = self.admissions.with_hint(workload, placement if is_first else found.first, among.before)
             placement = hinted if is_first else placement
+            if field(workload.document.content, "spec", "nodeName"):
+                placement = replace(placement, suggestions=())
         if kind is not None:
             policy, base = workload.policy, assumed.base
             placement = within_cluster(placement, signature, asked, kind, policy, scheduler, base, never)
@@ -204,7 +206,7 @@ def _in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answe
 def _group(
     gang: GangRequest | None,
     pod: JsonObject,
-    among: ReplicasAmong[PodKey],
+    among: ReplicaPrediction[PodKey],
     assumed: Pending,
     policy: Policy,
     scheduler: Scheduler,

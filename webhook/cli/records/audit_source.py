@@ -173,6 +173,32 @@ def source_options(*, since: bool) -> Callable[[Command], Command]:
     return decorate
 
 
+webhook_namespace_option = click.option(
+    "--webhook-namespace",
+    metavar="NAMESPACE",
+    help="The namespace of the replicas, with --kubeconfig or --context.  [default: placement-webhook]",
+)
+admin_token_option = click.option(
+    "--admin-token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The token of the admin port of the replicas, to read their audit files from there.",
+)
+
+
+def token_of(file: Path | None) -> str:
+    """Return the token in `file`; empty without one.
+
+    Raises:
+        InvalidInput: the file cannot be read, or holds no token.
+    """
+    if file is None:
+        return ""
+    from webhook.serving.http.bearer_token import read_token
+
+    return read_token(file).decode("utf-8", "replace")
+
+
 def _options(*, since: bool) -> list[Callable[[Command], Command]]:
     options: list[Callable[[Command], Command]] = [
         click.argument("files", type=FILE, metavar="[FILE...|-]", nargs=-1),
@@ -188,16 +214,19 @@ def _options(*, since: bool) -> list[Callable[[Command], Command]]:
             shell_complete=complete_context,
             help="A context of the kubeconfig; alone, of $KUBECONFIG or ~/.kube/config.",
         ),
-        click.option(
-            "--webhook-namespace",
-            metavar="NAMESPACE",
-            help="The namespace of the replicas, with --kubeconfig or --context.  [default: placement-webhook]",
-        ),
+        webhook_namespace_option,
         click.option(
             "-l",
             "--selector",
             metavar="LABELS",
             help="The labels of the replicas, with --kubeconfig or --context.  [default: those of deploy/]",
+        ),
+        admin_token_option,
+        click.option(
+            "--exec",
+            "runs_commands",
+            is_flag=True,
+            help="Without that token: read the audit files of replicas by a command in their containers (pods/exec).",
         ),
     ]
     if since:
@@ -214,17 +243,20 @@ def _source(values: dict[str, Any], *, since: bool) -> Source:
     """
     files, kubeconfig, context = values.pop("files"), values.pop("kubeconfig"), values.pop("context")
     chosen = {"namespace": values.pop("webhook_namespace"), "selector": values.pop("selector")}
+    token_file, runs_commands = values.pop("admin_token_file"), values.pop("runs_commands")
     chosen = {name: value for name, value in chosen.items() if value is not None}
     moment = values.pop("since") if since else None
     if kubeconfig is None and context is None:
-        if chosen or moment:
-            raise click.UsageError("--webhook-namespace, --selector and --since need --kubeconfig or --context.")
+        if chosen or moment or token_file or runs_commands:
+            names = "--webhook-namespace, --selector, --admin-token-file, --exec and --since"
+            raise click.UsageError(f"{names} need --kubeconfig or --context.")
         return Source(files, None, _are_archives(files))
     if files:
         raise click.UsageError("--kubeconfig reads the records of replicas: leave FILE out, or leave --kubeconfig out.")
     from webhook.cli.records.replica_logs import ReplicaSelection
 
     point = parse_moment(moment, datetime.now(UTC), "--since") if moment else None
+    chosen |= {"token": token_of(token_file), "runs_commands": runs_commands}
     return Source((), ReplicaSelection(kubeconfig, context, since=point, **chosen))
 
 

@@ -26,7 +26,8 @@ from webhook.documents.field import InvalidInput, invalid
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_PIECE = 20_000
+_PIECE = 5000
+_MOST_MEMORY = "512MB"
 _ROWS_AT_ONCE = 1000
 # JSON can name halves of surrogate pairs, which are no text.
 _SURROGATE = b"\\ud"
@@ -137,6 +138,7 @@ def record_table(lines: Iterable[bytes]) -> Iterator["DuckDBPyConnection"]:
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "temp_directory": folder,
+            "memory_limit": _MOST_MEMORY,
         }
         with ExitStack() as stack:
             try:
@@ -157,6 +159,8 @@ def _load(connection: "DuckDBPyConnection", lines: Iterable[bytes], folder: Path
     while found := list(islice(remaining, _PIECE)):
         piece.write_bytes(b"\n".join(map(_as_text, found)))
         connection.execute(f"INSERT INTO records SELECT {_values()} FROM {_source(piece)}")  # noqa: S608 - no input
+        # Compressed, and no longer in the log of the database.
+        connection.execute("CHECKPOINT")
 
 
 def _as_text(line: bytes) -> bytes:

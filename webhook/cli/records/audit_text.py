@@ -28,6 +28,7 @@ _STYLES = {
     "Bypassed": "dim",
     "Denied": "yellow",
     "Error": "bold red",
+    "Omitted": "bold yellow",
     "Feasible": "green",
     "Waiting": "yellow",
     "Infeasible": "red",
@@ -54,6 +55,10 @@ LIST_COLUMNS = (
 
 def list_row(record: AuditRecord) -> Row:
     """Return one row of `audit list`."""
+    if record.omitted is not None:
+        unknown = (NONE,) * 4
+        cited = record.decision[:_ID_CHARACTERS]
+        return _styled((_seconds(record.time), "Omitted", *unknown, cited, record.error or ""))
     notes = [] if record.kind == POD else [record.kind]
     if record.dry_run:
         notes.append("dry run")
@@ -111,6 +116,12 @@ def print_record(console: Console, entry: Entry) -> None:
 
 
 def _facts(record: AuditRecord) -> Iterator[tuple[str, str]]:
+    if record.omitted is not None:
+        yield "Omitted", record.error or ""
+        yield "Time", f"{record.time}, in replica {record.replica}"
+        for namespace, count in record.omitted.namespaces.items():
+            yield "Namespace", f"{namespace}: {count}"
+        return
     yield "Decision", record.decision
     yield "Time", f"{record.time}, took {record.duration_ms:.3f} ms in replica {record.replica}"
     owner = f", of {record.owner.kind} {record.owner.name}" if record.owner else ""
@@ -189,6 +200,10 @@ def _placement_lines(placement: PlacementEntry | None) -> list[str]:
 
 
 _RULE_COLUMNS = (Column("RULE"), Column("PODS EDITED"), Column("EDITS"), Column("PODS SKIPPED"))
+_OMITTED = {
+    "unwritable": "{} without a record in these files: it could not be written, and went to standard error",
+    "dryRun": "{} without a record: dry runs beyond the share of a namespace",
+}
 _SLOWEST_COLUMNS = (Column("SLOWEST MS"), Column("OUTCOME"), Column("POD", least=16), Column("DECISION"))
 
 
@@ -196,6 +211,8 @@ def print_summary(console: Console, summary: Summary) -> None:
     """Print the counts, one table for each."""
     dry_runs = f", {summary.dry_runs} of them dry runs" if summary.dry_runs else ""
     print_line(console, f"{_counted(summary.total, 'record')}{dry_runs}")
+    for reason, count in summary.omitted.items():
+        print_line(console, f"besides, {_OMITTED[reason].format(_counted(count, 'admission'))}", "yellow")
     if not (summary.first and summary.last):
         return
     print_line(console, f"from {_seconds(summary.first)} to {_seconds(summary.last)}")

@@ -1,16 +1,18 @@
 """Read the records of all running replicas through the API server, into files of a folder.
 
-A replica that prints its records is read through its log, one that writes a file through a command in its container.
+A replica that prints its records is read through its log, one that writes a file through its admin port, or through a
+command in its container.
 """
 
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 import click
 
@@ -22,6 +24,7 @@ from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import NOT_FOUND, ApiServer, ClientConfig
 from webhook.watch.exec_stream import FORBIDDEN, printed_by
 from webhook.watch.pages import list_pages
+from webhook.watch.port_stream import http_get
 
 NAMESPACE = "placement-webhook"
 SELECTOR = "app.kubernetes.io/name=placement-webhook,app.kubernetes.io/component=server"
@@ -32,7 +35,7 @@ _AT_ONCE = 4
 _CONTAINER = "webhook"
 _STANDARD_OUTPUT = "-"
 _PROGRAM = "placement-webhook"
-_VARIABLE = "PLACEMENT_WEBHOOK_AUDIT"
+_ADMIN_PORT = 8080
 _SILENCE_SECONDS = 30.0
 _INTERNAL_ERROR = 500
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z0-9._-]+)\)")
@@ -43,13 +46,18 @@ JsonObject = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSelection:
-    """The pods whose records are read, of one cluster. `since`: only what was written from then on."""
+    """The pods whose records are read, of one cluster. `since`: only what was written from then on.
+
+    Audit files are read from the admin port with `token`, or with `runs_commands` by a command in the container.
+    """
 
     kubeconfig: Path | None
     context: str | None
     namespace: str = NAMESPACE
     selector: str = SELECTOR
     since: datetime | None = None
+    token: str = field(default="", repr=False)
+    runs_commands: bool = False
 
     @property
     def pods_path(self) -> str:
@@ -67,8 +75,8 @@ class PrintedLog:
     previous: bool
     most_bytes: ClassVar[int] = 1024**3
 
-    def chunks(self, server: ApiServer, pods: str, since: datetime | None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of the log; `pods` is the path of the pods.
+    def chunks(self, server: ApiServer, selection: ReplicaSelection) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes of the log.
 
         Raises:
             ApiServerError: the log cannot be read to its end.
@@ -76,9 +84,9 @@ class PrintedLog:
         query: dict[str, str | int] = {"container": self.container, "limitBytes": self.most_bytes}
         if self.previous:
             query["previous"] = "true"
-        if since is not None:
-            query["sinceTime"] = since.isoformat(timespec="seconds")
-        return server.chunks(f"{pods}/{self.pod}/log", query, _SILENCE_SECONDS)
+        if selection.since is not None:
+            query["sinceTime"] = selection.since.isoformat(timespec="seconds")
+        return server.chunks(f"{selection.pods_path}/{self.pod}/log", query, _SILENCE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,28 +98,40 @@ class AuditFiles:
     container: str
     path: str
     is_running: bool
+    admin_port: int
     # The server keeps 4 GiB by default.
     most_bytes: ClassVar[int] = 8 * 1024**3
 
-    async def chunks(self, server: ApiServer, pods: str, since: datetime | None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of an archive of the files, which our program prints in the container.
+    async def chunks(self, server: ApiServer, selection: ReplicaSelection) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes of an archive of the files.
 
         Raises:
             ApiServerError: the container does not run, or the files cannot be read to their end.
         """
         if not self.is_running:
             raise ApiServerError(f"its container does not run, and only there {self.path} can be read")
-        bounds = () if since is None else ("--since", since.isoformat(timespec="seconds"))
-        command = (_PROGRAM, "audit", "export", *bounds, "--", self.path)
+        if not (selection.token or selection.runs_commands):
+            raise ApiServerError(
+                f"its records are in {self.path}: give --admin-token-file to read it from the admin port, or --exec to "
+                "run a command in the container"
+            )
+        since = selection.since and selection.since.isoformat(timespec="seconds")
+        pod = f"{selection.pods_path}/{self.pod}"
+        if selection.token:
+            target = f"/audit?{urlencode({'since': since})}" if since else "/audit"
+            headers, right = {"Authorization": f"Bearer {selection.token}"}, "pods/portforward"
+            read = http_get(server, pod, self.admin_port, target, headers, _SILENCE_SECONDS)
+        else:
+            command = (_PROGRAM, "audit", "export", *(("--since", since) if since else ()), "--", self.path)
+            read, right = printed_by(server, pod, self.container, command, _SILENCE_SECONDS), "pods/exec"
         try:
-            printed = printed_by(server, f"{pods}/{self.pod}", self.container, command, _SILENCE_SECONDS)
-            async with aclosing(printed):
-                async for chunk in printed:
+            async with aclosing(read):
+                async for chunk in read:
                     yield chunk
         except ApiServerError as error:
             remedy = ""
             if error.code == FORBIDDEN:
-                remedy = "to read an audit file you need the verbs get and create on pods/exec in this namespace"
+                remedy = f"to read an audit file you need the verbs get and create on {right} in this namespace"
             elif error.code == NOT_FOUND or error.code >= _INTERNAL_ERROR:
                 remedy = "the container may have ended: try again"
             # The API server gives no reason if only the verb `create` is missing: its text ends in a colon then.
@@ -182,7 +202,7 @@ async def _read(
     async with limit:
         try:
             with path.open("wb") as file:
-                async with aclosing(stream.chunks(server, selection.pods_path, selection.since)) as chunks:
+                async with aclosing(stream.chunks(server, selection)) as chunks:
                     async for chunk in chunks:
                         size_bytes += file.write(chunk)
                         if size_bytes >= stream.most_bytes:
@@ -211,9 +231,12 @@ def _streams_of(pod: JsonObject) -> Sequence[Stream]:
     containers = {str(each.get("name")): each for each in _objects(pod, "spec", "containers")}
     container = _CONTAINER if _CONTAINER in containers else next(iter(containers), _CONTAINER)
     status = statuses.get(container, {})
-    path = _audit_path(containers.get(container, {}), pod)
+    path = _option(containers.get(container, {}), pod, "audit", _STANDARD_OUTPUT)
     if path != _STANDARD_OUTPUT:
-        return [AuditFiles(name, name, container, path, bool(value_of(status, "state", "running")))]
+        listen = _option(containers.get(container, {}), pod, "admin-listen", "")
+        port = listen.rpartition(":")[2]
+        admin_port = int(port) if port.isdecimal() else _ADMIN_PORT
+        return [AuditFiles(name, name, container, path, bool(value_of(status, "state", "running")), admin_port)]
     current = [PrintedLog(name, name, container, previous=False)]
     if value_of(status, "lastState", "terminated"):
         return [PrintedLog(f"{name} (before its restart)", name, container, previous=True), *current]
@@ -224,17 +247,17 @@ def _name_of(pod: JsonObject) -> str:
     return str(value_of(pod, "metadata", "name"))
 
 
-def _audit_path(container: JsonObject, pod: JsonObject) -> str:
-    """Return the value of `serve --audit`: of the arguments, else of the environment, else the default."""
+def _option(container: JsonObject, pod: JsonObject, name: str, default: str) -> str:
+    """Return the value of this option of `serve`: of the arguments, else of the environment, else the default."""
     variables = _variables(container, pod)
     words = [*map(str, container.get("command") or ()), *map(str, container.get("args") or ())]
-    path = variables.get(_VARIABLE) or _STANDARD_OUTPUT
+    value = variables.get(f"PLACEMENT_WEBHOOK_{name.replace('-', '_').upper()}") or default
     for index, word in enumerate(words):
-        if word.startswith("--audit="):
-            path = _expanded(word.removeprefix("--audit="), variables)
-        elif word == "--audit" and index + 1 < len(words):
-            path = _expanded(words[index + 1], variables)
-    return path
+        if word.startswith(f"--{name}="):
+            value = _expanded(word.removeprefix(f"--{name}="), variables)
+        elif word == f"--{name}" and index + 1 < len(words):
+            value = _expanded(words[index + 1], variables)
+    return value
 
 
 def _variables(container: JsonObject, pod: JsonObject) -> dict[str, str]:

@@ -50,7 +50,7 @@ class _Kind(NamedTuple):
 
 
 class ClusterCache:
-    """The objects of lists and watch events. An instance is for one thread.
+    """The objects of lists and watch events. Not thread-safe.
 
     An event replaces the stored object, so it may be applied twice. An object that is malformed or too large is left
     out and is in `invalid` until a valid one arrives. `on_object` is called with the kind or part, the key and the

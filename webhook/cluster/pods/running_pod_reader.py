@@ -47,7 +47,7 @@ _LABEL_KEYS = b"abelKeys"
 class RunningPodReader:
     """Reads pods as `RunningPod.of`; pods of one template are read once and share their facts.
 
-    The facts of a pod that is too large are partial. An instance is for one thread.
+    The facts of a pod that is too large are partial. Not thread-safe.
     """
 
     def __init__(self) -> None:

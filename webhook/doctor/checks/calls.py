@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from certs.registration import manifest
-from certs.webhook_rules import PODS, Coverage
+from certs.webhook_rules import PODS, WebhookRules
 from webhook.doctor import commands, matching
 from webhook.doctor.certificate_owner import controller_namespace, controller_of
 from webhook.doctor.check import Finding, check, error, named, warning
@@ -172,7 +172,7 @@ def reinvocation(cluster: Cluster) -> Iterator[Finding]:
 )
 def match_conditions(cluster: Cluster) -> Iterator[Finding]:
     """The rules or matchConditions of a webhook differ from those that the policy generates."""
-    wanted = {each["name"]: each for each in manifest(cluster.target, Coverage.of(cluster.policies))["webhooks"]}
+    wanted = {each["name"]: each for each in manifest(cluster.target, WebhookRules.of(cluster.policies))["webhooks"]}
     for index, webhook in enumerate(cluster.webhooks):
         meant = wanted.get(str(webhook.get("name")))
         if meant is None:

@@ -4,35 +4,84 @@ A manifest in a file has not been seen by an API server, so a pod in it can be o
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.documents.documents import field
-from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid, required
-from webhook.kube.names import is_dns_subdomain, is_label_value
+from webhook.documents.field import MOST_ERRORS, InvalidInput, RejectedFieldError
 from webhook.kube.pod.amounts import HUGE_PAGES_PREFIX, is_extended_resource
-from webhook.kube.quantity import milli_value
+from webhook.kube.quantity import canonical, milli_value
 
-_CONTAINERS = ("initContainers", "containers")
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_SUBDOMAIN_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character"
+_EMPTY = "must be non-empty"
+_OPTIONAL_PREFIX = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+_LIMIT_NEEDED = "Limit must be set for non overcommitable resources"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """The form of a name, and the words in which the API server states it.
+
+    Source: k8s.io/apimachinery/pkg/util/validation/validation.go and pkg/api/validate/content
+    """
+
+    regex: str
+    words: str
+    examples: str
+    most: int
+    unit: str = "bytes"
+
+    @property
+    def text(self) -> str:
+        """Return the words with the examples and the regular expression."""
+        return f"{self.words} (e.g. {self.examples}, regex used for validation is '{self.regex}')"
+
+    def errors(self, text: str, before: str = "") -> Iterator[str]:
+        """Yield the errors of `text`, with `before` in front of each."""
+        if len(text.encode()) > self.most:
+            yield f"{before}must be no more than {self.most} {self.unit}"
+        if not re.fullmatch(self.regex, text):
+            yield f"{before}{self.text}"
+
+
+_DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_ENDS = "and must start and end with an alphanumeric character"
+_SUBDOMAIN = _Rule(
+    rf"{_DNS_LABEL}(\.{_DNS_LABEL})*",
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}",
+    "'example.com'",
+    253,
+    "characters",
 )
-_LABEL_RULE = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character"
+_KEY_PREFIX = replace(_SUBDOMAIN, unit="bytes")
+_LABEL = _Rule(
+    _DNS_LABEL,
+    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}",
+    "'my-name',  or '123-abc'",
+    63,
+    "characters",
 )
-_LABEL_VALUE_RULE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character"
+_LABEL_VALUE = _Rule(
+    f"({_KEY})?",
+    f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
+    "'MyValue',  or 'my_value',  or '12345'",
+    63,
+)
+_KEY_NAME = _Rule(
+    _KEY,
+    f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
+    "'MyName',  or 'my.name',  or '123-abc'",
+    63,
 )
 
 
 def check_storable(pod: Mapping[str, Any]) -> None:
-    """Return if no API server rejects the names, label values and container resources of `pod`.
+    """Return if no API server rejects the names, labels and container resources of `pod`.
 
-    `pod` has the types of a Pod. Its name can be missing: a generated name is valid if its prefix is.
+    `pod` has the types of a Pod. Its name can be missing: a generated name is valid if its prefix is. Malformed
+    quantities are left to the modules that read the amounts.
 
     Raises:
         InvalidInput: an API server rejects the pod; holds the first MOST_ERRORS errors, in its words.
@@ -43,53 +92,85 @@ def check_storable(pod: Mapping[str, Any]) -> None:
         raise InvalidInput(errors[:MOST_ERRORS])
 
 
-def _metadata_errors(pod: Mapping[str, Any]) -> Iterator[FieldError]:
-    name, prefix = field(pod, "metadata", "name"), field(pod, "metadata", "generateName")
-    if name and not is_dns_subdomain(name):
-        yield _bad_name("metadata.name", name, _SUBDOMAIN_RULE, 253)
-    # A `-` at the end of the prefix is not the end of the name.
-    if prefix and not is_dns_subdomain(re.sub("-$", "a", prefix)):
-        yield _bad_name("metadata.generateName", prefix, _SUBDOMAIN_RULE, 253)
-    namespace = field(pod, "metadata", "namespace")
-    if namespace and not _LABEL.fullmatch(namespace):
-        yield _bad_name("metadata.namespace", namespace, _LABEL_RULE, 63)
-    for value in (field(pod, "metadata", "labels") or {}).values():
-        if not is_label_value(value):
-            yield _bad_name("metadata.labels", value, _LABEL_VALUE_RULE, 63, "bytes")
+def _metadata_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
+    prefix = field(pod, "metadata", "generateName")
+    if prefix:
+        # A `-` at the end of the prefix is not the end of the name.
+        yield from _invalid("metadata.generateName", prefix, _SUBDOMAIN.errors(re.sub("-$", "a", prefix)))
+    for part, rule in (("name", _SUBDOMAIN), ("namespace", _LABEL)):
+        if name := field(pod, "metadata", part):
+            yield from _invalid(f"metadata.{part}", name, rule.errors(name))
+    for key, value in (field(pod, "metadata", "labels") or {}).items():
+        yield from _invalid("metadata.labels", key, _key_errors(key))
+        yield from _invalid("metadata.labels", value, _LABEL_VALUE.errors(value))
 
 
-def _bad_name(path: str, value: str, rule: str, most: int, unit: str = "characters") -> FieldError:
-    return invalid(path, value, f"must be no more than {most} {unit}" if len(value) > most else rule)
+def _invalid(path: str, value: object, details: Iterable[str]) -> Iterator[RejectedFieldError]:
+    return (RejectedFieldError(path, "Invalid value", value, detail) for detail in details)
 
 
-def _container_errors(pod: Mapping[str, Any]) -> Iterator[FieldError]:
-    for part in _CONTAINERS:
+def _key_errors(key: str) -> Iterator[str]:
+    """Yield the errors of the key of a label."""
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        yield f"a valid label key {_KEY_NAME.text} {_OPTIONAL_PREFIX}"
+        return
+    if slash:
+        yield from _KEY_PREFIX.errors(prefix, "prefix part ") if prefix else (f"prefix part {_EMPTY}",)
+    if not name:
+        yield f"name part {_EMPTY}"
+    yield from _KEY_NAME.errors(name, "name part ")
+
+
+def _container_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
+    names: set[str] = set()
+    # The names of init containers are compared with those of all others.
+    for part in ("containers", "initContainers"):
         for index, container in enumerate(field(pod, "spec", part) or ()):
             path, name = f"spec.{part}[{index}]", container.get("name")
-            if isinstance(name, str) and name and not _LABEL.fullmatch(name):
-                yield _bad_name(f"{path}.name", name, _LABEL_RULE, 63)
+            if isinstance(name, str) and name:
+                yield from _invalid(f"{path}.name", name, _LABEL.errors(name))
+                if name in names:
+                    yield RejectedFieldError(f"{path}.name", "Duplicate value", name, "")
+                names.add(name)
             limits, requests = (field(container, "resources", each) or {} for each in ("limits", "requests"))
-            yield from _resource_errors(limits, requests, f"{path}.resources")
+            yield from _resource_errors(limits, {**limits, **requests}, f"{path}.resources")
 
 
-def _resource_errors(limits: Mapping[str, Any], requests: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """Yield the errors of the resources of a container, whose quantities are valid.
+def _resource_errors(limits: Mapping[str, Any], requests: Mapping[str, Any], path: str) -> Iterator[RejectedFieldError]:
+    """Yield the errors of the resources of a container, with the `requests` that default to the limits.
 
     Source: k8s.io/kubernetes/pkg/apis/core/validation/validation.go, validateResourceRequirements
     """
     for part, amounts in (("limits", limits), ("requests", requests)):
         for name, quantity in amounts.items():
-            if is_extended_resource(name) and milli_value(quantity) % 1000:
-                yield invalid(f"{path}.{part}[{name}]", str(quantity), "must be an integer")
+            with suppress(ValueError):
+                yield from _invalid(f"{path}.{part}[{name}]", canonical(quantity), _amount_errors(name, quantity))
     for name, quantity in requests.items():
         is_exact = is_extended_resource(name) or name.startswith(HUGE_PAGES_PREFIX)
         if name not in limits:
             if is_exact:
-                yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+                yield RejectedFieldError(f"{path}.limits", "Required value", None, _LIMIT_NEEDED)
             continue
-        difference = milli_value(quantity) - milli_value(limits[name])
-        if difference and is_exact:
-            yield invalid(f"{path}.requests", str(quantity), f"must be equal to {name} limit of {limits[name]}")
-        elif difference > 0:
-            detail = f"must be less than or equal to {name} limit of {limits[name]}"
-            yield invalid(f"{path}.requests", str(quantity), detail)
+        with suppress(ValueError):
+            difference, limit = milli_value(quantity) - milli_value(limits[name]), canonical(limits[name])
+            if difference and is_exact:
+                yield from _invalid(
+                    f"{path}.requests", canonical(quantity), [f"must be equal to {name} limit of {limit}"]
+                )
+            elif difference > 0:
+                detail = f"must be less than or equal to {name} limit of {limit}"
+                yield from _invalid(f"{path}.requests", canonical(quantity), [detail])
+
+
+def _amount_errors(name: str, quantity: object) -> Iterator[str]:
+    """Yield the errors of one amount.
+
+    Raises:
+        ValueError: it is not a quantity.
+    """
+    milli = milli_value(quantity)
+    if milli < 0:
+        yield "must be greater than or equal to 0"
+    if is_extended_resource(name) and milli % 1000:
+        yield "must be an integer"

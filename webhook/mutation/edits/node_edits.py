@@ -1,4 +1,4 @@
-"""Edits of the node affinity; `webhook.mutation.edits.edits` describes the laws that they obey."""
+"""Edits of the node affinity; `webhook.mutation.edits.edits` has the invariants of edits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

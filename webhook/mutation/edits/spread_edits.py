@@ -1,4 +1,4 @@
-"""Edits that spread the replicas of an owner; `webhook.mutation.edits.edits` describes the laws that edits obey."""
+"""Edits that spread the replicas of an owner; `webhook.mutation.edits.edits` has the invariants of edits."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

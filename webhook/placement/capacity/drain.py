@@ -31,7 +31,7 @@ _RETURNS = "tolerates the taint of a cordoned node and is placed on one again"
 
 @dataclass(frozen=True, slots=True)
 class DrainedPod:
-    """A pod that leaves its node, and what becomes of the pod that replaces it.
+    """A pod that leaves its node, and the result for its replacement.
 
     Fits: `node` takes it. Returns: a drained node, `node`, takes it again, because it tolerates the cordon. Waiting:
     no node takes it now, with `message` of kube-scheduler, unless it preempts the pods `preempted`. Lost: it has no
@@ -89,7 +89,7 @@ def drain(
     placer: Placer,
     progress: Progress = silent,
 ) -> Drain:
-    """Return what becomes of the pods of `nodes` when these are drained together; `budgets` are None if not known.
+    """Return the moves of the pods of `nodes` when these are drained together; `budgets` are None if not known.
 
     All pods leave first. The others are placed in the order of kube-scheduler's queue: by priority, then by the time at
     which the old pod was created, each with the earlier ones in place. A drained node is cordoned, not gone: it counts
@@ -143,7 +143,7 @@ def _queue_order(pod: BoundPod) -> tuple[int, str, str, str]:
 def _placed(
     pod: BoundPod, snapshot: Snapshot, drained: Collection[str], placer: Placer, refusal: str
 ) -> tuple[DrainedPod, Snapshot]:
-    """Return what becomes of `pod`, and `snapshot` with the pod that replaces it."""
+    """Return the move of `pod`, and `snapshot` with the pod that replaces it."""
     if pod.controller is None:
         return DrainedPod(pod, "Lost", refusal=refusal), snapshot
     replacement = replacement_of(pod)

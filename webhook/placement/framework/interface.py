@@ -72,7 +72,7 @@ def scope_of(plugin: Plugin) -> Scope:
 
 
 def concerns(plugin: Plugin, pod: "PodInfo", nodes: Snapshot) -> bool:
-    """Return whether `plugin` can filter or score for `pod`, whatever pods run on `nodes`.
+    """Return whether `plugin` can filter or score for `pod`, with any pods on `nodes`.
 
     A plugin states it by a method of this name; one without it concerns every pod.
     """

@@ -1,6 +1,6 @@
 """Warnings about a pod that need a view of the cluster: what the pod names and the cluster does not have.
 
-They never change the patch or the verdict. Their cost is bounded, whatever the pod and the labels of nodes are.
+They never change the patch or the verdict. Their cost is bounded for every pod and all labels of nodes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

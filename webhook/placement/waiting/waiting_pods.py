@@ -85,7 +85,7 @@ def running_pod(info: PodInfo, metadata: Mapping[str, Any]) -> RunningPod:
     )
 
 
-def answer_among(
+def predict_placement(
     scorer: Scorer, asked: PodSignature, assumed: AssumedPods[Any], seed: str | None, expired: Expired
 ) -> Placement:
     """Return the placement of a new pod with the signature `asked` beside the pods that wait before it.
@@ -97,7 +97,7 @@ def answer_among(
     snapshot = assumed.before(priority)
     placement = scorer.answer(asked, snapshot, expired)
     if placement.verdict != "Feasible":
-        return among_waiting(scorer, asked, placement, assumed, expired)
+        return predict_after_waiting(scorer, asked, placement, assumed, expired)
     node = placement.node if seed is None else chosen_node(placement, snapshot, seed)
     reserved = assumed.count_before(priority)
     if node != placement.node or reserved:
@@ -105,7 +105,7 @@ def answer_among(
     return _with_possible_nodes(scorer, asked, placement, assumed, expired) if reserved else placement
 
 
-def among_waiting(
+def predict_after_waiting(
     scorer: Scorer, asked: PodSignature, placement: Placement, assumed: AssumedPods[Any], expired: Expired
 ) -> Placement:
     """Return `placement`, which is that beside the pods that wait before the pod, with their number and effect.
@@ -154,7 +154,7 @@ def place_and_assume(
     scorer: Scorer, key: K, pod: WaitingPod, assumed: AssumedPods[K], seed: str, expired: Expired = never
 ) -> tuple[Placement, tuple[K, ...]]:
     """Place `pod` beside the pods that wait before it, and assume it on its node; return also who lost their room."""
-    placement = answer_among(scorer, pod.signature, assumed, seed, expired)
+    placement = predict_placement(scorer, pod.signature, assumed, seed, expired)
     if placement.verdict != "Feasible" or placement.node is None:
         return placement, ()
     return placement, assume(key, pod, placement, assumed)

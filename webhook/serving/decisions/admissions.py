@@ -8,7 +8,7 @@ from typing import NamedTuple
 import structlog
 
 from webhook.admission.pipeline import ClusterView, policy_for
-from webhook.audit.lines import Draft, RecordTemplate
+from webhook.audit.lines import RecordTemplate, UnsealedRecord
 from webhook.documents.field import InvalidInput
 from webhook.events.report import Report
 from webhook.kube.api.admission import AdmissionRequest, parse_beginning, parse_review
@@ -16,12 +16,12 @@ from webhook.placement.framework.result import Placement
 from webhook.policy.exempt import shadow_reason
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicyOrSet, PolicySet, is_all_in_shadow, may_be_in_shadow
-from webhook.runtime.admission_counts import Tally
+from webhook.runtime.admission_counts import AdmissionCount
 from webhook.runtime.byte_cache import value_count
 from webhook.runtime.metrics import Metrics
 from webhook.serving.connection import Connection
 from webhook.serving.decisions.audit_record import audit_record
-from webhook.serving.decisions.lanes import Lane
+from webhook.serving.decisions.deciders import Decider
 from webhook.serving.decisions.pod_recorder import PodRecorder
 from webhook.serving.decisions.rendering import Candidate, Rendered, render_failure
 from webhook.serving.tracing import spans
@@ -65,7 +65,7 @@ class Answer(NamedTuple):
 class Dependencies:
     """The side effects and inputs that a decision needs from outside the core."""
 
-    audit: Callable[[Draft], None]
+    audit: Callable[[UnsealedRecord], None]
     """Stage a record that is written before the answer is sent."""
     monotonic_seconds: Callable[[], float]
     new_decision: Callable[[], str]
@@ -121,7 +121,7 @@ class _Admission(NamedTuple):
 
 
 class Admissions:
-    """Answers admission requests: `decide` runs in the thread of its lane, `finish` in that of the event loop."""
+    """Answers admission requests: `decide` runs in the thread of the decider, `finish` in that of the event loop."""
 
     def __init__(self, dependencies: Dependencies, metrics: Metrics) -> None:
         self._dependencies = dependencies
@@ -132,7 +132,7 @@ class Admissions:
         self._log = structlog.get_logger()
 
     def decide(
-        self, lane: Lane, body: bytes, policies: PolicyOrSet, cluster: ClusterView | None, work_budget: WorkBudget
+        self, decider: Decider, body: bytes, policies: PolicyOrSet, cluster: ClusterView | None, work_budget: WorkBudget
     ) -> Decision:
         """Return the decision on the review in `body` within `work_budget`, by the policy for its namespace.
 
@@ -148,9 +148,9 @@ class Admissions:
             if cluster is not None:
                 cluster = self._dependencies.among_others(request, cluster)
             with spans.step("evaluate"):
-                rendered = lane.rendered(request, policy, cluster, work_budget)
+                rendered = decider.rendered(request, policy, cluster, work_budget)
             self._dependencies.prove(request, len(body), policy, cluster, rendered)
-            return Decision(request, policy, cluster, rendered, lane.records_predictions)
+            return Decision(request, policy, cluster, rendered, decider.records_predictions)
         except TimeSliceEndedError:
             raise
         except Exception as error:
@@ -208,15 +208,15 @@ class Admissions:
             response = result.answer.to(request.uid, admission.decision)
             pods = self._pods
             pod = "" if pods is None else pods.digest_of(request, admission.policy, decision.cluster, time)
-            self._dependencies.audit(self._draft(admission, result.record, pod))
-            self._counts.count(result.tally)
-            spans.note(admission.decision, result.tally)
+            self._dependencies.audit(self._unsealed(admission, result.record, pod))
+            self._counts.count(result.counted)
+            spans.note(admission.decision, result.counted)
             self._seconds.observe(self._dependencies.monotonic_seconds() - arrived_seconds)
             if decision.records_predictions and (prediction := result.prediction) is not None:
                 self._dependencies.predicted(request, prediction.binding, decision.cluster, admission.policy)
             if result.candidate is not None and not request.dry_run:
                 self._dependencies.admitted(request, result.candidate, connection)
-            if not result.tally.kind:
+            if not result.counted.kind:
                 self._dependencies.reported(request, result.report, admission.policy)
         except Exception as error:
             return self._failed(admission, error)
@@ -244,8 +244,8 @@ class Admissions:
         unenforced = self._unless_in_shadow(request, error, admission.policy)
         if isinstance(unenforced, Rendered):
             try:
-                self._dependencies.audit(self._draft(admission, unenforced.record))
-                self._counts.count(unenforced.tally)
+                self._dependencies.audit(self._unsealed(admission, unenforced.record))
+                self._counts.count(unenforced.counted)
                 self._seconds.observe(self._dependencies.monotonic_seconds() - admission.arrived_seconds)
             except Exception:
                 self._log.exception("admission is not on record", **ids)
@@ -255,15 +255,15 @@ class Admissions:
             self._audit_error(admission, f"{type(error).__name__}: {error}")
         except Exception:
             self._log.exception("admission is not on record", **ids)
-        self._counts.count(Tally("Error"))
-        spans.note(decision, Tally("Error"))
+        self._counts.count(AdmissionCount("Error"))
+        spans.note(decision, AdmissionCount("Error"))
         self._seconds.observe(self._dependencies.monotonic_seconds() - admission.arrived_seconds)
         text = f"placement-webhook: internal fault, decision {decision}; the audit log and the server's log say more"
         return Answer(500, text.encode())
 
-    def _draft(self, admission: _Admission, common: RecordTemplate, pod: str = "") -> Draft:
+    def _unsealed(self, admission: _Admission, common: RecordTemplate, pod: str = "") -> UnsealedRecord:
         request = admission.request
-        return Draft(
+        return UnsealedRecord(
             admission.time,
             admission.decision,
             request.uid,
@@ -276,13 +276,13 @@ class Admissions:
             self._dependencies.replica,
             common,
             admission.connection.client,
-            pod,
             admission.connection.address,
+            pod,
         )
 
     def _audit_error(self, admission: _Admission, error: str) -> None:
         common = RecordTemplate.of(audit_record(admission.request, error, admission.policy))
-        self._dependencies.audit(self._draft(admission, common))
+        self._dependencies.audit(self._unsealed(admission, common))
 
     def _invalid(self, error: InvalidInput) -> Answer:
         self.count_refusal(400)

@@ -3,13 +3,13 @@
 import asyncio
 from typing import Protocol
 
-from webhook.audit.lines import Draft
+from webhook.audit.lines import UnsealedRecord
 
 
 class StagedLog(Protocol):
     """An audit log that stages records and writes them in one batch. Neither method raises if a write fails."""
 
-    def stage(self, record: Draft) -> None:
+    def stage(self, record: UnsealedRecord) -> None:
         """Keep `record` for the next `flush`."""
         ...
 
@@ -25,7 +25,7 @@ class GroupCommit:
         self._log = log
         self._waiting: list[asyncio.Future[None]] = []
 
-    def audit(self, record: Draft) -> None:
+    def audit(self, record: UnsealedRecord) -> None:
         """Stage `record` for the end of this iteration."""
         self._log.stage(record)
 

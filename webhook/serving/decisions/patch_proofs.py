@@ -80,7 +80,7 @@ class PatchProofs:
 
 def _prove(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, rendered: Rendered) -> None:
     operations = rendered.answer.operations()
-    if rendered.tally.kind:
+    if rendered.counted.kind:
         prove_template_patch(request, operations, policy, cluster)
     else:
         prove_pod_patch(read_pod(request, cluster), operations, policy)

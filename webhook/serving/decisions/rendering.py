@@ -1,4 +1,4 @@
-"""Renders a decision: the answer, audit record and counts, of which pods of one template share the largest part."""
+"""Renders a decision: the answer, audit record and counts. Pods of one template share the largest part."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from webhook.objects.admission import counted_kind
 from webhook.placement.scheduler import Placement
 from webhook.placement.waiting.waiting_pods import WaitingPod
 from webhook.policy.policy import Policy
-from webhook.runtime.admission_counts import Tally
+from webhook.runtime.admission_counts import AdmissionCount
 from webhook.runtime.byte_cache import ByteCache
 from webhook.serving.decisions.audit_record import (
     audit_record,
@@ -73,7 +73,7 @@ class Rendered:
     placement: Placement | None
     answer: ReviewAnswer
     record: RecordTemplate
-    tally: Tally
+    counted: AdmissionCount
     report: Report | None
     """What an Event reports; None if there is nothing to report."""
     candidate: Candidate | None = None
@@ -94,7 +94,7 @@ class Rendered:
     @property
     def prediction(self) -> Placement | None:
         """Return the placement predicted for an allowed pod."""
-        is_pod = not self.tally.kind
+        is_pod = not self.counted.kind
         return self.placement if is_pod and self.outcome in ("Patched", "Unchanged") else None
 
 
@@ -114,7 +114,7 @@ class _InjectionParts(NamedTuple):
     content: bytes
     patch: bytes
     decided: bytes
-    tally: Tally
+    counted: AdmissionCount
 
 
 class Renderer:
@@ -137,8 +137,8 @@ class Renderer:
             rendered = render(request, verdict, policy)
             if not rendered.record.truncated:
                 answer = rendered.answer
-                tally = rendered.tally._replace(verdict=None)
-                known = _InjectionParts(rules, answer.content, answer.patch, rendered.record.decided, tally)
+                counted = rendered.counted._replace(verdict=None)
+                known = _InjectionParts(rules, answer.content, answer.patch, rendered.record.decided, counted)
                 self.cache.put(key, known, rendered.size_bytes)
             return rendered, pod
         truncator = Truncator()
@@ -157,7 +157,7 @@ class Renderer:
             placement,
             ReviewAnswer(known.content, known.patch, annotations),
             RecordTemplate(pod.owner, known.decided, of_placement, b"null", pod.before, b"", pod.qos_class),
-            known.tally._replace(verdict=placement.verdict),
+            known.counted._replace(verdict=placement.verdict),
             report_of(verdict),
         ), pod
 
@@ -198,14 +198,14 @@ def _rendered(
 ) -> Rendered:
     placement = None if isinstance(verdict, Bypassed) else verdict.placement
     record = RecordTemplate.of(audit_record(request, verdict, policy, shadow=shadow))
-    answer, tally = _answer(verdict, policy), _tally(request, verdict, policy)
+    answer, counted = _answer(verdict, policy), _counted(request, verdict, policy)
     if shadow is not None:
         answer = answer._replace(audit_annotations={**answer.audit_annotations, "shadow": shadow.outcome})
-        tally = tally._replace(shadow=shadow.outcome)
+        counted = counted._replace(shadow=shadow.outcome)
     report: Report | None = None
-    if not tally.kind and not isinstance(verdict, Advised):
+    if not counted.kind and not isinstance(verdict, Advised):
         report = report_of(verdict)
-    return Rendered(verdict.outcome, placement, answer, record, tally, report)
+    return Rendered(verdict.outcome, placement, answer, record, counted, report)
 
 
 def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:
@@ -232,14 +232,14 @@ def _predicted(placement: Placement) -> dict[str, str]:
     return {"placement": placement.verdict} | counts | ({"node": placement.node} if placement.node else {})
 
 
-def _tally(request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy) -> Tally:
+def _counted(request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy) -> AdmissionCount:
     if kind := counted_kind(request, policy):
-        return Tally(verdict.outcome, kind=kind)
+        return AdmissionCount(verdict.outcome, kind=kind)
     rules = () if isinstance(verdict, Bypassed) else verdict.rules
     placement = None if isinstance(verdict, Bypassed) else verdict.placement
     # An unknown type is not a label value: each misspelling would create a series in Prometheus.
     known = verdict.workload_type in policy.spec.workload_types
-    return Tally(
+    return AdmissionCount(
         verdict.outcome,
         (verdict.workload_type or "") if known else "",
         tuple((rule.name, len(rule.edits)) for rule in rules if rule.edits),

@@ -19,17 +19,22 @@ class BearerToken:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._token = _read(path)
+        self._token = read_token(path)
 
     def allows(self, authorization: str) -> bool:
         """Return whether the header `authorization` holds the token. While the file is bad, the last token counts."""
         with suppress(InvalidInput):
-            self._token = _read(self._path)
+            self._token = read_token(self._path)
         scheme, _, given = authorization.partition(" ")
         return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token)
 
 
-def _read(path: Path) -> bytes:
+def read_token(path: Path) -> bytes:
+    """Return the token in the file at `path`.
+
+    Raises:
+        InvalidInput: the file cannot be read, or holds no token.
+    """
     try:
         with path.open("rb") as file:
             token = file.read(_MOST_BYTES + 1).strip()

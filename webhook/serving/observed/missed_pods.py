@@ -59,7 +59,7 @@ class _Template:
 
 
 class MissedPods:
-    """Keeps the number of missed pods in `count`. An instance is for one thread.
+    """Keeps the number of missed pods in `count`. Not thread-safe.
 
     `policies` returns the policies in force, and `is_policy_known` whether their source has been read. `list_again` is
     called when all pods have to be noted again.
@@ -247,7 +247,7 @@ class MissedPods:
         self._forget_unknown(template.namespace)
 
     def _forget_unknown(self, namespace: _Namespace) -> None:
-        """Forget a namespace that was deleted or never known, and of which no pod is left."""
+        """Forget a namespace that was deleted or never known, and has no pod left."""
         if namespace.scope is None and not namespace.templates and namespace.name not in self._others_of:
             self._namespaces.pop(namespace.name, None)
             self._stale_namespaces.pop(namespace, None)

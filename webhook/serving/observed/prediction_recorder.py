@@ -1,4 +1,4 @@
-"""Records predictions for admitted pods, and counts how they compare with what becomes of the pods."""
+"""Records predictions for admitted pods, and compares them with the nodes that the pods are bound to."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -90,7 +90,7 @@ class _Prediction:
 
 
 class Predictions:
-    """The predictions for the last `size` pods. An instance is for one thread.
+    """The predictions for the last `size` pods. Not thread-safe.
 
     A Waiting prediction is kept for the seconds in which it can turn out to be wrong.
     """

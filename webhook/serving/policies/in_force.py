@@ -51,7 +51,7 @@ class Rejection:
 
 
 class Policies:
-    """The policies in force. An instance is for one thread, that of the event loop.
+    """The policies in force. Not thread-safe, that of the event loop.
 
     A request reads `in_force` once and is decided by one policy of that set. `source` names where `policy` comes from,
     `now` returns the time in RFC 3339.

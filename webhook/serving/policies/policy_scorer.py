@@ -12,13 +12,13 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.scorer import PodSignature
 from webhook.policy.policy import Policy
 from webhook.runtime.byte_cache import ByteCache
-from webhook.serving.decisions.lanes import TimedScorer
+from webhook.serving.decisions.deciders import TimedScorer
 
 _MOST_SCORERS = 4
 
 
 class PolicyScorer:
-    """Returns the scorer of a policy, first of `policy`; another one gets its own. An instance is for one thread.
+    """Returns the scorer of a policy, first of `policy`; another one gets its own. Not thread-safe.
 
     Policies that predict alike share a scorer, whose caches are large. A few scorers are kept.
 

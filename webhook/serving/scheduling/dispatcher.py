@@ -18,7 +18,7 @@ from webhook.admission.pipeline import ClusterView
 from webhook.policy.policy_set import PolicyOrSet
 from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Admissions, Answer, Decision
-from webhook.serving.decisions.lanes import Lane
+from webhook.serving.decisions.deciders import Decider
 from webhook.serving.decisions.refusals import ShadowedRefusals
 from webhook.serving.scheduling.fair_queue import FairQueue, UsageTracker, flows
 from webhook.serving.scheduling.worker import Worker
@@ -102,8 +102,8 @@ class Dispatcher:
         admissions: Admissions,
         policy: Callable[[], PolicyOrSet],
         cluster: Callable[[str], ClusterView | None],
-        small: Lane,
-        large: Lane,
+        small: Decider,
+        large: Decider,
         monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self.draining = False

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from webhook.runtime.admission_counts import Tally
+from webhook.runtime.admission_counts import AdmissionCount
 from webhook.serving.tracing import spans
 
 # A stopping server exports its last spans for about the sum of both at most.
@@ -55,18 +55,18 @@ class AdmissionTracer:
             return spans.NOTHING
         return self._tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False)
 
-    def note(self, decision: str, tally: Tally) -> None:
+    def note(self, decision: str, counted: AdmissionCount) -> None:
         """Set the attributes of the current span."""
         span = trace.get_current_span()
         span.set_attribute("admission.decision", decision)
-        span.set_attribute("admission.outcome", tally.outcome)
-        if tally.workload_type:
-            span.set_attribute("admission.workload_type", tally.workload_type)
-        if tally.kind:
-            span.set_attribute("admission.kind", tally.kind)
-        if tally.verdict is not None:
-            span.set_attribute("admission.verdict", tally.verdict)
-        if tally.outcome == "Error":
+        span.set_attribute("admission.outcome", counted.outcome)
+        if counted.workload_type:
+            span.set_attribute("admission.workload_type", counted.workload_type)
+        if counted.kind:
+            span.set_attribute("admission.kind", counted.kind)
+        if counted.verdict is not None:
+            span.set_attribute("admission.verdict", counted.verdict)
+        if counted.outcome == "Error":
             span.set_status(trace.StatusCode.ERROR)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from webhook.runtime.admission_counts import Tally
+from webhook.runtime.admission_counts import AdmissionCount
 
 
 class Tracer(Protocol):
@@ -25,7 +25,7 @@ class Tracer(Protocol):
     def step(self, name: str) -> AbstractContextManager[Any]:
         """Return the span of one step of the current admission."""
 
-    def note(self, decision: str, tally: Tally) -> None:
+    def note(self, decision: str, counted: AdmissionCount) -> None:
         """Set the attributes of the current admission."""
 
 
@@ -63,7 +63,7 @@ def step(name: str) -> AbstractContextManager[Any]:
     return NOTHING if _tracer is None else _tracer.step(name)
 
 
-def note(decision: str, tally: Tally) -> None:
+def note(decision: str, counted: AdmissionCount) -> None:
     """Set the attributes of the current admission."""
     if _tracer is not None:
-        _tracer.note(decision, tally)
+        _tracer.note(decision, counted)

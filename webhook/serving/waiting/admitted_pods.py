@@ -42,7 +42,7 @@ class _Admitted(NamedTuple):
 
 
 class AdmittedPods:
-    """Numbers of pods by identity. An instance is for one thread.
+    """Numbers of pods by identity. Not thread-safe.
 
     `are_verified`: all clients have presented a certificate, so their pods need no credit.
     """

@@ -28,24 +28,37 @@ class Placing:
         self,
         entries: Entries,
         scorer: Scorer,
-        admitted_seconds: Callable[[], float],
         monotonic_seconds: Callable[[], float],
         cpu_seconds: Callable[[], float],
         is_absent: Callable[[str, Snapshot], bool],
     ) -> None:
-        self._entries, self._scorer, self._admitted_seconds = entries, scorer, admitted_seconds
+        self._entries, self._scorer = entries, scorer
         self._monotonic_seconds, self._cpu_seconds, self._is_absent = monotonic_seconds, cpu_seconds, is_absent
         self.read_pods, self.queues = ReadPods(), PlacingQueues()
+        # Schedulers that were not absent a moment ago: asking for each pod would cost each admission.
+        self.present: set[str] = set()
         self.outdated_after: QueueOrder | None = None
         self.assumed: AssumedPods[int] = AssumedPods(Snapshot.of(()))
 
-    def is_abandoned(self, number: int, scheduler: str) -> bool:
-        """Return whether a pod has waited for long for a scheduler that shows no sign of running.
+    def is_abandoned(self, scheduler: str) -> bool:
+        """Return whether nothing shows that `scheduler` runs, so that its pods get no room.
 
-        If it kept its room, any user could make all other pods wait with a name that no scheduler has.
+        Otherwise any user could make all other pods wait with a name that no scheduler has.
         """
-        until_seconds = self._entries[number].since_seconds + self._admitted_seconds()
-        return self._monotonic_seconds() >= until_seconds and self._is_absent(scheduler, self.assumed.base)
+        if scheduler in self.present:
+            return False
+        if self._is_absent(scheduler, self.assumed.base):
+            return True
+        self.present.add(scheduler)
+        return False
+
+    def take_room_of_abandoned(self) -> None:
+        """Take the room of the pods whose scheduler has gone."""
+        self.present.clear()
+        room = self.assumed.by_key.items()
+        gone = {name for name in {each.pod.scheduler for _, each in room} if self.is_abandoned(name)}
+        if gone:
+            self.take_room([number for number, each in room if each.pod.scheduler in gone])
 
     def take_room(self, numbers: Iterable[int]) -> None:
         """Take the room of pods, which are placed again."""
@@ -166,7 +179,7 @@ class Placing:
         pod = self.read_pods.read(entry)
         if pod is None or entry.is_too_expensive:
             return False
-        if self.is_abandoned(number, pod.running.scheduler):
+        if self.is_abandoned(pod.running.scheduler):
             self.queues.leave_without_room(number)
             return False
         if self._is_held(entry):

@@ -33,14 +33,13 @@ class PodKind(NamedTuple):
 class Entry:
     """A pod that waits: known from its admission (`pod`), or seen in the cluster (`pending`).
 
-    `since_seconds` is the monotonic time of the first sight of it. `is_too_expensive`: the scorer did not place it in
-    time. `gang` is set if its scheduler starts `least` pods of the gang together.
+    `is_too_expensive`: the scorer did not place it in time. `gang` is set if its scheduler starts `least` pods of
+    the gang together.
     """
 
     namespace: str
     order: QueueOrder
     digest: bytes
-    since_seconds: float
     pod: WaitingPod | None = None
     pending: PendingPod | None = None
     is_too_expensive: bool = False
@@ -90,14 +89,14 @@ class Entries:
         """Return whether there is much room for pods that were left out."""
         return 2 * len(self._entries) < self._most
 
-    def admit(self, namespace: str, priority: int, content: bytes, now_seconds: float) -> int:
+    def admit(self, namespace: str, priority: int, content: bytes) -> int:
         """Add a pod that is known from its admission; return its number."""
-        return self._add(namespace, QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1), content, now_seconds)
+        return self._add(namespace, QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1), content)
 
-    def see(self, pending: PendingPod, now_seconds: float) -> int:
+    def see(self, pending: PendingPod) -> int:
         """Add a pod that is seen in the cluster; return its number."""
         order = QueueOrder(-pending.priority, pending.created, self._last + 1)
-        number = self._add(pending.identity.namespace, order, pending.content, now_seconds)
+        number = self._add(pending.identity.namespace, order, pending.content)
         self._entries[number].pending = pending
         return number
 
@@ -137,9 +136,9 @@ class Entries:
                 del self._numbers_of[entry.namespace]
         return entry
 
-    def _add(self, namespace: str, order: QueueOrder, content: bytes, now_seconds: float) -> int:
+    def _add(self, namespace: str, order: QueueOrder, content: bytes) -> int:
         self._last = order.number
-        self._entries[order.number] = Entry(namespace, order, digest_of(content), now_seconds)
+        self._entries[order.number] = Entry(namespace, order, digest_of(content))
         self._numbers_of.setdefault(namespace, {})[order.number] = None
         return order.number
 

@@ -50,7 +50,7 @@ _BEFORE_ALL = QueueOrder(-(2**31), "", 0)
 
 
 class WaitingPods:
-    """Keeps the assumed pods on the current snapshot. An instance is for one thread.
+    """Keeps the assumed pods on the current snapshot. Not thread-safe.
 
     A pod that is known from its admission alone has room for `admitted_seconds()`, and for `unseen_seconds` at most.
     Unless `are_verified`, any client may have admitted it: without credit for its address (`AdmittedPods`), it is one
@@ -78,7 +78,7 @@ class WaitingPods:
         self._entries, self._number_of = Entries(), dict[PodKey, int]()
         self._pending: Mapping[PodKey, PendingPod] = {}
         self._bound: list[tuple[PodIdentity, str]] = []
-        self._placing = Placing(self._entries, scorer, admitted_seconds, monotonic_seconds, cpu_seconds, is_absent)
+        self._placing = Placing(self._entries, scorer, monotonic_seconds, cpu_seconds, is_absent)
         self._queues = self._placing.queues
         self._retry_at_seconds = self._abandon_at_seconds = 0.0
         self._assumed = self._placing.assumed
@@ -124,7 +124,7 @@ class WaitingPods:
         if not self._admitted.has_place(identity.namespace, address) or not self._has_place(identity.namespace):
             return
         now_seconds = self._monotonic_seconds()
-        number = self._entries.admit(identity.namespace, priority, candidate.content, now_seconds)
+        number = self._entries.admit(identity.namespace, priority, candidate.content)
         entry = self._entries[number]
         entry.pod = pod
         self._placing.read_pods.keep(entry, pod)
@@ -133,6 +133,9 @@ class WaitingPods:
         self._give_up(now_seconds)
         self._forget_gone()
         if number not in self._entries:
+            return
+        if (name := pod.running.scheduler) not in self._placing.present and self._placing.is_abandoned(name):
+            self._queues.leave_without_room(number)
             return
         node = placement.node or ""
         if not is_paid:
@@ -216,7 +219,7 @@ class WaitingPods:
         if number is None:
             if not self._has_place(key.namespace):
                 return None
-            number = self._entries.see(pod, self._monotonic_seconds())
+            number = self._entries.see(pod)
             self._placing.put((number,))
         elif self._entries[number].see(pod) or number in self.unconfirmed:
             # Another webhook changed the pod after this one, it was changed while it waits, or it has no room yet.
@@ -251,10 +254,7 @@ class WaitingPods:
         if now_seconds >= self._abandon_at_seconds:
             self._abandon_at_seconds = now_seconds + _RETRY_SECONDS
             self._forget_gone()
-            room = self._assumed.by_key.items()
-            self._placing.take_room(
-                [number for number, each in room if self._placing.is_abandoned(number, each.pod.scheduler)]
-            )
+            self._placing.take_room_of_abandoned()
 
     def _drop(self, numbers: Iterable[int | None], nodes: Mapping[int, str] = MappingProxyType({})) -> None:
         """Forget pods that do not wait any more. `nodes` are those that they are bound to."""

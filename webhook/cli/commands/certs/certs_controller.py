@@ -18,11 +18,11 @@ from webhook.cli.commands.certs.certs_options import (
     F,
     SeveralValues,
     cluster_options,
-    coverage_of,
     name_options,
     names_given,
     service_option,
     url_option,
+    webhook_rules_of,
 )
 from webhook.cli.inputs.files import AddressType, policy_option
 from webhook.cli.output.logs import configure_logs
@@ -110,7 +110,7 @@ def controller(
     given = names_given(dns_names, ip_addresses) if dns_names or ip_addresses else None
     names = given or names_to_serve(target, endpoint(manifest(target)))
     rules = _rules(names, ca_days, server_days, trust_seconds, propagation_seconds)
-    coverage = coverage_of(policy)
+    webhook_rules = webhook_rules_of(policy)
     configure_logs(log_format, log_level)
     # The other commands of the group serve no metrics.
     from certs.controller.loop import run_until_signalled
@@ -118,7 +118,7 @@ def controller(
 
     instance = f"{os.environ.get('POD_NAME') or socket.gethostname()}"[:63] + f"-{uuid.uuid4().hex[:8]}"
     configurations = tuple(dict.fromkeys((target.configuration, *others)))
-    options = Options(target, configurations, rules, instance, create_configuration, coverage, probe_at)
+    options = Options(target, configurations, rules, instance, create_configuration, webhook_rules, probe_at)
     asyncio.run(run_until_signalled(options, admin_listen, source))
 
 

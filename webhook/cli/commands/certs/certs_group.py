@@ -22,12 +22,12 @@ from webhook.cli.commands.certs.certs_controller import controller
 from webhook.cli.commands.certs.certs_options import (
     SeveralValues,
     cluster_options,
-    coverage_of,
     name_options,
     names_given,
     run_in,
     service_option,
     url_option,
+    webhook_rules_of,
 )
 from webhook.cli.commands.certs.certs_rotate import rotate
 from webhook.cli.inputs.files import PolicyFile, policy_option
@@ -148,7 +148,7 @@ def register(
         Probing(skip_probe, require_probe, wait_seconds, endpoint),
         force,
         secret_first,
-        coverage_of(policy),
+        webhook_rules_of(policy),
         only_ca_bundle,
     )
     is_dry = dry_run == "server"
@@ -243,5 +243,5 @@ def manifest(namespace: str, service: str, configuration: str, url: str | None, 
       placement-webhook certs manifest --policy policy.yaml > webhooks.yaml
     """
     target = Target(namespace, service=service, configuration=configuration, url=url)
-    printed = yaml.safe_dump(configuration_of(target, coverage_of(policy)), sort_keys=False, width=120)
+    printed = yaml.safe_dump(configuration_of(target, webhook_rules_of(policy)), sort_keys=False, width=120)
     echo_lines(printed)

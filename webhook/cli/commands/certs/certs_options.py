@@ -12,7 +12,7 @@ import click
 from certs.cluster.client import TOO_MANY_REQUESTS, Cluster, connected
 from certs.names import ServerNames, server_names
 from certs.registration import Target
-from certs.webhook_rules import Coverage
+from certs.webhook_rules import WebhookRules
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.policies import read_policies
 from webhook.cli.output.terminal import echo
@@ -104,9 +104,9 @@ def run_in(source: ClientConfig, work: Callable[[Cluster], Awaitable[T]], *, dry
         raise click.exceptions.Exit(2 if is_of_caller else 1) from error
 
 
-def coverage_of(policy: Path | None) -> Coverage | None:
+def webhook_rules_of(policy: Path | None) -> WebhookRules | None:
     """Return the objects that the webhooks of the policies in this file are called for; None without a file."""
-    return None if policy is None else Coverage.of(read_policies((policy,)))
+    return None if policy is None else WebhookRules.of(read_policies((policy,)))
 
 
 def names_given(dns_names: tuple[str, ...], ip_addresses: tuple[str, ...]) -> ServerNames:

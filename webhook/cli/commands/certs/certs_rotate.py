@@ -8,7 +8,7 @@ import click
 
 from certs.cluster.client import Cluster, configuration_named, secret_of
 from certs.cluster.status import rotation_line, rotation_of
-from certs.inspection import read_ring
+from certs.inspection import read_key_material
 from certs.plan import Request
 from certs.registration import Target
 from certs.secret import artifacts_in, is_owned, request_patch, requested_rotation
@@ -80,7 +80,7 @@ async def _is_shown(
             echo(line)
             shown = line
         if secret is not None and _is_done(secret, before, wanted, now):
-            server = read_ring(artifacts_in(secret), now).pair.server
+            server = read_key_material(artifacts_in(secret), now).pair.server
             echo(f"tls.crt is renewed, valid until {server.not_valid_after_utc:%Y-%m-%d}" if server else "")
             return True
         if time.monotonic() > deadline:
@@ -91,7 +91,7 @@ async def _is_shown(
 def _is_done(secret: JsonObject, before: JsonObject, wanted: Request, now: datetime) -> bool:
     """Return whether the Secret has a new usable pair and, for a rotation of the CA, one of a new CA."""
     held, was = artifacts_in(secret), artifacts_in(before)
-    ring = read_ring(held, now)
-    if requested_rotation(secret) is not None or ring.issuer is None or held.certificate == was.certificate:
+    keys = read_key_material(held, now)
+    if requested_rotation(secret) is not None or keys.issuer is None or held.certificate == was.certificate:
         return False
-    return wanted is Request.SERVING or (ring.issuer == ring.signer and held.ca_key != was.ca_key)
+    return wanted is Request.SERVING or (keys.issuer == keys.signer and held.ca_key != was.ca_key)

@@ -9,10 +9,11 @@ import structlog
 from webhook.audit.pods import PodFile
 from webhook.audit.writer import STANDARD_OUTPUT, AuditWriter
 from webhook.runtime.metrics import Metrics
+from webhook.serving.clock import rfc3339_now
 from webhook.serving.decisions.pod_recorder import PodRecorder
 
 
-def audit_writer(path: str, metrics: Metrics, settings: dict[str, Any]) -> AuditWriter:
+def audit_writer(path: str, metrics: Metrics, replica: str, settings: dict[str, Any]) -> AuditWriter:
     """Take the options of rotation out of `settings` and return the writer of the audit log."""
     return AuditWriter(
         path,
@@ -20,6 +21,8 @@ def audit_writer(path: str, metrics: Metrics, settings: dict[str, Any]) -> Audit
         backups=settings.pop("audit_backups"),
         keep_seconds=settings.pop("audit_keep_hours") * 3600,
         max_total_bytes=settings.pop("audit_max_total_bytes"),
+        now=rfc3339_now,
+        replica=replica,
         on_result=metrics.count_audit_record,
         on_dropped=lambda dropped: metrics.count_audit_drop(
             dropped.reason, dropped.files, dropped.bytes, dropped.records or 0

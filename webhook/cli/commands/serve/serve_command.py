@@ -114,7 +114,7 @@ def serve(
         live = live_view(
             source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout, noted
         )
-    with audit_writer(audit, metrics, settings) as writer:
+    with audit_writer(audit, metrics, name, settings) as writer:
         recorded, seen, pods = predictions if live else None, live or fixed, pod_recorder(audit, settings)
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         server = build_server(

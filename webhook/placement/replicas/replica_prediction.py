@@ -11,13 +11,13 @@ from webhook.kube.deadline import Expired, never
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas, place_replicas
 from webhook.placement.scorer import PodSignature, Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPods, K
-from webhook.placement.waiting.waiting_pods import among_waiting
+from webhook.placement.waiting.waiting_pods import predict_after_waiting
 
 Pod = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicasAmong(Generic[K]):
+class ReplicaPrediction(Generic[K]):
     """How many replicas fit beside the pods that wait before them.
 
     `before` is the snapshot that the first replica found. `assumed` show the placed replicas as running.
@@ -28,7 +28,7 @@ class ReplicasAmong(Generic[K]):
     assumed: AssumedPods[K]
 
 
-def place_replicas_among(
+def predict_replicas(
     scheduler: Scorer,
     assumed: AssumedPods[K],
     pods: Iterable[Pod],
@@ -36,7 +36,7 @@ def place_replicas_among(
     *,
     limit: int = MOST_REPLICAS,
     expired: Expired = never,
-) -> ReplicasAmong[K]:
+) -> ReplicaPrediction[K]:
     """Return how many of `asked` replicas fit beside the pods with `assumed` that come before them.
 
     See `place_replicas`. The placement of a replica that only has no room because of these pods is Waiting and names
@@ -52,15 +52,15 @@ def place_replicas_among(
     read = _Last(chain((first,), left))
     found = place_replicas(scheduler, before, read, asked, limit=limit, expired=expired)
     if not assumed.count_before(assumed.priority_of(signature.info.preemption)):
-        return ReplicasAmong(found, before, assumed.on(found.snapshot))
+        return ReplicaPrediction(found, before, assumed.on(found.snapshot))
     after = assumed.on(with_replicas(assumed.base, found))
-    first_placement = among_waiting(scheduler, signature, found.first, assumed, expired)
+    first_placement = predict_after_waiting(scheduler, signature, found.first, assumed, expired)
     stopped = found.stopped
     if stopped is not None:
         is_first = stopped is found.first
         last = signature if read.last == first else PodSignature.of(read.last)
-        stopped = first_placement if is_first else among_waiting(scheduler, last, stopped, after, expired)
-    return ReplicasAmong(replace(found, first=first_placement, stopped=stopped), before, after)
+        stopped = first_placement if is_first else predict_after_waiting(scheduler, last, stopped, after, expired)
+    return ReplicaPrediction(replace(found, first=first_placement, stopped=stopped), before, after)
 
 
 class _Last:

@@ -4,7 +4,7 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.storage import make_csi_node, make_pv, make_pvc, uses
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
-from webhook.placement.replicas.replicas_among import place_replicas_among
+from webhook.placement.replicas.replica_prediction import predict_replicas
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting.waiting_pods import place_pending
 
@@ -19,7 +19,7 @@ def test_pods_that_wait_are_not_the_reason_if_the_replicas_themselves_are() -> N
     pending = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).assumed
     replicas = [make_pod(f"web-{number}").spec(volumes=uses(f"c{number}")).obj() for number in numbers]
 
-    found = place_replicas_among(Scheduler(), pending, replicas, len(replicas)).found
+    found = predict_replicas(Scheduler(), pending, replicas, len(replicas)).found
 
     assert (found.placed, found.placement.waiting_before) == (2, 0)
     assert found.placement.message == "0/1 nodes are available: 1 node(s) exceed max volume count."

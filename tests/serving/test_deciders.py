@@ -1,4 +1,4 @@
-"""The large lane reuses a decision for equal pods for a limited time, and a denial only on its own cluster view."""
+"""The worker reuses a decision for equal pods for a limited time, and a denial only on its own cluster view."""
 
 from dataclasses import replace
 from itertools import count
@@ -14,7 +14,7 @@ from tests.support.server import Clock, make_work_budget, review_bytes
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.api.admission import AdmissionRequest, parse_review
-from webhook.serving.decisions.lanes import LargeLane
+from webhook.serving.decisions.deciders import WorkerDecider
 
 POLICY = policy_with(placementCheck={"mode": "deny"})
 SNAPSHOT = snapshot_from_documents(cluster_documents(30, 2))
@@ -28,17 +28,17 @@ def request(**spec: Any) -> AdmissionRequest:
     return parse_review(orjson.dumps(orjson.loads(review_bytes(pod.obj()))))
 
 
-def lane() -> LargeLane:
-    """A lane whose work takes a millisecond: so each verdict is good for ten."""
+def decider() -> WorkerDecider:
+    """A decider whose work takes a millisecond: so each verdict is good for ten."""
     ticks = count()
-    return LargeLane(monotonic_seconds=lambda: next(ticks) / 1000)
+    return WorkerDecider(monotonic_seconds=lambda: next(ticks) / 1000)
 
 
 IMPOSSIBLE = request(nodeSelector={"no": "such"})
 
 
 def test_an_equal_pod_gets_the_same_decision_for_a_while_on_a_changed_cluster() -> None:
-    kept, pod = lane(), request()
+    kept, pod = decider(), request()
     first = kept.rendered(pod, POLICY, VIEW, make_work_budget())
     assert kept.rendered(pod, POLICY, ANOTHER, make_work_budget()) is first
     later = [kept.rendered(pod, POLICY, ANOTHER, make_work_budget()) for _time in range(12)]
@@ -47,7 +47,7 @@ def test_an_equal_pod_gets_the_same_decision_for_a_while_on_a_changed_cluster() 
 
 @pytest.mark.parametrize("later", [ANOTHER, DOUBTED, None], ids=["another cluster", "a view in doubt", "no view"])
 def test_a_denial_is_not_reused_on_another_view(later: ClusterView | None) -> None:
-    kept = lane()
+    kept = decider()
     first = kept.rendered(IMPOSSIBLE, POLICY, VIEW, make_work_budget())
     assert first.outcome == "Denied"
     assert kept.rendered(IMPOSSIBLE, POLICY, VIEW, make_work_budget()) is first
@@ -60,7 +60,7 @@ def test_a_denial_is_not_reused_on_another_view(later: ClusterView | None) -> No
 
 def test_a_verdict_is_not_kept_longer_if_only_suggestions_spent_the_budget() -> None:
     now = Clock(0.0)
-    kept = LargeLane(monotonic_seconds=now)
+    kept = WorkerDecider(monotonic_seconds=now)
     spent = make_work_budget()
     spent.is_spent = True
     first = kept.rendered(IMPOSSIBLE, POLICY, VIEW, spent)
@@ -69,21 +69,21 @@ def test_a_verdict_is_not_kept_longer_if_only_suggestions_spent_the_budget() -> 
 
 
 def test_another_policy_clears_the_cache() -> None:
-    kept, pod = lane(), request()
+    kept, pod = decider(), request()
     first = kept.rendered(pod, POLICY, VIEW, make_work_budget())
     assert kept.rendered(pod, policy_with(), VIEW, make_work_budget()) is not first
 
 
 def test_a_slow_verdict_is_reused_for_two_seconds_at_most() -> None:
     ticks = count()
-    kept, pod = LargeLane(monotonic_seconds=lambda: float(next(ticks))), request()
+    kept, pod = WorkerDecider(monotonic_seconds=lambda: float(next(ticks))), request()
     first = kept.rendered(pod, POLICY, VIEW, make_work_budget())  # from 0 s to 1 s
     assert kept.rendered(pod, POLICY, VIEW, make_work_budget()) is first  # at 2 s
     assert kept.rendered(pod, POLICY, VIEW, make_work_budget()) is not first  # at 3 s
 
 
 def test_a_verdict_stopped_by_the_deadline_is_not_reused() -> None:
-    kept, pod, late = lane(), request(), make_work_budget()
+    kept, pod, late = decider(), request(), make_work_budget()
     late.is_expired = True
     first = kept.rendered(pod, POLICY, VIEW, late)
     assert kept.rendered(pod, POLICY, VIEW, make_work_budget()) is not first

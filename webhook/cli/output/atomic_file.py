@@ -1,4 +1,4 @@
-"""Write a file completely or not at all."""
+"""Files that are written completely or not at all."""
 
 import errno
 import os
@@ -11,11 +11,11 @@ from typing import IO
 from webhook.documents.field import FieldError, InvalidInput, invalid
 
 
-def check_writable(output: Path) -> None:
-    """Return if a file can be written there, before a large cluster is read.
+def check_writable(output: Path, flag: str) -> None:
+    """Return if a file can be written there, before much work is done for it.
 
     Raises:
-        InvalidInput: the file cannot be written.
+        InvalidInput: the file, which the user gave as `flag`, cannot be written.
     """
     try:
         if output.is_dir():
@@ -23,14 +23,14 @@ def check_writable(output: Path) -> None:
         with tempfile.TemporaryFile(dir=output.parent):
             pass
     except OSError as error:
-        raise InvalidInput([_unwritable(output, error)]) from error
+        raise InvalidInput([_unwritable(output, flag, error)]) from error
 
 
-def write_whole(output: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Call `write` with a file that becomes `output` once it is complete.
+def write_atomically(output: Path, flag: str, write: Callable[[IO[bytes]], object]) -> None:
+    """Write to `output` what `write` writes into its argument.
 
     Raises:
-        InvalidInput: it cannot be written.
+        InvalidInput: the file, which the user gave as `flag`, cannot be written.
     """
     try:
         with tempfile.NamedTemporaryFile(dir=output.parent, prefix=f".{output.name}.", delete=False) as file:
@@ -43,8 +43,8 @@ def write_whole(output: Path, write: Callable[[IO[bytes]], object]) -> None:
                     Path(file.name).unlink()
                 raise
     except OSError as error:
-        raise InvalidInput([_unwritable(output, error)]) from error
+        raise InvalidInput([_unwritable(output, flag, error)]) from error
 
 
-def _unwritable(output: Path, error: OSError) -> FieldError:
-    return invalid("--output", str(output), f"cannot be written: {error.strerror}")
+def _unwritable(output: Path, flag: str, error: OSError) -> FieldError:
+    return invalid(flag, str(output), f"cannot be written: {error.strerror or error}")

@@ -1,4 +1,4 @@
-"""The second law of edits: nothing that the user wrote is removed or overruled. ARCHITECTURE.md states both laws."""
+"""The second invariant of edits: no value of the user is removed or overruled. ARCHITECTURE.md states both."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

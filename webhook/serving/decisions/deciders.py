@@ -1,7 +1,7 @@
-"""The lanes of the two threads: each has its own decision cache, and the large one has its own scorer.
+"""The deciders of the two threads: each has its own decision cache, and the worker its own scorer.
 
-The small lane caches the policy's result and runs the scorer again when the cluster has changed. The large lane caches
-only the rendered decision, for a limited time.
+The event loop's decider caches the policy's result and runs the scorer again when the cluster has changed. The worker's
+decider caches only the rendered decision, for a limited time.
 """
 
 import time
@@ -47,7 +47,7 @@ class TimedScorer:
         return self.scorer.feasible_rows(asked, snapshot, expired)
 
 
-class Lane(Protocol):
+class Decider(Protocol):
     """The caches and the scorer for admissions in one thread."""
 
     @property
@@ -66,8 +66,8 @@ class Lane(Protocol):
         ...
 
 
-class SmallLane:
-    """The lane of small pods.
+class EventLoopDecider:
+    """Decides on small pods, in the event loop.
 
     `observe` is called with 0 seconds for each placement check that is answered from the cache, so that the metric
     counts every check. `scorer` returns the scorer of a policy, if that is not the one of the cluster view.
@@ -98,8 +98,8 @@ class SmallLane:
         return self._decisions.decide(request, policy, cluster, work_budget)
 
 
-class LargeLane:
-    """The lane of expensive pods: replicas of one template share a decision for a limited time.
+class WorkerDecider:
+    """Decides on expensive pods, in the worker thread: replicas of one template share a decision for a limited time.
 
     `scorer` returns the scorer of a policy, which replaces that of the cluster view: the other thread uses that one.
     """

@@ -1,4 +1,4 @@
-"""Laws of admission for every pod."""
+"""Invariants of admission for every pod."""
 
 from collections import Counter
 from copy import deepcopy
@@ -17,7 +17,7 @@ from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Patched, Unchanged, Verdict
 from webhook.kube.pod.taints import covers, tolerates
 from webhook.kube.selectors import requirement_matches
-from webhook.mutation.laws import lost_values, overruled_values
+from webhook.mutation.invariants import lost_values, overruled_values
 from webhook.policy.policy import Policy
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -1,0 +1,32 @@
+"""The short form of `make bench-simulate`: each choice of the real kube-scheduler is one of the best nodes."""
+
+import pytest
+
+from bench.simulation.following import created, followed
+from bench.simulation.real import SCHEDULERS, bound, start_scheduler
+from tests.controlplane.cluster import Cluster
+from tests.support.traces import experiment, gpu_nodes, lines
+from webhook.analysis.simulation.arrival import Load
+from webhook.analysis.simulation.sweep import Run
+
+_KINDS = ("cpu=8;nvidia.com/gpu=1", "cpu=8;nvidia.com/gpu=2", "cpu=16;nvidia.com/gpu=4", "cpu=32;nvidia.com/gpu=8")
+_TRACE = lines(
+    *(f"0,,{kind},workload-type=training" for number in range(6) for kind in _KINDS),
+    header="arrival,duration,requests,annotations",
+)
+
+
+@pytest.mark.parametrize("profile", [*SCHEDULERS])
+def test_the_choices_of_kube_scheduler_are_among_the_best_nodes(cluster: Cluster, profile: str) -> None:
+    trace = experiment(gpu_nodes(8, 8, 8, 4, 4), _TRACE, Load("fill"))
+    run = Run(0, profile, 1)
+    arrivals = trace.load.arrivals(trace.trace, 36, run.seed)
+    start_scheduler(cluster)
+    cluster.make_nodes(*(document.content for document in trace.cluster))
+
+    nodes = bound(cluster, created(trace.templates(run), arrivals, SCHEDULERS[profile]))
+
+    found = followed(trace, run, arrivals, nodes)
+    assert (found.other_nodes, found.other_outcomes) == ((), ())
+    assert found.placed == sum(node is not None for node in nodes)
+    assert 0 < found.placed < found.pods

@@ -1,0 +1,173 @@
+"""`simulate` prints the configurations side by side, and writes files completely or not at all."""
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import IO
+from xml.etree import ElementTree as ET
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.builders import make_node_object
+from tests.support.command import Outcome, Run
+from tests.support.traces import POOL, lines, write_experiment
+from webhook.cli.output.atomic_file import write_atomically
+from webhook.documents.field import InvalidInput
+
+_HEADER = "arrival,duration,requests,annotations"
+_SPREAD = "workload-type=training;bin-packing=false"
+_TRACE = lines(
+    *(f"{number},40,cpu=4;nvidia.com/gpu=1,{_SPREAD}" for number in range(6)),
+    f"20,40,cpu=32;nvidia.com/gpu=8,{_SPREAD}",
+    header=_HEADER,
+)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder, in which the command runs, of a trace for two nodes of eight GPUs."""
+    monkeypatch.chdir(tmp_path)
+    nodes = [make_node_object(name, labels={POOL: "training"}, capacity={"nvidia.com/gpu": 8}) for name in ("a", "b")]
+    write_experiment(tmp_path, _TRACE, nodes)
+    return tmp_path
+
+
+def simulate(run: Run, *arguments: str) -> Outcome:
+    return run("simulate", "--trace", "trace.csv", "--cluster", "cluster.json", *arguments)
+
+
+PROFILES = ("--scheduler-profile", "default", "--scheduler-profile", "binpack")
+
+
+def test_profiles_are_side_by_side(run: Run, files: Path) -> None:
+    found = simulate(run, *PROFILES)
+
+    rows = [line.split() for line in found.output.splitlines()]
+    summary = {row[1]: row for row in rows[3:5]}
+    assert rows[0][:4] == ["2", "nodes,", "16", "cards;"]
+    # The stock profile spreads the small pods over both nodes, so the large one waits for the last of them to end.
+    assert "24 s" in " ".join(summary["default"])
+    assert "24 s" not in " ".join(summary["binpack"])
+
+
+def test_json_has_a_line_for_each_run(run: Run, files: Path) -> None:
+    found = [json.loads(line) for line in simulate(run, *PROFILES, "--seeds", "2", "-o", "json").output.splitlines()]
+
+    assert [(each["policy"], each["profile"], each["seed"]) for each in found] == [
+        ("built-in", profile, seed) for profile in ("default", "binpack") for seed in (1, 2)
+    ]
+    assert found[0]["waits"][0] == {"by": "all", "value": "", "pods": 7, "never_placed": 0, "p50": 0, "p99": 24}
+
+
+def test_runs_in_one_process_equal_those_in_two(run: Run, files: Path) -> None:
+    alone, together = (simulate(run, *PROFILES, "--processes", count, "-o", "json").output for count in ("1", "2"))
+
+    assert alone == together
+    assert alone
+
+
+def test_policies_are_compared(run: Run, files: Path) -> None:
+    document = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
+    types = {"training": {"nodeUsage": {"allow": ["hybrid"]}}}
+    for name, spec in (("all.yaml", {}), ("hybrid.yaml", {"workloadTypes": types})):
+        Path(name).write_text(json.dumps(document | {"metadata": {"name": "p"}, "spec": spec}))
+
+    output = simulate(run, "--policy", "all.yaml", "--policy", "hybrid.yaml", "-o", "json").output
+
+    assert {each["policy"]: each["placed"] for each in map(json.loads, output.splitlines())} == {
+        "all.yaml": 7,
+        "hybrid.yaml": 0,
+    }
+
+
+def test_parquet_has_what_json_has(run: Run, files: Path) -> None:
+    found = simulate(run, "--parquet", "out.parquet", "-o", "json")
+
+    assert pq.read_table("out.parquet").to_pylist() == [json.loads(line) for line in found.output.splitlines()]
+
+
+def test_the_plot_has_a_line_for_each_configuration(run: Run, files: Path) -> None:
+    simulate(run, *PROFILES, "--plot", "out.svg")
+
+    plot = ET.fromstring(Path("out.svg").read_text())
+    texts = [each.text for each in plot.iter("{http://www.w3.org/2000/svg}text")]
+    assert len([*plot.iter("{http://www.w3.org/2000/svg}polyline")]) == 2
+    assert any(text and text.startswith("built-in, binpack: ") for text in texts)
+
+
+def test_the_openb_lists_are_read(run: Run, files: Path) -> None:
+    Path("nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn,64000,65536,2,P100\n")
+    Path("pods.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,4000,1024,1,460\nb,4000,1024,2,1000\n")
+
+    found = run("simulate", "--trace", "pods.csv", "--cluster", "nodes.csv", "--arrivals", "fill", "-o", "json")
+
+    assert json.loads(found.output)["cards"] == 2
+    assert json.loads(found.output)["last_allocated"] in (50, 100)
+
+
+def test_denied_pods_are_a_warning(run: Run, files: Path) -> None:
+    Path("trace.csv").write_text(lines("0,1,cpu=1,workload-type=trainning", "0,1,cpu=1,", header=_HEADER))
+
+    assert "Warning: policy built-in denies 1 of 2 pods: " in simulate(run).errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--scheduler-profile", "best"),
+            '--scheduler-profile: Unsupported value: "best"; supported values: "default"',
+        ),
+        (("--policy", "missing.yaml"), '--policy: Invalid value: "missing.yaml"; cannot be read: No such file'),
+        (("--policy", "trace.csv"), "trace.csv: "),
+        (("--trace", "missing.csv"), '--trace: Invalid value: "missing.csv"; cannot be read: No such file'),
+        (
+            ("--cluster", "trace.csv"),
+            'trace.csv, line 1, column 1: Unsupported value: "arrival"; supported values: "sn"',
+        ),
+        (("--plot", "missing/out.svg"), '--plot: Invalid value: "missing/out.svg"; cannot be written: No such file'),
+        (("--parquet", "missing/out"), '--parquet: Invalid value: "missing/out"; cannot be written: No such file'),
+        (("--span", "day"), "Invalid value for '--span': \"day\" must be a duration such as 90s, 30m or 24h"),
+    ],
+)
+def test_bad_input_is_one_line(run: Run, files: Path, arguments: tuple[str, ...], message: str) -> None:
+    before = sorted(files.iterdir())
+
+    found = simulate(run, *arguments)
+
+    assert (found.code, found.output) == (2, "")
+    assert f"Error: {message}" in found.errors.splitlines()[-1]
+    assert sorted(files.iterdir()) == before
+
+
+def test_a_hole_in_a_trace_names_line_and_column(run: Run, files: Path) -> None:
+    Path("trace.csv").write_text(lines("0,1,cpu=1,", "5,,,", header=_HEADER))
+
+    assert simulate(run).errors == "Error: trace.csv, line 3, column requests: Required value: must not be empty\n"
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_trace_of_which_nothing_arrives_is_one_line(run: Run, files: Path, processes: str) -> None:
+    arguments = ("--arrivals", "random", "--load", "1", "--span", "1ms", "--seeds", "2", "--processes", processes)
+
+    found = simulate(run, *arguments)
+
+    message = 'Error: --trace: Invalid value: "no pod"; no pod of the trace arrives; check --load and --span\n'
+    assert (found.code, found.errors) == (2, message)
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    output = tmp_path / "out.svg"
+    output.write_text("old")
+
+    def write(file: IO[bytes]) -> None:
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(InvalidInput, match=r"--plot: Invalid value: .*; cannot be written: No space left on device"):
+        write_atomically(output, "--plot", write)
+
+    assert [each.name for each in tmp_path.iterdir()] == ["out.svg"]
+    assert output.read_text() == "old"

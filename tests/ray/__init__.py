@@ -1,0 +1,1 @@
+"""`make test-ray`: a sweep on a local Ray of two workers."""

@@ -1,0 +1,1 @@
+"""Simulation: a trace of pods in virtual time, by policy and scheduler profile."""

@@ -1,0 +1,123 @@
+"""An audit log of the API server as a trace: the pods that were created, and when they were deleted."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import orjson
+
+from webhook.analysis.simulation.arrival import Arrival, JsonObject
+from webhook.documents.documents import field
+from webhook.documents.field import InvalidInput, invalid, required
+from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.placement.scorer import PodSignature
+
+_COMPLETE = "ResponseComplete"
+_METADATA = ("labels", "annotations", "ownerReferences", "namespace")
+
+
+class _Event(NamedTuple):
+    """A request on a pod that succeeded, the time in seconds, and the key of the pod; its name can be empty."""
+
+    place: str
+    verb: str
+    at: float
+    key: tuple[str, str]
+    pod: JsonObject | None
+
+
+def is_api_audit_log(data: bytes) -> bool:
+    """Return whether the file has lines of JSON."""
+    return data.lstrip()[:1] == b"{"
+
+
+def read_api_audit_log(data: bytes, place: str, is_card: Callable[[str], bool]) -> list[Arrival]:
+    """Return the pods that were created, at least one. The first is created at 0 seconds.
+
+    A pod runs from its creation to its deletion, since the log has no other end; one that was not deleted never ends.
+    The level of the log is Request or RequestResponse; with Request, the name of a pod with `generateName` is not
+    known, so its deletion is not either.
+
+    Raises:
+        InvalidInput: a line is no event, or the creation of a pod lacks the pod.
+
+    Source: k8s.io/apiserver/pkg/apis/audit/v1/types.go, Event
+    """
+    found: dict[int, Arrival] = {}
+    running: dict[tuple[str, str], int] = {}
+    shared: dict[bytes, JsonObject] = {}
+    for number, event in enumerate(_events(data, place)):
+        if event.verb == "delete":
+            if (created := running.pop(event.key, None)) is not None:
+                arrival = found[created]
+                found[created] = _ending(arrival, event.at)
+        elif event.pod is not None and not field(event.pod, "spec", "nodeName"):
+            found[number] = _created(event, event.pod, shared, is_card)
+            if event.key[1]:
+                running[event.key] = number
+    if not found:
+        raise InvalidInput([invalid(place, "no pod", "must have the creation of a pod, at the level Request")])
+    first = min(each.at_seconds for each in found.values())
+    return [_shifted(each, first) for each in found.values()]
+
+
+def _ending(arrival: Arrival, at: float) -> Arrival:
+    return Arrival(arrival.at_seconds, max(at - arrival.at_seconds, 0), arrival.pod, arrival.cards, arrival.place)
+
+
+def _shifted(arrival: Arrival, first: float) -> Arrival:
+    at = round(arrival.at_seconds - first, 6)
+    return Arrival(at, arrival.duration_seconds, arrival.pod, arrival.cards, arrival.place)
+
+
+def _events(data: bytes, place: str) -> Iterator[_Event]:
+    for number, line in enumerate(data.splitlines(), start=1):
+        if not line.strip():
+            continue
+        where = f"{place}, line {number}"
+        try:
+            content = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            detail = f"{error.msg}: column {error.colno}; each line must be an event of the API server's audit log"
+            raise InvalidInput([invalid(where, line[:80].decode(errors="replace"), detail)]) from error
+        if not isinstance(content, dict) or content.get("kind") != "Event":
+            detail = "must be an event of the API server's audit log, kind Event"
+            raise InvalidInput([invalid(where, content, detail)])
+        if (event := _event(content, where)) is not None:
+            yield event
+
+
+def _event(content: dict[str, Any], place: str) -> _Event | None:
+    """Return the event if it is the creation or the deletion of a pod that succeeded; else None."""
+    reference, code = content.get("objectRef") or {}, field(content, "responseStatus", "code")
+    is_of_pod = reference.get("resource") == "pods" and not reference.get("subresource")
+    if not is_of_pod or content.get("verb") not in ("create", "delete") or content.get("stage") != _COMPLETE:
+        return None
+    if not isinstance(code, int) or not 200 <= code < 300:
+        return None
+    time = content.get("requestReceivedTimestamp")
+    try:
+        at = datetime.fromisoformat(str(time)).timestamp()
+    except ValueError:
+        raise InvalidInput([invalid(f"{place}: requestReceivedTimestamp", time, "must be a time")]) from None
+    pod = content.get("requestObject") or {}
+    if content["verb"] == "create" and not isinstance(field(pod, "spec"), dict):
+        raise InvalidInput([required(f"{place}: requestObject", "the level of the log must be Request or more")])
+    name = (
+        field(content, "responseObject", "metadata", "name") or reference.get("name") or field(pod, "metadata", "name")
+    )
+    namespace = reference.get("namespace") or DEFAULT_NAMESPACE
+    return _Event(place, content["verb"], at, (namespace, str(name or "")), pod)
+
+
+def _created(
+    event: _Event, pod: JsonObject, shared: dict[bytes, JsonObject], is_card: Callable[[str], bool]
+) -> Arrival:
+    kept = {key: value for key, value in (pod.get("metadata") or {}).items() if key in _METADATA}
+    content = {"metadata": {"name": "trace", **kept, "namespace": event.key[0]}, "spec": pod["spec"]}
+    content = shared.setdefault(orjson.dumps(content, option=orjson.OPT_SORT_KEYS), content)
+    try:
+        requests = PodSignature.of(content).info.requests
+    except InvalidInput as error:
+        raise InvalidInput(each.prefixed(f"{event.place}: requestObject") for each in error.errors) from error
+    return Arrival(event.at, None, content, sum(amount for name, amount in requests if is_card(name)), event.place)

@@ -1,0 +1,159 @@
+"""The pods of a trace as one policy admits them, one template for all equal pods."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from webhook.admission.evaluation import evaluate
+from webhook.admission.mutated_pod import Mutated, as_created
+from webhook.admission.pod_content import PodContent
+from webhook.admission.verdict import Denied
+from webhook.analysis.simulation.arrival import Arrival, JsonObject
+from webhook.analysis.simulation.ranked_scheduler import RankedScheduler
+from webhook.backends.registry import backend_of
+from webhook.cluster.node_info import RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission import pod_request
+from webhook.kube.deadline import never
+from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
+from webhook.kube.pod.gang_key import GangKey
+from webhook.placement.backend_schedulers import BATCH_PROFILES
+from webhook.placement.gang.gang import gang_of
+from webhook.placement.profiles.policy_profiles import profiles_for
+from webhook.placement.profiles.profile import DEFAULT, Profile
+from webhook.placement.reasons.gang_request import grouped
+from webhook.placement.scorer import PodSignature
+from webhook.placement.waiting.waiting_pods import WaitingPod, running_pod
+from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
+from webhook.policy.spec.document import PolicySpec
+
+IsCard = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """A pod as it is admitted, and what placing its copies needs.
+
+    `cards` is what it requests of them. `gang` is the key of its gang if its scheduler starts `least` of the pods
+    together or none; else None. `created` is the pod as it is stored.
+    """
+
+    signature: PodSignature
+    running: RunningPod
+    scheduler: RankedScheduler
+    priority: int
+    cards: int
+    workload_type: str
+    gang: GangKey | None
+    least: int
+    created: JsonObject
+
+
+def card_test(specs: tuple[PolicySpec, ...]) -> IsCard:
+    """Return the function that returns true for a resource whose units are cards of one of the policies."""
+    patterns = tuple({name for spec in specs for each in spec.accelerators for name in each.resources})
+    known: dict[str, bool] = {}
+
+    def is_card(resource: str) -> bool:
+        if resource not in known:
+            known[resource] = any(fnmatchcase(resource, pattern) for pattern in patterns)
+        return known[resource]
+
+    return is_card
+
+
+class Templates:
+    """The templates of the pods of a trace under `policies`, placed by `profile` or by their own schedulers if empty.
+
+    `configured` are the profiles of a KubeSchedulerConfiguration by schedulerName; None: the built-in ones.
+    """
+
+    def __init__(
+        self,
+        policies: PolicySet,
+        profile: str,
+        configured: Mapping[str, Profile] | None,
+        snapshot: Snapshot,
+        is_card: IsCard,
+    ) -> None:
+        self._policies, self._profile, self._configured = policies, profile, configured
+        self._snapshot, self._is_card = snapshot, is_card
+        self._known: dict[int, Template | str] = {}
+        self._schedulers: dict[int, RankedScheduler] = {}
+
+    def of(self, arrival: Arrival) -> Template | str:
+        """Return the template of the pods of `arrival`; the message if the policy denies them.
+
+        Raises:
+            InvalidInput: the pod is malformed; the error names its place in the trace.
+        """
+        known = self._known.get(id(arrival.pod))
+        if known is None:
+            try:
+                known = self._known[id(arrival.pod)] = self._admitted(arrival.pod)
+            except InvalidInput as error:
+                raise InvalidInput(each.prefixed(arrival.place) for each in error.errors) from error
+        return known
+
+    def _admitted(self, pod: JsonObject) -> Template | str:
+        namespace = pod["metadata"].get("namespace") or DEFAULT_NAMESPACE
+        facts = self._snapshot.namespaces.get(namespace)
+        policy = self._policies.of_namespace(namespace, facts.labels if facts else None)
+        content = PodContent.of(
+            pod_request(_with_domain(pod, policy.spec.key_domain), namespace),
+            self._snapshot.namespace_annotations(namespace),
+        )
+        result = evaluate(content, policy, never)
+        if isinstance(result, Denied):
+            return result.denial.message
+        mutated = result if isinstance(result, Mutated) else None
+        created = as_created(mutated.pod if mutated else content.pod, namespace)
+        signature = PodSignature.of(created)
+        running = running_pod(signature.info, created["metadata"])
+        priority = signature.info.preemption.normalized_for(self._snapshot).priority or 0
+        template = Template(
+            signature,
+            replace(running, priority=priority),
+            self._scheduler_of(policy, signature),
+            priority,
+            sum(amount for name, amount in signature.info.requests if self._is_card(name)),
+            mutated.injection.workload_type if mutated else "",
+            None,
+            1,
+            created,
+        )
+        return self._in_gang(template, mutated, policy) if mutated else template
+
+    def _in_gang(self, template: Template, result: Mutated, policy: Policy) -> Template:
+        """Return the template with the gang that its scheduler starts whole or not at all, if there is one."""
+        request, names = result.injection.gang, result.injection.references.batch
+        gang = request and grouped(request, names, template.running.namespace, self._snapshot)
+        if gang is None or gang.least <= 1:
+            return template
+        key = gang_of(gang, WaitingPod(template.signature, template.running), policy.spec.key_domain).key
+        return replace(template, gang=key, least=gang.least)
+
+    def _scheduler_of(self, policy: Policy, signature: PodSignature) -> RankedScheduler:
+        profile = self._profile_of(policy.spec, signature.info.nomination.scheduler_name)
+        known = self._schedulers.get(id(profile))
+        if known is None:
+            known = self._schedulers[id(profile)] = RankedScheduler(profile)
+        return known
+
+    def _profile_of(self, spec: PolicySpec, name: str) -> Profile:
+        """Return the profile that places a pod with the schedulerName `name`."""
+        configured = self._configured or {}
+        if self._profile:
+            return configured.get(self._profile) or profiles_for(spec)[self._profile]
+        of_backend = BATCH_PROFILES.get(backend_of(spec, name).profile)
+        return configured.get(name) or of_backend or configured.get(DEFAULT_SCHEDULER, DEFAULT)
+
+
+def _with_domain(pod: JsonObject, domain: str) -> JsonObject:
+    """Return `pod` with `domain` before the annotations without one."""
+    annotations: Mapping[str, Any] = pod["metadata"].get("annotations") or {}
+    keys = {key: key if "/" in key else f"{domain}/{key}" for key in annotations}
+    return {**pod, "metadata": {**pod["metadata"], "annotations": {keys[key]: annotations[key] for key in keys}}}

@@ -1,0 +1,66 @@
+"""The records that the writer makes itself: they count admissions that have no record in the file."""
+
+from collections import Counter
+
+from webhook.audit.record import AuditRecord, Omitted, Outcome
+from webhook.documents.text import cut
+
+# A client can make namespaces up, so only so many are counted by their names.
+_MOST_NAMESPACES = 20
+_LONGEST_NAME = 63
+_OTHERS = "…"
+
+
+class OmittedDryRuns:
+    """Counts the dry runs without a record, by namespace."""
+
+    def __init__(self) -> None:
+        self.by_namespace: Counter[str] = Counter()
+
+    def count(self, namespace: str) -> None:
+        """Count a dry run in `namespace`."""
+        name = cut(namespace, _LONGEST_NAME)
+        is_kept = name in self.by_namespace or len(self.by_namespace) < _MOST_NAMESPACES
+        self.by_namespace[name if is_kept else _OTHERS] += 1
+
+    def take(self) -> Omitted:
+        """Return what was counted, and begin again."""
+        counted, self.by_namespace = self.by_namespace, Counter()
+        return Omitted("dryRun", counted.total(), namespaces=dict(counted.most_common()))
+
+
+def record_of(omitted: Omitted, time: str, replica: str, sequence: int) -> AuditRecord:
+    """Return the record that states `omitted`, with the number `sequence`."""
+    outcome, text = _stated(omitted)
+    return AuditRecord(
+        time=time,
+        decision=f"{sequence:08}-omitted",
+        uid="",
+        dry_run=False,
+        operation="",
+        namespace="",
+        name="",
+        owner=None,
+        user="",
+        workload_type=None,
+        policy=None,
+        outcome=outcome,
+        rules=(),
+        patch=(),
+        warnings=(),
+        placement=None,
+        error=text,
+        duration_ms=0.0,
+        replica=replica,
+        omitted=omitted,
+    )
+
+
+def _stated(omitted: Omitted) -> tuple[Outcome, str]:
+    """Return outcome and text for readers that do not know the field `omitted`."""
+    records = omitted.records
+    if omitted.reason == "dryRun":
+        runs = "1 dry run" if records == 1 else f"{records} dry runs"
+        return "Bypassed", f"{runs} beyond the share of a namespace: answered, without a record each"
+    many = "1 record" if records == 1 else f"{records} records"
+    return "Error", f"{many} before number {omitted.before} could not be written here; standard error has what it took"

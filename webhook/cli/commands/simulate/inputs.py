@@ -1,0 +1,73 @@
+"""The trace, the cluster, the policies and the profiles of `simulate`."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from webhook.analysis.simulation.api_audit import is_api_audit_log, read_api_audit_log
+from webhook.analysis.simulation.arrival import Arrival, Load
+from webhook.analysis.simulation.csv_rows import csv_header
+from webhook.analysis.simulation.openb import is_openb, read_nodes, read_openb_pods
+from webhook.analysis.simulation.plain_csv import read_plain_csv
+from webhook.analysis.simulation.sweep import Experiment
+from webhook.cli.inputs.clusters import read_objects
+from webhook.cli.inputs.files import place_of, read_text
+from webhook.cli.inputs.policies import read_policies
+from webhook.cluster.file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.documents.field import InvalidInput, invalid, unsupported
+from webhook.placement.profiles.profile import PROFILES
+from webhook.policy.loader import built_in_policy
+from webhook.policy.policy_set import PolicySet
+
+_CONFIG = "--scheduler-config"
+_BUILT_IN = "built-in"
+
+
+def read_experiment(
+    trace: str,
+    cluster: str,
+    policies: Sequence[Path],
+    profiles: Sequence[str],
+    scheduler_config: str | None,
+    load: Load,
+) -> Experiment:
+    """Return what all runs share; small files are read before large ones.
+
+    Raises:
+        InvalidInput: a file cannot be read or is malformed, or there is no profile of a name.
+    """
+    known = tuple((str(path), read_policies([path])) for path in policies) or (
+        (_BUILT_IN, PolicySet(built_in_policy())),
+    )
+    config = (read_text(scheduler_config, _CONFIG), place_of(scheduler_config)) if scheduler_config else None
+    experiment = Experiment((), (), known, load, config)
+    names = PROFILES if experiment.profiles is None else experiment.profiles
+    for name in profiles:
+        if name not in names:
+            raise InvalidInput([unsupported("--scheduler-profile", name, names)])
+    experiment.trace = tuple(_read_trace(trace, experiment.is_card))
+    experiment.cluster = tuple(_read_cluster(cluster, known[0][1].default.node_usage_key))
+    # Errors of the cluster come before the runs.
+    _ = experiment.snapshot
+    return experiment
+
+
+def _read_trace(filename: str, is_card: Callable[[str], bool]) -> list[Arrival]:
+    data, place = read_text(filename, "--trace"), place_of(filename)
+    if is_api_audit_log(data):
+        return read_api_audit_log(data, place, is_card)
+    if is_openb(csv_header(data, place)):
+        found = read_openb_pods(data, place)
+        if not found:
+            raise InvalidInput([invalid(place, "no pod", "must have a pod that requests a GPU")])
+        return found
+    return read_plain_csv(data, place, is_card)
+
+
+def _read_cluster(filename: str, pool_label: str) -> Sequence[Document]:
+    if filename.endswith(".csv"):
+        place = place_of(filename)
+        nodes = [Document(place, each) for each in read_nodes(read_text(filename, "--cluster"), place, pool_label)]
+        snapshot_from_documents(nodes)
+        return nodes
+    return read_objects(filename)
