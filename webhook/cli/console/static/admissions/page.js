@@ -59,9 +59,7 @@ class AdmissionsPage {
 
   show(found) {
     if (!found.hasFiles) {
-      fill(this.controls);
-      fill(this.summary);
-      this.details.element.hidden = true;
+      for (const each of [this.controls, this.summary, this.details.element]) each.remove();
       fill(this.body, message(t("admissions.files"), t("admissions.files.text")));
       return;
     }
