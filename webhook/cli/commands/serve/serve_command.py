@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from webhook.admission.pipeline import scheduler_for
 from webhook.admission.policy_cases import parse_tested_policies
 from webhook.audit.writer import AuditWriter
+from webhook.cli.commands.serve.exporting import exported_policy, taken_from
 from webhook.cli.commands.serve.serve_options import server_options
 from webhook.cli.inputs.clusters import read_cluster
 from webhook.cli.inputs.files import last_policy_option
@@ -102,7 +103,8 @@ def serve(
     policies, file = followed_policy(_last_file(policy), metrics, knows_labels=not view <= {"no_cluster"})
     profiles = read_profiles(scheduler_config) or {}
     followed: PolicySource | None = file
-    predictions, live, recorder, timeout = Predictions(), None, None, RegisteredTimeout()
+    predictions, live, recorder, timeout, exported = Predictions(), None, None, RegisteredTimeout(), None
+    exporting = taken_from(settings, is_live=is_live)
     placing = _scoring(policies, profiles, metrics, is_live, settings["client_ca"] is not None)
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
@@ -114,13 +116,14 @@ def serve(
         live = live_view(
             source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout, noted
         )
+        exported = exported_policy(exporting, source.connect, policies, followed, metrics, name)
     with _audit_writer(audit, metrics, settings) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         recorded, seen = predictions if live else None, live or fixed
         server = build_server(
             chosen, policies, seen, writer, metrics, recorded, recorder, placing, followed, profiles, timeout
         )
-        serve_until_signalled(server, live, recorder)
+        serve_until_signalled(server, live, recorder, exported)
 
 
 def _audit_writer(path: str, metrics: Metrics, settings: dict[str, Any]) -> AuditWriter:

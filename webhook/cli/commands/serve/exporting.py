@@ -1,0 +1,67 @@
+"""The options of `serve` by which a replica exports the policy to the API server."""
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import click
+
+from certs.registration import Target
+from webhook.kube.release import Release
+from webhook.policy.policy_set import PolicySet
+from webhook.runtime.metrics import Metrics
+from webhook.serving.exported.exported_policy import LEASE, Export, ExportedPolicy, ExportOptions, Wanted
+from webhook.serving.policies.in_force import Policies
+from webhook.serving.server import PolicySource
+from webhook.watch.api_server import Connect
+from webhook.watch.lease import LeaseOptions
+
+EXPORT_MODES = ("off", "on", "remove")
+
+
+class Exporting(NamedTuple):
+    """The options: one of `EXPORT_MODES`, and the name of the ClusterRole that owns the objects, empty for none."""
+
+    mode: str
+    owner: str
+
+
+def taken_from(settings: dict[str, Any], *, is_live: bool) -> Exporting:
+    """Take the options out of `settings`.
+
+    Raises:
+        click.UsageError: there is no live cluster to write to.
+    """
+    exporting = Exporting(settings.pop("export_policy"), settings.pop("export_owner"))
+    if exporting.mode != "off" and not is_live:
+        raise click.UsageError("--export-policy needs a live cluster; give --in-cluster or --kubeconfig, too.")
+    return exporting
+
+
+def exported_policy(
+    exporting: Exporting,
+    connect: Connect,
+    policies: Policies,
+    followed: PolicySource | None,
+    metrics: Metrics,
+    replica: str,
+) -> ExportedPolicy | None:
+    """Return what keeps the exported policy in step with `policies`, which come from `followed`; None if it is off."""
+    if exporting.mode == "off":
+        return None
+    namespace = os.environ.get("POD_NAMESPACE") or Target().namespace
+    options = ExportOptions(LeaseOptions(namespace, LEASE, replica), exporting.owner)
+    fault = metrics.feed_faults.inc
+    if exporting.mode == "remove":
+        return ExportedPolicy(connect, policies.in_force, lambda: True, _nothing, options, metrics, fault)
+    is_known: Callable[[], bool] = lambda: followed is None or not followed.unready_reason()  # noqa: E731
+    exported = ExportedPolicy(connect, policies.in_force, is_known, EXPORT, options, metrics, fault)
+    policies.follow(exported.policy_changed)
+    return exported
+
+
+def _nothing(_: PolicySet, __: Release) -> Wanted:
+    return Wanted(())
+
+
+EXPORT: Export = _nothing
