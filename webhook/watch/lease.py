@@ -27,6 +27,8 @@ from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, Connect, JsonObject
 
 _VERSION = "coordination.k8s.io/v1"
+_APPLY = "application/apply-patch+yaml"
+_LONGEST_MANAGER = 128
 _CONFLICT = 409
 _NO_ANSWER = 503
 _NOT_HELD = "a Lease cannot be read or written, so no replica may be the leader"
@@ -50,8 +52,8 @@ class _Lock(BaseLock):
     def __init__(self, connect: Connect, options: LeaseOptions) -> None:
         super().__init__(options.name, options.namespace, options.holder)
         self._connect = connect
-        self._collection = f"/apis/{_VERSION}/namespaces/{quote(options.namespace, safe='')}/leases"
-        self._path = f"{self._collection}/{quote(options.name, safe='')}"
+        namespace, name = (quote(each, safe="") for each in (options.namespace, options.name))
+        self._path = f"/apis/{_VERSION}/namespaces/{namespace}/leases/{name}"
         self._lease: JsonObject = {}
         self._failure = ""
         self._log = structlog.get_logger().bind(lease=f"{options.namespace}/{options.name}")
@@ -70,7 +72,9 @@ class _Lock(BaseLock):
 
     async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:  # noqa: ARG002
         lease = {"apiVersion": _VERSION, "kind": "Lease", "metadata": {"name": name}, "spec": _spec(election_record)}
-        return await self._written(lambda api: api.create(self._collection, lease, {}))
+        # By its name, so that a role can limit the right to it. Of two replicas that create it, one gets a conflict.
+        query = {"fieldManager": self.identity[:_LONGEST_MANAGER]}
+        return await self._written(lambda api: api.patch(self._path, lease, query, _APPLY))
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:  # noqa: ARG002
         return await self._written(lambda api: self._patch(api, _spec(updated_record)))
