@@ -138,7 +138,7 @@ def _metric(port: int, name: str) -> float:
 
 def make_training_node(cluster: Cluster) -> None:
     """Make a node that takes all pods of the trial."""
-    amounts = {"nvidia.com/gpu": 1_000_000, "pods": 1_000_000, "cpu": 1_000_000, "memory": "1Pi"}
+    amounts: dict[str, str | int] = {"nvidia.com/gpu": 1_000_000, "pods": 1_000_000, "cpu": 1_000_000, "memory": "1Pi"}
     cluster.make_node("training-1", labels={f"{DOMAIN}/node.usage": "training"}, capacity=amounts, allocatable=amounts)
 
 

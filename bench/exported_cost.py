@@ -95,8 +95,11 @@ def exported_objects(cluster: Cluster, replicas: Replicas) -> list[JsonObject]:
     for each in reversed(found):
         client.delete(each["kind"], each["metadata"]["name"], api_version=each["apiVersion"])
     wait_exported(cluster, acts=False)
-    kept = ("name", "labels", "annotations")
-    return [each | {"metadata": {key: each["metadata"][key] for key in kept if key in each["metadata"]}} for each in found]
+    return [each | {"metadata": _given(each["metadata"])} for each in found]
+
+
+def _given(metadata: JsonObject) -> JsonObject:
+    return {key: metadata[key] for key in ("name", "labels", "annotations") if key in metadata}
 
 
 Figures = dict[tuple[str, str], list[Round]]

@@ -28,7 +28,7 @@ NAMESPACE, CONFIGURATION = "placement-webhook", "00-placement-webhook"
 # The Deployment of the controller and its namespace have one name.
 CONTROLLER = "placement-webhook-certs"
 APPLY = ("apply", "--server-side", "--field-manager=deploy", "-f", "-")
-PARTS = ("", "-certs", "-policies")
+PARTS = ("", "-certs", "-exported", "-policies")
 QUEUES = "Queue.scheduling.volcano.sh"
 VOLUMES: Object = {"audit": {"output": "volume"}, "policyObjects": True}
 

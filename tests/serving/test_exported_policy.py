@@ -13,10 +13,11 @@ from tests.support.admission import policy_with
 from tests.support.exported import ADMISSION, Replica, remove, run, settled, stored
 from tests.support.live import until
 from tests.support.service_account import RBAC, limited_to
+from webhook.kube.api.admission_policy import MANAGER, ObjectId
 from webhook.kube.names import MANAGED_BY_LABEL
 from webhook.kube.release import Release
 from webhook.policy.policy_set import PolicySet
-from webhook.serving.exported.exported_policy import MANAGER, Wanted
+from webhook.serving.exported.exported_policy import Wanted
 
 NAME = "exported-of-the-tests"
 POLICY, BINDING = f"MutatingAdmissionPolicy {NAME}", f"MutatingAdmissionPolicyBinding {NAME}"
@@ -97,7 +98,7 @@ def test_a_foreign_edit_is_corrected_and_a_deleted_binding_made_again(cluster: C
     run(follow)
 
 
-def parts(objects: dict[object, Object]) -> dict[str, tuple[object, ...]]:
+def parts(objects: dict[ObjectId, Object]) -> dict[str, tuple[object, ...]]:
     kept = ("labels", "annotations")
     return {str(key): (each["spec"], *(each["metadata"].get(k) for k in kept)) for key, each in objects.items()}
 
@@ -112,7 +113,7 @@ def test_a_pass_without_a_difference_writes_nothing(cluster: Cluster) -> None:
                 replica.policies.put_objects([])
                 replica.exported.policy_changed()
                 await until(lambda: not replica.exported._changed.is_set())
-            assert [each for each in logs if "exported object" in each["event"]] == []
+            assert [each for each in logs if each["event"] == "the exported policy is changed"] == []
             assert stored(cluster.client) == made
 
     run(follow)

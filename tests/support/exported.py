@@ -8,14 +8,14 @@ from pathlib import Path
 from tests.controlplane.client import Client
 from tests.support.live import until
 from tests.support.server import connections_gone, policies_of
-from webhook.kube.api.admission_policy import PLURALS, ObjectId
+from webhook.documents.documents import JsonObject
+from webhook.kube.api.admission_policy import EXPORT_LEASE, PLURALS, ObjectId
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicyOrSet
 from webhook.runtime.metrics import Metrics
-from webhook.serving.exported.exported_policy import LEASE, Export, ExportedPolicy, ExportOptions
+from webhook.serving.exported.exported_policy import Export, ExportedPolicy, ExportOptions
 from webhook.watch.api_server import ClientConfig
 from webhook.watch.lease import LeaseOptions
-from webhook.documents.documents import JsonObject
 
 ADMISSION = "admissionregistration.k8s.io/v1"
 
@@ -38,7 +38,7 @@ class Replica:
         if policy is not None:
             self.policies.replace(policy)
         # The shortest times that the election takes.
-        lease = LeaseOptions(namespace, LEASE, name, 3.0, 2.0, 1.0)
+        lease = LeaseOptions(namespace, EXPORT_LEASE, name, 3.0, 2.0, 1.0)
         options = ExportOptions(lease, owner, resync_seconds=5.0)
         connect = ClientConfig(kubeconfig).connect
         self.exported = ExportedPolicy(

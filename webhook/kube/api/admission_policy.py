@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from webhook.documents.documents import JsonObject, field
+from webhook.kube.names import MANAGED_BY_LABEL
 
 GROUP = "admissionregistration.k8s.io"
 PLURALS: Mapping[str, str] = {
@@ -14,6 +15,12 @@ PLURALS: Mapping[str, str] = {
     "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
 """The kinds, in the order in which they are created: a policy has no effect without its binding."""
+
+EXPORT_LEASE = "placement-webhook-export"
+"""The Lease of the replica that keeps the exported policy in step."""
+
+MANAGER = "placement-webhook"
+"""The value of the label `app.kubernetes.io/managed-by`, by which the exported objects are found."""
 
 _FIRST_BETA_MINOR, _FIRST_STABLE_MINOR = 34, 36
 
@@ -47,6 +54,11 @@ class ObjectId(NamedTuple):
 def path_of(content: JsonObject) -> str:
     """Return the path of the object on the API server."""
     return f"/apis/{content['apiVersion']}/{PLURALS[content['kind']]}/{content['metadata']['name']}"
+
+
+def is_exported(content: JsonObject) -> bool:
+    """Return whether the object is one of the exporter, by its label."""
+    return bool(field(content, "metadata", "labels", MANAGED_BY_LABEL) == MANAGER)
 
 
 class Difference(Enum):

@@ -18,8 +18,15 @@ from certs.controller.loop import WritePacing
 from webhook.cluster.cache.resources import Resource
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
-from webhook.kube.api.admission_policy import GROUP, PLURALS, ObjectId, changes, mutating_version, path_of
-from webhook.kube.names import MANAGED_BY_LABEL
+from webhook.kube.api.admission_policy import (
+    GROUP,
+    PLURALS,
+    ObjectId,
+    changes,
+    is_exported,
+    mutating_version,
+    path_of,
+)
 from webhook.kube.release import Release
 from webhook.policy.policy_set import PolicySet
 from webhook.runtime.metrics import Metrics
@@ -33,10 +40,6 @@ from webhook.watch.release import read_release
 from webhook.watch.timing import Timing
 
 FIELD_MANAGER = "placement-webhook-export"
-MANAGER = "placement-webhook"
-"""The value of the label by which the exported objects are found."""
-
-LEASE = "placement-webhook-export"
 _RESYNC_SECONDS = 30.0
 _RETRY_SECONDS = 2.0
 _CONFLICT = 409
@@ -166,14 +169,12 @@ class ExportedPolicy:
         async with self._connect() as api:
             objects = await self._owned(api, [each for each in wanted.objects if each["kind"] not in unknown])
             names = {ObjectId.of(each) for each in objects}
-            found = changes(objects, {key: each for key, each in stored.items() if key in names or _is_exported(each)})
+            found = changes(objects, {key: each for key, each in stored.items() if key in names or is_exported(each)})
             failures = [_unread(unknown[each["kind"]]) for each in wanted.objects if each["kind"] in unknown]
             if found:
                 pacing.note(time.monotonic())
-            for content, before in found.written:
-                failures.append(await self._attempt("written", content, _write(api, content, before)))
-            for content in found.removed:
-                failures.append(await self._attempt("removed", content, _remove(api, content)))
+            failures += [await self._attempt("written", each, _write(api, each, old)) for each, old in found.written]
+            failures += [await self._attempt("removed", each, _remove(api, each)) for each in found.removed]
         identities = [each.identity for each in policies]
         self._report(next(filter(None, failures), ""), policies=identities, objects=len(objects))
 
@@ -192,7 +193,7 @@ class ExportedPolicy:
             if not error.code:
                 raise
             return str(error)
-        self._log.info(f"exported object {done}", object=str(ObjectId.of(content)))
+        self._log.info("the exported policy is changed", object=str(ObjectId.of(content)), result=done)
         return ""
 
     async def _owned(self, api: ApiServer, objects: Sequence[JsonObject]) -> list[JsonObject]:
@@ -226,11 +227,6 @@ def _resources(release: Release) -> list[Resource]:
     mutating = mutating_version(release.minor)
     versions = {kind: mutating if kind.startswith("Mutating") else "v1" for kind in PLURALS}
     return [Resource(kind, f"{GROUP}/{each}", PLURALS[kind]) for kind, each in versions.items() if each]
-
-
-def _is_exported(content: JsonObject) -> bool:
-    labels = content["metadata"].get("labels") or {}
-    return bool(labels.get(MANAGED_BY_LABEL) == MANAGER)
 
 
 def _unread(resource: Resource) -> str:

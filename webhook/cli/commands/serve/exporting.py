@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import click
 
 from certs.registration import Target
+from webhook.kube.api.admission_policy import EXPORT_LEASE
 from webhook.kube.release import Release
 from webhook.policy.policy_set import PolicySet
 from webhook.runtime.metrics import Metrics
-from webhook.serving.exported.exported_policy import LEASE, Export, ExportedPolicy, ExportOptions, Wanted
+from webhook.serving.exported.exported_policy import Export, ExportedPolicy, ExportOptions, Wanted
 from webhook.serving.policies.in_force import Policies
 from webhook.serving.server import PolicySource
 from webhook.watch.api_server import Connect
@@ -50,7 +51,7 @@ def exported_policy(
     if exporting.mode == "off":
         return None
     namespace = os.environ.get("POD_NAMESPACE") or Target().namespace
-    options = ExportOptions(LeaseOptions(namespace, LEASE, replica), exporting.owner)
+    options = ExportOptions(LeaseOptions(namespace, EXPORT_LEASE, replica), exporting.owner)
     fault = metrics.feed_faults.inc
     if exporting.mode == "remove":
         return ExportedPolicy(connect, policies.in_force, lambda: True, _nothing, options, metrics, fault)
