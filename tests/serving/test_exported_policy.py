@@ -15,19 +15,18 @@ from tests.support.live import until
 from tests.support.service_account import RBAC, limited_to
 from webhook.kube.api.admission_policy import MANAGER, ObjectId
 from webhook.kube.names import MANAGED_BY_LABEL
-from webhook.kube.release import Release
+from webhook.mutation.exported import Exported, LeftOut
 from webhook.policy.policy_set import PolicySet
-from webhook.serving.exported.exported_policy import Wanted
 
 NAME = "exported-of-the-tests"
 POLICY, BINDING = f"MutatingAdmissionPolicy {NAME}", f"MutatingAdmissionPolicyBinding {NAME}"
 BOTH = {POLICY, BINDING}
 
 
-def exported(policies: PolicySet, _: Release) -> Wanted:
+def exported(policies: PolicySet, *_: object) -> Exported:
     """Return a policy that writes the revision to Pods; nothing in shadow mode."""
     if policies.spec.mode == "shadow":
-        return Wanted(())
+        return Exported([], [])
     revision = policies.default.identity
     labels = {MANAGED_BY_LABEL: MANAGER}
     metadata = {"name": NAME, "labels": labels, "annotations": {"maip.mxsf.io/exported": revision}}
@@ -41,7 +40,7 @@ def exported(policies: PolicySet, _: Release) -> Wanted:
     }
     policy = {"kind": "MutatingAdmissionPolicy", "metadata": metadata, "spec": spec}
     binding = {"kind": "MutatingAdmissionPolicyBinding", "metadata": metadata, "spec": {"policyName": NAME}}
-    return Wanted([{"apiVersion": ADMISSION, **each} for each in (binding, policy)])
+    return Exported([{"apiVersion": ADMISSION, **each} for each in (binding, policy)], [])
 
 
 @pytest.fixture(autouse=True)
@@ -163,10 +162,10 @@ def test_objects_are_deleted_with_their_owner(cluster: Cluster, tmp_path: Path) 
 
 
 def test_an_object_that_the_api_server_refuses_is_reported_and_the_others_are_written(cluster: Cluster) -> None:
-    def with_a_fault(policies: PolicySet, release: Release) -> Wanted:
-        binding, policy = exported(policies, release).objects
+    def with_a_fault(policies: PolicySet, *_: object) -> Exported:
+        binding, policy = exported(policies).objects
         policy["spec"]["mutations"][0]["jsonPatch"]["expression"] = "not CEL"
-        return Wanted([binding, policy], ["spec.example"])
+        return Exported([binding, policy], [LeftOut("default", "spec.example", "no CEL")])
 
     async def follow() -> None:
         replica = Replica(cluster.control_plane.kubeconfig, cluster.namespace, with_a_fault)
@@ -177,7 +176,7 @@ def test_an_object_that_the_api_server_refuses_is_reported_and_the_others_are_wr
                 assert replica.in_step == 0
         (error,) = [each for each in logs if each["log_level"] == "error"]
         assert "422" in error["error"]
-        assert any(each.get("left_out") == ["spec.example"] for each in logs)
+        assert any(each.get("left_out") == ["default: spec.example: no CEL"] for each in logs)
 
     run(follow)
 

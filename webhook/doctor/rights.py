@@ -11,7 +11,7 @@ from webhook.doctor.cluster import Cluster, JsonObject, Right, Role
 from webhook.doctor.workloads import containers_of, follows_objects, has_flag, option, options
 from webhook.documents.documents import field
 from webhook.kube.api.admission_policy import EXPORT_LEASE, PLURALS
-from webhook.mutation.exported import EXPORTED_NAMES
+from webhook.mutation.exported.export import name_of
 from webhook.policy.spec.document import API_VERSION
 
 _READ = ("list", "watch")
@@ -69,8 +69,9 @@ def _export_rights(cluster: Cluster, owner: str | None) -> Iterator[Right]:
     required = partial(Right, is_required=True, role=Role.EXPORTED)
     for plural in PLURALS.values():
         yield from (required(_ADMISSION, plural, verb) for verb in _READ)
-    for kind, name in itertools.product(PLURALS, EXPORTED_NAMES):
-        yield from (required(_ADMISSION, PLURALS[kind], verb, name=name) for verb in ("create", "patch", "delete"))
+    names = [name_of(each) for each in cluster.policies]
+    for plural, name, verb in itertools.product(PLURALS.values(), names, ("create", "patch", "delete")):
+        yield required(_ADMISSION, plural, verb, name=name)
     if owner:
         yield required("rbac.authorization.k8s.io", "clusterroles", "get", name=owner)
     namespace = cluster.target.namespace

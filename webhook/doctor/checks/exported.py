@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 
+from webhook.admission.exported_policy import exported_policy as exported
+from webhook.admission.exported_policy import identity_of
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, check, error, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, listed
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import option
 from webhook.kube.api.admission_policy import (
+    FIRST_BETA_MINOR,
     PLURALS,
     Difference,
     ObjectId,
@@ -16,7 +19,6 @@ from webhook.kube.api.admission_policy import (
     mutating_version,
 )
 from webhook.kube.release import Release
-from webhook.mutation.exported import export, identity_of
 
 _GATES = "--feature-gates=MutatingAdmissionPolicy=true --runtime-config=admissionregistration.k8s.io/v1beta1=true"
 
@@ -38,7 +40,8 @@ def exported_policy(cluster: Cluster) -> Iterator[Finding]:
     if cluster.unserved_kinds:
         yield _unserved(cluster, release)
         return
-    wanted = {ObjectId.of(each): each for each in export(cluster.policies, release).objects}
+    objects = exported(cluster.policies, release.minor, cluster.target.namespace, cluster.configuration).objects
+    wanted = {ObjectId.of(each): each for each in objects}
     remedy = _remedy(cluster)
     for name, content in wanted.items():
         if name not in stored:
@@ -77,10 +80,9 @@ def _remedy(cluster: Cluster) -> str:
 
 def _unserved(cluster: Cluster, release: Release) -> Finding:
     what = f"{release.version} does not serve {named(sorted(cluster.unserved_kinds))}: nothing is injected by it"
-    version = mutating_version(release.minor)
-    if version is None:
+    if release.minor < FIRST_BETA_MINOR:
         remedy = "upgrade the cluster to 1.36, or leave out --export-policy: then the webhook alone injects"
-    elif version == "v1":
+    elif mutating_version(release.minor) == "v1":
         remedy = "remove these kinds from --runtime-config of kube-apiserver"
     else:
         remedy = f"start kube-apiserver with {_GATES}, or upgrade the cluster to 1.36"

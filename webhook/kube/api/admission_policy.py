@@ -22,17 +22,17 @@ EXPORT_LEASE = "placement-webhook-export"
 MANAGER = "placement-webhook"
 """The value of the label `app.kubernetes.io/managed-by`, by which the exported objects are found."""
 
-_FIRST_BETA_MINOR, _FIRST_STABLE_MINOR = 34, 36
+FIRST_BETA_MINOR = 34
+"""The first release 1.N with MutatingAdmissionPolicies that are exported."""
+_FIRST_STABLE_MINOR = 36
 
 
-def mutating_version(minor: int) -> str | None:
-    """Return the version of MutatingAdmissionPolicies in the release 1.`minor`; None if it has none that is usable.
+def mutating_version(minor: int) -> str:
+    """Return the version of MutatingAdmissionPolicies in the release 1.`minor`.
 
     The API server of 1.34 and 1.35 serves v1beta1 only with its feature gate and `--runtime-config`.
     Source: KEP-3962
     """
-    if minor < _FIRST_BETA_MINOR:
-        return None
     return "v1" if minor >= _FIRST_STABLE_MINOR else "v1beta1"
 
 

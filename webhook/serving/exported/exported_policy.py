@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import structlog
 
@@ -28,6 +27,7 @@ from webhook.kube.api.admission_policy import (
     path_of,
 )
 from webhook.kube.release import Release
+from webhook.mutation.exported import Exported
 from webhook.policy.policy_set import PolicySet
 from webhook.runtime.metrics import Metrics
 from webhook.serving.policies.policy_objects import PolicyObjects
@@ -45,29 +45,26 @@ _RETRY_SECONDS = 2.0
 _CONFLICT = 409
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
+_CONFIGURATIONS = f"/apis/{GROUP}/v1/mutatingwebhookconfigurations"
+_MOST_LEFT_OUT = 20
 _CLUSTER_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _NOT_IN_STEP = "the exported policy is not in step with the policy in force"
 
 
-class Wanted(NamedTuple):
-    """The objects of the exported policy, and what the exporter leaves to the webhook."""
-
-    objects: Sequence[JsonObject]
-    left_out: Sequence[str] = ()
-
-
-Export = Callable[[PolicySet, Release], Wanted]
+Export = Callable[[PolicySet, Release, JsonObject | None], Exported]
+"""Return the objects for a release; they apply by the selectors of a MutatingWebhookConfiguration, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """The Lease of the leader, and the ClusterRole that owns the exported objects, empty for none.
+    """The Lease of the leader; the ClusterRole that owns the exported objects, and the webhook configuration.
 
-    When the owner is deleted, so are the objects, by the garbage collector of the cluster.
+    When the owner is deleted, so are the objects, by the garbage collector of the cluster. Empty: none.
     """
 
     lease: LeaseOptions
     owner: str = ""
+    configuration: str = ""
     resync_seconds: float = _RESYNC_SECONDS
 
 
@@ -91,7 +88,7 @@ class ExportedPolicy:
         self._options, self._metrics, self._on_fault = options, metrics, on_fault
         self._changed = asyncio.Event()
         self._failure = ""
-        self._left_out: Sequence[str] = ()
+        self._left_out: list[str] = []
         self._log = structlog.get_logger()
 
     def policy_changed(self, *_: object) -> None:
@@ -155,11 +152,11 @@ class ExportedPolicy:
         """
         if not self._is_known() or any(each.by_name is None and not each.is_unknown for each in stores.values()):
             return
+        async with self._connect() as api:
+            configuration = await self._read_configuration(api)
         policies = self._in_force()
-        wanted = await asyncio.to_thread(self._export, policies, release)
-        if wanted.left_out != self._left_out:
-            self._left_out = wanted.left_out
-            self._log.warning("parts of the policy are left to the webhook", left_out=list(wanted.left_out)[:20])
+        wanted = await asyncio.to_thread(self._export, policies, release, configuration)
+        self._note_left_out(list(map(str, wanted.left_out)))
         unknown = {each.kind: each for each, store in stores.items() if store.is_unknown}
         stored = {
             ObjectId(resource.kind, name): {"apiVersion": resource.api_version, "kind": resource.kind, **content}
@@ -196,6 +193,21 @@ class ExportedPolicy:
         self._log.info("the exported policy is changed", object=str(ObjectId.of(content)), result=done)
         return ""
 
+    async def _read_configuration(self, api: ApiServer) -> JsonObject | None:
+        if not self._options.configuration:
+            return None
+        try:
+            return await api.get(f"{_CONFIGURATIONS}/{self._options.configuration}", {})
+        except ApiServerError as error:
+            if error.code != NOT_FOUND:
+                raise
+            return None
+
+    def _note_left_out(self, left_out: list[str]) -> None:
+        if left_out and left_out != self._left_out:
+            self._log.warning("parts of the policy are left to the webhook", left_out=left_out[:_MOST_LEFT_OUT])
+        self._left_out = left_out
+
     async def _owned(self, api: ApiServer, objects: Sequence[JsonObject]) -> list[JsonObject]:
         """Return the objects with their owner, if there is to be one.
 
@@ -226,7 +238,7 @@ def _resources(release: Release) -> list[Resource]:
     """Return the kinds to watch, in the versions of the release."""
     mutating = mutating_version(release.minor)
     versions = {kind: mutating if kind.startswith("Mutating") else "v1" for kind in PLURALS}
-    return [Resource(kind, f"{GROUP}/{each}", PLURALS[kind]) for kind, each in versions.items() if each]
+    return [Resource(kind, f"{GROUP}/{each}", PLURALS[kind]) for kind, each in versions.items()]
 
 
 def _unread(resource: Resource) -> str:

@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 import click
 
 from certs.registration import Target
+from webhook.admission import exported_policy as exporter
+from webhook.documents.documents import JsonObject
 from webhook.kube.api.admission_policy import EXPORT_LEASE
 from webhook.kube.release import Release
+from webhook.mutation.exported import Exported
 from webhook.policy.policy_set import PolicySet
 from webhook.runtime.metrics import Metrics
-from webhook.serving.exported.exported_policy import Export, ExportedPolicy, ExportOptions, Wanted
+from webhook.serving.exported.exported_policy import ExportedPolicy, ExportOptions
 from webhook.serving.policies.in_force import Policies
 from webhook.serving.server import PolicySource
 from webhook.watch.api_server import Connect
@@ -46,23 +49,26 @@ def exported_policy(
     followed: PolicySource | None,
     metrics: Metrics,
     replica: str,
+    webhook_configuration: str,
 ) -> ExportedPolicy | None:
     """Return what keeps the exported policy in step with `policies`, which come from `followed`; None if it is off."""
     if exporting.mode == "off":
         return None
     namespace = os.environ.get("POD_NAMESPACE") or Target().namespace
-    options = ExportOptions(LeaseOptions(namespace, EXPORT_LEASE, replica), exporting.owner)
+    lease = LeaseOptions(namespace, EXPORT_LEASE, replica)
+    options = ExportOptions(lease, exporting.owner, webhook_configuration)
     fault = metrics.feed_faults.inc
     if exporting.mode == "remove":
         return ExportedPolicy(connect, policies.in_force, lambda: True, _nothing, options, metrics, fault)
     is_known: Callable[[], bool] = lambda: followed is None or not followed.unready_reason()  # noqa: E731
-    exported = ExportedPolicy(connect, policies.in_force, is_known, EXPORT, options, metrics, fault)
+
+    def export(in_force: PolicySet, release: Release, configuration: JsonObject | None) -> Exported:
+        return exporter.exported_policy(in_force, release.minor, namespace, configuration)
+
+    exported = ExportedPolicy(connect, policies.in_force, is_known, export, options, metrics, fault)
     policies.follow(exported.policy_changed)
     return exported
 
 
-def _nothing(_: PolicySet, __: Release) -> Wanted:
-    return Wanted(())
-
-
-EXPORT: Export = _nothing
+def _nothing(*_: object) -> Exported:
+    return Exported([], [])

@@ -116,7 +116,7 @@ def serve(
         live = live_view(
             source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout, noted
         )
-        exported = exported_policy(exporting, source.connect, policies, followed, metrics, name)
+        exported = exported_policy(exporting, source.connect, policies, followed, metrics, name, webhook_configuration)
     with _audit_writer(audit, metrics, settings) as writer:
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         recorded, seen = predictions if live else None, live or fixed

@@ -1,0 +1,63 @@
+"""The exported policy: the objects of the exporter, for the pods that the webhook is called for. Pure."""
+
+from typing import Any
+
+from certs.webhook_rules import PODS
+from webhook.admission.registered_selection import selection_of_configuration
+from webhook.documents.documents import JsonObject, field
+from webhook.mutation.exported.export import Exported, LeftOut, export, name_of
+from webhook.policy.policy_set import PolicySet
+
+IDENTITY = "placement.maip.mxsf.io/policy"
+"""The annotation of exported objects with name and revision of their policy."""
+
+
+def exported_policy(
+    policies: PolicySet, minor: int, namespace: str, configuration: JsonObject | None = None
+) -> Exported:
+    """Return the objects for the release 1.`minor`, for the pods that are sent to the webhook in `namespace`.
+
+    `configuration` is its MutatingWebhookConfiguration; None: the selectors are those of `deploy/base`.
+
+    Raises:
+        InvalidInput: a selector or condition of the configuration is malformed.
+    """
+    excluded = ("kube-system", namespace, f"{namespace}-certs")
+    found = export(policies, minor, excluded)
+    # What stands in for a rejected policy has the content of another one.
+    withheld = {name_of(each): each for each in policies if each.withheld is not None}
+    objects = [each for each in found.objects if each["metadata"]["name"] not in withheld]
+    left_out = [LeftOut(each.name, "spec", each.withheld.reason) for each in withheld.values() if each.withheld]
+    webhook = _webhook_for_pods(configuration or {})
+    if webhook is not None:
+        selection = selection_of_configuration(configuration or {})
+        conditions = selection.conditions if selection else ()
+        objects = [_selected(each, webhook, conditions) for each in objects]
+    return Exported(objects, [*found.left_out, *left_out])
+
+
+def identity_of(content: JsonObject) -> str:
+    """Return name and revision of the policy of an exported object; empty if it has none."""
+    return str(field(content, "metadata", "annotations", IDENTITY) or "")
+
+
+def _webhook_for_pods(configuration: JsonObject) -> JsonObject | None:
+    webhooks = configuration.get("webhooks")
+    found = webhooks if isinstance(webhooks, list) else []
+    return next((each for each in found if isinstance(each, dict) and each.get("name") == PODS), None)
+
+
+def _selected(content: JsonObject, webhook: JsonObject, conditions: tuple[tuple[str, str], ...]) -> JsonObject:
+    """Return a policy with the selectors of `webhook` and further `conditions`; bindings as they are."""
+    spec: dict[str, Any] = content["spec"]
+    if "matchConstraints" not in spec:
+        return content
+    selectors = {key: webhook.get(key) or {} for key in ("namespaceSelector", "objectSelector")}
+    others = [{"name": name, "expression": expression} for name, expression in conditions]
+    return content | {
+        "spec": spec
+        | {
+            "matchConstraints": spec["matchConstraints"] | selectors,
+            "matchConditions": [*others, *spec.get("matchConditions", [])],
+        }
+    }
