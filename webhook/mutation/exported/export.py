@@ -69,10 +69,10 @@ def _objects(
     policy: Policy, before: tuple[Policy, ...], release: int, excluded: tuple[str, ...]
 ) -> Iterator[JsonObject]:
     version = "v1" if release >= _STABLE else "v1beta1"
-    variables = [{"name": name, "expression": text} for name, text in (*reading(policy), *injection(policy))]
+    variables = [{"name": name, "expression": text} for name, text in (*reading(policy, before), *injection(policy))]
     matching = {
-        "matchConstraints": constraints(excluded),
-        "matchConditions": [{"name": "requests-placement", "expression": condition(policy, before)}],
+        "matchConstraints": constraints(policy, before, excluded),
+        "matchConditions": [{"name": "requests-placement", "expression": condition(policy)}],
     }
     spec = {
         **matching,

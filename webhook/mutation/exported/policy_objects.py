@@ -7,15 +7,20 @@ from webhook.mutation.exported import cards, node_affinity, qos, record, schedul
 from webhook.mutation.exported.cel import Cel, all_of, concatenated, json_patch, text, when
 from webhook.mutation.exported.edits import mutation
 from webhook.mutation.exported.limits import limit_variables
+from webhook.mutation.exported.matching import in_force
 from webhook.mutation.exported.variables import Variable
 from webhook.policy.policy import Policy
 
 USABLE: Cel = "variables.usable"
 
 
-def reading(policy: Policy) -> Iterator[Variable]:
-    """Yield the variables of what is requested, each after those that it uses."""
+def reading(policy: Policy, before: tuple[Policy, ...]) -> Iterator[Variable]:
+    """Yield the variables of what is requested, each after those that it uses.
+
+    The policies in `before` have precedence over `policy` where both select a namespace.
+    """
     yield from variables.own_and_defaults()
+    yield "inForce", in_force(policy, before)
     yield from scheduling.own_scheduler()
     yield from variables.requested_cards(policy)
     yield from variables.workload_type(policy)
@@ -37,7 +42,7 @@ def reading(policy: Policy) -> Iterator[Variable]:
 def injection(policy: Policy) -> Iterator[Variable]:
     """Yield the variables of what is injected."""
     left = variables.is_left_without_card(policy)
-    conditions = ['variables.type != ""', f"!{left}" if left != "false" else "true"]
+    conditions = ["variables.inForce", 'variables.type != ""', f"!{left}" if left != "false" else "true"]
     if policy.spec.namespace_limits:
         conditions.append("variables.limitDenials.size() == 0")
     if qos.asks_for_class(policy):
@@ -87,7 +92,7 @@ def mutations(policy: Policy) -> list[dict[str, Any]]:
     found.append(mutation(USABLE, fields))
     found.append(mutation(USABLE, spreading.spread_operations(policy)))
     found.append(mutation(USABLE, record.operations(policy)))
-    return found
+    return [each for each in found if each["jsonPatch"]["expression"] != "[]"]
 
 
 def _batch_operations(policy: Policy) -> Iterator[Cel]:
