@@ -1,7 +1,7 @@
 """The cards that a pod asks for by its annotations: requirements on labels of nodes, and tolerations of products."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 
 from webhook.kube.quantity import MAX_INT64
 from webhook.mutation.exported.cel import (
@@ -28,6 +28,7 @@ from webhook.policy.keys import MEBIBYTE, MOST_PRODUCTS, Keys
 from webhook.policy.policy import Policy
 from webhook.policy.products import is_one_of_products, namespaces_of_product, named_products, with_variants
 
+_FRACTION = "^0?[.][0-9]{0,3}[1-9]0*$"
 _POSITIVE = "^0*[1-9][0-9]*$"
 _QUANTITY = r"^[+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,9}|[numkMGTPE]|[KMGTPE]i)?$"
 _PRODUCT: Cel = 'variables.card + ".product"'
@@ -74,22 +75,34 @@ def may_use_product(policy: Policy, product: Cel) -> Cel:
 
     A product has the permissions of those that it is a variant of: the end of the pattern can be any of the suffixes.
     """
-    suffixes = "|".join(regex_of([each]).removeprefix("^(?s:").removesuffix(")$") for each in policy.spec.product_variants)
-    ends = f"(?:{suffixes})*" if suffixes else ""
-    is_one = partial(_matches_product, product, ends)
     entries = sorted(policy.spec.allowed_products.items())
     conditions = []
     if entries:
-        is_listed = is_one([pattern for pattern, _ in entries])
-        allowed = any_of(all_of((matches_any(NAMESPACE, names), is_one([each]))) for each, names in entries)
+        is_listed = matches_product(policy, product, [pattern for pattern, _ in entries])
+        allowed = any_of(
+            all_of((matches_any(NAMESPACE, names), matches_product(policy, product, [each]))) for each, names in entries
+        )
         conditions.append(any_of((negated(is_listed), allowed)))
-    limits = [(f"variables.limit == {i}", is_one(each.products or ())) for i, each in limited(policy, "products")]
-    return all_of((*conditions, choose(limits, "true")))
+    return all_of((*conditions, within_product_limits(policy, product)))
 
 
-def _matches_product(product: Cel, ends: str, patterns: Sequence[str]) -> Cel:
+def within_product_limits(policy: Policy, product: Cel) -> Cel:
+    """Return whether the limits of the namespace allow `product`."""
+    return choose(
+        (
+            (f"variables.limit == {index}", matches_product(policy, product, each.products or ()))
+            for index, each in limited(policy, "products")
+        ),
+        "true",
+    )
+
+
+def matches_product(policy: Policy, product: Cel, patterns: Sequence[str]) -> Cel:
+    """Return whether one of `patterns` matches `product`, or a product that it is a variant of."""
     if not patterns:
         return "false"
+    suffixes = "|".join(map(re.escape, policy.spec.product_variants))
+    ends = f"(?:{suffixes})*" if suffixes else ""
     return f"{product}.matches({text(regex_of(patterns, ends))})"
 
 
@@ -112,6 +125,11 @@ def amounts(policy: Policy) -> Iterator[Variable]:
         yield f"{name}Text", value_of(policy, annotation)
         value = f"variables.{name}Text"
         yield name, f"({is_positive(value)} ? int({value}) : 0)"
+
+
+def matches_fraction() -> Cel:
+    """Return whether the annotation is a decimal above 0 and below 1."""
+    return f"variables.fractionText.matches({text(_FRACTION)})"
 
 
 def is_positive(value: Cel) -> Cel:

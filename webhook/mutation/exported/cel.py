@@ -77,7 +77,9 @@ def choose(choices: Iterable[tuple[Cel, Cel]], otherwise: Cel) -> Cel:
 def concatenated(lists: Iterable[Cel]) -> Cel:
     """Return the concatenation of lists."""
     found = [each for each in lists if each != "[]"]
-    return " + ".join(found) if len(found) < 2 else f"({' + '.join(found)})"  # noqa: PLR2004 - a pair
+    if len(found) < 2:  # noqa: PLR2004 - a pair
+        return found[0] if found else "[]"
+    return f"({' + '.join(found)})"
 
 
 def when(condition: Cel, items: Cel) -> Cel:

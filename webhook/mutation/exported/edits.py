@@ -1,13 +1,11 @@
 """The edits of pods as JSON patches in CEL. A mutation is a list of operations, empty for a pod without injection."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from webhook.kube.api.json_patch import escaped
 from webhook.mutation.edits.editor import Path
 from webhook.mutation.exported.cel import Cel, concatenated, json_patch, text, when
-from webhook.kube.api.json_patch import escaped
-
-PRESENT = "object"
-
 
 def pointer(path: Path) -> str:
     """Return the JSON pointer of a path."""
@@ -40,7 +38,7 @@ def set_fields(fields: Iterable[tuple[Path, Cel]]) -> Cel:
     return concatenated(f"[{json_patch('add', text(pointer(path)), value)}]" for path, value in fields)
 
 
-def mutation(condition: Cel, operations: Sequence[Cel] | Cel) -> dict[str, object]:
+def mutation(condition: Cel, operations: Sequence[Cel] | Cel) -> dict[str, Any]:
     """Return the mutation with these operations where `condition` holds."""
     expression = operations if isinstance(operations, str) else concatenated(operations)
     return {"patchType": "JSONPatch", "jsonPatch": {"expression": when(condition, expression)}}

@@ -1,11 +1,13 @@
 """Export policies as objects that the API server itself evaluates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from webhook.mutation.exported import denials
 from webhook.mutation.exported.matching import condition, constraints
 from webhook.mutation.exported.policy_objects import injection, mutations, reading
+from webhook.mutation.exported.variables import Variable
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
@@ -69,21 +71,29 @@ def _objects(
     policy: Policy, before: tuple[Policy, ...], release: int, excluded: tuple[str, ...]
 ) -> Iterator[JsonObject]:
     version = "v1" if release >= _STABLE else "v1beta1"
-    variables = [{"name": name, "expression": text} for name, text in (*reading(policy), *injection(policy))]
-    matching = {
-        "matchConstraints": constraints(excluded),
-        "matchConditions": [{"name": "requests-placement", "expression": condition(policy, before)}],
-    }
+    name, read = name_of(policy), [*reading(policy, before)]
     spec = {
-        **matching,
+        "matchConstraints": constraints(policy, before, excluded),
+        "matchConditions": [{"name": "may-request-placement", "expression": condition(policy)}],
         "failurePolicy": "Ignore",
+    }
+    mutating = {
+        **spec,
         "reinvocationPolicy": "IfNeeded",
-        "variables": variables,
+        "variables": _listed((*read, *injection(policy))),
         "mutations": mutations(policy),
     }
-    yield _object(f"{_GROUP}/{version}", "MutatingAdmissionPolicy", policy, spec)
-    binding = {"policyName": name_of(policy)}
-    yield _object(f"{_GROUP}/{version}", "MutatingAdmissionPolicyBinding", policy, binding)
+    yield _object(f"{_GROUP}/{version}", "MutatingAdmissionPolicy", policy, mutating)
+    yield _object(f"{_GROUP}/{version}", "MutatingAdmissionPolicyBinding", policy, {"policyName": name})
+    if policy.spec.invalid_annotations == "deny":
+        validating = {**spec, "variables": _listed((*read, *denials.variables(policy))), "validations": denials.validations()}
+        yield _object(f"{_GROUP}/v1", "ValidatingAdmissionPolicy", policy, validating)
+        binding = {"policyName": name, "validationActions": ["Deny"]}
+        yield _object(f"{_GROUP}/v1", "ValidatingAdmissionPolicyBinding", policy, binding)
+
+
+def _listed(variables: Iterable[Variable]) -> list[JsonObject]:
+    return [{"name": name, "expression": expression} for name, expression in variables]
 
 
 def name_of(policy: Policy) -> str:

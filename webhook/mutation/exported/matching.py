@@ -3,57 +3,93 @@
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.kube.names import DAEMON_SET, MIRROR_POD_ANNOTATION, NAMESPACE_NAME_LABEL
-from webhook.kube.selectors import LabelSelector, label_matches
+from webhook.kube.names import DAEMON_SET, KAI_SHARES, MIRROR_POD_ANNOTATION, NAMESPACE_NAME_LABEL
+from webhook.kube.selectors import LabelRequirement, LabelSelector, label_matches
 from webhook.mutation.exported.cel import Cel, all_of, any_of, choose, matches_any, negated, stripped, text, texts
 from webhook.mutation.exported.namespaces import NAMESPACE
+from webhook.mutation.exported.variables import DEFAULTS, OWN
 from webhook.policy.policy import Policy, opt_out_namespaces
 from webhook.policy.spec.admission import Exemption
 
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 _OWN: Cel = "object.metadata.annotations"
-_DEFAULTS: Cel = "namespaceObject.metadata.annotations"
 _LABELS: Cel = "namespaceObject.metadata.?labels.orValue({})"
 
 
-def constraints(excluded: tuple[str, ...]) -> dict[str, Any]:
-    """Return the matchConstraints: pods that are created, in all namespaces but those in `excluded`."""
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], "scope": "Namespaced"}
-    namespaces = {"key": NAMESPACE_NAME_LABEL, "operator": "NotIn", "values": list(excluded)}
-    selector: dict[str, Any] = {"matchExpressions": [namespaces]}
-    return {"matchPolicy": "Equivalent", "namespaceSelector": selector, "objectSelector": {}, "resourceRules": [rule]}
+def constraints(policy: Policy, before: tuple[Policy, ...], excluded: tuple[str, ...]) -> dict[str, Any]:
+    """Return the matchConstraints: pods that are created in the namespaces of `policy`, but not in those `excluded`.
+
+    The policies in `before` come first. A selector cannot express that one with several requirements does not select.
+    """
+    requirements = [LabelRequirement(NAMESPACE_NAME_LABEL, "NotIn", excluded)]
+    requirements += _requirements(policy)
+    requirements += [_negated(*_requirements(each)) for each in _competing(policy, before) if len(_requirements(each)) == 1]
+    expressions = [
+        {"key": each.key, "operator": each.operator, **({"values": list(each.values)} if each.values else {})}
+        for each in dict.fromkeys(requirements)
+    ]
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    return {
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {"matchExpressions": expressions},
+        "objectSelector": {},
+        "resourceRules": [{**rule, "scope": "Namespaced"}],
+    }
 
 
-def condition(policy: Policy, others: tuple[Policy, ...]) -> Cel:
-    """Return whether `policy` may inject into the pod or deny it; policies in `others` come before it.
+_OPPOSITES = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}
+
+
+def _negated(requirement: LabelRequirement) -> LabelRequirement:
+    return requirement._replace(operator=_OPPOSITES[requirement.operator])
+
+
+def _requirements(policy: Policy) -> LabelSelector:
+    selector = policy.spec.namespace_selector
+    return selector.requirements if selector is not None else ()
+
+
+def _competing(policy: Policy, before: tuple[Policy, ...]) -> list[Policy]:
+    """Return the policies that can select a namespace which `policy` selects, too."""
+    return [each for each in before if each.spec.namespace_selector is not None and _may_both_select(policy, each)]
+
+
+def condition(policy: Policy) -> Cel:
+    """Return whether `policy` may concern the pod. It does not know the namespace: match conditions have none.
 
     It is one expression, so that a pod without annotations costs its first part only.
     """
-    conditions = [_names_type(policy), f'object.spec.?nodeName.orValue("") == ""']
+    conditions = [_may_have_type(policy), 'object.spec.?nodeName.orValue("") == ""']
     conditions.append(f"!(has({_OWN}) && {text(MIRROR_POD_ANNOTATION)} in {_OWN})")
     kind = f"o.kind == {text(DAEMON_SET)}"
     conditions.append(f"!object.metadata.?ownerReferences.orValue([]).exists(o, {kind})")
     conditions += [negated(_is_exempt(each)) for each in policy.spec.exemptions]
-    conditions.append(negated(_opts_out(policy)))
-    if policy.spec.namespace_selector is not None and _is_selected(policy) is not None:
-        conditions.append(_is_selected(policy) or "true")
-    conditions += [negated(_is_selected(each) or "false") for each in others if _may_both_select(policy, each)]
     return all_of(conditions)
 
 
-def _names_type(policy: Policy) -> Cel:
-    if policy.spec.require_type is not None:
+def _may_have_type(policy: Policy) -> Cel:
+    """Return whether the pod names a type, or may get that of its namespace or the required one."""
+    if policy.spec.without_accelerator.namespace_defaults != "leave":
         return "true"
-    key = text(policy.keys.workload_type)
-    return any_of(f"(has({at}) && {key} in {at})" for at in (_OWN, _DEFAULTS))
+    own = f"(has({_OWN}) && {text(policy.keys.workload_type)} in {_OWN})"
+    shares = f"(has({_OWN}) && {texts((policy.keys.gpu_fraction, *KAI_SHARES))}.exists(k, k in {_OWN}))"
+    requests = 'has(c.resources) && has(c.resources.requests) && c.resources.requests.exists(n, n.contains("/"))'
+    of_containers = f"object.spec.containers.exists(c, {requests})"
+    of_others = f"(has(object.spec.initContainers) && object.spec.initContainers.exists(c, {requests}))"
+    return any_of((own, of_containers, of_others, "has(object.spec.resourceClaims)", shares))
+
+
+def in_force(policy: Policy, before: tuple[Policy, ...]) -> Cel:
+    """Return whether the policy is in force for the namespace, and the pod does not opt out."""
+    selectors = (_requirements(each) for each in _competing(policy, before))
+    several = [negated(_selects(each, _LABELS)) for each in selectors if len(each) != 1]
+    return all_of((*several, negated(_opts_out(policy))))
 
 
 def _opts_out(policy: Policy) -> Cel:
     key = text(policy.keys.inject)
-    value = choose(
-        ((f"has({at}) && {key} in {at}", f'{stripped(f"{at}[{key}]")} == "disabled"') for at in (_OWN, _DEFAULTS)),
-        "false",
-    )
+    values = [(f"{key} in {at}", f'{stripped(f"{at}[{key}]")} == "disabled"') for at in (OWN, DEFAULTS)]
+    value = choose(values, "false")
     return all_of((value, matches_any(NAMESPACE, opt_out_namespaces(policy.spec))))
 
 
@@ -74,11 +110,6 @@ def _is_exempt(exemption: Exemption) -> Cel:
     return all_of(conditions)
 
 
-def _is_selected(policy: Policy) -> Cel | None:
-    selector = policy.spec.namespace_selector
-    return None if selector is None else _selects(selector.requirements, _LABELS)
-
-
 def _selects(requirements: LabelSelector, labels: Cel) -> Cel:
     """Return whether `labels` meet all requirements."""
     return all_of(_requires(each.key, each.operator, each.values, labels) for each in requirements)
@@ -94,11 +125,8 @@ def _requires(key: str, operator: str, values: tuple[str, ...], labels: Cel) -> 
 
 def _may_both_select(policy: Policy, other: Policy) -> bool:
     """Return false if no namespace has labels that both policies select: one label cannot have two values."""
-    one, two = policy.spec.namespace_selector, other.spec.namespace_selector
-    if two is None:
-        return False
-    for each in one.requirements if one is not None else ():
-        same = [wanted for wanted in two.requirements if wanted.key == each.key]
+    for each in _requirements(policy):
+        same = [wanted for wanted in _requirements(other) if wanted.key == each.key]
         if each.operator == "In" and any(
             not any(label_matches(wanted.operator, wanted.values, value) for value in each.values) for wanted in same
         ):

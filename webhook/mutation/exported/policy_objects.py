@@ -3,32 +3,41 @@
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.mutation.exported import cards, node_affinity, qos, record, scheduling, spreading, tolerations, variables
+from webhook.mutation.exported import cards, limits, node_affinity, qos, record, scheduling, spreading, tolerations, variables
 from webhook.mutation.exported.cel import Cel, all_of, concatenated, json_patch, text, when
 from webhook.mutation.exported.edits import mutation
-from webhook.mutation.exported.limits import limit_variables
+from webhook.mutation.exported.matching import in_force
 from webhook.mutation.exported.variables import Variable
+from webhook.policy.keys import Keys
 from webhook.policy.policy import Policy
 
 USABLE: Cel = "variables.usable"
 
 
-def reading(policy: Policy) -> Iterator[Variable]:
-    """Yield the variables of what is requested, each after those that it uses."""
+def reading(policy: Policy, before: tuple[Policy, ...]) -> Iterator[Variable]:
+    """Yield the variables of what is requested, each after those that it uses.
+
+    The policies in `before` have precedence over `policy` where both select a namespace.
+    """
     yield from variables.own_and_defaults()
+    yield "inForce", in_force(policy, before)
     yield from scheduling.own_scheduler()
     yield from variables.requested_cards(policy)
     yield from variables.workload_type(policy)
-    yield from limit_variables(policy)
+    if policy.spec.namespace_limits:
+        yield from limits.allowed_defaults(policy)
     yield from scheduling.scheduler(policy)
     of_kai = variables.is_of_backend(policy, "kai", "variables.batchScheduler")
     shares = f"variables.share || (variables.kaiShare && {of_kai})"
     yield "accelerators", f"({shares}) ? [0] : variables.requested"
     yield from scheduling.batch(policy)
+    if policy.spec.namespace_limits:
+        yield from limits.denials(policy)
     yield from cards.card_of(policy)
     yield from cards.products(policy)
     yield from cards.amounts(policy)
-    yield from cards.any_product(policy)
+    yield from spreading.topology(policy)
+    yield "packText", variables.value_of(policy, Keys.bin_packing)
     if qos.asks_for_class(policy):
         yield from qos.parts(policy)
         yield from qos.denied_gaps(policy)
@@ -37,12 +46,13 @@ def reading(policy: Policy) -> Iterator[Variable]:
 def injection(policy: Policy) -> Iterator[Variable]:
     """Yield the variables of what is injected."""
     left = variables.is_left_without_card(policy)
-    conditions = ['variables.type != ""', f"!{left}" if left != "false" else "true"]
+    conditions = ["variables.inForce", 'variables.type != ""', f"!{left}" if left != "false" else "true"]
     if policy.spec.namespace_limits:
-        conditions.append("variables.limitDenials.size() == 0")
+        conditions += ["variables.limitDenials.size() == 0", limits.is_countable(policy)]
     if qos.asks_for_class(policy):
         conditions.append("variables.gaps.size() == 0")
     yield "usable", all_of(conditions)
+    yield from cards.any_product(policy)
     usage = f"[{node_affinity.usage_requirement(policy)}]"
     yield "requirements", concatenated((usage, *cards.requirements(policy)))
     yield from node_affinity.required_variables()
@@ -62,7 +72,6 @@ def injection(policy: Policy) -> Iterator[Variable]:
         yield from tolerations.extra_variables(policy)
     if scheduling.has_priority(policy):
         yield from scheduling.priority(policy)
-    yield from spreading.topology(policy)
     yield from spreading.group(policy)
     yield from spreading.packing(policy)
     yield from spreading.spread_variables(policy)
@@ -87,7 +96,7 @@ def mutations(policy: Policy) -> list[dict[str, Any]]:
     found.append(mutation(USABLE, fields))
     found.append(mutation(USABLE, spreading.spread_operations(policy)))
     found.append(mutation(USABLE, record.operations(policy)))
-    return found
+    return [each for each in found if each["jsonPatch"]["expression"] != "[]"]
 
 
 def _batch_operations(policy: Policy) -> Iterator[Cel]:

@@ -22,14 +22,13 @@ from webhook.mutation.exported.cel import (
     texts,
     when,
 )
-from webhook.mutation.exported.cards import is_positive
+from webhook.mutation.exported.cards import is_positive, matches_fraction
 from webhook.mutation.exported.edits import pointer, value_at
 from webhook.mutation.exported.variables import Variable, by_type, is_of_backend, types_of, value_of
 from webhook.policy.keys import Keys
 from webhook.policy.policy import Policy
 
 _SCHEDULER: Path = ("spec", "schedulerName")
-_FRACTION = "^0?[.][0-9]{0,3}[1-9]0*$"
 _SIZE = 1_234_567
 _PROBE = BatchRequest("variables.queue", "variables.gang", _SIZE, "variables.fraction", preemptible=True)
 _ATTRIBUTES = ("queue", "gang", "gang_size", "gpu_fraction", "preemptible")
@@ -72,7 +71,7 @@ def batch(policy: Policy) -> Iterator[Variable]:
     yield "fractionText", value_of(policy, Keys.gpu_fraction)
     given = "variables.fractionText"
     digits = f'{given}.substring({given}.indexOf(".") + 1).find("^[0-9]*[1-9]")'
-    is_valid = f"{given}.matches({text(_FRACTION)}) && variables.requested.size() == 0"
+    is_valid = f"{matches_fraction()} && variables.requested.size() == 0"
     yield "fraction", f'({is_valid} ? "0." + {digits} : "")'
     yield "preemptibleText", value_of(policy, Keys.preemptible)
     yield "preemptible", 'variables.preemptibleText in ["true", "false"] ? variables.preemptibleText : ""'

@@ -74,7 +74,6 @@ def group(policy: Policy) -> Iterator[Variable]:
 
 def packing(policy: Policy) -> Iterator[Variable]:
     """Yield whether the pod is spread, and whether it is packed."""
-    yield "packText", value_of(policy, Keys.bin_packing)
     pack = "variables.packText"
     settings = policy.spec.bin_packing
     preferred = [name for name, each in types_of(policy) if each.spread.mode == "preferred"]

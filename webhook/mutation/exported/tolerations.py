@@ -32,8 +32,8 @@ def _is_covered(*, has_time: bool) -> Cel:
     values = f'({operator} in ["", "Equal"] && c.operator == "Equal" && t.?value.orValue("") == c.?value.orValue(""))'
     return all_of(
         (
-            't.?key.orValue("") in ["", c.key]',
-            't.?effect.orValue("") in ["", c.?effect.orValue("")]',
+            '(t.?key.orValue("") == "" || t.key == c.key)',
+            '(t.?effect.orValue("") == "" || t.effect == c.?effect.orValue(""))',
             f'({operator} == "Exists" || {values})',
             f"{is_bound} || {lasts})" if has_time else "true",
         )

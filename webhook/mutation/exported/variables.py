@@ -47,7 +47,7 @@ def requested_cards(policy: Policy) -> Iterator[Variable]:
     The API server has set a missing request to the limit.
     """
     name = any_of((_is_extended("n"), f"n.startsWith({text(DEVICE_CLASS_PREFIX)})"))
-    counts = any_of(('r[n] != "0"', f"n in {texts(filter(is_share, CARD_BY_OTHER_NAME))}", _is_share_of_ascend("n")))
+    counts = any_of(('r[n] != "0"', is_share_of_card("n")))
     names = f"[c.?resources.?requests.orValue({{}})].map(r, r.map(n, {name} && {counts}, n))[0]"
     yield "resources", f"(object.spec.containers + object.spec.?initContainers.orValue([])).map(c, {names})"
     found = (
@@ -69,9 +69,16 @@ def _is_extended(name: Cel) -> Cel:
     return f'({name}.contains("/") && !{name}.contains("kubernetes.io/") && !{name}.startsWith("requests."))'
 
 
-def _is_share_of_ascend(name: Cel) -> Cel:
+def is_share_of_card(name: Cel) -> Cel:
+    """Return whether the resource is memory or cores of one card: with an amount of zero, it requests the default."""
     ends = any_of(f"{name}.endsWith({text(each)})" for each in ASCEND_SHARES)
-    return f"({name}.startsWith({text(ASCEND)}) && {ends})"
+    of_ascend = f"({name}.startsWith({text(ASCEND)}) && {ends})"
+    return any_of((f"{name} in {texts(filter(is_share, CARD_BY_OTHER_NAME))}", of_ascend))
+
+
+def is_of_any(name: Cel, policy: Policy) -> Cel:
+    """Return whether the resource `name`, the variable n, is a card of the policy."""
+    return all_of((_is_extended(name), any_of(map(_is_of, policy.spec.accelerators))))
 
 
 def _is_of(accelerator: Accelerator) -> Cel:
@@ -139,6 +146,7 @@ def workload_type(policy: Policy) -> Iterator[Variable]:
         fallback = choose([("variables.requested.size() > 0 || variables.share", text(required))], '""')
     applied = f"variables.defaultsApply && {key} in {DEFAULTS}"
     pairs = [(f"{key} in {OWN}", stripped(f"{OWN}[{key}]")), (applied, stripped(f"{DEFAULTS}[{key}]"))]
+    yield "hasType", f"{key} in {OWN} || ({applied})"
     yield "namedType", choose(pairs, fallback)
     named = "variables.namedType"
     is_known = f"{named} in {texts(policy.spec.workload_types)}"
