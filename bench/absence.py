@@ -22,6 +22,7 @@ from bench.pod_clients import Creations, Load, created_while, injection_in, poli
 from bench.real_cluster import control_plane_and_folder
 from bench.replicas import Replicas, replicated
 from certs.registration import Target
+from certs.webhook_rules import PODS
 from tests.controlplane.client import Client
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
@@ -97,7 +98,7 @@ def _without_marks(injection: dict[str, Any]) -> dict[str, Any]:
 
 def absent_under_load(cluster: Cluster, replicas: Replicas, creations: int, clients: int) -> Absence:
     """Create at least so many pods by so many clients while no replica runs, then let them come back."""
-    replicas.register(cluster, failurePolicy="Ignore", timeoutSeconds=1)
+    replicas.register(cluster, name=PODS, failurePolicy="Ignore", timeoutSeconds=1)
     wait_for(lambda: _is_in_step(replicas), "the exported policy", deadline_seconds=60)
     slots = [each.slot for each in replicas.running]
     for replica in list(replicas.running):

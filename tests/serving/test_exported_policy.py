@@ -10,37 +10,15 @@ from structlog.testing import capture_logs
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import policy_with
-from tests.support.exported import ADMISSION, Replica, remove, run, settled, stored
+from tests.support.exported import ADMISSION, NAME, Replica, exported, remove, run, settled, stored
 from tests.support.live import until
 from tests.support.service_account import RBAC, limited_to
-from webhook.kube.api.admission_policy import MANAGER, ObjectId
-from webhook.kube.names import MANAGED_BY_LABEL
+from webhook.kube.api.admission_policy import ObjectId
 from webhook.mutation.exported import Exported, LeftOut
 from webhook.policy.policy_set import PolicySet
 
-NAME = "exported-of-the-tests"
 POLICY, BINDING = f"MutatingAdmissionPolicy {NAME}", f"MutatingAdmissionPolicyBinding {NAME}"
 BOTH = {POLICY, BINDING}
-
-
-def exported(policies: PolicySet, *_: object) -> Exported:
-    """Return a policy that writes the revision to Pods; nothing in shadow mode."""
-    if policies.spec.mode == "shadow":
-        return Exported([], [])
-    revision = policies.default.identity
-    labels = {MANAGED_BY_LABEL: MANAGER}
-    metadata = {"name": NAME, "labels": labels, "annotations": {"maip.mxsf.io/exported": revision}}
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    expression = f'[JSONPatch{{op: "add", path: "/metadata/labels", value: {{"by": "{policies.default.revision}"}}}}]'
-    spec = {
-        "matchConstraints": {"resourceRules": [rule]},
-        "matchConditions": [],
-        "reinvocationPolicy": "IfNeeded",
-        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
-    }
-    policy = {"kind": "MutatingAdmissionPolicy", "metadata": metadata, "spec": spec}
-    binding = {"kind": "MutatingAdmissionPolicyBinding", "metadata": metadata, "spec": {"policyName": NAME}}
-    return Exported([{"apiVersion": ADMISSION, **each} for each in (binding, policy)], [])
 
 
 @pytest.fixture(autouse=True)

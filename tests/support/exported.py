@@ -9,15 +9,38 @@ from tests.controlplane.client import Client
 from tests.support.live import until
 from tests.support.server import connections_gone, policies_of
 from webhook.documents.documents import JsonObject
-from webhook.kube.api.admission_policy import EXPORT_LEASE, PLURALS, ObjectId
+from webhook.kube.api.admission_policy import EXPORT_LEASE, MANAGER, PLURALS, ObjectId
+from webhook.kube.names import MANAGED_BY_LABEL
+from webhook.mutation.exported import Exported
 from webhook.policy.loader import built_in_policy
-from webhook.policy.policy_set import PolicyOrSet
+from webhook.policy.policy_set import PolicyOrSet, PolicySet
 from webhook.runtime.metrics import Metrics
 from webhook.serving.exported.exported_policy import Export, ExportedPolicy, ExportOptions
 from webhook.watch.api_server import ClientConfig
 from webhook.watch.lease import LeaseOptions
 
 ADMISSION = "admissionregistration.k8s.io/v1"
+NAME = "placement-webhook.default"
+
+
+def exported(policies: PolicySet, *_: object) -> Exported:
+    """Return a policy that writes the revision to Pods; nothing in shadow mode."""
+    if policies.spec.mode == "shadow":
+        return Exported([], [])
+    revision = policies.default.identity
+    labels = {MANAGED_BY_LABEL: MANAGER}
+    metadata = {"name": NAME, "labels": labels, "annotations": {"maip.mxsf.io/exported": revision}}
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    expression = f'[JSONPatch{{op: "add", path: "/metadata/labels", value: {{"by": "{policies.default.revision}"}}}}]'
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": [],
+        "reinvocationPolicy": "IfNeeded",
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
+    }
+    policy = {"kind": "MutatingAdmissionPolicy", "metadata": metadata, "spec": spec}
+    binding = {"kind": "MutatingAdmissionPolicyBinding", "metadata": metadata, "spec": {"policyName": NAME}}
+    return Exported([{"apiVersion": ADMISSION, **each} for each in (binding, policy)], [])
 
 
 class Replica:

@@ -1,7 +1,5 @@
 """The exported policy: the objects of the exporter, for the pods that the webhook is called for. Pure."""
 
-from typing import Any
-
 from certs.webhook_rules import PODS
 from webhook.admission.registered_selection import selection_of_configuration
 from webhook.documents.documents import JsonObject, field
@@ -48,16 +46,23 @@ def _webhook_for_pods(configuration: JsonObject) -> JsonObject | None:
 
 
 def _selected(content: JsonObject, webhook: JsonObject, conditions: tuple[tuple[str, str], ...]) -> JsonObject:
-    """Return a policy with the selectors of `webhook` and further `conditions`; bindings as they are."""
-    spec: dict[str, Any] = content["spec"]
+    """Return a policy that must also meet the selectors of `webhook` and `conditions`; bindings as they are."""
+    spec: JsonObject = content["spec"]
     if "matchConstraints" not in spec:
         return content
-    selectors = {key: webhook.get(key) or {} for key in ("namespaceSelector", "objectSelector")}
+    constraints = dict(spec["matchConstraints"])
+    for key in ("namespaceSelector", "objectSelector"):
+        constraints[key] = _both(constraints.get(key) or {}, webhook.get(key) or {})
     others = [{"name": name, "expression": expression} for name, expression in conditions]
-    return content | {
-        "spec": spec
-        | {
-            "matchConstraints": spec["matchConstraints"] | selectors,
-            "matchConditions": [*others, *spec.get("matchConditions", [])],
-        }
-    }
+    matching = {"matchConstraints": constraints, "matchConditions": [*others, *spec.get("matchConditions", ())]}
+    return content | {"spec": spec | matching}
+
+
+def _both(own: JsonObject, registered: JsonObject) -> JsonObject:
+    """Return the label selector that selects what both select. Labels become expressions: both may name one."""
+    expressions = []
+    for each in (own, registered):
+        labels = each.get("matchLabels") or {}
+        expressions += [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
+        expressions += [one for one in each.get("matchExpressions") or () if one not in expressions]
+    return {"matchExpressions": expressions} if expressions else {}

@@ -47,6 +47,8 @@ _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
 _CONFIGURATIONS = f"/apis/{GROUP}/v1/mutatingwebhookconfigurations"
 _MOST_LEFT_OUT = 20
+# The API server repeats the expression that it rejects.
+_LONGEST_ERROR = 2000
 _CLUSTER_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _NOT_IN_STEP = "the exported policy is not in step with the policy in force"
 
@@ -189,7 +191,7 @@ class ExportedPolicy:
                 return ""
             if not error.code:
                 raise
-            return str(error)
+            return str(error)[:_LONGEST_ERROR]
         self._log.info("the exported policy is changed", object=str(ObjectId.of(content)), result=done)
         return ""
 
