@@ -125,6 +125,7 @@ def objects() -> dict[Source, tuple[Object, ...]]:
         Source.LIMIT_RANGES: (),
         Source.PRIORITY_CLASSES: tuple(map(named, ("system-cluster-critical", "system-node-critical"))),
         Source.LEASES: (),
+        Source.EXPORTED: (),
         Source.QUEUES: (named("default"),),
     }
 

@@ -47,15 +47,17 @@ def of(server: Object, *others: Object) -> Cluster:
     return make_installation(objects={**objects(), Source.DEPLOYMENTS: (server, *others)})
 
 
+ALL_PARTS = ("--policy-source=crd", "--export-policy=on", "--export-owner=placement-webhook-exported")
 GROUPS = {group for group, _, _, _ in granted_by(Role.SERVER)}
 
 
 def test_the_rights_of_all_parts_are_those_of_the_manifests() -> None:
-    rights = [*rights_of(of(with_args(deployment(), "--policy-source=crd"), controller()), GROUPS)]
+    rights = [*rights_of(of(with_args(deployment(), *ALL_PARTS), controller()), GROUPS)]
     assert {role: asked(rights, role) for role in Role} == {role: granted_by(role) for role in Role}
     assert {(each.role, each.account) for each in rights} == {
         (Role.SERVER, SERVER),
         (Role.POLICIES, SERVER),
+        (Role.EXPORTED, SERVER),
         (Role.CERTS, CERTS),
     }
     assert {each.namespace for each in rights if each.resource == "secrets"} == {"placement-webhook"}
