@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
-	bench-outcome bench-feed-real rotate-under-load soak abuse docs lock audit-dependencies sbom control-plane clean \
+	bench-outcome bench-feed-real bench-absence bench-exported-cost rotate-under-load soak abuse docs lock audit-dependencies sbom control-plane clean \
 	differential differential-capacity differential-moves differential-releases test-schedulers upstream-tables mutants \
 	golden examples rules site
 
@@ -105,6 +105,12 @@ bench-rollout: $(STAMP) ## create 5,000 pods on a real API server while replicas
 
 bench-crash: $(STAMP) ## the same while replicas are killed ten times: no audit record is lost
 	$(BIN)/python -m bench.rollout --kill $(BENCH_ARGS)
+
+bench-absence: $(STAMP) ## create 5,000 pods on a real API server while no replica runs, with the exported policy
+	$(BIN)/python -m bench.absence $(BENCH_ARGS)
+
+bench-exported-cost: $(STAMP) ## what the exported policy costs the API server, beside the webhook
+	$(BIN)/python -m bench.exported_cost $(BENCH_ARGS)
 
 bench-burst: $(STAMP) ## verdicts on bursts of pods on a real API server and kube-scheduler (OPENB_TRACE: folder of the trace)
 	$(BIN)/python -m bench.burst $(BENCH_ARGS)
