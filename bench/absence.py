@@ -99,7 +99,7 @@ def _without_marks(injection: dict[str, Any]) -> dict[str, Any]:
 def absent_under_load(cluster: Cluster, replicas: Replicas, creations: int, clients: int) -> Absence:
     """Create at least so many pods by so many clients while no replica runs, then let them come back."""
     replicas.register(cluster, name=PODS, failurePolicy="Ignore", timeoutSeconds=1)
-    wait_for(lambda: _is_in_step(replicas), "the exported policy", deadline_seconds=60)
+    wait_in_step(replicas)
     slots = [each.slot for each in replicas.running]
     for replica in list(replicas.running):
         replicas.kill(replica)
@@ -127,8 +127,13 @@ def _verdicts(cluster: Cluster, replicas: Replicas) -> Counter[str]:
     return Counter(f"{each['outcome']}, {each['placement']['verdict']}" for each in found.values())
 
 
-def _is_in_step(replicas: Replicas) -> bool:
-    return any(_metric(each.backend.admin_port, _IN_STEP) == 1 for each in replicas.running)
+def wait_in_step(replicas: Replicas) -> None:
+    """Return once the leader of the replicas has exported the policy."""
+    wait_for(
+        lambda: any(_metric(each.backend.admin_port, _IN_STEP) == 1 for each in replicas.running),
+        "the exported policy",
+        deadline_seconds=60,
+    )
 
 
 def _metric(port: int, name: str) -> float:

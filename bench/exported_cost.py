@@ -13,14 +13,13 @@ from dataclasses import dataclass
 
 import click
 
-from bench.absence import exporting, wait_exported
+from bench.absence import exporting, wait_exported, wait_in_step
 from bench.pod_clients import Load, created_while
 from bench.real_cluster import control_plane_and_folder
 from bench.replicas import Replicas, replicated
 from bench.serving import cpu_seconds
 from tests.controlplane.cleanup import remove_webhook_configurations
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.polling import wait_for
 from tests.support.admission import TYPE
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.exported import stored
@@ -87,8 +86,7 @@ class States:
 def exported_objects(cluster: Cluster, replicas: Replicas) -> list[JsonObject]:
     """Return what the leader of the replicas has exported, as it can be created again; nothing of it is left."""
     client = cluster.client
-    wait_for(lambda: stored(client), "the exported policy", deadline_seconds=60)
-    cluster.settle_webhooks()
+    wait_in_step(replicas)
     for replica in list(replicas.running):
         replicas.stop(replica)
     found = list(stored(client).values())
