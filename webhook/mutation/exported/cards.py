@@ -26,7 +26,7 @@ from webhook.mutation.exported.tolerations import equal, exists
 from webhook.mutation.exported.variables import OWN, Variable, value_of
 from webhook.policy.keys import MEBIBYTE, MOST_PRODUCTS, Keys
 from webhook.policy.policy import Policy
-from webhook.policy.products import is_one_of_products, namespaces_of_product, named_products, with_variants
+from webhook.policy.products import is_one_of_products, named_products, namespaces_of_product, with_variants
 
 _FRACTION = "^0?[.][0-9]{0,3}[1-9]0*$"
 _POSITIVE = "^0*[1-9][0-9]*$"
@@ -132,13 +132,19 @@ def matches_fraction() -> Cel:
     return f"variables.fractionText.matches({text(_FRACTION)})"
 
 
+def shortest_fraction() -> Cel:
+    """Return the decimal of the annotation in its shortest form."""
+    given = "variables.fractionText"
+    return f'"0." + {given}.substring({given}.indexOf(".") + 1).find("^[0-9]*[1-9]")'
+
+
 def is_positive(value: Cel) -> Cel:
     """Return whether the text is an integer above zero."""
     return f"({value}.size() < 10 && {value}.matches({text(_POSITIVE)}))"
 
 
 def any_product(policy: Policy) -> Iterator[Variable]:
-    """Yield what a pod may use that names no product: `listed` products, or all but `excluded`, and how it is decided."""
+    """Yield what a pod may use that names no product: the products `listed`, or all but those `excluded`."""
     names_it = f"(variables.products.size() > 0 || {text(policy.keys.gpu_product)} in {OWN})"
     will_do = "variables.accelerators.size() > 0" if policy.spec.tolerate_any_product else "false"
     yield "anyWillDo", all_of((will_do, negated(names_it)))
@@ -230,7 +236,7 @@ def _requests(policy: Policy, index: int) -> Cel:
     return any_of(f"{each} in variables.accelerators" for each in same)
 
 
-def is_effective(policy: Policy) -> Cel:
+def is_effective() -> Cel:
     """Return whether the rule GpuProduct has edits."""
     found = ["variables.accepted.size() > 0", "variables.memory > 0", "variables.count > 0", "variables.driver > 0"]
     is_any = "(!variables.listsProducts || variables.listed.size() > 0)"

@@ -1,4 +1,4 @@
-"""Write CEL expressions: literals, choices, patterns. An expression is text; parts are put in parentheses where needed.
+"""Write CEL expressions: literals, choices, patterns. An expression is text, in parentheses where it has operators.
 
 The expressions compile in the environment of Kubernetes 1.33 and newer: an API server accepts new expressions in that of
 the release before its own.
@@ -52,7 +52,7 @@ def _joined(conditions: Iterable[Cel], operator: str, empty: Cel) -> Cel:
     if absorbing in found:
         return absorbing
     found = list(dict.fromkeys(each for each in found if each != neutral))
-    if len(found) < 2:  # noqa: PLR2004 - a pair
+    if len(found) < 2:
         return found[0] if found else neutral
     return f"({operator.join(found)})"
 
@@ -77,7 +77,7 @@ def choose(choices: Iterable[tuple[Cel, Cel]], otherwise: Cel) -> Cel:
 def concatenated(lists: Iterable[Cel]) -> Cel:
     """Return the concatenation of lists."""
     found = [each for each in lists if each != "[]"]
-    if len(found) < 2:  # noqa: PLR2004 - a pair
+    if len(found) < 2:
         return found[0] if found else "[]"
     return f"({' + '.join(found)})"
 

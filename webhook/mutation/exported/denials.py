@@ -5,11 +5,11 @@ from typing import Any
 
 from webhook.documents.field import FieldError, required, unsupported
 from webhook.mutation.exported import cards, qos
-from webhook.mutation.exported.cel import Cel, any_of, choose, concatenated, matches_any, negated, text, when
+from webhook.mutation.exported.cel import Cel, any_of, choose, concatenated, matches_any, negated, text, texts, when
 from webhook.mutation.exported.limits import NAMED, allowed_text
 from webhook.mutation.exported.namespaces import NAMESPACE, limited, may_use_type
 from webhook.mutation.exported.variables import OWN, Variable, types_of, value_of
-from webhook.policy.keys import NO_TOPOLOGY, Annotation, Keys, UnsupportedValueError
+from webhook.policy.keys import MOST_PRODUCTS, NO_TOPOLOGY, Annotation, Keys, UnsupportedValueError
 from webhook.policy.policy import Policy
 
 _LONGEST_VALUE = 120
@@ -92,7 +92,8 @@ def _of_annotation(policy: Policy, annotation: Annotation[Any]) -> Cel:
         is_valid = any_of(f"{_value(policy, annotation)} == {text(each)}" for each in supported)
         error = f"[{text(f'{path}: Unsupported value: ')} + {_shown(own)} + {detail}]"
         return when(f"{text(key)} in {OWN} && !({is_valid})", error)
-    begin = f"{text(f'{path}: Invalid value: ')} + {_shown(own)}"
+    given = _shown_fraction(own) if annotation is Keys.gpu_fraction else own
+    begin = f"{text(f'{path}: Invalid value: ')} + {_shown(given)}"
     details = choose(_details(policy, annotation), text("; " + _detail(policy, annotation, _PROBE)))
     return when(f"{text(key)} in {OWN} && {_is_invalid(annotation)}", f"[{begin} + {details}]")
 
@@ -130,8 +131,8 @@ def _detail(policy: Policy, annotation: Annotation[Any], value: str) -> str:
 def _details(policy: Policy, annotation: Annotation[Any]) -> Iterator[tuple[Cel, Cel]]:
     """Yield conditions with the details of values that another detail than the usual is about."""
     if annotation is Keys.gpu_product:
-        many = ",".join(map(str, range(cards.MOST_PRODUCTS + 1)))
-        yield f"variables.productsOnce.size() > {cards.MOST_PRODUCTS}", text("; " + _detail(policy, annotation, many))
+        many = ",".join(map(str, range(MOST_PRODUCTS + 1)))
+        yield f"variables.productsOnce.size() > {MOST_PRODUCTS}", text("; " + _detail(policy, annotation, many))
     elif annotation is Keys.gpu_memory:
         is_zero = 'quantity(variables.memoryText).compareTo(quantity("0")) <= 0'
         of_zero, of_few = (text("; " + _detail(policy, annotation, each)) for each in ("0", "1023Mi"))
@@ -148,6 +149,11 @@ def _details(policy: Policy, annotation: Annotation[Any]) -> Iterator[tuple[Cel,
         end = text(": remove that request or this annotation")
         is_fraction = f"{cards.matches_fraction()} && variables.requested.size() > 0"
         yield is_fraction, f"{text('; the pod requests whole cards of ')} + {names} + {end}"
+
+
+def _shown_fraction(own: Cel) -> Cel:
+    """Return the value that the message shows: that of a decimal in its shortest form."""
+    return f"({cards.matches_fraction()} ? {cards.shortest_fraction()} : {own})"
 
 
 def _shown(value: Cel) -> Cel:
@@ -199,9 +205,9 @@ def _of_products(policy: Policy) -> Cel:
     of_limits = allowed_text(policy, "products", "products")
     denied_by_limits = negated(cards.within_product_limits(policy, "p"))
     entries = [
-        when(cards.matches_product(policy, "p", [pattern]), f"[{text(', '.join(namespaces))}]")
+        when(cards.matches_product(policy, "p", [pattern]), texts(namespaces))
         for pattern, namespaces in sorted(policy.spec.allowed_products.items())
     ]
-    of_namespaces = f'"; allowed namespaces: " + {concatenated(entries)}.join(", ")'
+    of_namespaces = f'"; allowed namespaces: " + [{concatenated(entries)}.join(", ")].map(l, l == "" ? "none" : l)[0]'
     of_product = choose([(denied_by_limits, of_limits)], of_namespaces if entries else text(""))
     return when(f"{text(key)} in {OWN}", f"variables.productsDenied.map(p, {path} + {begin} + {of_product})")

@@ -7,6 +7,7 @@ from webhook.kube.api.json_patch import escaped
 from webhook.mutation.edits.editor import Path
 from webhook.mutation.exported.cel import Cel, concatenated, json_patch, text, when
 
+
 def pointer(path: Path) -> str:
     """Return the JSON pointer of a path."""
     return "".join("/" + escaped(str(step)) for step in path)

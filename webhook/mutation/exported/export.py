@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from webhook.backends.native import Native
 from webhook.mutation.exported import denials
 from webhook.mutation.exported.matching import condition, constraints
 from webhook.mutation.exported.policy_objects import injection, mutations, reading
@@ -14,8 +15,9 @@ from webhook.policy.policy_set import PolicySet
 JsonObject = dict[str, Any]
 MANAGED_BY = "placement-webhook"
 _GROUP = "admissionregistration.k8s.io"
-# The first release 1.N with MutatingAdmissionPolicies, and the first that has them as v1.
-OLDEST, _STABLE = 34, 36
+RELEASES = (36, 35, 34)
+"""The releases 1.N whose API server evaluates MutatingAdmissionPolicies, those before the first as v1beta1."""
+_STABLE = RELEASES[0]
 _EXCLUDED = ("kube-system", "placement-webhook", "placement-webhook-certs")
 _ALL = 100
 
@@ -32,9 +34,21 @@ class LeftOut:
         return f"{self.policy}: {self.field}: {self.reason}"
 
 
+LEFT_TO_WEBHOOK = (
+    "the placement check, warnings, audit records and Events",
+    "Namespaces and objects that create pods: only pods are mutated and denied",
+    "the spreading of a pod whose owner has a KIND.NAME that is no label value, such as one of more than 63 characters",
+    "the tolerations that are taken back from a pod template whose namespace has lost the right to them",
+    "pods for which an expression would exceed the cost limits of the API server, such as one with thousands of terms",
+    "under maxCardsPerPod, pods that request shares of several cards of KAI",
+    "a gpu-memory of more than 8Pi that is no whole number of bytes",
+)
+"""What no exported policy covers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The objects of policies, and what they leave to the webhook."""
+    """The objects of policies, and the fields that they leave to the webhook."""
 
     objects: list[JsonObject]
     left_out: list[LeftOut]
@@ -50,7 +64,7 @@ def export(policies: PolicySet, release: int = _STABLE, excluded: tuple[str, ...
     left_out: list[LeftOut] = []
     # A policy is in force where none of those before it selects the namespace; the default policy comes last.
     for index, each in enumerate((*policies.others, policies.default)):
-        reasons = list(_left_out(each))
+        reasons = list(_left_out(each, release))
         left_out += reasons
         if not reasons and _is_enforced(each):
             objects += _objects(each, policies.others[:index], release, excluded)
@@ -61,10 +75,23 @@ def _is_enforced(policy: Policy) -> bool:
     return policy.spec.mode == "enforce" and policy.spec.canary_percent > 0
 
 
-def _left_out(policy: Policy) -> Iterator[LeftOut]:
-    """Yield the fields for which nothing of the policy can be exported."""
+def _left_out(policy: Policy, release: int) -> Iterator[LeftOut]:
+    """Yield the fields because of which nothing of the policy can be exported."""
+    if policy.withheld is not None:
+        yield LeftOut(policy.identity, "spec", policy.withheld.reason)
     if policy.spec.mode == "enforce" and 0 < policy.spec.canary_percent < _ALL:
-        yield LeftOut(policy.identity, "spec.canaryPercent", "CEL has no hash, which selects the owners of pods")
+        yield LeftOut(
+            policy.identity, "spec.canaryPercent", "CEL has no hash, by which a canary selects the owners of pods"
+        )
+    labels = [f"{each.card}.{name}" for each in policy.spec.accelerators for name in ("product", "memory", "count")]
+    for index, each in enumerate(policy.spec.accelerators):
+        if each.driver_label in (policy.node_usage_key, *labels):
+            reason = f"{each.driver_label} is a label of another requirement, too"
+            yield LeftOut(policy.identity, f"spec.accelerators[{index}].driverLabel", reason)
+    for name, settings in policy.spec.schedulers.items():
+        if settings.backend == Native.name and release < _STABLE:
+            reason = f"pods of release 1.{release} have no spec.schedulingGroup, which names the gang"
+            yield LeftOut(policy.identity, f"spec.schedulers.{name}.backend", reason)
 
 
 def _objects(
@@ -86,7 +113,11 @@ def _objects(
     yield _object(f"{_GROUP}/{version}", "MutatingAdmissionPolicy", policy, mutating)
     yield _object(f"{_GROUP}/{version}", "MutatingAdmissionPolicyBinding", policy, {"policyName": name})
     if policy.spec.invalid_annotations == "deny":
-        validating = {**spec, "variables": _listed((*read, *denials.variables(policy))), "validations": denials.validations()}
+        validating = {
+            **spec,
+            "variables": _listed((*read, *denials.variables(policy))),
+            "validations": denials.validations(),
+        }
         yield _object(f"{_GROUP}/v1", "ValidatingAdmissionPolicy", policy, validating)
         binding = {"policyName": name, "validationActions": ["Deny"]}
         yield _object(f"{_GROUP}/v1", "ValidatingAdmissionPolicyBinding", policy, binding)

@@ -7,7 +7,18 @@ from webhook.backends.kueue import Kueue
 from webhook.backends.registry import BACKENDS
 from webhook.kube.names import DEFAULT_SCHEDULER, KAI_SHARE_DEVICES, KAI_SHARES
 from webhook.kube.pod.card_names import CARD_BY_OTHER_NAME
-from webhook.mutation.exported.cel import Cel, any_of, choose, concatenated, matches_any, negated, stripped, text, texts, when
+from webhook.mutation.exported.cel import (
+    Cel,
+    any_of,
+    choose,
+    concatenated,
+    matches_any,
+    negated,
+    stripped,
+    text,
+    texts,
+    when,
+)
 from webhook.mutation.exported.namespaces import NAMESPACE, limited
 from webhook.mutation.exported.variables import DEFAULTS, OWN, Variable, is_of_any, is_of_backend, is_share_of_card
 from webhook.policy.keys import Keys
@@ -57,7 +68,10 @@ def denials(policy: Policy) -> Iterator[Variable]:
     if limited(policy, "max_cards_per_pod"):
         yield from _cards(policy)
         most = choose(
-            ((f"variables.limit == {i}", str(each.max_cards_per_pod)) for i, each in limited(policy, "max_cards_per_pod")),
+            (
+                (f"variables.limit == {i}", str(each.max_cards_per_pod))
+                for i, each in limited(policy, "max_cards_per_pod")
+            ),
             "1000000000",
         )
         detail = f'{NAMED}request " + string(variables.cards) + " cards in a pod; allowed: at most " + string({most})'

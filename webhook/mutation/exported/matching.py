@@ -1,6 +1,5 @@
 """Which pods an exported policy concerns, as the webhook decides it: the rule, selector and match condition."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from webhook.kube.names import DAEMON_SET, KAI_SHARES, MIRROR_POD_ANNOTATION, NAMESPACE_NAME_LABEL
@@ -23,7 +22,9 @@ def constraints(policy: Policy, before: tuple[Policy, ...], excluded: tuple[str,
     """
     requirements = [LabelRequirement(NAMESPACE_NAME_LABEL, "NotIn", excluded)]
     requirements += _requirements(policy)
-    requirements += [_negated(*_requirements(each)) for each in _competing(policy, before) if len(_requirements(each)) == 1]
+    requirements += [
+        _negated(*_requirements(each)) for each in _competing(policy, before) if len(_requirements(each)) == 1
+    ]
     expressions = [
         {"key": each.key, "operator": each.operator, **({"values": list(each.values)} if each.values else {})}
         for each in dict.fromkeys(requirements)
@@ -132,5 +133,3 @@ def _may_both_select(policy: Policy, other: Policy) -> bool:
         ):
             return False
     return True
-
-

@@ -16,7 +16,7 @@ def limit_index(policy: Policy) -> Cel:
     return choose(((matches_any(NAMESPACE, each.namespaces), str(index)) for index, each in entries), "-1")
 
 
-def within_limits(policy: Policy, allows: Iterable[tuple[int, Cel]]) -> Cel:
+def within_limits(allows: Iterable[tuple[int, Cel]]) -> Cel:
     """Return whether the entry for the namespace allows something; `allows` has the conditions by its index."""
     conditions = dict(allows)
     return choose(((f"{_LIMIT} == {index}", allowed) for index, allowed in conditions.items()), "true")
@@ -30,11 +30,11 @@ def limited(policy: Policy, field: str) -> list[tuple[int, NamespaceLimits]]:
 def may_use_type(policy: Policy, type_name: Cel) -> Cel:
     """Return whether pods of the namespace may use the workload type `type_name`, which exists."""
     allowed = [
-        (f"{type_name} == \"{name}\"", matches_any(NAMESPACE, each.allowed_namespaces))
+        (f'{type_name} == "{name}"', matches_any(NAMESPACE, each.allowed_namespaces))
         for name, each in policy.spec.workload_types.items()
     ]
     limits = [
         (index, any_of(f'{type_name} == "{name}"' for name in each.workload_types or ()))
         for index, each in limited(policy, "workload_types")
     ]
-    return f"({choose(allowed, 'false')} && {within_limits(policy, limits)})"
+    return f"({choose(allowed, 'false')} && {within_limits(limits)})"

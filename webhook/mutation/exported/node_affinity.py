@@ -36,27 +36,27 @@ def is_implied(expression: Cel, wanted: Cel) -> Cel:
     values, bound = _values(expression), f"{wanted}.values[0]"
     is_above = f"{_is_integer('v')} && int(v) > int({bound})"
     of_in = (
-        f"({values}.size() > 0 && ({wanted}.operator == \"In\" ? {values}.all(v, v in {wanted}.values) : "
-        f"{wanted}.operator == \"NotIn\" ? !{values}.exists(v, v in {wanted}.values) : "
-        f"{wanted}.operator == \"Exists\" || {values}.all(v, {is_above})))"
+        f'({values}.size() > 0 && ({wanted}.operator == "In" ? {values}.all(v, v in {wanted}.values) : '
+        f'{wanted}.operator == "NotIn" ? !{values}.exists(v, v in {wanted}.values) : '
+        f'{wanted}.operator == "Exists" || {values}.all(v, {is_above})))'
     )
-    compared = f"({expression}.operator == \"Gt\" ? int(v) > int({values}[0]) : int(v) < int({values}[0]))"
+    compared = f'({expression}.operator == "Gt" ? int(v) > int({values}[0]) : int(v) < int({values}[0]))'
     is_bound = f"{values}.size() == 1 && {_is_integer(f'{values}[0]')}"
     of_not_in = (
-        f"({expression}.operator == \"NotIn\" ? {wanted}.values.all(v, v in {values}) : "
-        f"{expression}.operator in [\"Gt\", \"Lt\"] ? "
+        f'({expression}.operator == "NotIn" ? {wanted}.values.all(v, v in {values}) : '
+        f'{expression}.operator in ["Gt", "Lt"] ? '
         f"!({is_bound} && {wanted}.values.exists(v, {_is_integer('v')} && {compared})) : "
-        f"{expression}.operator == \"DoesNotExist\")"
+        f'{expression}.operator == "DoesNotExist")'
     )
     of_gt = (
-        f"({expression}.operator == \"Gt\" && {values}.size() == 1 && "
+        f'({expression}.operator == "Gt" && {values}.size() == 1 && '
         f"({values}[0] == {bound} || {values}.all(v, {is_above})))"
     )
     return (
-        f"({expression}.key == {wanted}.key && ({expression}.operator == \"In\" ? {of_in} : "
-        f"{wanted}.operator == \"NotIn\" ? {of_not_in} : "
-        f"{wanted}.operator == \"Exists\" ? {expression}.operator in [\"Exists\", \"Gt\", \"Lt\"] : "
-        f"{wanted}.operator == \"Gt\" && {of_gt}))"
+        f'({expression}.key == {wanted}.key && ({expression}.operator == "In" ? {of_in} : '
+        f'{wanted}.operator == "NotIn" ? {of_not_in} : '
+        f'{wanted}.operator == "Exists" ? {expression}.operator in ["Exists", "Gt", "Lt"] : '
+        f'{wanted}.operator == "Gt" && {of_gt}))'
     )
 
 
@@ -91,7 +91,7 @@ def preferences(policy: Policy) -> int:
 def _alone(term: Cel, value: Cel, key: str) -> Cel:
     """Return whether the preferred `term` has one requirement: that the label `key` has this value."""
     expressions = f"{term}.preference.?matchExpressions.orValue([])"
-    is_value = f"e.key == {text(key)} && e.operator == \"In\" && {_values('e')}.size() > 0"
+    is_value = f'e.key == {text(key)} && e.operator == "In" && {_values("e")}.size() > 0'
     is_only = f"{term}.preference.?matchFields.orValue([]).size() == 0 && {expressions}.size() == 1"
     return f"({is_only} && {expressions}.exists(e, {is_value} && {_values('e')}.all(v, v == {value})))"
 
@@ -102,7 +102,7 @@ def preferred_variables(policy: Policy) -> Iterator[Variable]:
         (name, f"[{', '.join(_preference(*each) for each in _preferences(of_type))}]")
         for name, of_type in types_of(policy)
     )
-    yield "preferences", by_type(policy, listed, "[]")
+    yield "preferences", by_type(listed, "[]")
     yield "preferred", f"{value_at(PREFERRED_NODES)}.orValue([])"
     is_present = f"t.weight == p.weight && {_alone('t', 'p.value', policy.node_usage_key)}"
     yield "present", f"variables.preferences.map(p, variables.preferred.exists(t, {is_present}))"
@@ -118,13 +118,11 @@ def preferred_operations(policy: Policy, index: int) -> Cel:
     """Return the operations for the preference `index` of the type, unless the user prefers other values."""
     key, wanted = policy.node_usage_key, f"variables.preferences[{index}]"
     expressions = "t.?preference.?matchExpressions.orValue([])"
-    implies = f"e.operator == \"In\" && {_values('e')}.size() > 0 && {_values('e')}.all(v, v == {wanted}.value)"
+    implies = f'e.operator == "In" && {_values("e")}.size() > 0 && {_values("e")}.all(v, v == {wanted}.value)'
     of_key = f"e.key == {text(key)}"
     contradicts = f"{expressions}.exists(e, {of_key}) && !{expressions}.exists(e, {of_key} && {implies})"
     is_own = f"t.weight == p.weight && {_alone('t', 'p.value', key)}"
-    of_policy = (
-        f"variables.preferences.transformList(j, p, j < variables.added, p).exists(p, {is_own})"
-    )
+    of_policy = f"variables.preferences.transformList(j, p, j < variables.added, p).exists(p, {is_own})"
     kept = f"{contradicts} && !{of_policy}"
     is_new = all_of(
         (
@@ -143,5 +141,5 @@ def preferred_operations(policy: Policy, index: int) -> Cel:
 
 def usage_requirement(policy: Policy) -> Cel:
     """Return the requirement on the node pool of the type."""
-    allowed = by_type(policy, ((name, texts(each.node_usage.allow)) for name, each in types_of(policy)), "[]")
+    allowed = by_type(((name, texts(each.node_usage.allow)) for name, each in types_of(policy)), "[]")
     return requirement(text(policy.node_usage_key), "In", allowed)

@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.mutation.exported import cards, limits, node_affinity, qos, record, scheduling, spreading, tolerations, variables
+from webhook.mutation.exported import (
+    cards,
+    limits,
+    node_affinity,
+    qos,
+    record,
+    scheduling,
+    spreading,
+    tolerations,
+    variables,
+)
 from webhook.mutation.exported.cel import Cel, all_of, concatenated, json_patch, text, when
 from webhook.mutation.exported.edits import mutation
 from webhook.mutation.exported.matching import in_force
@@ -58,15 +68,12 @@ def injection(policy: Policy) -> Iterator[Variable]:
     yield from node_affinity.required_variables()
     if node_affinity.preferences(policy):
         yield from node_affinity.preferred_variables(policy)
-    pools = variables.by_type(
-        policy,
-        (
-            (name, f"[{', '.join(tolerations.equal(text(policy.node_usage_key), text(v)) for v in each.node_usage.allow)}]")
-            for name, each in variables.types_of(policy)
-        ),
-        "[]",
+    key = text(policy.node_usage_key)
+    pools = (
+        (name, f"[{', '.join(tolerations.equal(key, text(value)) for value in each.node_usage.allow)}]")
+        for name, each in variables.types_of(policy)
     )
-    yield "tolerated", concatenated((pools, *cards.tolerations(policy)))
+    yield "tolerated", concatenated((variables.by_type(pools, "[]"), *cards.tolerations(policy)))
     yield "missing", tolerations.missing("variables.tolerated")
     if tolerations.has_extra(policy):
         yield from tolerations.extra_variables(policy)

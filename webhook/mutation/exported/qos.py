@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from webhook.mutation.exported.cel import Cel, any_of, concatenated, json_patch, text, when
+from webhook.mutation.exported.cel import Cel, any_of, concatenated, dyn_map, json_patch, text, when
 from webhook.mutation.exported.variables import Variable, is_type, types_of
+from webhook.mutation.workload.guaranteed_qos import MOST_REPORTED
 from webhook.policy.policy import Policy
 from webhook.policy.spec.workloads import WorkloadType
 
@@ -31,13 +32,18 @@ def parts(policy: Policy) -> Iterator[Variable]:
         f"object.spec.?{field}.orValue([]).transformList(i, c, {_part(field)})"
         for field in ("initContainers", "containers")
     )
-    own = '[{"place": dyn("/spec/resources"), "resources": dyn(object.spec.resources), "name": dyn("")}]'
-    yield "parts", f"(has(object.spec.resources) ? {own} : {found})"
+    own = _part_of('"/spec/resources"', '"spec.resources"', "object.spec.resources", '""')
+    yield "parts", f"(has(object.spec.resources) ? [{own}] : {found})"
 
 
 def _part(field: str) -> Cel:
     place = f'"/spec/{field}/" + string(i) + "/resources"'
-    return f'{{"place": dyn({place}), "resources": dyn(c.?resources.orValue({{}})), "name": dyn(c.name)}}'
+    shown = f'"spec.{field}[" + string(i) + "].resources"'
+    return _part_of(place, shown, "c.?resources.orValue({})", "c.name")
+
+
+def _part_of(place: Cel, shown: Cel, resources: Cel, name: Cel) -> Cel:
+    return dyn_map({"place": place, "shown": shown, "resources": resources, "name": name})
 
 
 def _amount(kind: str, name: str) -> Cel:
@@ -80,27 +86,29 @@ def denied_gaps(policy: Policy) -> Iterator[Variable]:
     if not denying:
         yield "gaps", "[]"
         return
-    lists = []
+    of_part = []
     for name in _COMPUTE:
         limit, request = _amount("limits", name), _amount("requests", name)
         lacks = f'{limit} == "" && !({request} != "" && variables.fillsLimits)'
-        lists.append(_gap(lacks, f"limits.{name}", f" has no {name} limit, but"))
         less = f'{limit} != "" && !{_same(name)}'
-        lists.append(_gap(less, f"requests.{name}", f" requests less {name} than its limit, but"))
+        of_part.append(when(lacks, _gap(f"limits.{name}", f" has no {name} limit, but")))
+        of_part.append(when(less, _gap(f"requests.{name}", f" requests less {name} than its limit, but")))
+    joined = f'variables.parts.map(p, {concatenated(of_part)}.join("\\n")).join("\\n")'
+    found = [f'{joined}.split("\\n").filter(g, g != "")']
     whole = [name for name, each in denying.items() if each.qos.whole_cpus]
     if whole:
-        lists.append(when(is_type(whole), _fractional_cpus()))
-    yield "gaps", when(is_type(list(denying)), concatenated(lists))
+        found.append(when(is_type(whole), _fractional_cpus()))
+    yield "everyGap", when(is_type(list(denying)), concatenated(found))
+    yield "gaps", f"variables.everyGap.transformList(i, g, i < {MOST_REPORTED}, g)"
 
 
-_PLACE: Cel = 'p.place.substring(1).replace("/", ".")'
+_PLACE: Cel = "p.shown"
 _OWNER: Cel = '(p.name == "" ? "the pod" : "container \\"" + p.name + "\\"")'
 _TYPE: Cel = '" workload type \\"" + variables.type + "\\" asks for QoS class Guaranteed"'
 
 
-def _gap(condition: Cel, field: str, detail: str) -> Cel:
-    message = f"{_PLACE} + {text(f'.{field}: Forbidden: ')} + {_OWNER} + {text(detail)} + {_TYPE}"
-    return f"variables.parts.filter(p, {condition}).map(p, {message})"
+def _gap(field: str, detail: str) -> Cel:
+    return f"[{_PLACE} + {text(f'.{field}: Forbidden: ')} + {_OWNER} + {text(detail)} + {_TYPE}]"
 
 
 def _fractional_cpus() -> Cel:
@@ -108,8 +116,9 @@ def _fractional_cpus() -> Cel:
     is_whole = f"{cpu}.isInteger() && {cpu}.asInteger() > 0"
     part = '"container \\"" + c.name + "\\""'
     detail = text(" does not request a whole number of CPUs, but")
-    message = f'"spec.containers: Forbidden: " + {part} + {detail} + {_TYPE} + " with whole CPUs"'
-    return f"object.spec.containers.filter(c, !({is_whole})).map(c, {message})"
+    place = '"spec.containers[" + string(i) + "].resources.requests.cpu: Forbidden: "'
+    message = f'{place} + {part} + {detail} + {_TYPE} + " with whole CPUs"'
+    return f"object.spec.containers.transformList(i, c, !({is_whole}), {message})"
 
 
 def fills_limits(policy: Policy) -> bool:

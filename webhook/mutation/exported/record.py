@@ -21,7 +21,7 @@ from webhook.policy.policy import WITHDRAWAL, Policy
 def _effective(policy: Policy) -> Iterator[tuple[str, Cel]]:
     """Yield the rules, each with the condition under which it has not kept the user's values throughout."""
     yield NodeUsageAffinity.name, "true"
-    yield GpuProduct.name, cards.is_effective(policy)
+    yield GpuProduct.name, cards.is_effective()
     if has_extra(policy):
         yield ExtraTolerations.name, "variables.extra.size() > 0"
     yield BinPacking.name, "variables.isPacked"
@@ -36,7 +36,7 @@ def _effective(policy: Policy) -> Iterator[tuple[str, Cel]]:
 
 def operations(policy: Policy) -> Cel:
     """Return the operations that write the policy and the rules that apply to the annotations of the pod."""
-    recorded = f"variables.own[?{text(policy.rules_annotation)}].orValue(\"\")"
+    recorded = f'variables.own[?{text(policy.rules_annotation)}].orValue("")'
     withdrawn = when(f"{recorded}.startsWith({text(WITHDRAWAL)})", texts([WITHDRAWAL]))
     names = concatenated((withdrawn, *(when(condition, texts([name])) for name, condition in _effective(policy))))
     parent = json_patch("add", text("/metadata/annotations"), "dyn({})")

@@ -1,8 +1,8 @@
 """Scheduler, batch keys and priority, as `SetScheduler`, `SetField` and `SetPriorityClass` edit them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 from webhook.backends.backend import Backend, BatchRequest, PodField
 from webhook.backends.kueue import Kueue
@@ -11,6 +11,7 @@ from webhook.backends.registry import BACKENDS
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.mutation.edits.editor import Path
 from webhook.mutation.edits.scheduling_edits import PREEMPT_LOWER_PRIORITY
+from webhook.mutation.exported.cards import is_positive, matches_fraction, shortest_fraction
 from webhook.mutation.exported.cel import (
     Cel,
     all_of,
@@ -22,7 +23,6 @@ from webhook.mutation.exported.cel import (
     texts,
     when,
 )
-from webhook.mutation.exported.cards import is_positive, matches_fraction
 from webhook.mutation.exported.edits import pointer, value_at
 from webhook.mutation.exported.variables import Variable, by_type, is_of_backend, types_of, value_of
 from webhook.policy.keys import Keys
@@ -51,9 +51,7 @@ def own_scheduler() -> Iterator[Variable]:
 def scheduler(policy: Policy) -> Iterator[Variable]:
     """Yield the scheduler that the annotation or the type chooses, and the one that the pod will have."""
     yield "schedulerText", value_of(policy, Keys.scheduler)
-    of_type = by_type(
-        policy, ((name, text(each.scheduler_name or "")) for name, each in types_of(policy)), '""'
-    )
+    of_type = by_type(((name, text(each.scheduler_name or "")) for name, each in types_of(policy)), '""')
     named = "variables.schedulerText"
     yield "scheduler", f"({named} in {texts(policy.spec.allowed_schedulers)} ? {named} : {of_type})"
     default = 'variables.scheduler == "" ? ""'
@@ -69,10 +67,8 @@ def batch(policy: Policy) -> Iterator[Variable]:
     yield "gangSizeText", value_of(policy, Keys.gang_size)
     yield "gangSize", f"({is_positive('variables.gangSizeText')} ? int(variables.gangSizeText) : 0)"
     yield "fractionText", value_of(policy, Keys.gpu_fraction)
-    given = "variables.fractionText"
-    digits = f'{given}.substring({given}.indexOf(".") + 1).find("^[0-9]*[1-9]")'
     is_valid = f"{matches_fraction()} && variables.requested.size() == 0"
-    yield "fraction", f'({is_valid} ? "0." + {digits} : "")'
+    yield "fraction", f'({is_valid} ? {shortest_fraction()} : "")'
     yield "preemptibleText", value_of(policy, Keys.preemptible)
     yield "preemptible", 'variables.preemptibleText in ["true", "false"] ? variables.preemptibleText : ""'
 
@@ -109,8 +105,10 @@ def _fields(backend: type[Backend], attributes: frozenset[str]) -> Iterator[tupl
 
 
 def _expressed(backend: type[Backend], chosen: Sequence[str], *, preemptible: bool = True) -> Sequence[PodField]:
-    left_out = {each: None for each in _ATTRIBUTES if each not in chosen}
-    return backend.express(replace(_PROBE, **{"preemptible": preemptible, **left_out})).fields
+    given: dict[str, Any] = {each: getattr(_PROBE, each) for each in chosen}
+    if "preemptible" in given:
+        given["preemptible"] = preemptible
+    return backend.express(BatchRequest(**given)).fields
 
 
 def _value(backend: type[Backend], field: PodField, attributes: frozenset[str]) -> Cel:
@@ -159,20 +157,25 @@ def scheduler_is_effective() -> Cel:
 
 def priority(policy: Policy) -> Iterator[Variable]:
     """Yield the PriorityClass of the type, and whether it replaces that of the pod."""
-    yield "priorityClass", by_type(
-        policy, ((name, text(each.priority_class_name or "")) for name, each in types_of(policy)), '""'
+    yield (
+        "priorityClass",
+        by_type(((name, text(each.priority_class_name or "")) for name, each in types_of(policy)), '""'),
     )
     own = 'object.spec.?priorityClassName.orValue("")'
-    is_default = f"{own} == {text(policy.spec.default_priority_class)}" if policy.spec.default_priority_class else "false"
+    is_default = (
+        f"{own} == {text(policy.spec.default_priority_class)}" if policy.spec.default_priority_class else "false"
+    )
     is_unset = (
         f'({own} == "" && object.spec.?priority.orValue(0) == 0 && '
         f'object.spec.?preemptionPolicy.orValue("") in ["", {text(PREEMPT_LOWER_PRIORITY)}])'
     )
-    yield "priorityIsNew", all_of(
-        ('variables.priorityClass != ""', f"{own} != variables.priorityClass", any_of((is_default, is_unset)))
+    yield (
+        "priorityIsNew",
+        all_of(('variables.priorityClass != ""', f"{own} != variables.priorityClass", any_of((is_default, is_unset)))),
     )
-    yield "priorityIsEffective", (
-        f'variables.priorityClass != "" && (variables.priorityIsNew || {own} == variables.priorityClass)'
+    yield (
+        "priorityIsEffective",
+        (f'variables.priorityClass != "" && (variables.priorityIsNew || {own} == variables.priorityClass)'),
     )
 
 

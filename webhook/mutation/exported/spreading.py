@@ -39,10 +39,10 @@ def topology(policy: Policy) -> Iterator[Variable]:
     aliases = choose(
         ((f"{given} == {text(alias)}", text(key)) for alias, key in policy.spec.topology_aliases.items()), '""'
     )
-    is_key = f"{given}.matches({text(_TOPOLOGY_KEY)}) && {given}.indexOf(\"/\") <= {_LONGEST_PREFIX}"
+    is_key = f'{given}.matches({text(_TOPOLOGY_KEY)}) && {given}.indexOf("/") <= {_LONGEST_PREFIX}'
     is_alias = f"{given} in {texts(policy.spec.topology_aliases)}"
     yield "spreadKey", f'({is_alias} ? {aliases} : {is_key} ? {given} : "")'
-    of_type = by_type(policy, ((name, text(_key_of(each, policy))) for name, each in types_of(policy)), '""')
+    of_type = by_type(((name, text(_key_of(each, policy))) for name, each in types_of(policy)), '""')
     is_off = f"{given} == {text(NO_TOPOLOGY)} && !({is_alias})"
     yield "topology", f'({is_off} ? "" : variables.spreadKey != "" ? variables.spreadKey : {of_type})'
 
@@ -123,7 +123,7 @@ def is_hint(policy: Policy, term: Cel) -> Cel:
     values = "e.?values.orValue([])"
     is_in = f'e.key == {key} && e.operator == "In" && {values}.size() > 0 && {values}.all(v, v == {value})'
     by_expression = f"({labels}.size() == 0 && {expressions}.size() == 1 && {expressions}.exists(e, {is_in}))"
-    by_label = f"({expressions}.size() == 0 && {labels}.size() == 1 && {labels}[?{key}].orValue(\"\") == {value})"
+    by_label = f'({expressions}.size() == 0 && {labels}.size() == 1 && {labels}[?{key}].orValue("") == {value})'
     selector = f"{term}.?namespaceSelector"
     if settings.namespaces == "all":
         everywhere = f"({selector}.hasValue() && {selector}.orValue({{}}).size() == 0)"
@@ -148,7 +148,7 @@ def spread_variables(policy: Policy) -> Iterator[Variable]:
     yield "spreadTerm", _term()
     for name in ("AntiAffinity", "Constraint"):
         found = ((of, _is_present(each.spread)) for of, each in types_of(policy) if _form(each.spread) == name)
-        yield f"has{name}", by_type(policy, found, "false")
+        yield f"has{name}", by_type(found, "false")
     is_present = "(variables.hasAntiAffinity || variables.hasConstraint)"
     yield "spreads", f'variables.isSpread && variables.group != "" && ({is_present} || !variables.isSettled)'
     yield "spreadIsNew", f"variables.spreads && !{is_present}"
@@ -179,9 +179,9 @@ def _selects(expression: Cel) -> Cel:
     key, values = f"{expression}.key in variables.labels", f"{expression}.?values.orValue([])"
     is_value = f"({key} && variables.labels[{expression}.key] in {values})"
     return (
-        f"({expression}.operator == \"In\" ? {is_value} : {expression}.operator == \"NotIn\" ? "
-        f"({values}.size() > 0 && !{is_value}) : {expression}.operator == \"Exists\" ? "
-        f"({values}.size() == 0 && {key}) : ({expression}.operator == \"DoesNotExist\" && {values}.size() == 0 && "
+        f'({expression}.operator == "In" ? {is_value} : {expression}.operator == "NotIn" ? '
+        f'({values}.size() > 0 && !{is_value}) : {expression}.operator == "Exists" ? '
+        f'({values}.size() == 0 && {key}) : ({expression}.operator == "DoesNotExist" && {values}.size() == 0 && '
         f"!({key})))"
     )
 
@@ -227,7 +227,7 @@ def _added(settings: Spread) -> Cel:
 
 def spread_operations(policy: Policy) -> Cel:
     """Return the operations that spread the pod over the topology, and add the label of its group if there is none."""
-    added = by_type(policy, ((name, _added(each.spread)) for name, each in types_of(policy)), "[]")
+    added = by_type(((name, _added(each.spread)) for name, each in types_of(policy)), "[]")
     label = ("metadata", "labels", policy.spread_group_label)
     is_new = f"variables.groupKey == {text(policy.spread_group_label)} && !{value_at(label)}.hasValue()"
     parent = when("!object.metadata.?labels.hasValue()", f"[{json_patch('add', text('/metadata/labels'), 'dyn({})')}]")

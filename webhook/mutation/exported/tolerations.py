@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, covers
+from webhook.kube.pod.taints import NO_SCHEDULE, covers
 from webhook.mutation.edits.edits import AddToleration
 from webhook.mutation.exported.cel import Cel, all_of, concatenated, dyn_map, negated, text, when
 from webhook.mutation.exported.edits import append, value_at
@@ -58,7 +58,8 @@ def extra_variables(policy: Policy) -> Iterator[Variable]:
 
 def has_extra(policy: Policy) -> bool:
     """Return whether the policy lists tolerations."""
-    return any(each.extra_tolerations for each in (*policy.spec.accelerators, *policy.spec.workload_types.values()))
+    of_cards = any(each.extra_tolerations for each in policy.spec.accelerators)
+    return of_cards or any(each.extra_tolerations for each in policy.spec.workload_types.values())
 
 
 def _extra(policy: Policy) -> Iterator[Cel]:
@@ -76,7 +77,7 @@ def _extra(policy: Policy) -> Iterator[Cel]:
 def _may_both(one: Cel, other: Cel) -> bool:
     """Return whether two conditions can hold for one pod: it has one type."""
     types = [each for each in (one, other) if each.startswith("variables.type ")]
-    return len(types) < 2 or one == other  # noqa: PLR2004 - both
+    return len(types) < 2 or one == other
 
 
 def _listed(policy: Policy) -> Iterator[tuple[Cel, ExtraToleration]]:

@@ -85,9 +85,7 @@ def _is_of(accelerator: Accelerator) -> Cel:
     """Return whether the resource `n` is one of the accelerator, by any of its names."""
     exact = [each for each in accelerator.resources if not each.endswith("*")]
     prefixes = [each.removesuffix("*") for each in accelerator.resources if each.endswith("*")]
-    others = [
-        other for other, card in CARD_BY_OTHER_NAME.items() if card in exact or card.startswith(tuple(prefixes))
-    ]
+    others = [other for other, card in CARD_BY_OTHER_NAME.items() if card in exact or card.startswith(tuple(prefixes))]
     names = list(dict.fromkeys((*exact, *others)))
     return any_of(((f"n in {texts(names)}" if names else "false"), *(f"n.startsWith({text(p)})" for p in prefixes)))
 
@@ -120,7 +118,7 @@ def is_type(names: Iterable[str]) -> Cel:
     return f"variables.type == {text(found[0])}" if len(found) == 1 else f"variables.type in {texts(found)}"
 
 
-def by_type(policy: Policy, values: Iterable[tuple[str, Cel]], otherwise: Cel) -> Cel:
+def by_type(values: Iterable[tuple[str, Cel]], otherwise: Cel) -> Cel:
     """Return the value of the pod's workload type; types with equal values share a branch."""
     grouped: dict[Cel, list[str]] = {}
     for name, value in values:
