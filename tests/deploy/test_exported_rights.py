@@ -20,6 +20,7 @@ from tests.support.service_account import RBAC, token_kubeconfig
 from webhook.doctor.cluster import Right
 from webhook.doctor.rights import access_review
 from webhook.kube.api.admission_policy import EXPORT_LEASE, PLURALS
+from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
 NAMESPACE, OWNER = "placement-webhook", "placement-webhook-exported"
@@ -77,12 +78,15 @@ def lifetime(cluster: Cluster, kubeconfig: Path) -> list[str]:
     policies = (replica.policies.current(), policy_with(productAffinity=False), policy_with(mode="shadow"))
     with capture_logs() as logs:
 
+        def is_done(policy: Policy) -> bool:
+            wanted = {policy.identity} if policy.spec.mode == "enforce" else set()
+            return identities(cluster) == wanted or bool(refusals(logs))
+
         async def live() -> None:
             async with replica.running():
                 for policy in policies:
                     replica.policies.replace(policy)
-                    wanted = {policy.identity} if policy.spec.mode == "enforce" else set()
-                    await until(lambda wanted=wanted: identities(cluster) == wanted or refusals(logs))  # type: ignore[misc]
+                    await until(partial(is_done, policy))
 
         run(live)
     return refusals(logs)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.doctor.healthy import POLICY, deployment, found, make_installation, objects, texts
-from tests.doctor.test_rights import with_args
+from tests.doctor.healthy import POLICY, deployment, found, make_installation, objects, texts, with_args
 from webhook.admission.exported_policy import exported_policy
 from webhook.doctor.check import Finding, Severity
 from webhook.doctor.cluster import Cluster
@@ -123,5 +122,6 @@ def test_a_release_without_the_kinds_is_found(release: Release, remedy: str) -> 
 
 def test_what_was_not_read_is_no_fault() -> None:
     known = with_exported()
-    without = {source: content for source, content in known.objects.items() if source is not Source.EXPORTED}
-    assert faults(replace(known, objects=without)) == []
+    objects_read = dict(known.objects)
+    del objects_read[Source.EXPORTED]
+    assert faults(replace(known, objects=objects_read)) == []

@@ -5,9 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.doctor.healthy import POLICY, controller, deployment, found, make_installation, objects, self_managed
+from tests.doctor.healthy import (
+    POLICY,
+    controller,
+    deployment,
+    found,
+    make_installation,
+    objects,
+    self_managed,
+    with_args,
+)
 from tests.support.admission import policy_with
-from tests.support.manifests import Object, container_of, read
+from tests.support.manifests import Object, read
 from webhook.doctor.check import Severity
 from webhook.doctor.cluster import Cluster, Right, Role
 from webhook.doctor.rights import access_review, rights_of
@@ -35,12 +44,6 @@ def granted_by(role: Role) -> Granted:
 
 def asked(rights: Iterable[Right], role: Role) -> Granted:
     return {(each.group, each.resource, each.verb, each.name) for each in rights if each.role is role}
-
-
-def with_args(workload: Object, *args: str, without: str = "") -> Object:
-    container = container_of(workload)
-    container["args"] = [each for each in container["args"] if each != without] + list(args)
-    return workload
 
 
 def of(server: Object, *others: Object) -> Cluster:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.support.live import until
 from tests.support.service_account import RBAC, limited_to
 from webhook.kube.api.admission_policy import ObjectId
 from webhook.mutation.exported import Exported, LeftOut
+from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
 POLICY, BINDING = f"MutatingAdmissionPolicy {NAME}", f"MutatingAdmissionPolicyBinding {NAME}"
@@ -31,6 +33,10 @@ def make_replica(cluster: Cluster, **options: object) -> Replica:
     return Replica(cluster.control_plane.kubeconfig, cluster.namespace, exported, **options)  # type: ignore[arg-type]
 
 
+def is_of(cluster: Cluster, policy: Policy) -> bool:
+    return revision_in(cluster) == policy.identity
+
+
 def revision_in(cluster: Cluster) -> str:
     found = cluster.client.get("MutatingAdmissionPolicy", NAME, api_version=ADMISSION)
     return str(found["metadata"]["annotations"]["maip.mxsf.io/exported"])
@@ -44,7 +50,7 @@ def test_objects_follow_the_policy_in_force_also_back_and_into_shadow_mode(clust
             first, second = replica.policies.current(), policy_with(productAffinity=False)
             for policy in (second, first):
                 replica.policies.replace(policy)
-                await until(lambda policy=policy: revision_in(cluster) == policy.identity)  # type: ignore[misc]
+                await until(partial(is_of, cluster, policy))
             await until(lambda: replica.in_step == 1)
             replica.policies.replace(policy_with(mode="shadow"))
             await settled(cluster.client, set())

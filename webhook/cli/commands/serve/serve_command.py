@@ -98,13 +98,11 @@ def serve(
     configure_logs(log_format, log_level)
     _check_clients(view, settings, is_insecure=extender_insecure)
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
-    metrics = Metrics()
-    metrics.show_process()
+    metrics = _process_metrics()
     policies, file = followed_policy(_last_file(policy), metrics, knows_labels=not view <= {"no_cluster"})
-    profiles = read_profiles(scheduler_config) or {}
+    profiles, exporting = read_profiles(scheduler_config) or {}, taken_from(settings, is_live=is_live)
     followed: PolicySource | None = file
     predictions, live, recorder, timeout, exported = Predictions(), None, None, RegisteredTimeout(), None
-    exporting = taken_from(settings, is_live=is_live)
     placing = _scoring(policies, profiles, metrics, is_live, settings["client_ca"] is not None)
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
@@ -124,6 +122,12 @@ def serve(
             chosen, policies, seen, writer, metrics, recorded, recorder, placing, followed, profiles, timeout
         )
         serve_until_signalled(server, live, recorder, exported)
+
+
+def _process_metrics() -> Metrics:
+    metrics = Metrics()
+    metrics.show_process()
+    return metrics
 
 
 def _audit_writer(path: str, metrics: Metrics, settings: dict[str, Any]) -> AuditWriter:
