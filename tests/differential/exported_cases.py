@@ -282,11 +282,6 @@ def _toleration(dice: Choices) -> JsonObject:
 
 
 def _affinity(dice: Choices) -> JsonObject:
-    required, preferred = (
-        "requiredDuringSchedulingIgnoredDuringExecution",
-        "preferredDuringSchedulingIgnoredDuringExecution",
-    )
-
     def weighted() -> list[JsonObject]:
         return [{"weight": dice.one((1, 10, 100)), "podAffinityTerm": _pod_term(dice)}]
 
