@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
 	bench-outcome bench-feed-real bench-absence bench-exported-cost rotate-under-load soak abuse docs lock audit-dependencies sbom control-plane clean \
-	differential differential-capacity differential-moves differential-releases test-schedulers upstream-tables mutants \
+	differential differential-capacity differential-export differential-moves differential-releases test-schedulers upstream-tables mutants \
 	golden examples rules site
 
 help: ## list the targets
@@ -57,6 +57,10 @@ differential-releases: $(STAMP) ## compare 350 random pods with the kube-schedul
 
 differential-capacity: $(STAMP) ## compare the counts of 200 random pods with the real kube-scheduler (make test: 10)
 	DIFFERENTIAL_CAPACITY=200 $(BIN)/python -m pytest tests/differential/test_capacity.py
+
+differential-export: $(STAMP) ## compare 2,000 pods under 500 exported policies with the webhook (make test: 30 under 4)
+	DIFFERENTIAL_EXPORTED_PODS=2000 DIFFERENTIAL_EXPORTED_POLICIES=500 \
+		$(BIN)/python -m pytest tests/differential/test_exported_policy.py $(PYTEST_ARGS)
 
 differential-moves: $(STAMP) ## make the moves of 100 random clusters on the real kube-scheduler (make test: 4)
 	DIFFERENTIAL_MOVES=100 $(BIN)/python -m pytest tests/placement/capacity/test_moves_against_kube_scheduler.py

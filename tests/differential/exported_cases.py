@@ -43,6 +43,8 @@ NAMESPACES = (
 )
 NAMESPACE_PATTERNS = ("team-a", "team-*", "lab-*", "lab-1", "*-b", "*")
 PRIORITY_CLASSES = {"normal": 5, "high": 100, "mine": 7}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 SCHEDULERS = ("default-scheduler", "volcano", "kai-scheduler", "binpack-scheduler")
 TOPOLOGIES = ("kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/rack")
 CARDS = ("nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.10gb", "volcano.sh/vgpu-number", "huawei.com/Ascend910")
@@ -92,11 +94,10 @@ def _spec(dice: Choices) -> JsonObject:
             queueing=lambda: "kueue",
             defaultPriorityClass=lambda: "normal",
             optOutNamespaces=lambda: dice.some(NAMESPACE_PATTERNS, 0, 2),
-            exemptions=lambda: [_exemption(dice) for _ in range(dice.randint(1, 2))],
             topologyAliases=lambda: {"host": TOPOLOGIES[0], "dc": "example.com/dc"},
         ),
-        **dice.fields(15, invalidAnnotations=lambda: "warn"),
-        **dice.fields(5, mode=lambda: "shadow"),
+        **dice.fields(15, invalidAnnotations=lambda: "warn", exemptions=lambda: [_exemption(dice)]),
+        **dice.fields(3, mode=lambda: "shadow"),
     }
 
 
@@ -118,7 +119,7 @@ def _type(dice: Choices) -> JsonObject:
             ),
             extraTolerations=lambda: _extra(dice),
         ),
-        **dice.fields(15, allowedNamespaces=lambda: dice.some(NAMESPACE_PATTERNS, 0, 2), qos=lambda: _qos(dice)),
+        **dice.fields(8, allowedNamespaces=lambda: dice.some(NAMESPACE_PATTERNS, 0, 2), qos=lambda: _qos(dice)),
     }
 
 
@@ -238,13 +239,17 @@ def _annotations(dice: Choices) -> dict[str, str]:
         "gpu-fraction": ("0.5", ".250", "1.0", "0.12345"),
         "preemptible": ("true", "false", "no"),
         "placement-check": ("off", "warn", "maybe"),
-        "inject": ("enabled", "disabled", "off"),
+        "inject": ("enabled", "enabled", "disabled", "off"),
     }
-    found = {f"{DOMAIN}/workload-type": dice.one((*TYPES, *TYPES, " training\t", "other"))} if dice.chance(80) else {}
+    found = (
+        {f"{DOMAIN}/workload-type": dice.one((*TYPES, "training", "inference", " training\t"))}
+        if dice.chance(80)
+        else {}
+    )
     for name, choices in values.items():
         if dice.chance(18):
             # Most values are valid: one that is not denies the pod, and hides the others.
-            found[f"{DOMAIN}/{name}"] = dice.one(choices if dice.chance(25) else choices[:2])
+            found[f"{DOMAIN}/{name}"] = dice.one(choices if dice.chance(12) else choices[:2])
     return {**found, **dice.fields(10, **{"gpu-fraction": lambda: "0.5", "example.com/a": lambda: "b"})}
 
 
@@ -277,8 +282,6 @@ def _toleration(dice: Choices) -> JsonObject:
 
 
 def _affinity(dice: Choices) -> JsonObject:
-    required, preferred = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
-
     def weighted() -> list[JsonObject]:
         return [{"weight": dice.one((1, 10, 100)), "podAffinityTerm": _pod_term(dice)}]
 
@@ -287,15 +290,15 @@ def _affinity(dice: Choices) -> JsonObject:
         nodeAffinity=lambda: dice.fields(
             70,
             **{
-                required: lambda: {"nodeSelectorTerms": [_term(dice) for _ in range(dice.randint(1, 3))]},
-                preferred: lambda: [
+                REQUIRED: lambda: {"nodeSelectorTerms": [_term(dice) for _ in range(dice.randint(1, 3))]},
+                PREFERRED: lambda: [
                     {"weight": dice.one((1, 10, 100)), "preference": _preference(dice)}
                     for _ in range(dice.randint(1, 2))
                 ],
             },
         ),
-        podAffinity=lambda: dice.fields(60, **{required: lambda: [_pod_term(dice)], preferred: weighted}),
-        podAntiAffinity=lambda: dice.fields(60, **{required: lambda: [_pod_term(dice)], preferred: weighted}),
+        podAffinity=lambda: dice.fields(60, **{REQUIRED: lambda: [_pod_term(dice)], PREFERRED: weighted}),
+        podAntiAffinity=lambda: dice.fields(60, **{REQUIRED: lambda: [_pod_term(dice)], PREFERRED: weighted}),
     )
 
 
@@ -321,7 +324,11 @@ def _expression(dice: Choices) -> JsonObject:
     if operator in ("Exists", "DoesNotExist"):
         return {"key": key, "operator": operator}
     if operator in ("Gt", "Lt"):
-        return {"key": key, "operator": operator, "values": [dice.one(("0", "7", "80000", "-3", "9223372036854775807"))]}
+        return {
+            "key": key,
+            "operator": operator,
+            "values": [dice.one(("0", "7", "80000", "-3", "9223372036854775807"))],
+        }
     return {"key": key, "operator": operator, "values": dice.some((*POOLS, *PRODUCTS, "8", "80000"), 1, 3)}
 
 

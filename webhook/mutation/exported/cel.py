@@ -1,7 +1,7 @@
 """Write CEL expressions: literals, choices, patterns. An expression is text, in parentheses where it has operators.
 
-The expressions compile in the environment of Kubernetes 1.33 and newer: an API server accepts new expressions in that of
-the release before its own.
+The expressions compile in the environment of Kubernetes 1.33 and newer: an API server accepts new expressions in the
+environment of the release before its own.
 
 Source: k8s.io/apiserver/pkg/cel/environment/base.go
 """

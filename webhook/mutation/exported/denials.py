@@ -137,7 +137,7 @@ def _details(policy: Policy, annotation: Annotation[Any]) -> Iterator[tuple[Cel,
         is_zero = 'quantity(variables.memoryText).compareTo(quantity("0")) <= 0'
         of_zero, of_few = (text("; " + _detail(policy, annotation, each)) for each in ("0", "1023Mi"))
         is_quantity = "isQuantity(variables.memoryText)"
-        yield is_quantity, f"({is_zero} ? {of_zero} : {of_few})"
+        yield is_quantity, f"({is_zero} ? {of_zero} : {of_few} + {_meant_memory()})"
     elif annotation is Keys.gpu_fraction:
         names = choose(
             (
@@ -149,6 +149,14 @@ def _details(policy: Policy, annotation: Annotation[Any]) -> Iterator[tuple[Cel,
         end = text(": remove that request or this annotation")
         is_fraction = f"{cards.matches_fraction()} && variables.requested.size() > 0"
         yield is_fraction, f"{text('; the pod requests whole cards of ')} + {names} + {end}"
+
+
+def _meant_memory() -> Cel:
+    """Return a question about the size that a small number probably means: one of GiB, or of MiB."""
+    number = 'int(variables.memoryText.find("[1-9][0-9]*"))'
+    size = f"({number} < 1024 ? {number} : {number} / 1024)"
+    is_small = f'variables.memoryText.matches("^0*[1-9][0-9]{{0,6}}[mkM]?$") && {number} < {1024 * 1024}'
+    return f'({is_small} ? "; did you mean " + string({size}) + "Gi?" : "")'
 
 
 def _shown_fraction(own: Cel) -> Cel:
