@@ -25,6 +25,9 @@ from webhook.policy.policy_set import PolicySet
 LABEL = "exported-policy"
 _GROUP = "admissionregistration.k8s.io/v1"
 _MARKER = "exported-marker"
+PROBE = "example.com/probe"
+# The API server drops it from a pod that it stores, unless a feature gate is on.
+_DROPPED = "/spec/schedulingGroup"
 _USER: Any = {"user": "admin", "groups": ("system:masters", "system:authenticated")}
 _OF_SERVER = ("uid", "creationTimestamp", "managedFields", "resourceVersion", "generation")
 
@@ -48,7 +51,7 @@ class Trial:
             return "" if denial in self.message else f"denied: {denial!r}, the API server: {self.message!r}"
         if self.stored is None:
             return f"{self.verdict.outcome}, the API server: {self.message!r}"
-        if self.second is not None and self.second.outcome not in ("Unchanged", "Bypassed"):
+        if isinstance(self.second, Patched) and any(each["path"] != _DROPPED for each in self.second.operations):
             return f"{self.verdict.outcome}, then {self.second.outcome}"
         return "" if self.stored == self.expected else _first_difference(self.expected, self.stored)
 
@@ -68,6 +71,7 @@ class ExportedPolicies:
         self._client = client
         self._installed: list[Object] = []
         self._batches = 0
+        self._marker = ""
 
     def install(self, policies: Mapping[str, PolicySet]) -> None:
         """Install what is exported of the policies, each for the pods with its key as label; wait until they apply."""
@@ -89,23 +93,23 @@ class ExportedPolicies:
     def _wait(self) -> None:
         """Wait until policies that are created last apply: then those before them do."""
         self._batches += 1
-        value = f"{id(self)}-{self._batches}"
-        for obj in _markers(value):
+        self._marker = f"{id(self)}-{self._batches}"
+        for obj in _markers(self._marker):
             self._create(obj)
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "marker", "labels": {_MARKER: value}},
-            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
-        }
+        pod = _marked_pod(self._marker)
         wait_for(lambda: self._is_marked(pod), "the policies do not apply")
 
-    def _is_marked(self, pod: Object) -> bool:
+    def _is_marked(self, pod: Object, namespace: str = "default", text: str = _MARKER) -> bool:
         try:
-            self._client.create(pod, namespace="default", dry_run=True)
+            self._client.create(pod, namespace=namespace, dry_run=True)
         except ApiError as error:
-            return _MARKER in error.message
+            return text in error.message
         return False
+
+    def wait_for_namespace(self, name: str, text: str) -> None:
+        """Wait until policies, which must be installed, see the annotation PROBE with the value `text`."""
+        pod = _marked_pod(self._marker)
+        wait_for(lambda: self._is_marked(pod, name, f"{PROBE}={text};"), f"policies do not see namespace {name}")
 
     def prepared(self, pod: Object, namespace: str) -> Object:
         """Return `pod` as the API server completes it before policies apply.
@@ -169,6 +173,9 @@ def _markers(value: str) -> Iterable[Object]:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     constraints = {"resourceRules": [rule], "objectSelector": {"matchLabels": {_MARKER: value}}}
     patch = f'[JSONPatch{{op: "add", path: "/metadata/labels/{_MARKER}-seen", value: "true"}}]'
+    is_new = f"!('{_MARKER}-seen' in object.metadata.labels)"
+    probe = f"namespaceObject.metadata.?annotations[?'{PROBE}'].orValue('')"
+    message = f"'{_MARKER}: {PROBE}=' + {probe} + ';'"
     name = {"name": f"{_MARKER}-{value}"}
     for kind, spec in (
         (
@@ -181,13 +188,19 @@ def _markers(value: str) -> Iterable[Object]:
         ),
         (
             "ValidatingAdmissionPolicy",
-            {"validations": [{"expression": f"!('{_MARKER}-seen' in object.metadata.labels)"}]},
+            {"validations": [{"expression": is_new, "messageExpression": message}]},
         ),
     ):
         actions = {"validationActions": ["Deny"]} if kind.startswith("Validating") else {}
         yield {"apiVersion": _GROUP, "kind": kind, "metadata": name, "spec": {"matchConstraints": constraints, **spec}}
         binding = {"policyName": name["name"], **actions}
         yield {"apiVersion": _GROUP, "kind": f"{kind}Binding", "metadata": name, "spec": binding}
+
+
+def _marked_pod(value: str) -> Object:
+    containers = [{"name": "main", "image": "nginx"}]
+    metadata = {"name": "marker", "labels": {_MARKER: value}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}}
 
 
 def _without(pod: Object) -> Object:

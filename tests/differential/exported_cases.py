@@ -18,7 +18,7 @@ PRODUCTS = ("NVIDIA-H20", "NVIDIA-A100-SXM4-80GB", "NVIDIA-H20-SHARED", "A.b_c",
 PATTERNS = ("NVIDIA-H20", "NVIDIA-A100*", "*", "*-SHARED", "7")
 POOLS = ("training", "inference", "hybrid", "spot")
 TYPES = ("training", "inference", "batch")
-NAMESPACES = (
+NAMESPACES: Sequence[JsonObject] = (
     {"name": "team-a"},
     {
         "name": "team-b",

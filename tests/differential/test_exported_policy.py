@@ -11,7 +11,7 @@ import pytest
 
 from tests.controlplane.client import ApiError, Object
 from tests.controlplane.cluster import Cluster
-from tests.differential.exported import ExportedPolicies, Trial
+from tests.differential.exported import PROBE, ExportedPolicies, Trial
 from tests.differential.exported_cases import NAMESPACES, PRIORITY_CLASSES, Choices, random_pod, random_policies
 from tests.golden.case import CASES, load
 from tests.support.admission import DOMAIN, policy_with
@@ -26,12 +26,14 @@ PODS = int(os.environ.get("DIFFERENTIAL_EXPORTED_PODS", "60"))
 IS_LONG = "DIFFERENTIAL_EXPORTED_POLICIES" in os.environ
 # The API server compiles each policy when it is created, and again before it evaluates it.
 POLICIES_AT_ONCE = 25
+CLASSES = {**PRIORITY_CLASSES, "serving": 1, "training-high": 2}
+pytestmark = [pytest.mark.timeout(3 * 3600)] if IS_LONG else []
 
 
 @pytest.fixture
 def exported(cluster: Cluster) -> Iterator[ExportedPolicies]:
     """Exported policies on the API server, which are deleted after the test, and the classes that policies name."""
-    for name, value in PRIORITY_CLASSES.items():
+    for name, value in CLASSES.items():
         metadata = {"name": name}
         cluster.client.create(
             {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata, "value": value}
@@ -41,20 +43,20 @@ def exported(cluster: Cluster) -> Iterator[ExportedPolicies]:
         yield policies
     finally:
         policies.remove()
-        for name in PRIORITY_CLASSES:
+        for name in CLASSES:
             cluster.client.delete("PriorityClass", name, api_version="scheduling.k8s.io/v1")
 
 
-def _in_namespace(cluster: Cluster, namespace: Object) -> None:
-    """Let the namespace have this metadata, and wait until policies see it."""
+def _in_namespace(cluster: Cluster, namespace: Object, probe: str) -> None:
+    """Let the namespace have this metadata, and the annotation PROBE, by which policies show that they see it."""
     found = {each["metadata"]["name"]: each for each in cluster.client.list("Namespace")}
-    wanted = {"annotations": namespace.get("annotations", {}), "labels": namespace.get("labels", {})}
-    name = namespace["name"]
+    annotations = {**namespace.get("annotations", {}), PROBE: probe}
+    name, labels = namespace["name"], dict(namespace.get("labels", {}))
     if name not in found:
-        cluster.make_namespace(name, **wanted)
+        cluster.make_namespace(name, annotations=annotations, labels=labels)
         return
-    labels = {"kubernetes.io/metadata.name": name, **wanted["labels"]}
-    cluster.client.replace({**found[name], "metadata": {"name": name, **wanted, "labels": labels}})
+    metadata = {"name": name, "annotations": annotations, "labels": {"kubernetes.io/metadata.name": name, **labels}}
+    cluster.client.replace({**found[name], "metadata": metadata})
 
 
 def _tried(exported: ExportedPolicies, pod: Object, key: str, policies: PolicySet, namespace: Object) -> Trial | None:
@@ -110,13 +112,18 @@ def test_golden_cases_are_stored_as_the_webhook_makes_them(cluster: Cluster, exp
         policies = _policies_of(case)
         key = name if policies.others else policies.default.revision
         by_policy.setdefault(key, []).append((name, case, policies))
-    differences, outcomes = {}, []
+    differences: dict[str, str] = {}
+    outcomes: list[str] = []
     for keys in _batches(list(by_policy)):
         exported.install({key: by_policy[key][0][2] for key in keys})
         cases = [(key, *case) for key in keys for case in by_policy[key]]
+        last: Object = {}
         for key, name, case, policies in sorted(cases, key=lambda each: str(each[2].get("namespace"))):
-            namespace = {"name": "default", **case.get("namespace", {})}
-            _in_namespace(cluster, namespace)
+            namespace: Object = {"name": "default", **case.get("namespace", {})}
+            if namespace != last:
+                _in_namespace(cluster, namespace, name)
+                exported.wait_for_namespace(namespace["name"], name)
+                last = namespace
             if trial := _tried(exported, _pod_of(case), key, policies, namespace):
                 outcomes.append(trial.verdict.outcome)
                 differences |= {name: trial.difference} if trial.difference else {}
@@ -127,12 +134,15 @@ def test_golden_cases_are_stored_as_the_webhook_makes_them(cluster: Cluster, exp
 
 
 def test_random_pods_are_stored_as_the_webhook_makes_them(cluster: Cluster, exported: ExportedPolicies) -> None:
-    for namespace in NAMESPACES:
-        _in_namespace(cluster, namespace)
+    for each in NAMESPACES:
+        _in_namespace(cluster, each, "random")
     policies = dict(enumerate(islice(random_policies(FIRST_SEED), POLICIES)))
-    differences, outcomes = {}, []
+    differences: dict[str, str] = {}
+    outcomes: list[str] = []
     for keys in _batches(list(map(str, policies))):
         exported.install({key: PolicySet(policies[int(key)]) for key in keys})
+        for each in NAMESPACES:
+            exported.wait_for_namespace(each["name"], "random")
         for key in keys:
             for seed in range(FIRST_SEED + int(key), FIRST_SEED + PODS, POLICIES):
                 dice = Choices(seed)

@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, str] = {
     "doctor": "Report what is wrong with an installation, and how to mend it.",
     "mutate": "Print pods as the webhook would admit them.",
     "nodes": "Print the cards of each pool and product, free or not.",
-    "policy": "Check a policy file, print the JSON schema or a policy.",
+    "policy": "Check or export a policy file, print the JSON schema or a policy.",
     "serve": "Serve the admission webhook over TLS.",
     "snapshot": "Write a running cluster to a cluster file.",
     "version": "Print the version and what it models.",
