@@ -1,9 +1,11 @@
 """The exported policy: the objects of the exporter, for the pods that the webhook is called for. Pure."""
 
+from dataclasses import replace
+
 from certs.webhook_rules import PODS
 from webhook.admission.registered_selection import selection_of_configuration
 from webhook.documents.documents import JsonObject, field
-from webhook.mutation.exported.export import Exported, LeftOut, export, name_of
+from webhook.mutation.exported.export import Exported, export
 from webhook.policy.policy_set import PolicySet
 
 IDENTITY = "placement.maip.mxsf.io/policy"
@@ -22,16 +24,12 @@ def exported_policy(
     """
     excluded = ("kube-system", namespace, f"{namespace}-certs")
     found = export(policies, minor, excluded)
-    # What stands in for a rejected policy has the content of another one.
-    withheld = {name_of(each): each for each in policies if each.withheld is not None}
-    objects = [each for each in found.objects if each["metadata"]["name"] not in withheld]
-    left_out = [LeftOut(each.name, "spec", each.withheld.reason) for each in withheld.values() if each.withheld]
     webhook = _webhook_for_pods(configuration or {})
-    if webhook is not None:
-        selection = selection_of_configuration(configuration or {})
-        conditions = selection.conditions if selection else ()
-        objects = [_selected(each, webhook, conditions) for each in objects]
-    return Exported(objects, [*found.left_out, *left_out])
+    if webhook is None:
+        return found
+    selection = selection_of_configuration(configuration or {})
+    conditions = selection.conditions if selection else ()
+    return replace(found, objects=[_selected(each, webhook, conditions) for each in found.objects])
 
 
 def identity_of(content: JsonObject) -> str:
