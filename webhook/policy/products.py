@@ -58,18 +58,14 @@ def products_instead_of(spec: PolicySpec, product: str, namespace: str) -> tuple
     limits = limits_of(spec, namespace)
     if limits is None or limits.products is None:
         return None
-    return None if is_one_of_products(spec, product, limits.products) else limits.products
-
-
-def is_one_of_products(spec: PolicySpec, product: str, patterns: Iterable[str]) -> bool:
-    """Return whether one of `patterns` matches `product`, or a product that it is a variant of."""
     names = (product, *_bases(spec, product))
-    return any(_matches(pattern, names) for pattern in patterns)
+    return None if any(_matches(pattern, names) for pattern in limits.products) else limits.products
 
 
 def accepted_products(spec: PolicySpec, products: Iterable[str], namespace: str) -> tuple[str, ...]:
     """Return `products`, each followed by those of its variants that pods of `namespace` may use."""
-    return tuple(each for each in with_variants(spec, products) if may_use_product(spec, each, namespace))
+    accepted = (each for product in products for each in (product, *_variants(spec, product)))
+    return tuple(dict.fromkeys(each for each in accepted if may_use_product(spec, each, namespace)))
 
 
 def with_variants(spec: PolicySpec, products: Iterable[str]) -> tuple[str, ...]:

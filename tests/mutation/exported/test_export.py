@@ -81,6 +81,19 @@ def test_a_policy_whose_labels_are_not_known_is_left_out() -> None:
     assert [each.field for each in export(PolicySet(withheld)).left_out] == ["spec"]
 
 
+def test_objects_of_two_policies_never_have_one_name() -> None:
+    other = named("default", namespaceSelector={"matchLabels": {"team": "a"}})
+
+    found = export(PolicySet.of(policy_with(), (other,)))
+
+    assert [each.field for each in found.left_out] == ["metadata.name"]
+    assert len(found.objects) == 4
+
+
+def test_a_name_that_is_too_long_is_left_out() -> None:
+    assert [each.field for each in export(PolicySet(named("a" * 253))).left_out] == ["metadata.name"]
+
+
 def test_what_is_only_warned_of_is_not_denied() -> None:
     assert objects_of(exported(invalidAnnotations="warn"), "ValidatingAdmissionPolicy") == []
 

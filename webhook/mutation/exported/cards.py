@@ -26,7 +26,7 @@ from webhook.mutation.exported.tolerations import equal, exists
 from webhook.mutation.exported.variables import OWN, Variable, value_of
 from webhook.policy.keys import MEBIBYTE, MOST_PRODUCTS, Keys
 from webhook.policy.policy import Policy
-from webhook.policy.products import is_one_of_products, named_products, namespaces_of_product, with_variants
+from webhook.policy.products import named_products, namespaces_of_product, with_variants
 
 _FRACTION = "^0?[.][0-9]{0,3}[1-9]0*$"
 _POSITIVE = "^0*[1-9][0-9]*$"
@@ -101,9 +101,12 @@ def matches_product(policy: Policy, product: Cel, patterns: Sequence[str]) -> Ce
     """Return whether one of `patterns` matches `product`, or a product that it is a variant of."""
     if not patterns:
         return "false"
+    return f"{product}.matches({text(_regex(policy, patterns))})"
+
+
+def _regex(policy: Policy, patterns: Sequence[str]) -> str:
     suffixes = "|".join(map(re.escape, policy.spec.product_variants))
-    ends = f"(?:{suffixes})*" if suffixes else ""
-    return f"{product}.matches({text(regex_of(patterns, ends))})"
+    return regex_of(patterns, f"(?:{suffixes})*" if suffixes else "")
 
 
 def amounts(policy: Policy) -> Iterator[Variable]:
@@ -187,7 +190,7 @@ def _usable(policy: Policy, names: Iterable[str], limit: int | None, *, denied: 
 
 def _may_use(policy: Policy, product: str, limit: int | None) -> Cel:
     allowed = None if limit is None else policy.spec.namespace_limits[limit].products
-    if allowed is not None and not is_one_of_products(policy.spec, product, allowed):
+    if allowed is not None and not re.search(_regex(policy, allowed), product):
         return "false"
     namespaces = namespaces_of_product(policy.spec, product)
     return "true" if namespaces is None else matches_any(NAMESPACE, namespaces)

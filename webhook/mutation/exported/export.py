@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.backends.native import Native
+from webhook.kube.names import is_dns_subdomain
 from webhook.mutation.exported import denials
 from webhook.mutation.exported.matching import condition, constraints
 from webhook.mutation.exported.policy_objects import injection, mutations, reading
@@ -63,8 +64,11 @@ def export(policies: PolicySet, release: int = _STABLE, excluded: tuple[str, ...
     objects: list[JsonObject] = []
     left_out: list[LeftOut] = []
     # A policy is in force where none of those before it selects the namespace; the default policy comes last.
+    twin = policies.with_name_of_default()
     for index, each in enumerate((*policies.others, policies.default)):
         reasons = list(_left_out(each, release))
+        if each is policies.default and twin is not None:
+            reasons.append(LeftOut(each.identity, "metadata.name", "another policy has the name of the default policy"))
         left_out += reasons
         if not reasons and _is_enforced(each):
             objects += _objects(each, policies.others[:index], release, excluded)
@@ -77,6 +81,8 @@ def _is_enforced(policy: Policy) -> bool:
 
 def _left_out(policy: Policy, release: int) -> Iterator[LeftOut]:
     """Yield the fields because of which nothing of the policy can be exported."""
+    if not is_dns_subdomain(name_of(policy)):
+        yield LeftOut(policy.identity, "metadata.name", "is too long for the names of the exported objects")
     if policy.withheld is not None:
         yield LeftOut(policy.identity, "spec", policy.withheld.reason)
     if policy.spec.mode == "enforce" and 0 < policy.spec.canary_percent < _ALL:
