@@ -7,9 +7,9 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
-	bench-console bench-outcome bench-simulate bench-feed-real rotate-under-load soak abuse docs lock audit-dependencies sbom \
-	control-plane clean differential differential-capacity differential-moves differential-releases test-schedulers test-ray \
-	upstream-tables mutants golden examples rules screenshots site
+	bench-absence bench-console bench-exported-cost bench-outcome bench-simulate bench-feed-real rotate-under-load soak abuse \
+	docs lock audit-dependencies sbom control-plane clean differential differential-capacity differential-export \
+	differential-moves differential-releases test-schedulers test-ray upstream-tables mutants golden examples rules screenshots site
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ differential-releases: $(STAMP) ## compare 350 random pods with the kube-schedul
 
 differential-capacity: $(STAMP) ## compare the counts of 200 random pods with the real kube-scheduler (make test: 10)
 	DIFFERENTIAL_CAPACITY=200 $(BIN)/python -m pytest tests/differential/test_capacity.py
+
+differential-export: $(STAMP) ## compare 2,000 pods under 500 exported policies with the webhook (make test: 30 under 4)
+	DIFFERENTIAL_EXPORTED_PODS=2000 DIFFERENTIAL_EXPORTED_POLICIES=500 \
+		$(BIN)/python -m pytest tests/differential/test_exported_policy.py $(PYTEST_ARGS)
 
 differential-moves: $(STAMP) ## make the moves of 100 random clusters on the real kube-scheduler (make test: 4)
 	DIFFERENTIAL_MOVES=100 $(BIN)/python -m pytest tests/placement/capacity/test_moves_against_kube_scheduler.py
@@ -109,6 +113,12 @@ bench-rollout: $(STAMP) ## create 5,000 pods on a real API server while replicas
 
 bench-crash: $(STAMP) ## the same while replicas are killed ten times: no audit record is lost
 	$(BIN)/python -m bench.rollout --kill $(BENCH_ARGS)
+
+bench-absence: $(STAMP) ## create 5,000 pods on a real API server while no replica runs, with the exported policy
+	$(BIN)/python -m bench.absence $(BENCH_ARGS)
+
+bench-exported-cost: $(STAMP) ## what the exported policy costs the API server, beside the webhook
+	$(BIN)/python -m bench.exported_cost $(BENCH_ARGS)
 
 bench-burst: $(STAMP) ## verdicts on bursts of pods on a real API server and kube-scheduler (OPENB_TRACE: folder of the trace)
 	$(BIN)/python -m bench.burst $(BENCH_ARGS)

@@ -45,6 +45,19 @@ def policy_of(pod: dict[str, Any]) -> str:
     return str(pod["metadata"].get("annotations", {}).get(f"{DOMAIN}/placement-policy", ""))
 
 
+def injection_in(pod: dict[str, Any]) -> dict[str, Any]:
+    """Return what a policy injects into a pod, without what the API server adds."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    tolerations = [each for each in spec["tolerations"] if not str(each.get("key")).startswith("node.kubernetes.io/")]
+    return {
+        "annotations": metadata["annotations"],
+        "labels": metadata.get("labels"),
+        "affinity": spec.get("affinity"),
+        "scheduler": spec["schedulerName"],
+        "tolerations": tolerations,
+    }
+
+
 @dataclass(slots=True)
 class Load:
     """Clients that create pods without pause. `made` and `failures` grow while they run; a client deletes its pods.

@@ -18,7 +18,7 @@ from typing import Any
 import click
 import orjson
 
-from bench.pod_clients import Creations, Load, created_while, policy_of
+from bench.pod_clients import Creations, Load, created_while, injection_in, policy_of
 from bench.real_cluster import control_plane_and_folder
 from bench.renewal import Webhook, serving
 from tests.controlplane.cluster import Cluster
@@ -100,19 +100,6 @@ def _swapped(file: Path, content: bytes) -> None:
         staged.replace(link)
 
 
-def _injected(pod: dict[str, Any]) -> dict[str, Any]:
-    """Return what a policy injects into a pod, without what the API server adds."""
-    metadata, spec = pod["metadata"], pod["spec"]
-    tolerations = [each for each in spec["tolerations"] if not str(each.get("key")).startswith("node.kubernetes.io/")]
-    return {
-        "annotations": metadata["annotations"],
-        "labels": metadata.get("labels"),
-        "affinity": spec.get("affinity"),
-        "scheduler": spec["schedulerName"],
-        "tolerations": tolerations,
-    }
-
-
 def _expected() -> dict[str, dict[str, Any]]:
     """Return the injection of each policy by its identity, as the pure core computes it."""
     found = {}
@@ -121,7 +108,7 @@ def _expected() -> dict[str, dict[str, Any]]:
         verdict = admit_pod(_TRAINER.obj(), policy)
         if not isinstance(verdict, Patched):
             raise TypeError(verdict.outcome)
-        found[policy.identity] = _injected(deepcopy(verdict.pod))
+        found[policy.identity] = injection_in(deepcopy(verdict.pod))
     return found
 
 
@@ -135,7 +122,7 @@ def reloaded_under_load(cluster: Cluster, server: Server, creations: int, client
     turns = zip(cycle(ways), cycle((_TEXTS[1], _TEXTS[0])), strict=False)
 
     def check(pod: dict[str, Any]) -> str:
-        injected = _injected(pod)
+        injected = injection_in(pod)
         return "" if expected.get(policy_of(pod)) == injected else f"{pod['metadata']['name']}: {injected}"
 
     def reload() -> None:

@@ -62,9 +62,9 @@ class Replicas:
         """The folder with the certificate, which all replicas share."""
         return self.folder / "tls"
 
-    def register(self, cluster: Cluster) -> None:
-        """Register the address for the pods of all namespaces, fail closed."""
-        cluster.register_webhook(self.url, self.ca.certificate.decode())
+    def register(self, cluster: Cluster, **overrides: Any) -> None:
+        """Register the address for the pods of all namespaces, fail closed; `overrides` are fields of the webhook."""
+        cluster.register_webhook(self.url, self.ca.certificate.decode(), **overrides)
 
     def audit_files(self) -> list[Path]:
         """The audit logs of all slots."""

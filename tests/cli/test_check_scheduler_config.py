@@ -120,7 +120,17 @@ def test_serve_reports_a_configuration_that_it_cannot_use(
     assert error in result.errors
 
 
-def test_serve_needs_a_live_cluster_for_policy_objects(run: Run) -> None:
-    outcome = run("serve", "--tls-dir", "t", "--policy-source", "crd")
+@pytest.mark.parametrize(
+    ("flags", "needing"),
+    [
+        (("--policy-source", "crd"), "--policy-source crd"),
+        (("--export-policy", "on"), "--export-policy"),
+        (("--export-policy", "remove", "--no-cluster"), "--export-policy"),
+    ],
+)
+def test_serve_needs_a_live_cluster_to_read_or_write_policies_there(
+    run: Run, flags: tuple[str, ...], needing: str
+) -> None:
+    outcome = run("serve", "--tls-dir", "t", *flags)
     assert outcome.code == 2
-    assert "--policy-source crd needs a live cluster" in outcome.errors
+    assert f"{needing} needs a live cluster; give --in-cluster or --kubeconfig, too." in outcome.errors

@@ -84,6 +84,11 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
                 f"max(placement_webhook_policy_rejected{{{_JOB}}})",
                 "1 while the newest policy is invalid and the last valid one stays in force.",
             ),
+            _stat(
+                "Exported policy in step",
+                f"min(placement_webhook_exported_policy_in_step{{{_JOB}}})",
+                "1 while the exported policy in the API server equals the policy in force; no value without an export.",
+            ),
         ),
     ),
     (

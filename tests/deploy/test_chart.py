@@ -85,6 +85,7 @@ def as_the_chart_keeps_it(definitions: Objects) -> Objects:
     [
         pytest.param({}, "overlays/self-managed", id="default values"),
         pytest.param({"policyObjects": True}, "overlays/crd", id="policyObjects"),
+        pytest.param({"exportedPolicy": {"enabled": True}}, "overlays/exported", id="exportedPolicy"),
         pytest.param(
             {"networkPolicy": {"apiServerCIDRs": ["10.96.0.1/32", "192.0.2.10/32"]}},
             "overlays/api-server-egress",
@@ -229,10 +230,14 @@ def test_without_policy_objects_there_is_no_definition(helm: Helm) -> None:
     assert "CustomResourceDefinition" not in {kind for kind, _ in by_name(helm.template())}
 
 
-def test_policy_objects_need_the_live_view(helm: Helm) -> None:
-    refused = helm.template({"policyObjects": True, "liveView": False}, check=False)
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [({"policyObjects": True}, "policyObjects"), ({"exportedPolicy": {"enabled": True}}, "exportedPolicy.enabled")],
+)
+def test_what_is_written_or_read_in_the_cluster_needs_the_live_view(helm: Helm, values: Object, field: str) -> None:
+    refused = helm.template({**values, "liveView": False}, check=False)
 
-    assert "policyObjects: Invalid value: true" in refused
+    assert f"{field}: Invalid value: true" in refused
 
 
 def listed(*selectors: Object) -> Object:
@@ -265,7 +270,8 @@ def test_policies_that_select_by_names_need_no_live_view(helm: Helm, selectors: 
 
 
 def test_another_namespace_is_used_everywhere(helm: Helm) -> None:
-    objects = by_name(helm.template({"policyObjects": True}, namespace="gpu-system"))
+    values = {"policyObjects": True, "exportedPolicy": {"enabled": True}}
+    objects = by_name(helm.template(values, namespace="gpu-system"))
 
     named = {each["metadata"].get("namespace") for each in objects.values()} - {None}
     bindings = [each for (kind, _), each in objects.items() if kind.endswith("RoleBinding")]

@@ -22,13 +22,17 @@ from tests.deploy.helm import IMAGE, Helm
 from tests.doctor.healthy import commands_of
 from tests.support.batch_objects import definition
 from tests.support.command import run_here
+from tests.support.exported import remove
 from tests.support.manifests import DEPLOY, ROOT, Object, container_of
+from webhook.admission.exported_policy import exported_policy
+from webhook.kube.release import NEWEST
+from webhook.policy.policy_documents import parse_policies, policy_set
 
 NAMESPACE, CONFIGURATION = "placement-webhook", "00-placement-webhook"
 # The Deployment of the controller and its namespace have one name.
 CONTROLLER = "placement-webhook-certs"
 APPLY = ("apply", "--server-side", "--field-manager=deploy", "-f", "-")
-PARTS = ("", "-certs", "-policies")
+PARTS = ("", "-certs", "-exported", "-policies")
 QUEUES = "Queue.scheduling.volcano.sh"
 VOLUMES: Object = {"audit": {"output": "volume"}, "policyObjects": True}
 
@@ -47,6 +51,7 @@ def chart(values: Object) -> Render:
 FORMS: dict[str, Render] = {
     "overlay cert-manager": overlay("cert-manager"),
     "overlay crd": overlay("crd"),
+    "overlay exported": overlay("exported"),
     "overlay templates": overlay("templates"),
     "chart with volumes": chart(VOLUMES),
 }
@@ -68,6 +73,7 @@ def volcano(control_plane: ControlPlane) -> Iterator[None]:
 def removed(cluster: Cluster) -> Iterator[None]:
     """Take away afterwards what a form has in the whole cluster."""
     yield
+    remove(cluster.client)
     names = [f"{kind}/placement-webhook{part}" for kind in ("clusterrole", "clusterrolebinding") for part in PARTS]
     flags = ("--ignore-not-found", f"--namespace={NAMESPACE}")
     names += ["endpointslice/servers", "crd/placementpolicies.placement.maip.mxsf.io"]
@@ -90,6 +96,8 @@ def test_no_fault_is_found_in_a_shipped_form(cluster: Cluster, helm: Helm, form:
         if content and content["kind"] in ("Deployment", "StatefulSet"):
             say_ready(cluster, content)
     say_served(cluster)
+    if form == "overlay exported":
+        say_exported(cluster)
 
     assert faults_of(cluster.control_plane.kubeconfig) == []
 
@@ -125,6 +133,13 @@ def say_served(cluster: Cluster) -> None:
         "endpoints": [{"addresses": ["255.255.255.255"]}],
     }
     cluster.client.create(slices, namespace=NAMESPACE)
+
+
+def say_exported(cluster: Cluster) -> None:
+    """Make what the leader of the servers would make of the policy of deploy/base."""
+    policies = policy_set(parse_policies((DEPLOY / "base" / "policy.yaml").read_bytes(), "policy.yaml"))
+    for content in exported_policy(policies, NEWEST, NAMESPACE, manifest(Target())).objects:
+        cluster.client.create(content)
 
 
 def faults_of(kubeconfig: Path) -> list[Object]:

@@ -27,14 +27,9 @@ def rights_removed(cluster: Cluster) -> Iterator[None]:
     """Takes away afterwards what an overlay grants in the whole cluster."""
     yield
     for kind in ("ClusterRoleBinding", "ClusterRole"):
-        for name in (
-            "placement-webhook",
-            "placement-webhook-certs",
-            "placement-webhook-policies",
-            "placement-webhook-console",
-        ):
+        for part in ("", "-certs", "-console", "-exported", "-policies"):
             with suppress(NotFound):
-                cluster.client.delete(kind, name, api_version="rbac.authorization.k8s.io/v1")
+                cluster.client.delete(kind, f"placement-webhook{part}", api_version="rbac.authorization.k8s.io/v1")
 
 
 def rendered(cluster: Cluster, overlay: str) -> list[Object]:

@@ -8,6 +8,7 @@ VARIANTS: dict[str, Object] = {
     "self-managed": {"certificates": {"secretName": "tls", "controller": {"extraArgs": ["--server-days=90"]}}},
     "cert-manager": {
         "policyObjects": True,
+        "exportedPolicy": {"enabled": True},
         "certificates": {"source": "certManager"},
         "monitoring": {each: {"enabled": True} for each in ("serviceMonitor", "prometheusRule", "dashboard")},
         "clientCertificates": {"caSecretName": "api-servers", "names": ["kube-apiserver-*"]},

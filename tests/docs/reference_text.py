@@ -50,7 +50,8 @@ $ placement-webhook policy schema > policy.schema.json
 `check` takes several files and reports all errors at once, each with its line and path, and exits with 2. With
 `--kubeconfig` or `--context`, it also warns about schedulers and PriorityClasses that the file names and that cluster
 does not have. `show` prints the policy with all defaults. `schema` is for editors: put
-`# yaml-language-server: $schema=policy.schema.json` on the first line of the file.
+`# yaml-language-server: $schema=policy.schema.json` on the first line of the file. `export` prints the policy as
+objects that the API server evaluates itself: see [exported-policy.md](exported-policy.md).
 
 `NAME@REVISION` is in the annotation `placement-policy` of every mutated pod, in every audit record and in the metric
 `placement_webhook_policy_info`. The revision is a hash of the `spec` with all defaults. Files with the same meaning

@@ -17,7 +17,7 @@ from tests.acceptance.pools import pool_node
 from tests.support.admission import policy_with
 from tests.support.certificates import FRESH, NOW
 from tests.support.command import understand
-from tests.support.manifests import Object, read
+from tests.support.manifests import Object, container_of, read
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.check import Finding, diagnose
 from webhook.doctor.cluster import Cluster, Probe, ServerClock, Trial
@@ -73,6 +73,13 @@ def deployment(**status: Any) -> Object:
     return {**made, "status": {"readyReplicas": 2, **status}}
 
 
+def with_args(workload: Object, *args: str, without: str = "") -> Object:
+    """Return the workload with these arguments, and without another one."""
+    container = container_of(workload)
+    container["args"] = [each for each in container["args"] if each != without] + list(args)
+    return workload
+
+
 def controller(**status: Any) -> Object:
     """Return the Deployment of the certs controller, which is ready."""
     (made,) = (each for each in read("overlays/self-managed/certs-controller.yaml") if each["kind"] == "Deployment")
@@ -125,6 +132,7 @@ def objects() -> dict[Source, tuple[Object, ...]]:
         Source.LIMIT_RANGES: (),
         Source.PRIORITY_CLASSES: tuple(map(named, ("system-cluster-critical", "system-node-critical"))),
         Source.LEASES: (),
+        Source.EXPORTED: (),
         Source.QUEUES: (named("default"),),
     }
 

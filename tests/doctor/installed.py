@@ -29,6 +29,7 @@ NAMESPACE, CONFIGURATION, POLICY = "placement-webhook", "00-placement-webhook", 
 CERTS_NAMESPACE = "placement-webhook-certs"
 USAGE, PRODUCT = "maip.mxsf.io/node.usage", "nvidia.com/gpu.product"
 QUEUE = "Queue.scheduling.volcano.sh"
+EXPORTED = "exported.json"
 MANIFESTS = ("serviceaccount", "rbac", "deployment", "poddisruptionbudget", "service", "networkpolicy")
 
 
@@ -58,7 +59,8 @@ class Installed:
     def follow(self, remedy: str, choices: Mapping[str, str]) -> None:
         """Run the commands of a remedy, with `choices` for the words that the reader has to choose."""
         config = self.cluster.control_plane.kubeconfig
-        known = {"--dir=DIR": f"--dir={self.folder}", "--policy=FILE": f"--policy={choices.get('FILE')}", **choices}
+        known = {"--dir=DIR": f"--dir={self.folder}", "--policy=FILE": f"--policy={choices.get('FILE')}"}
+        known |= {"FILE": str(self.folder / EXPORTED), **choices}
         for command in commands_of(remedy):
             words = [known.get(each, each) for each in command]
             if words[0] == "kubectl":

@@ -8,13 +8,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from certs.pki import issue_ca
+from certs.registration import Target, manifest
 from certs.secret import OWNER
 from certs.webhook_rules import PODS
 from tests.controlplane.webhooks import ADMISSION, webhook_configuration
 from tests.doctor.healthy import PRODUCT, USAGE, WHITELIST
-from tests.doctor.installed import CERTS_NAMESPACE, CONFIGURATION, NAMESPACE, Installed, replaced
+from tests.doctor.installed import CERTS_NAMESPACE, CONFIGURATION, EXPORTED, NAMESPACE, Installed, replaced
 from tests.support.manifests import DEPLOY, Object, read_one
 from tests.support.service_account import RBAC
+from webhook.admission.exported_policy import IDENTITY, exported_policy
+from webhook.policy.policy_documents import parse_policies, policy_set
 
 Planted = AbstractContextManager[None]
 
@@ -135,6 +138,36 @@ def following_objects(made: Installed) -> Planted:
     return made.changed("Deployment", NAMESPACE, [operation], "apps/v1", NAMESPACE)
 
 
+@contextmanager
+def exported(made: Installed, *, missing: str = "", edit: Object | None = None, more: str = "") -> Iterator[None]:
+    """The exported policy, applied by hand: without a kind, with an edit of the policy, or with another binding."""
+    policies = policy_set(parse_policies((DEPLOY / "base" / "policy.yaml").read_bytes(), "policy.yaml"))
+    objects = exported_policy(policies, 36, NAMESPACE, manifest(Target())).objects
+    (made.folder / EXPORTED).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    with ExitStack() as stack:
+        for each in objects:
+            if each["kind"] != missing:
+                stack.enter_context(made.made(each))
+            else:
+                stack.callback(made.client.delete, missing, each["metadata"]["name"], api_version=ADMISSION)
+        if edit is not None:
+            name = objects[0]["metadata"]["name"]
+            made.client.patch(objects[0]["kind"], name, edit, api_version=ADMISSION)
+        if more:
+            (binding,) = (each for each in objects if each["kind"] == "MutatingAdmissionPolicyBinding")
+            stack.enter_context(made.made(binding | {"metadata": binding["metadata"] | {"name": more}}))
+        yield
+
+
+def exporting(made: Installed) -> Planted:
+    """The servers are to export, and none does."""
+    operations = [
+        {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": value}
+        for value in ("--export-policy=on", "--export-owner=placement-webhook-exported")
+    ]
+    return made.changed("Deployment", NAMESPACE, operations, "apps/v1", NAMESPACE)
+
+
 def malformed_whitelist(made: Installed) -> Planted:
     return made.changed("Namespace", made.cluster.namespace, {"metadata": {"annotations": {WHITELIST: "{"}}})
 
@@ -224,6 +257,10 @@ PATCH = "`kubectl patch mutatingwebhookconfiguration 00-placement-webhook --type
 REGISTER = "`placement-webhook certs register "
 CERTS_ROLE = tuple(
     f"{kind}/placement-webhook-certs" for kind in ("clusterrole", "clusterrolebinding", "role", "rolebinding", "sa")
+)
+
+EXPORTED_ROLE = tuple(
+    f"{kind}/placement-webhook-exported" for kind in ("clusterrole", "clusterrolebinding", "role", "rolebinding")
 )
 
 # By the check, with a word for a second fault of the same. The servers do not read a changed ConfigMap.
@@ -331,6 +368,41 @@ PLANTED: Mapping[str, Fault] = {
         running_controller,
         ("`kubectl apply -f deploy/overlays/self-managed/certs-rbac.yaml`",),
         leaves=CERTS_ROLE,
+    ),
+    "exported-policy": Fault(
+        {"exported-policy"},
+        lambda made: exported(made, missing="MutatingAdmissionPolicyBinding"),
+        ("`kubectl replace --force -f FILE`",),
+    ),
+    "exported-policy: edited": Fault(
+        {"exported-policy"},
+        lambda made: exported(made, edit={"spec": {"failurePolicy": "Fail"}}),
+        ("`kubectl replace --force -f FILE`",),
+    ),
+    "exported-policy: old": Fault(
+        {"exported-policy"},
+        lambda made: exported(made, edit={"metadata": {"annotations": {IDENTITY: "default@old"}}}),
+        ("`kubectl replace --force -f FILE`",),
+    ),
+    "exported-policy: left over": Fault(
+        {"exported-policy"},
+        lambda made: exported(made, more="placement-webhook.gone"),
+        ("`kubectl delete mutatingadmissionpolicybindings placement-webhook.gone`",),
+    ),
+    "exported-policy: not exported": Fault(
+        {"exported-policy", "rights"},
+        exporting,
+        ("`kubectl -n placement-webhook logs deployment/placement-webhook`",),
+        mends=False,
+    ),
+    "rights: exported": Fault(
+        {"exported-policy", "rights"},
+        exporting,
+        ("`kubectl apply -f deploy/overlays/exported/rbac.yaml`",),
+        leaves=tuple(
+            f"{kind}/placement-webhook-exported"
+            for kind in ("clusterrole", "clusterrolebinding", "role", "rolebinding")
+        ),
     ),
     "clock": Fault({"clock"}, skewed_lease, ("synchronise the clock",), mends=False),
     "schedulers": Fault(

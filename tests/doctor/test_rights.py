@@ -5,9 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.doctor.healthy import POLICY, controller, deployment, found, make_installation, objects, self_managed
+from tests.doctor.healthy import (
+    POLICY,
+    controller,
+    deployment,
+    found,
+    make_installation,
+    objects,
+    self_managed,
+    with_args,
+)
 from tests.support.admission import policy_with
-from tests.support.manifests import Object, container_of, read
+from tests.support.manifests import Object, read
 from webhook.doctor.check import Severity
 from webhook.doctor.cluster import Cluster, Right, Role
 from webhook.doctor.rights import access_review, rights_of
@@ -37,25 +46,21 @@ def asked(rights: Iterable[Right], role: Role) -> Granted:
     return {(each.group, each.resource, each.verb, each.name) for each in rights if each.role is role}
 
 
-def with_args(workload: Object, *args: str, without: str = "") -> Object:
-    container = container_of(workload)
-    container["args"] = [each for each in container["args"] if each != without] + list(args)
-    return workload
-
-
 def of(server: Object, *others: Object) -> Cluster:
     return make_installation(objects={**objects(), Source.DEPLOYMENTS: (server, *others)})
 
 
+ALL_PARTS = ("--policy-source=crd", "--export-policy=on", "--export-owner=placement-webhook-exported")
 GROUPS = {group for group, _, _, _ in granted_by(Role.SERVER)}
 
 
 def test_the_rights_of_all_parts_are_those_of_the_manifests() -> None:
-    rights = [*rights_of(of(with_args(deployment(), "--policy-source=crd"), controller()), GROUPS)]
+    rights = [*rights_of(of(with_args(deployment(), *ALL_PARTS), controller()), GROUPS)]
     assert {role: asked(rights, role) for role in Role} == {role: granted_by(role) for role in Role}
     assert {(each.role, each.account) for each in rights} == {
         (Role.SERVER, SERVER),
         (Role.POLICIES, SERVER),
+        (Role.EXPORTED, SERVER),
         (Role.CERTS, CERTS),
     }
     assert {each.namespace for each in rights if each.resource == "secrets"} == {"placement-webhook"}

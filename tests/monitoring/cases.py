@@ -142,6 +142,10 @@ CASES: Mapping[str, Case] = {
     "PlacementWebhookPolicyRejected": Case(
         {"placement_webhook_policy_rejected": f"1+0{_ENOUGH}"}, {"placement_webhook_policy_rejected": f"0+0{_ENOUGH}"}
     ),
+    "PlacementWebhookExportedPolicyNotInStep": Case(
+        {"placement_webhook_exported_policy_in_step": f"0+0{_ENOUGH}"},
+        {"placement_webhook_exported_policy_in_step": f"1+0{_ENOUGH}"},
+    ),
     "PlacementWebhookPoliciesDiffer": Case(
         _policies(a=("default@1", "team-a@2"), b=("default@1", "team-a@3"), c=("default@1",)),
         _policies(a=("default@1", "team-a@2"), b=("default@1", "team-a@2")),

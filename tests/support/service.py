@@ -106,9 +106,11 @@ async def _is_ready(backend: Backend) -> bool:
     try:
         async with asyncio.timeout(1):
             reader, writer = await asyncio.open_connection("127.0.0.1", backend.admin_port)
-            writer.write(b"GET /readyz HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n")
-            line = await reader.readline()
-            writer.close()
+            try:
+                writer.write(b"GET /readyz HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n")
+                line = await reader.readline()
+            finally:
+                writer.close()
     except (OSError, TimeoutError):
         return False
     return b" 200 " in line

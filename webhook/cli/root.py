@@ -37,7 +37,7 @@ COMMANDS: Mapping[str, str] = {
     "doctor": "Report what is wrong with an installation, and how to mend it.",
     "mutate": "Print pods as the webhook would admit them.",
     "nodes": "Print the cards of each pool and product, free or not.",
-    "policy": "Check a policy file, print the JSON schema or a policy.",
+    "policy": "Check or export a policy file, print the JSON schema or a policy.",
     "report": "Write the pages of the console into one file.",
     "replay": "Report what another policy would decide on recorded admissions.",
     "serve": "Serve the admission webhook over TLS.",

@@ -78,6 +78,11 @@ class Role(Enum):
         "without list and watch, a replica that starts stays unready, and the others keep the policies that they know",
         "their status is not written",
     )
+    EXPORTED = (
+        "overlays/exported/rbac.yaml",
+        "the exported policy is not kept in step with the policy in force",
+        "",
+    )
     CERTS = ("overlays/self-managed/certs-rbac.yaml", "nothing renews the certificates", "")
 
     def __init__(self, file: str, effect: str, optional_effect: str) -> None:
@@ -119,6 +124,7 @@ class Cluster:
     ConfigMap, else `given`, else the built-in one. `accepted` are those of PlacementPolicy objects, and
     `policy_objects` the objects themselves, None if their kind is not served; there are none if no server follows them.
     `in_force` is the default policy of a replica that was asked, which is that of `file`, too; None if none was.
+    `unserved_kinds` are those of an exported policy that the API server does not serve.
     `bound_schedulers` are the schedulers of running pods. `selects_a_pod` is whether the objectSelector of the webhook
     for pods selects one of the cluster; None without an objectSelector, or without pods. `missed` are the first missed
     pods of `missed_count`.
@@ -144,6 +150,7 @@ class Cluster:
     clock: ServerClock | None = None
     release: Release | None = None
     evidence: SchedulerEvidence | None = None
+    unserved_kinds: frozenset[str] = frozenset()
 
     def of(self, source: Source) -> tuple[JsonObject, ...]:
         """Return the objects of `source`; empty if it was not read."""

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from certs.cluster.probe import call_webhooks
 from webhook.doctor import sample_pods
-from webhook.doctor.cluster import Cluster, JsonObject, Probe, Right, Trial, name_of
+from webhook.doctor.cluster import Cluster, JsonObject, Probe, Right, Trial, listed, name_of
 from webhook.doctor.matching import labels_selected_by, selects_namespace
 from webhook.doctor.nodes import nodes_of, offered_cards
 from webhook.doctor.rights import access_review
@@ -15,10 +15,11 @@ from webhook.doctor.source import Source
 from webhook.doctor.workloads import admin_port
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission_policy import GROUP, PLURALS
 from webhook.policy.loader import read_policy_document
 from webhook.policy.policy import Policy
 from webhook.watch.api_errors import ApiServerError, UnreachableError
-from webhook.watch.api_server import ApiServer
+from webhook.watch.api_server import NOT_FOUND, ApiServer
 
 _AT_ONCE = 8
 _MOST_ENDPOINTS = 3
@@ -123,3 +124,25 @@ def _place(cluster: Cluster, given: str | None) -> tuple[str, str] | None:
         if is_sent and workload_type is not None:
             return name, workload_type
     return None
+
+
+async def exported_objects(server: ApiServer) -> tuple[tuple[JsonObject, ...], frozenset[str]]:
+    """Return the admission policies and bindings of the cluster, and their kinds that the API server does not serve.
+
+    Raises:
+        ApiServerError: they may not be listed.
+    """
+    found: list[JsonObject] = []
+    served = set()
+    for kind, plural in PLURALS.items():
+        for version in (f"{GROUP}/v1", f"{GROUP}/v1beta1"):
+            try:
+                items = listed(await server.get(f"/apis/{version}/{plural}", {}), "items")
+            except ApiServerError as error:
+                if error.code != NOT_FOUND:
+                    raise
+                continue
+            found += ({"apiVersion": version, "kind": kind, **each} for each in items)
+            served.add(kind)
+            break
+    return tuple(found), frozenset(PLURALS) - served

@@ -13,7 +13,7 @@ from webhook.doctor.certificate_owner import controller_namespace, controller_of
 from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of, texts
 from webhook.doctor.kept import kept
 from webhook.doctor.pods_read import PodsRead
-from webhook.doctor.questions import ask_rights, create_on_trial, policy_in_force, probe
+from webhook.doctor.questions import ask_rights, create_on_trial, exported_objects, policy_in_force, probe
 from webhook.doctor.rights import rights_of
 from webhook.doctor.sample_pods import NO_USER, User
 from webhook.doctor.source import BEFORE, LISTS, Source
@@ -247,6 +247,10 @@ class _Reader:
                     if error.code != NOT_FOUND:
                         raise
 
+    async def exported(self) -> None:
+        self._objects[Source.EXPORTED], unserved = await exported_objects(self._server)
+        self._found = replace(self._found, unserved_kinds=unserved)
+
     async def rights(self) -> None:
         rights = await ask_rights(self._server, rights_of(self._found, self._evidence().groups))
         self._found = replace(self._found, rights=rights)
@@ -271,8 +275,7 @@ class _Reader:
             self._found = replace(self._found, clock=ServerClock(datetime.fromisoformat(text), before, after))
 
     async def version(self) -> None:
-        release = await read_release(self._server)
-        self._found = replace(self._found, release=release)
+        self._found = replace(self._found, release=await read_release(self._server))
 
     def _evidence(self) -> SchedulerEvidence:
         leases = [each for each in self._found.of(Source.LEASES) if not name_of(each).startswith(_NODE_LEASES)]
@@ -287,6 +290,7 @@ _READINGS: Mapping[Source, Callable[[_Reader], Awaitable[None]]] = {
     Source.POLICY: _Reader.policy,
     Source.PODS: _Reader.pods,
     Source.GROUPS: _Reader.groups,
+    Source.EXPORTED: _Reader.exported,
     Source.QUEUES: _Reader.queues,
     Source.RIGHTS: _Reader.rights,
     Source.PROBE: _Reader.probes,

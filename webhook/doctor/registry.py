@@ -4,6 +4,7 @@ from webhook.doctor.check import Check
 from webhook.doctor.checks import (
     calls,
     certificates,
+    exported,
     namespaces,
     node_pools,
     node_spelling,
@@ -32,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     calls.timeouts,
     policies.policy,
     policies.policy_objects,
+    exported.exported_policy,
     policies.rights,
     policies.release,
     certificates.clock,

@@ -1,6 +1,8 @@
 """The rights that the service accounts of the webhook need: those of the manifests, as far as arguments ask. Pure."""
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 
 from certs.registration import Target
 from webhook.cluster.cache.resources import RESOURCES
@@ -8,9 +10,12 @@ from webhook.doctor.certificate_owner import controller_of, secret_of
 from webhook.doctor.cluster import Cluster, JsonObject, Right, Role
 from webhook.doctor.workloads import containers_of, follows_objects, has_flag, option, options
 from webhook.documents.documents import field
+from webhook.kube.api.admission_policy import EXPORT_LEASE, PLURALS
+from webhook.mutation.exported.export import name_of
 from webhook.policy.spec.document import API_VERSION
 
 _READ = ("list", "watch")
+_WRITES = ("on", "remove")
 _ADMISSION, _CONFIGURATIONS = "admissionregistration.k8s.io", "mutatingwebhookconfigurations"
 
 
@@ -24,6 +29,8 @@ def rights_of(cluster: Cluster, groups: Collection[str]) -> Iterator[Right]:
         configuration = option(servers, "--webhook-configuration") or Target().configuration
         rights = [*needed_rights(groups, configuration, writes_events=not has_flag(servers, "--no-events"))]
         rights += policy_rights() if follows_objects(servers) else ()
+        if option(servers, "--export-policy") in _WRITES:
+            rights += _export_rights(cluster, option(servers, "--export-owner"))
         yield from _of_account(cluster, servers, rights)
     if has_flag(controller, "--in-cluster"):
         yield from _of_account(cluster, controller, _controller_rights(cluster, controller))
@@ -55,6 +62,21 @@ def policy_rights() -> Iterator[Right]:
     group = API_VERSION.partition("/")[0]
     yield from (Right(group, "placementpolicies", verb, True, role=Role.POLICIES) for verb in _READ)
     yield Right(group, "placementpolicies/status", "patch", False, role=Role.POLICIES)
+
+
+def _export_rights(cluster: Cluster, owner: str | None) -> Iterator[Right]:
+    """Yield the rights of a server that keeps the exported policy in step."""
+    required = partial(Right, is_required=True, role=Role.EXPORTED)
+    for plural in PLURALS.values():
+        yield from (required(_ADMISSION, plural, verb) for verb in _READ)
+    names = [name_of(each) for each in cluster.policies]
+    for plural, name, verb in itertools.product(PLURALS.values(), names, ("create", "patch", "delete")):
+        yield required(_ADMISSION, plural, verb, name=name)
+    if owner:
+        yield required("rbac.authorization.k8s.io", "clusterroles", "get", name=owner)
+    namespace = cluster.target.namespace
+    for verb in ("get", "create", "patch"):
+        yield required("coordination.k8s.io", "leases", verb, name=EXPORT_LEASE, namespace=namespace)
 
 
 def _controller_rights(cluster: Cluster, controller: JsonObject) -> Iterator[Right]:

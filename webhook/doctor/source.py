@@ -25,6 +25,7 @@ class Source(Enum):
     PRIORITY_CLASSES = ("PriorityClasses", "list PriorityClasses")
     LEASES = ("Leases", "list leases")
     GROUPS = ("API groups", "none")
+    EXPORTED = ("the exported policy", "list MutatingAdmissionPolicies, ValidatingAdmissionPolicies and their bindings")
     QUEUES = ("queues of Volcano, KAI and Kueue", "list queues and localqueues")
     RIGHTS = ("the rights of the service accounts", "create subjectaccessreviews")
     PROBE = ("a TLS handshake with the webhook", "none")

@@ -17,6 +17,7 @@ ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
 OS_LABEL = "kubernetes.io/os"
 ARCH_LABEL = "kubernetes.io/arch"
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 # `kubectl create job --from=cronjob/NAME` sets it: a user, not the controller of the CronJob, has created the Job.
 MANUAL_JOB_ANNOTATION, MANUAL_JOB = "cronjob.kubernetes.io/instantiate", "manual"

@@ -18,7 +18,7 @@ _LEAST_CARD_BYTES = _MIB_IN_GIB * MEBIBYTE
 _MOST_DIGITS = 4
 
 # Each product adds a toleration and a value in each nodeSelectorTerm.
-_MOST_PRODUCTS = 100
+MOST_PRODUCTS = 100
 
 
 class UnsupportedValueError(ValueError):
@@ -43,8 +43,8 @@ def one_of(supported: Sequence[str]) -> Callable[[str], str]:
 def products(text: str) -> tuple[str, ...]:
     """Return the label values of a comma-separated list, each once."""
     found = tuple(dict.fromkeys(product.strip() for product in text.split(",")))
-    if len(found) > _MOST_PRODUCTS:
-        raise ValueError(f"must be at most {_MOST_PRODUCTS} products")
+    if len(found) > MOST_PRODUCTS:
+        raise ValueError(f"must be at most {MOST_PRODUCTS} products")
     for product in found:
         if not product or not is_label_value(product):
             raise ValueError(f'each product of the comma list {LABEL_VALUE_RULE}, as in "NVIDIA-H20"')

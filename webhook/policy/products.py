@@ -68,6 +68,16 @@ def accepted_products(spec: PolicySpec, products: Iterable[str], namespace: str)
     return tuple(dict.fromkeys(each for each in accepted if may_use_product(spec, each, namespace)))
 
 
+def with_variants(spec: PolicySpec, products: Iterable[str]) -> tuple[str, ...]:
+    """Return `products`, each followed by its variants."""
+    return tuple(dict.fromkeys(each for product in products for each in (product, *_variants(spec, product))))
+
+
+def named_products(spec: PolicySpec, products: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names among `products`, then those that `allowedProducts` restricts; patterns name no product."""
+    return tuple(dict.fromkeys(each for each in (*products, *sorted(spec.allowed_products)) if "*" not in each))
+
+
 def any_product(spec: PolicySpec, namespace: str) -> AnyProduct:
     """Return the products that a pod of `namespace` may use without naming one.
 
@@ -79,8 +89,7 @@ def any_product(spec: PolicySpec, namespace: str) -> AnyProduct:
     if not spec.allowed_products:
         return AnyProduct()
     patterns = sorted(spec.allowed_products)
-    exact = [pattern for pattern in patterns if "*" not in pattern]
-    every = tuple(dict.fromkeys(each for product in exact for each in (product, *_variants(spec, product))))
+    every = with_variants(spec, named_products(spec))
     excluded = tuple(each for each in every if not may_use_product(spec, each, namespace))
     excludes_a_pattern = any(
         "*" in pattern and not matches_any(namespace, spec.allowed_products[pattern]) for pattern in patterns
@@ -93,8 +102,7 @@ def any_product(spec: PolicySpec, namespace: str) -> AnyProduct:
 def _any_of(spec: PolicySpec, namespace: str, products: tuple[str, ...]) -> AnyProduct:
     """Return the choice for a namespace that may use only `products`, names or patterns."""
     is_exact = not any("*" in product for product in products)
-    named = (each for each in (*products, *sorted(spec.allowed_products)) if "*" not in each)
-    listed = accepted_products(spec, dict.fromkeys(named), namespace)
+    listed = accepted_products(spec, named_products(spec, products), namespace)
     return AnyProduct(listed=listed, is_required=is_exact and spec.product_affinity)
 
 

@@ -153,6 +153,11 @@ class Metrics:
     policy_rejected: Gauge = _gauge(
         "policy_rejected", "1 while the newest content of the policy's source is not in force, else 0."
     )
+    exported_policy_in_step: Gauge = _gauge(
+        "exported_policy_in_step",
+        "1 while the exported policy in the cluster equals the policy in force, 0 while it does not; NaN in replicas "
+        "that do not export it.",
+    )
     certificate_not_after: Gauge = _gauge(
         "certificate_not_after_timestamp_seconds", "Expiry time of the served certificate."
     )
@@ -204,6 +209,7 @@ class Metrics:
             self.registry.register(getattr(self, each.name))
         self.cluster_age_seconds.set(math.nan)
         self.missed_pods.set(math.nan)
+        self.exported_policy_in_step.set(math.nan)
         # Looking up a child takes a lock and validates the labels, for every pod.
         self._audited = {result: self.audit_records.labels(result) for result in AUDIT_RESULTS}
 

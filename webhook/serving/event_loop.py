@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import Protocol
 
 from webhook.events.recorder import EventRecorder
 from webhook.runtime.allocator import bound_kept_memory
@@ -20,15 +21,27 @@ _SWITCH_SECONDS = 0.001
 _DRAIN_SECONDS = 3.0
 
 
-def serve_until_signalled(server: Server, live: LiveCluster | None = None, events: EventRecorder | None = None) -> None:
-    """Run `server` until SIGTERM or SIGINT, on uvloop if it is installed, together with `live` and `events`."""
+class Job(Protocol):
+    """What runs beside the server."""
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        ...
+
+
+def serve_until_signalled(
+    server: Server, live: LiveCluster | None = None, events: EventRecorder | None = None, exported: Job | None = None
+) -> None:
+    """Run `server` until SIGTERM or SIGINT, on uvloop if it is installed, with `live`, `events` and `exported`."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     bound_kept_memory()
     with asyncio.Runner(loop_factory=_event_loop()) as runner:
-        runner.run(_until_signalled(server, live, events))
+        runner.run(_until_signalled(server, live, events, exported))
 
 
-async def _until_signalled(server: Server, live: LiveCluster | None, events: EventRecorder | None) -> None:
+async def _until_signalled(
+    server: Server, live: LiveCluster | None, events: EventRecorder | None, exported: Job | None
+) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -45,14 +58,14 @@ async def _until_signalled(server: Server, live: LiveCluster | None, events: Eve
     # Modules, policy and view are long-lived: freezing them spares the garbage collector.
     gc.freeze()
     async with _running(live, "live cluster"):
-        async with _running(events, "events"):
+        async with _running(events, "events"), _running(exported, "exported policy"):
             await server.run(stop)
         if events is not None:
             await events.drain(_DRAIN_SECONDS)
 
 
 @asynccontextmanager
-async def _running(job: LiveCluster | EventRecorder | None, name: str) -> AsyncIterator[None]:
+async def _running(job: Job | None, name: str) -> AsyncIterator[None]:
     """Run the job, if there is one, until the block ends."""
     if job is None:
         yield

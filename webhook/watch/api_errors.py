@@ -52,6 +52,21 @@ async def read_body(response: aiohttp.ClientResponse, most_bytes: int | None) ->
     return b"".join(chunks)
 
 
+def parsed(method: str, path: str, body: bytes) -> JsonObject:
+    """Return the object in the body of a response.
+
+    Raises:
+        ApiServerError: it is no JSON object.
+    """
+    try:
+        content = orjson.loads(body)
+    except ValueError as error:
+        raise ApiServerError(f"{method} {path}: the response is incomplete: {message_of(error)}") from error
+    if not isinstance(content, dict):
+        raise ApiServerError(f"{method} {path}: the response is not an object")
+    return content
+
+
 async def read_status(response: aiohttp.ClientResponse) -> JsonObject:
     """Return the Status in `response`; empty if there is none."""
     return _status_in(await _read_error(response))

@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import aiohttp
-import orjson
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException
@@ -27,6 +26,7 @@ from webhook.watch.api_errors import (
     UnreachableError,
     causes_of,
     message_of,
+    parsed,
     raise_refused,
     read_body,
     read_status,
@@ -104,21 +104,6 @@ class ClientConfig:
         return configuration, f"context {found.context}, {found.server}"
 
 
-def parsed(method: str, path: str, body: bytes) -> JsonObject:
-    """Return the object in the body of a response.
-
-    Raises:
-        ApiServerError: it is no JSON object.
-    """
-    try:
-        content = orjson.loads(body)
-    except ValueError as error:
-        raise ApiServerError(f"{method} {path}: the response is incomplete: {message_of(error)}") from error
-    if not isinstance(content, dict):
-        raise ApiServerError(f"{method} {path}: the response is not an object")
-    return content
-
-
 Connect = Callable[[], AbstractAsyncContextManager["ApiServer"]]
 
 
@@ -167,6 +152,14 @@ class ApiServer:
             ApiServerError: the request failed or timed out.
         """
         return await self._object("PATCH", path, query, {"Accept": _JSON, "Content-Type": media_type}, body)
+
+    async def delete(self, path: str, content: JsonObject) -> None:
+        """Delete the object at `path`, with the DeleteOptions `content`.
+
+        Raises:
+            ApiServerError: the request failed or timed out.
+        """
+        await self._object("DELETE", path, {}, {"Accept": _JSON, "Content-Type": _JSON}, content)
 
     async def _object(
         self,

@@ -1,4 +1,4 @@
-"""`policy`: check a file, run its test cases, print the schema, print a policy."""
+"""`policy`: check a file, run its test cases, print the schema, print or export a policy."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +16,8 @@ from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cluster.cache.resources import PRIORITY_CLASSES, REQUIRED_RESOURCES
 from webhook.documents.field import InvalidInput
+from webhook.mutation.exported import LEFT_TO_WEBHOOK, RELEASES, Exported
+from webhook.mutation.exported import export as exported_of
 from webhook.placement.reasons.cluster_warnings import absent_schedulers_of, unfit_classes_of
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
@@ -29,7 +31,7 @@ _MOST_SHOWN = 2000
 
 @click.group(cls=SuggestingGroup)
 def policy() -> None:
-    """Check or test a policy file, print the JSON schema of policies, or a policy."""
+    """Check, test or export a policy file, print the JSON schema of policies, or a policy."""
 
 
 @policy.command()
@@ -191,3 +193,46 @@ def show(files: tuple[str, ...], policies: tuple[Path, ...], output: str) -> Non
             echo("---")
         echo(f"# {each.identity}")
         echo_lines(to_yaml(document))
+
+
+@policy.command()
+@policies_option
+@click.option(
+    "--release",
+    type=click.Choice([f"1.{each}" for each in RELEASES]),
+    default=f"1.{RELEASES[0]}",
+    show_default=True,
+    help="The release of the API server.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 2 if a field cannot be exported.")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@click.pass_context
+def export(ctx: click.Context, policies: tuple[Path, ...], release: str, strict: bool, output: str) -> None:
+    """Print the policies as MutatingAdmissionPolicies and ValidatingAdmissionPolicies, which need no webhook.
+
+    The API server then injects into pods what the webhook injects, and denies what it denies, also while no replica of
+    the webhook answers. A policy that cannot be exported is left to the webhook; standard error names its fields.
+
+    \b
+    Examples:
+      placement-webhook policy export --policy policy.yaml | kubectl apply -f -
+      placement-webhook policy export --release 1.34
+    """
+    found = exported_of(read_policies(policies), int(release.removeprefix("1.")))
+    for each in found.left_out:
+        echo(f"Error: {each}" if strict else f"left to the webhook: {each}", err=True)
+    if strict and found.left_out:
+        ctx.exit(2)
+    if output == "json":
+        echo_json({"apiVersion": "v1", "kind": "List", "items": found.objects}, indent=True)
+    else:
+        _print_exported(found)
+
+
+def _print_exported(found: Exported) -> None:
+    echo("# Left to the webhook:")
+    for each in (*found.left_out, *LEFT_TO_WEBHOOK):
+        echo(f"# - {each}")
+    for obj in found.objects:
+        echo("---")
+        echo_lines(to_yaml(obj))

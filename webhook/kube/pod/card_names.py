@@ -30,9 +30,9 @@ _SHARES: Mapping[str, str] = {
 CARD_BY_OTHER_NAME: Mapping[str, str] = {**_NUMBERS, **_SHARES}
 """The resource of a card by its other names."""
 
-_ASCEND, _ASCEND_SHARES = "huawei.com/Ascend", ("-memory", "-core")
+ASCEND, ASCEND_SHARES = "huawei.com/Ascend", ("-memory", "-core")
 
 
 def is_share(resource: str) -> bool:
     """Return whether the amount of `resource` is memory or cores of one card, not a number of cards."""
-    return resource in _SHARES or (resource.startswith(_ASCEND) and resource.endswith(_ASCEND_SHARES))
+    return resource in _SHARES or (resource.startswith(ASCEND) and resource.endswith(ASCEND_SHARES))

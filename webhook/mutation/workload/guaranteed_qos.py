@@ -15,7 +15,7 @@ from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.policy.spec.workloads import WorkloadType
 
 # A pod can have thousands of containers.
-_MOST_REPORTED = 5
+MOST_REPORTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def read_guaranteed_qos(pod: Mapping[str, Any], type_name: str, workload_type: W
     end = f'workload type "{type_name}" asks for QoS class Guaranteed'
     found = [gap for part in parts for gap in _gaps(part, end, fills_limits=fills_limits)]
     found += [gap for part in apps for gap in _fractions(part, end)]
-    return GuaranteedQos(amounts, tuple(islice(found, _MOST_REPORTED)))
+    return GuaranteedQos(amounts, tuple(islice(found, MOST_REPORTED)))
 
 
 def _amounts(pod: Mapping[str, Any], part: ComputeResources, *, fills_limits: bool) -> Iterator[tuple[Path, Any]]:

@@ -1,4 +1,4 @@
-"""The PlacementPolicy objects of a cluster, as a reflector keeps them."""
+"""The objects of one kind in a cluster, such as PlacementPolicies, as a reflector keeps them."""
 
 import asyncio
 from collections.abc import Iterable
@@ -10,10 +10,10 @@ from webhook.documents.documents import JsonObject
 class PolicyObjects:
     """The objects by name, as a reflector keeps them; None before they are known. `changed` is set by each change."""
 
-    def __init__(self) -> None:
+    def __init__(self, changed: asyncio.Event | None = None) -> None:
         self.by_name: dict[str, JsonObject] | None = None
         self.is_unknown = False
-        self.changed = asyncio.Event()
+        self.changed = changed or asyncio.Event()
 
     def listing(self, _: str) -> "_Listing":
         """Return a new list."""

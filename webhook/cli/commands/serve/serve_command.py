@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from webhook.admission.pipeline import scheduler_for
 from webhook.admission.policy_cases import parse_tested_policies
 from webhook.cli.commands.serve.audit_log import audit_writer, pod_recorder
+from webhook.cli.commands.serve.exporting import exported_policy, taken_from
 from webhook.cli.commands.serve.serve_options import server_options
 from webhook.cli.inputs.clusters import read_cluster
 from webhook.cli.inputs.files import last_policy_option
@@ -97,12 +98,11 @@ def serve(
     configure_logs(log_format, log_level)
     _check_clients(view, settings, is_insecure=extender_insecure)
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
-    metrics = Metrics()
-    metrics.show_process()
+    metrics = _process_metrics()
     policies, file = followed_policy(_last_file(policy), metrics, knows_labels=not view <= {"no_cluster"})
-    profiles = read_profiles(scheduler_config) or {}
+    profiles, exporting = read_profiles(scheduler_config) or {}, taken_from(settings, is_live=is_live)
     followed: PolicySource | None = file
-    predictions, live, recorder, timeout = Predictions(), None, None, RegisteredTimeout()
+    predictions, live, recorder, timeout, exported = Predictions(), None, None, RegisteredTimeout(), None
     placing = _scoring(policies, profiles, metrics, is_live, settings["client_ca"] is not None)
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
@@ -114,13 +114,20 @@ def serve(
         live = live_view(
             source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout, noted
         )
+        exported = exported_policy(exporting, source.connect, policies, followed, metrics, name, webhook_configuration)
     with audit_writer(audit, metrics, name, settings) as writer:
         recorded, seen, pods = predictions if live else None, live or fixed, pod_recorder(audit, settings)
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         server = build_server(
             chosen, policies, seen, writer, metrics, recorded, recorder, placing, followed, profiles, timeout, pods
         )
-        serve_until_signalled(server, live, recorder)
+        serve_until_signalled(server, live, recorder, exported)
+
+
+def _process_metrics() -> Metrics:
+    metrics = Metrics()
+    metrics.show_process()
+    return metrics
 
 
 def _scoring(

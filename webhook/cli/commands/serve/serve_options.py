@@ -10,6 +10,7 @@ import click
 from certs.registration import Target
 from webhook.audit.pods import MAX_BYTES as POD_BYTES
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES
+from webhook.cli.commands.serve.exporting import EXPORT_MODES
 from webhook.cli.inputs.files import FILE, AddressType
 from webhook.placement.profiles.profile import PROFILES
 from webhook.runtime.settings import Settings
@@ -196,6 +197,20 @@ _SOURCES = (
         click.Choice(["file", "crd"]),
         "crd: the PlacementPolicy objects of the live cluster, each for its namespaces; --policy is for the others.",
         "file",
+    ),
+    _option(
+        "--export-policy",
+        click.Choice(EXPORT_MODES),
+        "on: one replica keeps MutatingAdmissionPolicies in the cluster that inject what this policy injects, also "
+        "while no replica answers; remove: it removes them. Needs a live cluster, and the rights of "
+        "deploy/overlays/exported.",
+        "off",
+    ),
+    click.option(
+        "--export-owner",
+        metavar="NAME",
+        default="",
+        help="The ClusterRole that owns what --export-policy writes: it is deleted with its owner.",
     ),
     _option(
         "--webhook-configuration",

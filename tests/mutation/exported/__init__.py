@@ -1,0 +1,1 @@
+"""Tests of the policies that are exported to the API server."""

@@ -1,0 +1,74 @@
+"""The options of `serve` by which a replica exports the policy to the API server."""
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import click
+
+from certs.registration import Target
+from webhook.admission import exported_policy as exporter
+from webhook.documents.documents import JsonObject
+from webhook.kube.api.admission_policy import EXPORT_LEASE
+from webhook.kube.release import Release
+from webhook.mutation.exported import Exported
+from webhook.policy.policy_set import PolicySet
+from webhook.runtime.metrics import Metrics
+from webhook.serving.exported.exported_policy import ExportedPolicy, ExportOptions
+from webhook.serving.policies.in_force import Policies
+from webhook.serving.server import PolicySource
+from webhook.watch.api_server import Connect
+from webhook.watch.lease import LeaseOptions
+
+EXPORT_MODES = ("off", "on", "remove")
+
+
+class Exporting(NamedTuple):
+    """The options: one of `EXPORT_MODES`, and the name of the ClusterRole that owns the objects, empty for none."""
+
+    mode: str
+    owner: str
+
+
+def taken_from(settings: dict[str, Any], *, is_live: bool) -> Exporting:
+    """Take the options out of `settings`.
+
+    Raises:
+        click.UsageError: there is no live cluster to write to.
+    """
+    exporting = Exporting(settings.pop("export_policy"), settings.pop("export_owner"))
+    if exporting.mode != "off" and not is_live:
+        raise click.UsageError("--export-policy needs a live cluster; give --in-cluster or --kubeconfig, too.")
+    return exporting
+
+
+def exported_policy(
+    exporting: Exporting,
+    connect: Connect,
+    policies: Policies,
+    followed: PolicySource | None,
+    metrics: Metrics,
+    replica: str,
+    webhook_configuration: str,
+) -> ExportedPolicy | None:
+    """Return what keeps the exported policy in step with `policies`, which come from `followed`; None if it is off."""
+    if exporting.mode == "off":
+        return None
+    namespace = os.environ.get("POD_NAMESPACE") or Target().namespace
+    lease = LeaseOptions(namespace, EXPORT_LEASE, replica)
+    options = ExportOptions(lease, exporting.owner, webhook_configuration)
+    fault = metrics.feed_faults.inc
+    if exporting.mode == "remove":
+        return ExportedPolicy(connect, policies.in_force, lambda: True, _nothing, options, metrics, fault)
+    is_known: Callable[[], bool] = lambda: followed is None or not followed.unready_reason()  # noqa: E731
+
+    def export(in_force: PolicySet, release: Release, configuration: JsonObject | None) -> Exported:
+        return exporter.exported_policy(in_force, release.minor, namespace, configuration)
+
+    exported = ExportedPolicy(connect, policies.in_force, is_known, export, options, metrics, fault)
+    policies.follow(exported.policy_changed)
+    return exported
+
+
+def _nothing(*_: object) -> Exported:
+    return Exported([], [])

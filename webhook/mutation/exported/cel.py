@@ -1,0 +1,120 @@
+"""Write CEL expressions: literals, choices, patterns. An expression is text, in parentheses where it has operators.
+
+The expressions compile in the environment of Kubernetes 1.33 and newer: an API server accepts new expressions in the
+environment of the release before its own.
+
+Source: k8s.io/apiserver/pkg/cel/environment/base.go
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+Cel = str
+
+# What Python's str.strip removes, which is more than what CEL's trim does.
+_BLANK = r"\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
+_STRIPPED = rf"[^{_BLANK}](?s:.*[^{_BLANK}])?"
+LABEL_VALUE = "^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+
+
+def text(value: str) -> Cel:
+    """Return the literal of a string."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def texts(values: Iterable[str]) -> Cel:
+    """Return the literal of a list of strings."""
+    return f"[{', '.join(map(text, values))}]"
+
+
+def dyn_map(fields: Mapping[str, Cel]) -> Cel:
+    """Return a map whose values may have different types, which a JSON patch can have as a value.
+
+    A typed object must not be in a list that is a value: it panics the API server (kube-apiserver 1.36.2).
+    """
+    return "{" + ", ".join(f"{text(key)}: dyn({value})" for key, value in fields.items()) + "}"
+
+
+def any_of(conditions: Iterable[Cel]) -> Cel:
+    """Return whether one of `conditions` holds; false without any."""
+    return _joined(conditions, " || ", "false")
+
+
+def all_of(conditions: Iterable[Cel]) -> Cel:
+    """Return whether all `conditions` hold; true without any."""
+    return _joined(conditions, " && ", "true")
+
+
+def _joined(conditions: Iterable[Cel], operator: str, empty: Cel) -> Cel:
+    neutral, found = empty, list(conditions)
+    absorbing = "true" if neutral == "false" else "false"
+    if absorbing in found:
+        return absorbing
+    found = list(dict.fromkeys(each for each in found if each != neutral))
+    if len(found) < 2:
+        return found[0] if found else neutral
+    return f"({operator.join(found)})"
+
+
+def negated(condition: Cel) -> Cel:
+    """Return whether `condition` does not hold."""
+    return {"true": "false", "false": "true"}.get(condition, f"!({condition})")
+
+
+def choose(choices: Iterable[tuple[Cel, Cel]], otherwise: Cel) -> Cel:
+    """Return the value of the first pair whose condition holds, else `otherwise`."""
+    pairs = list(choices)
+    result = otherwise
+    for condition, value in reversed(pairs):
+        if condition == "true":
+            result = value
+        elif condition != "false" and value != result:
+            result = f"({condition} ? {value} : {result})"
+    return result
+
+
+def concatenated(lists: Iterable[Cel]) -> Cel:
+    """Return the concatenation of lists."""
+    found = [each for each in lists if each != "[]"]
+    if len(found) < 2:
+        return found[0] if found else "[]"
+    return f"({' + '.join(found)})"
+
+
+def when(condition: Cel, items: Cel) -> Cel:
+    """Return the list `items` if `condition` holds, else an empty list."""
+    return choose([(condition, items)], "[]")
+
+
+def regex_of(patterns: Sequence[str], suffix: str = "") -> str:
+    """Return the regular expression of texts that one of `patterns` with `*` matches as a whole, before a `suffix`."""
+    parts = (".*".join(map(re.escape, each.split("*"))) for each in patterns)
+    return f"^(?s:{'|'.join(parts)}){suffix}$"
+
+
+def matches_any(value: Cel, patterns: Sequence[str]) -> Cel:
+    """Return whether one of `patterns` with `*` matches the string `value`."""
+    if "*" in patterns:
+        return "true"
+    if not patterns:
+        return "false"
+    if not any("*" in each for each in patterns):
+        return f"{value} in {texts(patterns)}"
+    return f"{value}.matches({text(regex_of(patterns))})"
+
+
+def stripped(value: Cel) -> Cel:
+    """Return the string `value` without blanks at its ends."""
+    return f"{value}.find({text(_STRIPPED)})"
+
+
+def is_label_value(value: Cel) -> Cel:
+    """Return whether the string `value` is a label value that is not empty."""
+    return f"{value}.matches({text(LABEL_VALUE)})"
+
+
+def json_patch(op: str, path: Cel, value: Cel | None = None) -> Cel:
+    """Return an operation of a JSON patch; `path` is an expression."""
+    given = "" if value is None else f", value: {value}"
+    return f"JSONPatch{{op: {text(op)}, path: {path}{given}}}"

@@ -1,0 +1,277 @@
+"""Keeps the exported policy in the cluster in step with the policy in force, in one replica, the leader.
+
+The admission policies and bindings are written by name, and watched: an object that another client has changed or
+deleted is written again. Nothing of it is on the path of an admission.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+
+import structlog
+
+from certs.controller.loop import WritePacing
+from webhook.cluster.cache.resources import Resource
+from webhook.documents.documents import JsonObject
+from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission_policy import (
+    GROUP,
+    PLURALS,
+    ObjectId,
+    changes,
+    is_exported,
+    mutating_version,
+    path_of,
+)
+from webhook.kube.release import Release
+from webhook.mutation.exported import Exported
+from webhook.policy.policy_set import PolicySet
+from webhook.runtime.metrics import Metrics
+from webhook.serving.policies.policy_objects import PolicyObjects
+from webhook.serving.scheduling.worker import in_background
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import NOT_FOUND, ApiServer, Connect
+from webhook.watch.lease import LeaseOptions, lead
+from webhook.watch.reflector import Reflector
+from webhook.watch.release import read_release
+from webhook.watch.timing import Timing
+
+FIELD_MANAGER = "placement-webhook-export"
+_RESYNC_SECONDS = 30.0
+_RETRY_SECONDS = 2.0
+_CONFLICT = 409
+_APPLY = "application/apply-patch+yaml"
+_JSON_PATCH = "application/json-patch+json"
+_CONFIGURATIONS = f"/apis/{GROUP}/v1/mutatingwebhookconfigurations"
+_MOST_LEFT_OUT = 20
+# The API server repeats the expression that it rejects.
+_LONGEST_ERROR = 2000
+_CLUSTER_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+_NOT_IN_STEP = "the exported policy is not in step with the policy in force"
+
+
+Export = Callable[[PolicySet, Release, JsonObject | None], Exported]
+"""Return the objects for a release; they apply by the selectors of a MutatingWebhookConfiguration, if it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """The Lease of the leader; the ClusterRole that owns the exported objects, and the webhook configuration.
+
+    When the owner is deleted, so are the objects, by the garbage collector of the cluster. Empty: none.
+    """
+
+    lease: LeaseOptions
+    owner: str = ""
+    configuration: str = ""
+    resync_seconds: float = _RESYNC_SECONDS
+
+
+class ExportedPolicy:
+    """Exports the policies that `in_force` returns, once `is_known`.
+
+    `export` returns the objects for a release; it runs in another thread. `on_fault` is called after an internal error.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        in_force: Callable[[], PolicySet],
+        is_known: Callable[[], bool],
+        export: Export,
+        options: ExportOptions,
+        metrics: Metrics,
+        on_fault: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._connect, self._in_force, self._is_known, self._export = connect, in_force, is_known, export
+        self._options, self._metrics, self._on_fault = options, metrics, on_fault
+        self._changed = asyncio.Event()
+        self._failure = ""
+        self._left_out: list[str] = []
+        self._log = structlog.get_logger()
+
+    def policy_changed(self, *_: object) -> None:
+        """Compare again: other policies are in force."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Keep the objects in step whenever this replica is the leader, until cancelled."""
+        await lead(self._connect, self._options.lease, self._keep)
+
+    async def _keep(self) -> None:
+        self._metrics.exported_policy_in_step.set(0)
+        try:
+            while True:
+                await self._guarded(self._follow)
+                await asyncio.sleep(_RETRY_SECONDS)
+        finally:
+            self._metrics.exported_policy_in_step.set(math.nan)
+
+    async def _follow(self) -> None:
+        """Watch the objects and compare them, until the release of the cluster changes.
+
+        Raises:
+            ApiServerError: the API server does not answer.
+            InvalidInput: it has no version of Kubernetes.
+        """
+        async with self._connect() as api:
+            release = await read_release(api)
+        stores = {each: PolicyObjects(self._changed) for each in _resources(release)}
+        pacing = WritePacing()
+        async with AsyncExitStack() as stack:
+            for resource, store in stores.items():
+                reflector = Reflector(resource, store, self._connect, Timing(), on_fault=self._on_fault)
+                await stack.enter_async_context(in_background(reflector.run(), resource.plural))
+            while True:
+                self._changed.clear()
+                await self._guarded(lambda: self._compare(release, stores, pacing))
+                await asyncio.sleep(pacing.pause_seconds(time.monotonic()))
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._options.resync_seconds if self._is_known() else _RETRY_SECONDS):
+                        await self._changed.wait()
+                async with self._connect() as api:
+                    if (await read_release(api)).minor != release.minor:
+                        return
+
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except (ApiServerError, InvalidInput) as error:
+            self._report(str(error))
+        except Exception as error:
+            self._on_fault()
+            self._log.exception("internal error")
+            self._report(f"internal error: {error!r}")
+
+    async def _compare(self, release: Release, stores: dict[Resource, PolicyObjects], pacing: WritePacing) -> None:
+        """Write what differs, in one pass.
+
+        Raises:
+            ApiServerError: the API server does not answer.
+        """
+        if not self._is_known() or any(each.by_name is None and not each.is_unknown for each in stores.values()):
+            return
+        async with self._connect() as api:
+            configuration = await self._read_configuration(api)
+        policies = self._in_force()
+        wanted = await asyncio.to_thread(self._export, policies, release, configuration)
+        self._note_left_out(list(map(str, wanted.left_out)))
+        unknown = {each.kind: each for each, store in stores.items() if store.is_unknown}
+        stored = {
+            ObjectId(resource.kind, name): {"apiVersion": resource.api_version, "kind": resource.kind, **content}
+            for resource, store in stores.items()
+            for name, content in (store.by_name or {}).items()
+        }
+        async with self._connect() as api:
+            objects = await self._owned(api, [each for each in wanted.objects if each["kind"] not in unknown])
+            names = {ObjectId.of(each) for each in objects}
+            found = changes(objects, {key: each for key, each in stored.items() if key in names or is_exported(each)})
+            failures = [_unread(unknown[each["kind"]]) for each in wanted.objects if each["kind"] in unknown]
+            if found:
+                pacing.note(time.monotonic())
+            failures += [await self._attempt("written", each, _write(api, each, old)) for each, old in found.written]
+            failures += [await self._attempt("removed", each, _remove(api, each)) for each in found.removed]
+        identities = [each.identity for each in policies]
+        self._report(next(filter(None, failures), ""), policies=identities, objects=len(objects))
+
+    async def _attempt(self, done: str, content: JsonObject, request: Awaitable[object]) -> str:
+        """Return the failure of `request`, empty if there is none.
+
+        Raises:
+            ApiServerError: the API server does not answer.
+        """
+        try:
+            await request
+        except ApiServerError as error:
+            if error.code in (NOT_FOUND, _CONFLICT):
+                # Another client was faster. The watch reports its change, and then the object is compared again.
+                return ""
+            if not error.code:
+                raise
+            return str(error)[:_LONGEST_ERROR]
+        self._log.info("the exported policy is changed", object=str(ObjectId.of(content)), result=done)
+        return ""
+
+    async def _read_configuration(self, api: ApiServer) -> JsonObject | None:
+        if not self._options.configuration:
+            return None
+        try:
+            return await api.get(f"{_CONFIGURATIONS}/{self._options.configuration}", {})
+        except ApiServerError as error:
+            if error.code != NOT_FOUND:
+                raise
+            return None
+
+    def _note_left_out(self, left_out: list[str]) -> None:
+        if left_out and left_out != self._left_out:
+            self._log.warning("parts of the policy are left to the webhook", left_out=left_out[:_MOST_LEFT_OUT])
+        self._left_out = left_out
+
+    async def _owned(self, api: ApiServer, objects: Sequence[JsonObject]) -> list[JsonObject]:
+        """Return the objects with their owner, if there is to be one.
+
+        Raises:
+            ApiServerError: the owner cannot be read.
+        """
+        if not self._options.owner or not objects:
+            return list(objects)
+        role = await api.get(f"{_CLUSTER_ROLES}/{self._options.owner}", {})
+        owner = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "name": self._options.owner,
+            "uid": role["metadata"]["uid"],
+        }
+        return [{**each, "metadata": {**each["metadata"], "ownerReferences": [owner]}} for each in objects]
+
+    def _report(self, failure: str, **facts: object) -> None:
+        self._metrics.exported_policy_in_step.set(0 if failure else 1)
+        if failure and failure != self._failure:
+            self._log.error(_NOT_IN_STEP, error=failure, **facts)
+        elif self._failure and not failure:
+            self._log.info("the exported policy is in step with the policy in force", **facts)
+        self._failure = failure
+
+
+def _resources(release: Release) -> list[Resource]:
+    """Return the kinds to watch, in the versions of the release."""
+    mutating = mutating_version(release.minor)
+    versions = {kind: mutating if kind.startswith("Mutating") else "v1" for kind in PLURALS}
+    return [Resource(kind, f"{GROUP}/{each}", PLURALS[kind]) for kind, each in versions.items()]
+
+
+def _unread(resource: Resource) -> str:
+    return (
+        f"{resource.plural} of {resource.api_version} cannot be listed: the API server must serve them (v1 since 1.36; "
+        "v1beta1 of 1.34 and 1.35 needs its feature gate and --runtime-config), and the service account must have the "
+        "rights of deploy/overlays/exported"
+    )
+
+
+async def _write(api: ApiServer, content: JsonObject, before: JsonObject | None) -> None:
+    """Create the object, or replace what differs of the stored one `before` whole, unless it has changed since.
+
+    Server-side apply creates an object by its name, so a role can limit the right to some names; it would keep fields
+    that another client has added, so it is not used for changes.
+    """
+    if before is None:
+        await api.patch(path_of(content), content, {"fieldManager": FIELD_MANAGER}, _APPLY)
+        return
+    stored, metadata = before["metadata"], content["metadata"]
+    merged = {key: {**(stored.get(key) or {}), **(metadata.get(key) or {})} for key in ("labels", "annotations")}
+    if "ownerReferences" in metadata:
+        merged["ownerReferences"] = metadata["ownerReferences"]
+    patch: list[JsonObject] = [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": stored["resourceVersion"]},
+        *({"op": "add", "path": f"/metadata/{key}", "value": value} for key, value in merged.items()),
+        {"op": "replace", "path": "/spec", "value": content["spec"]},
+    ]
+    await api.patch(path_of(content), patch, {"fieldManager": FIELD_MANAGER}, _JSON_PATCH)
+
+
+async def _remove(api: ApiServer, content: JsonObject) -> None:
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": content["metadata"]["uid"]}}
+    await api.delete(path_of(content), options)
