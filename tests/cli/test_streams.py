@@ -35,7 +35,7 @@ PROGRAM = "placement-webhook"
 DECISION = make_record(0).decision
 
 # Each command with its exit code. `serve` writes nothing but its audit log, which has tests of its own. The commands of
-# the certs controller write logs and lines of progress only.
+# the certs controller and `console` write logs and lines of progress only, and `report` a file.
 COMMANDS: list[tuple[str, int]] = [
     ("allowed --cluster cluster.json", 0),
     ("audit export audit.jsonl", 0),
@@ -83,7 +83,7 @@ def leaves(command: click.Command, path: str = "") -> Iterator[str]:
 def test_the_table_has_every_command() -> None:
     named = {name for name in leaves(root) if any(f"{line} ".startswith(f"{name} ") for line, _ in COMMANDS)}
 
-    assert {*leaves(root)} - named == {"serve", "certs controller", "certs rotate"}
+    assert {*leaves(root)} - named == {"console", "report", "serve", "certs controller", "certs rotate"}
 
 
 @pytest.fixture
