@@ -20,7 +20,7 @@ from webhook.kube.workloads.pod_template_path import WorkloadKind, gang_size
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.gang import most_possible
-from webhook.placement.reasons.gang_request import GangRequest, grouped, starts_text
+from webhook.placement.reasons.gang_request import GangRequest, effect_text, grouped, pods_ready_timeout, starts_text
 from webhook.placement.reasons.queue_demand import GangDemand
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import Scheduler
@@ -122,7 +122,16 @@ def gang_of_roles(
     is_whole = object_starts_whole(kind, [each.starts_whole for each in injections], scheduler, policy)
     namespace = request.namespace or DEFAULT_NAMESPACE
     asked = [each.gang and grouped(each.gang, each.references.batch, namespace, base) for each in injections]
-    return gang_of_object(content, kind, asked, pods, scheduler, is_whole)
+    gang = gang_of_object(content, kind, asked, pods, scheduler, is_whole)
+    if gang is None or not _queue_of_kueue(content, kind):
+        return gang
+    return gang._replace(ends_after=pods_ready_timeout(base))
+
+
+def _queue_of_kueue(content: JsonObject, kind: WorkloadKind) -> str:
+    """Return the queue that Kueue admits the pods of the object from at once; empty if there is none."""
+    queue = field(content, "metadata", "labels", QUEUE) if (kind.group, kind.kind) in QUEUED_WHOLE else None
+    return queue if isinstance(queue, str) else ""
 
 
 def queues_of(
@@ -138,7 +147,7 @@ def queues_of(
     The queue of a Volcano Job is its `spec.queue`. Kueue reads the label of the object, whose pods it admits together.
     """
     content, found, references = request.object or {}, (kind.group, kind.kind), role.result.injection.references
-    queue = field(content, "metadata", "labels", QUEUE) if found in QUEUED_WHOLE else None
+    queue = _queue_of_kueue(content, kind)
     if not references.batch and not queue:
         return (), None
     names = [each for each in references.batch if each.backend != "kueue" or not queue]
@@ -147,7 +156,7 @@ def queues_of(
     elif found in backend_of(policy.spec, references.scheduler).gang_owners:
         names = [each._replace(starts_whole=True) for each in names]
     if queue:
-        names.append(BatchNames("kueue", str(queue), "", has_owner=False, starts_whole=True))
+        names.append(BatchNames("kueue", queue, "", has_owner=False, starts_whole=True))
     infos = [(each.result.signature, each.pods.replicas or 0) for each in roles]
     sets = tuple((read.info, count) for read, count in infos if isinstance(read, PodSignature) and count)
     if not sets or not any(each.starts_whole for each in names):
@@ -271,6 +280,6 @@ def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:
     if not fit.is_complete or not gang.least <= fit.fit < fit.size:
         return ""
     return (
-        f"{fit.fit} of the {fit.size} pods that must run together would start and hold what they request while the "
-        f"others wait, and two such jobs can deadlock: {starts_text(gang.scheduler, gang.least)}"
+        f"{fit.fit} of the {fit.size} pods that must run together {effect_text('jobs', gang.ends_after)}: "
+        f"{starts_text(gang.scheduler, gang.least)}"
     )
