@@ -12,6 +12,7 @@ from tests.schedulers.build import Built
 from tests.schedulers.running import KUBE_SCHEDULER_ALONE, Programs, apply_definitions, pod_group_of, remove_all
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
+COMMANDS = "bus.volcano.sh/v1alpha1"
 JOBS = "batch.volcano.sh/v1alpha1"
 
 DEFAULT_CONFIGURATION = "installer/helm/chart/volcano/config/volcano-scheduler.conf"
@@ -36,11 +37,29 @@ class Volcano:
         wait_for(lambda: self._state_of_queue(name) == "Open", f"the queue {name} being open")
         return made
 
+    def close_queue(self, name: str) -> None:
+        """Close a queue by a Command, as `vcctl queue operate --action close` does."""
+        queue = self._client.get("Queue", name, api_version=SCHEDULING)
+        owner = {"apiVersion": SCHEDULING, "kind": "Queue", "name": name, "uid": queue["metadata"]["uid"]}
+        command = {"apiVersion": COMMANDS, "kind": "Command", "metadata": {"name": f"close-{name}"}}
+        target = {"target": {**owner, "controller": True}, "action": "CloseQueue"}
+        self._client.create({**command, **target}, namespace="default")
+        wait_for(lambda: self._state_of_queue(name) == "Closed", f"the queue {name} being closed")
+
     def make_pod_group(self, name: str, members: int, queue: str = "default") -> Object:
         """Return a new PodGroup of the test's namespace, which needs that many members to start."""
         spec = {"minMember": members, "queue": queue}
         group = {"apiVersion": SCHEDULING, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
         return self._client.create(group, namespace=self.namespace).object
+
+    def wait_enqueued(self, name: str) -> None:
+        """Wait until the scheduler lets the pods of a PodGroup be scheduled."""
+
+        def phase() -> str:
+            group = self._client.get("PodGroup", name, self.namespace, api_version=SCHEDULING)
+            return str(group.get("status", {}).get("phase"))
+
+        wait_for(lambda: phase() not in ("None", "Pending"), lambda: f"{name} being enqueued, not {phase()}")
 
     def pod_groups(self) -> Objects:
         """Return the PodGroups of the test's namespace."""
