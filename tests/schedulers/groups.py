@@ -1,7 +1,8 @@
-"""What the webhook says about groups of pods, compared with what a real scheduler starts, for each scheduler of gangs."""
+"""What the webhook says about groups of pods, compared with what a real scheduler of gangs starts."""
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.controlplane.client import Answer
 from tests.controlplane.cluster import Cluster
@@ -10,6 +11,9 @@ from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, worker
 from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import make_pod
 from tests.support.registered import Webhook
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
+from webhook.watch.api_server import ClientConfig
+from webhook.watch.scheduler_evidence import read_scheduler_evidence
 
 IN_PART = "would start and hold what they request while the others wait"
 
@@ -31,8 +35,16 @@ class Gangs:
     keys: tuple[tuple[str, str], ...] = ()
 
     def look(self) -> None:
-        """Give the webhook a view of the cluster as it is now."""
+        """Give the webhook a view of the cluster as it is now, with the signs of schedulers."""
         self.webhook.look_at(self.cluster, f"nodes,pods,namespaces,{self.kinds}")
+        view = self.webhook.world.cluster
+        assert view is not None
+        snapshot = replace(view.snapshot, scheduler_evidence=asyncio.run(self._signs()))
+        self.webhook.world.cluster = replace(view, snapshot=snapshot)
+
+    async def _signs(self) -> SchedulerEvidence:
+        async with ClientConfig(self.cluster.control_plane.kubeconfig).connect() as server:
+            return await read_scheduler_evidence(server)
 
     def create(self, pods: int, **keys: object) -> list[Answer]:
         """Return the answers to the creation of so many pods of the gang `bert`, with a view of the cluster before."""

@@ -1,10 +1,14 @@
 """The verdicts on gangs, queues and jobs of Volcano, compared with what the real Volcano starts."""
 
 from collections.abc import Callable
+from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
+from bench.burst import serving
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
 from tests.schedulers.groups import (
     Gangs,
     group_is_the_size_without_one,
@@ -12,7 +16,7 @@ from tests.schedulers.groups import (
     said,
     smaller_group_starts_in_part,
 )
-from tests.schedulers.jobs import gpu_node, wait_bound_all, worker
+from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, wait_one_job_whole, worker
 from tests.schedulers.test_volcano import volcano_job
 from tests.schedulers.volcano import Volcano
 from tests.support.registered import Webhook
@@ -115,3 +119,38 @@ def test_job_of_volcano_in_a_queue_with_room_has_no_warning_and_starts(gangs: Ga
 
     assert said(answer) == []
     wait_bound_all(gangs.cluster, gangs.cluster.wait_pods(4))
+
+
+def waiting_pods(admin_port: int) -> int:
+    """Return how many pods the webhook has seen waiting, with room or without."""
+    with urlopen(f"http://127.0.0.1:{admin_port}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    return int(sum(float(line.split()[-1]) for line in lines if line.startswith("placement_webhook_waiting_pods{")))
+
+
+def test_of_two_interleaved_gangs_the_one_that_starts_is_not_warned(
+    cluster: Cluster, volcano: Volcano, tmp_path: Path
+) -> None:
+    """The pods of the one that does not start reserve nothing."""
+    cluster.make_nodes(gpu_node("n1", 6))
+    for job in ("bert", "llama"):
+        volcano.make_pod_group(job, 4)
+        volcano.wait_enqueued(job)
+        volcano.wait_older(job)
+    names = [f"{job}-{number}" for number in range(4) for job in ("bert", "llama")]
+
+    with serving(cluster.control_plane, tmp_path, scheduler="volcano") as webhooks:
+        webhooks.register(cluster, nodes=1)
+        keys = {name: {"gang": name.partition("-")[0], "gang_size": 4} for name in names}
+        answers = {}
+        for number, name in enumerate(names):
+            # Until a pod is seen, it takes no room from others: anybody can send a review of it. The four of bert start.
+            seen = (number, number - 4)
+            wait_for(lambda: waiting_pods(webhooks.admin_ports[0]) in seen, f"pods before {name} being seen")  # noqa: B023
+            answers[name] = cluster.create(worker(name, **keys[name]))
+
+    pods = {job: [answers[f"{job}-{number}"].object for number in range(4)] for job in ("bert", "llama")}
+    assert wait_one_job_whole(cluster, pods) == ("bert", "llama")
+    warned = [name for name in names if said(answers[name], "placement check: Waiting")]
+    assert warned == ["llama-2", "llama-3"]
+    assert bound(cluster, pods["llama"]) == 0

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.controlplane.client import Client, Object, Objects
@@ -60,6 +61,15 @@ class Volcano:
             return str(group.get("status", {}).get("phase"))
 
         wait_for(lambda: phase() not in ("None", "Pending"), lambda: f"{name} being enqueued, not {phase()}")
+
+    def wait_older(self, name: str) -> None:
+        """Wait until a PodGroup that is made now would be younger than this one: Volcano starts the older one first.
+
+        The API server states whole seconds. Equal ones are ordered by their random UIDs.
+        """
+        group = self._client.get("PodGroup", name, self.namespace, api_version=SCHEDULING)
+        made = datetime.fromisoformat(group["metadata"]["creationTimestamp"])
+        wait_for(lambda: datetime.now(UTC) >= made + timedelta(seconds=1), f"{name} being a second old")
 
     def pod_groups(self) -> Objects:
         """Return the PodGroups of the test's namespace."""

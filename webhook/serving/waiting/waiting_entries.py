@@ -34,7 +34,8 @@ class Entry:
     """A pod that waits: known from its admission (`pod`), or seen in the cluster (`pending`).
 
     `since_seconds` is the monotonic time of the first sight of it. `is_too_expensive`: the scorer did not place it in
-    time. `gang` is set if its scheduler starts `least` pods of the gang together.
+    time. `gang` is set if its scheduler starts `least` pods of the gang together. `found_waiting`: it had no room at its
+    admission, or its gang had none.
     """
 
     namespace: str
@@ -46,6 +47,7 @@ class Entry:
     is_too_expensive: bool = False
     gang: GangKey | None = None
     least: int = 1
+    found_waiting: bool = False
 
     @property
     def kind(self) -> PodKind:

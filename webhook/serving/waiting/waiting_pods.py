@@ -136,6 +136,7 @@ class WaitingPods:
             return
         node = placement.node or ""
         if not is_paid:
+            entry.found_waiting = placement.verdict != "Feasible"
             self.unconfirmed.put(number, address, AssumedPod(pod.running.assumed_on(node, priority), priority))
             return
         gang = pod.running.gangs[0] if candidate.least > 1 and pod.running.gangs else None
@@ -233,7 +234,7 @@ class WaitingPods:
         content = pod.object()
         request, gangs = self._gang_of(content, snapshot), gangs_of(pod.identity.namespace, content["metadata"])
         if request is not None and request.least > 1 and gangs:
-            self._entries.join(number, gangs[0], request.least)
+            self._placing.join(number, gangs[0], request.least)
 
     def _has_place(self, namespace: str) -> bool:
         """Return whether a pod of `namespace` can be added, for which one of another can be forgotten."""
@@ -252,9 +253,8 @@ class WaitingPods:
             self._abandon_at_seconds = now_seconds + _RETRY_SECONDS
             self._forget_gone()
             room = self._assumed.by_key.items()
-            self._placing.take_room(
-                [number for number, each in room if self._placing.is_abandoned(number, each.pod.scheduler)]
-            )
+            abandoned = [number for number, each in room if self._placing.is_abandoned(number, each.pod.scheduler)]
+            self._placing.take_room(abandoned)
 
     def _drop(self, numbers: Iterable[int | None], nodes: Mapping[int, str] = MappingProxyType({})) -> None:
         """Forget pods that do not wait any more. `nodes` are those that they are bound to."""
