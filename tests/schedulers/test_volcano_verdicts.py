@@ -144,7 +144,7 @@ def test_of_two_interleaved_gangs_the_one_that_starts_is_not_warned(
         keys = {name: {"gang": name.partition("-")[0], "gang_size": 4} for name in names}
         answers = {}
         for number, name in enumerate(names):
-            # Until a pod is seen, it takes no room from others: anybody can send a review of it. The four of bert start.
+            # Until a pod is seen, it takes no room from others: anybody can send a review. The four of bert start.
             seen = (number, number - 4)
             wait_for(lambda: waiting_pods(webhooks.admin_ports[0]) in seen, f"pods before {name} being seen")  # noqa: B023
             answers[name] = cluster.create(worker(name, **keys[name]))

@@ -60,7 +60,7 @@ class Placing:
                 self.queues.ready.put(self._entries[number].order)
 
     def join(self, number: int, gang: GangKey, least: int) -> None:
-        """Record the gang of a pod that is seen in the cluster; hold it if it had no room at the admission of the pod."""
+        """Record the gang of a pod that is seen in the cluster; hold one that had no room at its admission."""
         self._entries.join(number, gang, least)
         if self._entries[number].found_waiting:
             self.hold_gang(number)

@@ -34,8 +34,8 @@ class Entry:
     """A pod that waits: known from its admission (`pod`), or seen in the cluster (`pending`).
 
     `since_seconds` is the monotonic time of the first sight of it. `is_too_expensive`: the scorer did not place it in
-    time. `gang` is set if its scheduler starts `least` pods of the gang together. `found_waiting`: it had no room at its
-    admission, or its gang had none.
+    time. `gang` is set if its scheduler starts `least` pods of the gang together. `found_waiting`: its gang had no
+    room at its admission.
     """
 
     namespace: str
