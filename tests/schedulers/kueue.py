@@ -18,7 +18,8 @@ from tests.controlplane.polling import wait_for
 from tests.schedulers.build import Built
 from tests.schedulers.running import Programs, apply_definitions, free_port, remove_all, serving_certificate
 
-KUEUE = "kueue.x-k8s.io/v1beta1"
+# The version that it stores: once it has stopped, no other can be read.
+KUEUE = "kueue.x-k8s.io/v1beta2"
 
 _DEFINITIONS = "config/components/crd/bases"
 _WEBHOOKS = "config/components/webhook/manifests.yaml"
@@ -58,7 +59,7 @@ class Kueue:
         if not flavor:
             self._create("ResourceFlavor", name, spec={"nodeLabels": {**labels}})
         spec = _cluster_queue(flavor or name, gpus, borrowing)
-        self._create("ClusterQueue", name, spec=spec | ({"cohort": cohort} if cohort else {}))
+        self._create("ClusterQueue", name, spec=spec | ({"cohortName": cohort} if cohort else {}))
         self._create("LocalQueue", name, spec={"clusterQueue": name})
         wait_for(lambda: self._is_active(name), f"the queue {name} being active")
 

@@ -110,7 +110,7 @@ def test_quota_must_hold_all_pods_of_a_job(gangs: Gangs, kueue: Kueue, gpus: int
 
     answer = gangs.cluster.create(job_of(4))
 
-    never = "Kueue: the quota of ClusterQueue research can never hold the 4 pods that start together"
+    never = "Kueue: the quota of ClusterQueue research can never hold the 4 pods of gang bert"
     assert said(answer) == ([] if starts else [f"{never}: {GPU} 4 of {gpus}"])
     if starts:
         wait_for(lambda: not is_suspended(gangs), "the Job being resumed")
