@@ -17,7 +17,11 @@ from tests.schedulers.running import (
     remove_all,
     serving_certificate,
 )
+from tests.support.admission import policy_with
 
+TO_KAI = policy_with(
+    workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": "kai-scheduler"}}
+)
 QUEUES = "scheduling.run.ai/v2"
 POD_GROUPS = "scheduling.run.ai/v2alpha2"
 BIND_REQUESTS = "scheduling.run.ai/v1alpha2"

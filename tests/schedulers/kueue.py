@@ -12,14 +12,18 @@ from typing import Any
 import yaml
 
 from tests.controlplane.cleanup import remove_webhook_configurations
-from tests.controlplane.client import Client, Object
+from tests.controlplane.client import Client, Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.schedulers.build import Built
 from tests.schedulers.running import Programs, apply_definitions, free_port, remove_all, serving_certificate
+from tests.support.admission import policy_with
 
 # The version that it stores: once it has stopped, no other can be read.
 KUEUE = "kueue.x-k8s.io/v1beta2"
+
+WITH_KUEUE = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}}}, queueing="kueue")
+GATES = {"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"}
 
 _DEFINITIONS = "config/components/crd/bases"
 _WEBHOOKS = "config/components/webhook/manifests.yaml"
@@ -97,8 +101,22 @@ class Kueue:
         self._client.create(obj, namespace=self._namespace)
 
 
+def gates(pods: Objects) -> set[str]:
+    """Return the names of the scheduling gates of pods."""
+    return {gate["name"] for pod in pods for gate in pod["spec"].get("schedulingGates", [])}
+
+
+def gated(pods: Objects) -> list[Object]:
+    """Return the pods that have scheduling gates."""
+    return [pod for pod in pods if pod["spec"].get("schedulingGates")]
+
+
 def _cluster_queue(flavor: str, gpus: int, borrowing: int | None = None) -> Object:
-    quotas = {"cpu": {"nominalQuota": "1000"}, "memory": {"nominalQuota": "1000Gi"}, GPU: {"nominalQuota": gpus}}
+    quotas: dict[str, Object] = {
+        "cpu": {"nominalQuota": "1000"},
+        "memory": {"nominalQuota": "1000Gi"},
+        GPU: {"nominalQuota": gpus},
+    }
     if borrowing is not None:
         quotas[GPU]["borrowingLimit"] = borrowing
     resources = [{"name": resource, **quotas[resource]} for resource in _RESOURCES]

@@ -11,8 +11,7 @@ from tests.schedulers.groups import (
     smaller_group_starts_in_part,
 )
 from tests.schedulers.jobs import gpu_node, wait_bound_all
-from tests.schedulers.kai import Kai
-from tests.schedulers.test_kai import TO_KAI
+from tests.schedulers.kai import TO_KAI, Kai
 from tests.support.registered import Webhook
 
 KINDS = "queues.scheduling.run.ai,podgroups.scheduling.run.ai"

@@ -12,13 +12,11 @@ from tests.schedulers import kueue as kueue_program
 from tests.schedulers.build import Built
 from tests.schedulers.groups import IN_PART, Gangs, said
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, worker
-from tests.schedulers.kueue import Kueue
-from tests.schedulers.test_kueue import GATES, WITH_KUEUE, gated, gates
+from tests.schedulers.kueue import GATES, GPU, WITH_KUEUE, Kueue, gated, gates
 from tests.support.builders import make_pod
 from tests.support.registered import Webhook
 
 KINDS = "localqueues.kueue.x-k8s.io,clusterqueues.kueue.x-k8s.io,resourceflavors.kueue.x-k8s.io"
-GPU = "nvidia.com/gpu"
 ONE_BY_ONE = "scheduler default-scheduler starts pods one by one"
 
 

@@ -17,8 +17,7 @@ from tests.schedulers.groups import (
     smaller_group_starts_in_part,
 )
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, wait_one_job_whole, worker
-from tests.schedulers.test_volcano import volcano_job
-from tests.schedulers.volcano import Volcano
+from tests.schedulers.volcano import Volcano, volcano_job
 from tests.support.registered import Webhook
 
 KINDS = "queues.scheduling.volcano.sh,podgroups.scheduling.volcano.sh"

@@ -10,6 +10,7 @@ from tests.controlplane.client import Client, Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.schedulers.build import Built
+from tests.schedulers.jobs import worker
 from tests.schedulers.running import KUBE_SCHEDULER_ALONE, Programs, apply_definitions, pod_group_of, remove_all
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
@@ -102,6 +103,22 @@ class Volcano:
     def _state_of_queue(self, name: str) -> str | None:
         state: str | None = self._client.get("Queue", name, api_version=SCHEDULING).get("status", {}).get("state")
         return state
+
+
+def volcano_job(name: str, replicas: int, own_queue: str, **keys: object) -> Object:
+    """Return a Job of Volcano whose pods must all run together, with our annotations `keys` on their template."""
+    template = worker("unused", **keys).template()
+    return {
+        "apiVersion": JOBS,
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "schedulerName": "volcano",
+            "minAvailable": replicas,
+            "queue": own_queue,
+            "tasks": [{"name": "worker", "replicas": replicas, "template": template}],
+        },
+    }
 
 
 @contextmanager

@@ -27,7 +27,8 @@ def pods_ready_timeout(config_map: Mapping[str, Any]) -> str:
     Source: sigs.k8s.io/kueue/apis/config/v1beta1/defaults.go, v1beta2/defaults.go; pkg/util/waitforpodsready
     """
     content = _content(config_map)
-    version, waits = content.get("apiVersion"), content.get("waitForPodsReady")
+    version: Any = content.get("apiVersion")
+    waits: Any = content.get("waitForPodsReady")
     if version not in _DEFAULT_TIMEOUTS or field(content, "featureGates", "DisableWaitForPodsReady") is True:
         return ""
     if version == _FIRST:
