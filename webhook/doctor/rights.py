@@ -8,6 +8,7 @@ from webhook.doctor.certificate_owner import controller_of, secret_of
 from webhook.doctor.cluster import Cluster, JsonObject, Right, Role
 from webhook.doctor.workloads import containers_of, follows_objects, has_flag, option, options
 from webhook.documents.documents import field
+from webhook.kube.names import KUEUE_CONFIGURATION, KUEUE_GROUP, KUEUE_NAMESPACE
 from webhook.policy.spec.document import API_VERSION
 
 _READ = ("list", "watch")
@@ -44,6 +45,8 @@ def needed_rights(
         seen.add((group, each.plural))
         yield from (Right(group, each.plural, verb, each.is_required) for verb in _READ)
     yield Right("coordination.k8s.io", "leases", "list", False)
+    if KUEUE_GROUP in groups:
+        yield Right("", "configmaps", "get", False, name=KUEUE_CONFIGURATION, namespace=KUEUE_NAMESPACE)
     yield Right(_ADMISSION, _CONFIGURATIONS, "get", False, name=configuration)
     if writes_events:
         yield from (Right("", "events", verb, False) for verb in ("create", "patch"))

@@ -123,15 +123,9 @@ def gang_of_roles(
     namespace = request.namespace or DEFAULT_NAMESPACE
     asked = [each.gang and grouped(each.gang, each.references.batch, namespace, base) for each in injections]
     gang = gang_of_object(content, kind, asked, pods, scheduler, is_whole)
-    if gang is None or not _queue_of_kueue(content, kind):
+    if gang is None or (kind.group, kind.kind) not in QUEUED_WHOLE or not field(content, "metadata", "labels", QUEUE):
         return gang
     return gang._replace(ends_after=pods_ready_timeout(base))
-
-
-def _queue_of_kueue(content: JsonObject, kind: WorkloadKind) -> str:
-    """Return the queue that Kueue admits the pods of the object from at once; empty if there is none."""
-    queue = field(content, "metadata", "labels", QUEUE) if (kind.group, kind.kind) in QUEUED_WHOLE else None
-    return queue if isinstance(queue, str) else ""
 
 
 def queues_of(
@@ -147,7 +141,7 @@ def queues_of(
     The queue of a Volcano Job is its `spec.queue`. Kueue reads the label of the object, whose pods it admits together.
     """
     content, found, references = request.object or {}, (kind.group, kind.kind), role.result.injection.references
-    queue = _queue_of_kueue(content, kind)
+    queue = field(content, "metadata", "labels", QUEUE) if found in QUEUED_WHOLE else None
     if not references.batch and not queue:
         return (), None
     names = [each for each in references.batch if each.backend != "kueue" or not queue]
@@ -156,7 +150,7 @@ def queues_of(
     elif found in backend_of(policy.spec, references.scheduler).gang_owners:
         names = [each._replace(starts_whole=True) for each in names]
     if queue:
-        names.append(BatchNames("kueue", queue, "", has_owner=False, starts_whole=True))
+        names.append(BatchNames("kueue", str(queue), "", has_owner=False, starts_whole=True))
     infos = [(each.result.signature, each.pods.replicas or 0) for each in roles]
     sets = tuple((read.info, count) for read, count in infos if isinstance(read, PodSignature) and count)
     if not sets or not any(each.starts_whole for each in names):

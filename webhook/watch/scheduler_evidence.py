@@ -9,6 +9,7 @@ import structlog
 from webhook.cluster.batch.kueue_configuration import pods_ready_timeout
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.documents.field import InvalidInput
+from webhook.kube.names import KUEUE_CONFIGURATION, KUEUE_GROUP, KUEUE_NAMESPACE
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, Connect
 
@@ -17,9 +18,7 @@ _LEASES_PATH = "/apis/coordination.k8s.io/v1/leases"
 _LEASES_QUERY = {"fieldSelector": "metadata.namespace!=kube-node-lease", "resourceVersion": "0"}
 # About 2,000 Leases. Users can create Leases, and decoding them blocks the event loop.
 _MOST_BYTES = 2 * 1024 * 1024
-_KUEUE = "kueue.x-k8s.io"
-# Kueue's manifests and its chart, with their default names, put it there.
-_KUEUE_CONFIGURATION_PATH = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
+_KUEUE_CONFIGURATION_PATH = f"/api/v1/namespaces/{KUEUE_NAMESPACE}/configmaps/{KUEUE_CONFIGURATION}"
 _MOST_CONFIGURATION_BYTES = 64 * 1024
 
 
@@ -31,7 +30,7 @@ async def read_scheduler_evidence(server: ApiServer) -> SchedulerEvidence:
     """
     groups = await server.get("/apis", {}, most_bytes=_MOST_BYTES)
     found = SchedulerEvidence.of(groups, await server.get(_LEASES_PATH, _LEASES_QUERY, most_bytes=_MOST_BYTES))
-    return replace(found, pods_ready_timeout=await _pods_ready_timeout(server)) if _KUEUE in found.groups else found
+    return replace(found, pods_ready_timeout=await _pods_ready_timeout(server)) if KUEUE_GROUP in found.groups else found
 
 
 async def _pods_ready_timeout(server: ApiServer) -> str:
