@@ -30,7 +30,9 @@ async def read_scheduler_evidence(server: ApiServer) -> SchedulerEvidence:
     """
     groups = await server.get("/apis", {}, most_bytes=_MOST_BYTES)
     found = SchedulerEvidence.of(groups, await server.get(_LEASES_PATH, _LEASES_QUERY, most_bytes=_MOST_BYTES))
-    return replace(found, pods_ready_timeout=await _pods_ready_timeout(server)) if KUEUE_GROUP in found.groups else found
+    return (
+        replace(found, pods_ready_timeout=await _pods_ready_timeout(server)) if KUEUE_GROUP in found.groups else found
+    )
 
 
 async def _pods_ready_timeout(server: ApiServer) -> str:
