@@ -125,15 +125,16 @@ def serving(
     replicas: int = 1,
     *,
     extender_profile: str = "none",
+    scheduler: str | None = None,
     **placement_check: Any,
 ) -> Iterator[Webhooks]:
     """Replicas that follow the cluster, behind a proxy if there is more than one.
 
-    The policy is the built-in one without a scheduler of its own for training: kube-scheduler places all pods. Fields
-    of its `placementCheck` by keyword. Unless it is `none`, the scheduler extender judges nodes by `extender_profile`.
+    The policy is the built-in one with `scheduler` for training: without one, kube-scheduler places all pods. Fields of
+    its `placementCheck` by keyword. Unless it is `none`, the scheduler extender judges nodes by `extender_profile`.
     """
     certificate(folder)
-    (folder / "policy.yaml").write_bytes(orjson.dumps(_policy(placement_check)))
+    (folder / "policy.yaml").write_bytes(orjson.dumps(_policy(scheduler, placement_check)))
     ports, admin_ports = [free_port() for _ in range(replicas)], [free_port() for _ in range(replicas)]
     folders = [folder / f"replica-{number}" for number in range(replicas)]
     with ExitStack() as stack:
@@ -172,9 +173,9 @@ def _process(*arguments: str) -> Iterator[None]:
         process.wait()
 
 
-def _policy(placement_check: Object) -> Object:
+def _policy(scheduler: str | None, placement_check: Object) -> Object:
     spec = built_in_policy().spec.model_dump(mode="json", by_alias=True)
-    spec["workloadTypes"]["training"]["schedulerName"] = None
+    spec["workloadTypes"]["training"]["schedulerName"] = scheduler
     spec["placementCheck"] |= placement_check
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "burst"}, "spec": spec}
 

@@ -13,6 +13,7 @@ from tests.support.views import made_anew
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Denied, Verdict
 from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods
@@ -145,6 +146,21 @@ def test_gang_starts_whole_only_if_its_scheduler_knows_it_or_kueue_knows_the_top
         pod = pod.annotate(key, value)
 
     assert bool(in_part(pod, policy)) is not is_whole
+
+
+@pytest.mark.parametrize(
+    ("timeout", "end"),
+    [("", "and two such gangs can deadlock"), ("5m", "until Kueue evicts them after 5m (waitForPodsReady)")],
+)
+def test_start_in_part_ends_where_kueue_waits_for_pods_to_be_ready(timeout: str, end: str) -> None:
+    evidence = SchedulerEvidence(frozenset({"kueue.x-k8s.io"}), "", timeout)
+    view = ClusterView(Snapshot.of((node_of(OTHER),), scheduler_evidence=evidence), Scheduler())
+
+    found = warnings(admit_pod(of(4).annotate(f"{DOMAIN}/queue", "q").obj(), policy_for(queueing="kueue"), view))
+
+    assert [each for each in found if "starts pods one by one" in each] == [
+        PARTIAL.replace("and two such gangs can deadlock", end)
+    ]
 
 
 def in_group(members: int, size: int | None, *, cards: int = 4, running: PodBuilder = OTHER) -> list[str]:

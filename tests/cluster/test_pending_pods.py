@@ -24,11 +24,31 @@ def with_fields(pod: Object, metadata: Object | None = None, spec: Object | None
     return {**pod, "metadata": {**pod["metadata"], **(metadata or {})}, "spec": {**pod["spec"], **(spec or {})}}
 
 
+def unschedulable(message: Any) -> Object:
+    return pending(conditions=[{**UNSCHEDULABLE, "message": message}])
+
+
+VOLCANO = "pod group is not ready, {}; Pending: 3 Unschedulable"
+SIBLINGS = "0/1 nodes are available: pre-filter pod g-0 cannot find enough sibling pods, current pods number: 3, "
+
+
 @pytest.mark.parametrize(
     ("pod", "is_waiting"),
     [
         pytest.param(pending(), True, id="no scheduler has said anything"),
         pytest.param(pending(conditions=[UNSCHEDULABLE]), False, id="it is unschedulable"),
+        pytest.param(unschedulable(VOLCANO.format("3 Pending, 4 minAvailable")), True, id="Volcano: too few exist"),
+        pytest.param(
+            unschedulable(VOLCANO.format("1 Running, 10 minAvailable, 3 Pending")), True, id="Volcano: in any order"
+        ),
+        pytest.param(
+            unschedulable(VOLCANO.format("4 Pending, 4 minAvailable")), False, id="Volcano: all of the gang exist"
+        ),
+        pytest.param(
+            unschedulable(VOLCANO.format("1 Running, 3 Pending, 4 minAvailable")), False, id="Volcano: one of them runs"
+        ),
+        pytest.param(unschedulable(SIBLINGS + "minMember of group: 4."), True, id="Coscheduling: too few exist"),
+        pytest.param(unschedulable(7), False, id="no message"),
         pytest.param(pending(conditions=[FAILED]), True, id="its scheduler tries again at once"),
         pytest.param(with_fields(pending(), spec={"schedulingGates": [{"name": "g"}]}), False, id="it is gated"),
         pytest.param(with_fields(pending(), {"deletionTimestamp": "2026-01-01T00:00:00Z"}), False, id="it is dying"),

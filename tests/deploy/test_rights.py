@@ -281,6 +281,7 @@ def test_each_rule_is_tried() -> None:
         ("create", "events"),
         ("patch", "events"),
         ("get", "replicasets"),
+        ("get", "configmaps"),
     }
     assert {(each.verb, each.resource) for each in rights(POLICY_ROLE["rules"])} == {
         ("list", "placementpolicies"),

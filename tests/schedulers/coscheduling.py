@@ -9,9 +9,14 @@ from tests.controlplane.client import Client, Object
 from tests.controlplane.cluster import Cluster
 from tests.schedulers.build import Built
 from tests.schedulers.running import Programs, apply_definitions, remove_all
+from tests.support.admission import policy_with
 
 POD_GROUPS = "scheduling.x-k8s.io/v1alpha1"
 NAME = "gang-scheduler"
+TO_COSCHEDULING = policy_with(
+    schedulers={NAME: {"backend": "coscheduling"}},
+    workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": NAME}},
+)
 
 _DEFINITION = "config/crd/bases/scheduling.x-k8s.io_podgroups.yaml"
 

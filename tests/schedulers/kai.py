@@ -17,7 +17,11 @@ from tests.schedulers.running import (
     remove_all,
     serving_certificate,
 )
+from tests.support.admission import policy_with
 
+TO_KAI = policy_with(
+    workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": "kai-scheduler"}}
+)
 QUEUES = "scheduling.run.ai/v2"
 POD_GROUPS = "scheduling.run.ai/v2alpha2"
 BIND_REQUESTS = "scheduling.run.ai/v1alpha2"
@@ -38,11 +42,13 @@ class Kai:
         self._client: Client = cluster.client
         self.namespace = cluster.namespace
 
-    def make_queue(self, name: str) -> None:
-        """Make a queue without limits, below the one that has its name and `-parent`."""
-        for queue, spec in ((f"{name}-parent", {}), (name, {"parentQueue": f"{name}-parent"})):
+    def make_queue(self, name: str, *, limit: int = -1, parents_limit: int = -1) -> None:
+        """Make a queue below the one that has its name and `-parent`, with limits of cards; -1: without a limit."""
+        parent = f"{name}-parent"
+        for queue, spec, cards in ((parent, {}, parents_limit), (name, {"parentQueue": parent}, limit)):
             content = {"apiVersion": QUEUES, "kind": "Queue", "metadata": {"name": queue}}
-            self._client.create({**content, "spec": {**spec, "resources": _UNLIMITED}})
+            resources = {**_UNLIMITED, "gpu": {**_UNLIMITED["gpu"], "limit": cards}}
+            self._client.create({**content, "spec": {**spec, "resources": resources}})
 
     def make_pod_group(self, name: str, members: int, queue: str) -> None:
         """Make a PodGroup of the test's namespace, which needs that many members to start."""

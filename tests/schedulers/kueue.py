@@ -3,28 +3,35 @@
 import base64
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
 
 from tests.controlplane.cleanup import remove_webhook_configurations
-from tests.controlplane.client import Client, Object
+from tests.controlplane.client import Client, Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.schedulers.build import Built
 from tests.schedulers.running import Programs, apply_definitions, free_port, remove_all, serving_certificate
+from tests.support.admission import policy_with
 
-KUEUE = "kueue.x-k8s.io/v1beta1"
+# The version that it stores: once it has stopped, no other can be read.
+KUEUE = "kueue.x-k8s.io/v1beta2"
+
+WITH_KUEUE = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}}}, queueing="kueue")
+GATES = {"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"}
 
 _DEFINITIONS = "config/components/crd/bases"
 _WEBHOOKS = "config/components/webhook/manifests.yaml"
 # The kinds whose two versions differ by more than their names.
 _CONVERTED = ("localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters")
 _OWN_NAMESPACES = ("kube-system", "kueue-system")
-_RESOURCES = ("cpu", "memory", "nvidia.com/gpu")
+GPU = "nvidia.com/gpu"
+_RESOURCES = ("cpu", "memory", GPU)
 # Kueue reads the certificate of its metrics from a fixed path: it gets an /etc of its own.
 _IN_AN_ETC_OF_ITS_OWN = """
 mount -t tmpfs none /etc && mkdir -p /etc/kueue/metrics && ln -s "$1" /etc/kueue/metrics/certs && shift && exec "$@"
@@ -38,10 +45,25 @@ class Kueue:
         self._client: Client = cluster.client
         self._namespace = cluster.namespace
 
-    def make_queue(self, name: str, gpus: int) -> None:
-        """Make a queue of the test's namespace with a quota of cards, and of all else without a limit in practice."""
-        self._create("ResourceFlavor", name)
-        self._create("ClusterQueue", name, spec=_cluster_queue(name, gpus))
+    def make_queue(
+        self,
+        name: str,
+        gpus: int,
+        *,
+        labels: Mapping[str, str] = MappingProxyType({}),
+        flavor: str = "",
+        cohort: str = "",
+        borrowing: int | None = None,
+    ) -> None:
+        """Make a queue of the test's namespace with a quota of cards, and of all else without a limit in practice.
+
+        Its flavor is a new one for nodes with `labels`, or that of another queue. It can borrow so many cards from its
+        cohort.
+        """
+        if not flavor:
+            self._create("ResourceFlavor", name, spec={"nodeLabels": {**labels}})
+        spec = _cluster_queue(flavor or name, gpus, borrowing)
+        self._create("ClusterQueue", name, spec=spec | ({"cohortName": cohort} if cohort else {}))
         self._create("LocalQueue", name, spec={"clusterQueue": name})
         wait_for(lambda: self._is_active(name), f"the queue {name} being active")
 
@@ -52,13 +74,19 @@ class Kueue:
     def wait_held(self, group: str) -> str:
         """Return the message of the Workload of a group of pods, once it has no quota."""
 
-        def message() -> str | None:
-            found = [each for each in self._workloads() if each["metadata"]["name"] == group]
-            conditions = found[0].get("status", {}).get("conditions", []) if found else []
-            held = [each for each in conditions if (each["type"], each["status"]) == ("QuotaReserved", "False")]
-            return held[0]["message"] if held else None
+        held = wait_for(lambda: self._condition(group, "QuotaReserved", "False"), f"the Workload {group} being held")
+        return str(held["message"])
 
-        return wait_for(message, f"the Workload {group} being held")
+    def wait_evicted(self, group: str) -> str:
+        """Return the reason for which the Workload of a group of pods was evicted, once it was."""
+        evicted = wait_for(lambda: self._condition(group, "Evicted", "True"), f"the Workload {group} being evicted")
+        return str(evicted["reason"])
+
+    def _condition(self, group: str, kind: str, status: str) -> Object | None:
+        """Return the condition of a Workload, whose name is that of the group, or begins with it."""
+        found = [each for each in self._workloads() if each["metadata"]["name"].startswith(group)]
+        conditions = found[0].get("status", {}).get("conditions", []) if found else []
+        return next((each for each in conditions if (each["type"], each["status"]) == (kind, status)), None)
 
     def _is_active(self, name: str) -> bool:
         queue = self._client.get("LocalQueue", name, self._namespace, api_version=KUEUE)
@@ -73,16 +101,35 @@ class Kueue:
         self._client.create(obj, namespace=self._namespace)
 
 
-def _cluster_queue(name: str, gpus: int) -> Object:
-    quotas = {"cpu": "1000", "memory": "1000Gi", "nvidia.com/gpu": gpus}
-    resources = [{"name": resource, "nominalQuota": quotas[resource]} for resource in _RESOURCES]
-    flavors = [{"name": name, "resources": resources}]
+def gates(pods: Objects) -> set[str]:
+    """Return the names of the scheduling gates of pods."""
+    return {gate["name"] for pod in pods for gate in pod["spec"].get("schedulingGates", [])}
+
+
+def gated(pods: Objects) -> list[Object]:
+    """Return the pods that have scheduling gates."""
+    return [pod for pod in pods if pod["spec"].get("schedulingGates")]
+
+
+def _cluster_queue(flavor: str, gpus: int, borrowing: int | None = None) -> Object:
+    quotas: dict[str, Object] = {
+        "cpu": {"nominalQuota": "1000"},
+        "memory": {"nominalQuota": "1000Gi"},
+        GPU: {"nominalQuota": gpus},
+    }
+    if borrowing is not None:
+        quotas[GPU]["borrowingLimit"] = borrowing
+    resources = [{"name": resource, **quotas[resource]} for resource in _RESOURCES]
+    flavors = [{"name": flavor, "resources": resources}]
     return {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": [*_RESOURCES], "flavors": flavors}]}
 
 
 @contextmanager
-def running(cluster: Cluster, built: Built, folder: Path) -> Iterator[Kueue]:
-    """Run Kueue with its integration of plain pods; afterwards, nothing of it is left but the definitions."""
+def running(cluster: Cluster, built: Built, folder: Path, **settings: Any) -> Iterator[Kueue]:
+    """Run Kueue with its integration of plain pods; afterwards, nothing of it is left but the definitions.
+
+    `settings` are fields of its configuration, which is where an installation has it.
+    """
     certificates = serving_certificate(folder / "kueue")
     port = free_port()
     ca_bundle = base64.b64encode((certificates / "ca.crt").read_bytes()).decode()
@@ -90,7 +137,10 @@ def running(cluster: Cluster, built: Built, folder: Path) -> Iterator[Kueue]:
     apply_definitions(cluster.control_plane, _definitions(built, folder / "kueue", address))
     cluster.make_namespace("kueue-system")
     configuration = folder / "kueue" / "configuration.json"
-    configuration.write_text(json.dumps(_configuration(port, certificates)))
+    content = json.dumps({**_configuration(port, certificates), **settings})
+    configuration.write_text(content)
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kueue-manager-config"}}
+    cluster.client.create({**config_map, "data": {"controller_manager_config.yaml": content}}, namespace="kueue-system")
     program = ("sh", "-c", _IN_AN_ETC_OF_ITS_OWN, "sh", str(certificates), str(built.program("kueue")))
     with Programs(folder) as programs:
         programs.start(

@@ -3,15 +3,9 @@
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.schedulers.coscheduling import NAME, Coscheduling
+from tests.schedulers.coscheduling import TO_COSCHEDULING, Coscheduling
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, wait_refused, worker
-from tests.support.admission import policy_with
 from tests.support.registered import Webhook
-
-TO_COSCHEDULING = policy_with(
-    schedulers={NAME: {"backend": "coscheduling"}},
-    workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": NAME}},
-)
 
 
 @pytest.fixture(autouse=True)

@@ -15,14 +15,10 @@ from tests.schedulers.jobs import (
     wait_refused,
     worker,
 )
-from tests.schedulers.kai import Kai
-from tests.support.admission import DOMAIN, TYPE, policy_with
+from tests.schedulers.kai import TO_KAI, Kai
+from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.registered import Webhook
-
-TO_KAI = policy_with(
-    workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": "kai-scheduler"}}
-)
 
 
 @pytest.fixture(autouse=True)

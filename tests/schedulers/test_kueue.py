@@ -2,30 +2,15 @@
 
 import pytest
 
-from tests.controlplane.client import Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.schedulers.jobs import gpu_node, wait_bound_all, worker
-from tests.schedulers.kueue import Kueue
-from tests.support.admission import policy_with
+from tests.schedulers.kueue import GATES, WITH_KUEUE, Kueue, gated, gates
 from tests.support.registered import Webhook
-
-WITH_KUEUE = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}}}, queueing="kueue")
 
 
 @pytest.fixture(autouse=True)
 def _leaves_queues_to_kueue(webhook: Webhook) -> None:
     webhook.world.policy = WITH_KUEUE
-
-
-GATES = {"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"}
-
-
-def gates(pods: Objects) -> set[str]:
-    return {gate["name"] for pod in pods for gate in pod["spec"].get("schedulingGates", [])}
-
-
-def gated(pods: Objects) -> list[Object]:
-    return [pod for pod in pods if pod["spec"].get("schedulingGates")]
 
 
 def test_a_gang_is_held_until_the_quota_has_room_for_all_of_it(cluster: Cluster, kueue: Kueue) -> None:

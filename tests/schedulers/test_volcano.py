@@ -1,6 +1,5 @@
 """The real Volcano places pods and jobs that are annotated with our keys alone."""
 
-from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.schedulers.jobs import (
     bound,
@@ -11,23 +10,8 @@ from tests.schedulers.jobs import (
     wait_refused,
     worker,
 )
-from tests.schedulers.volcano import JOBS, Volcano
+from tests.schedulers.volcano import Volcano, volcano_job
 from tests.support.registered import Webhook
-
-
-def volcano_job(name: str, replicas: int, own_queue: str, **keys: object) -> Object:
-    template = worker("unused", **keys).template()
-    return {
-        "apiVersion": JOBS,
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {
-            "schedulerName": "volcano",
-            "minAvailable": replicas,
-            "queue": own_queue,
-            "tasks": [{"name": "worker", "replicas": replicas, "template": template}],
-        },
-    }
 
 
 def test_a_plain_pod_lands_in_the_queue_that_its_annotation_names(

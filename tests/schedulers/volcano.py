@@ -3,15 +3,18 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.controlplane.client import Client, Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.schedulers.build import Built
+from tests.schedulers.jobs import worker
 from tests.schedulers.running import KUBE_SCHEDULER_ALONE, Programs, apply_definitions, pod_group_of, remove_all
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
+COMMANDS = "bus.volcano.sh/v1alpha1"
 JOBS = "batch.volcano.sh/v1alpha1"
 
 DEFAULT_CONFIGURATION = "installer/helm/chart/volcano/config/volcano-scheduler.conf"
@@ -36,11 +39,38 @@ class Volcano:
         wait_for(lambda: self._state_of_queue(name) == "Open", f"the queue {name} being open")
         return made
 
+    def close_queue(self, name: str) -> None:
+        """Close a queue by a Command, as `vcctl queue operate --action close` does."""
+        queue = self._client.get("Queue", name, api_version=SCHEDULING)
+        owner = {"apiVersion": SCHEDULING, "kind": "Queue", "name": name, "uid": queue["metadata"]["uid"]}
+        command = {"apiVersion": COMMANDS, "kind": "Command", "metadata": {"name": f"close-{name}"}}
+        target = {"target": {**owner, "controller": True}, "action": "CloseQueue"}
+        self._client.create({**command, **target}, namespace="default")
+        wait_for(lambda: self._state_of_queue(name) == "Closed", f"the queue {name} being closed")
+
     def make_pod_group(self, name: str, members: int, queue: str = "default") -> Object:
         """Return a new PodGroup of the test's namespace, which needs that many members to start."""
         spec = {"minMember": members, "queue": queue}
         group = {"apiVersion": SCHEDULING, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
         return self._client.create(group, namespace=self.namespace).object
+
+    def wait_enqueued(self, name: str) -> None:
+        """Wait until the scheduler lets the pods of a PodGroup be scheduled."""
+
+        def phase() -> str:
+            group = self._client.get("PodGroup", name, self.namespace, api_version=SCHEDULING)
+            return str(group.get("status", {}).get("phase"))
+
+        wait_for(lambda: phase() not in ("None", "Pending"), lambda: f"{name} being enqueued, not {phase()}")
+
+    def wait_older(self, name: str) -> None:
+        """Wait until a PodGroup that is made now would be younger than this one: Volcano starts the older one first.
+
+        The API server states whole seconds. Equal ones are ordered by their random UIDs.
+        """
+        group = self._client.get("PodGroup", name, self.namespace, api_version=SCHEDULING)
+        made = datetime.fromisoformat(group["metadata"]["creationTimestamp"])
+        wait_for(lambda: datetime.now(UTC) >= made + timedelta(seconds=1), f"{name} being a second old")
 
     def pod_groups(self) -> Objects:
         """Return the PodGroups of the test's namespace."""
@@ -73,6 +103,22 @@ class Volcano:
     def _state_of_queue(self, name: str) -> str | None:
         state: str | None = self._client.get("Queue", name, api_version=SCHEDULING).get("status", {}).get("state")
         return state
+
+
+def volcano_job(name: str, replicas: int, own_queue: str, **keys: object) -> Object:
+    """Return a Job of Volcano whose pods must all run together, with our annotations `keys` on their template."""
+    template = worker("unused", **keys).template()
+    return {
+        "apiVersion": JOBS,
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "schedulerName": "volcano",
+            "minAvailable": replicas,
+            "queue": own_queue,
+            "tasks": [{"name": "worker", "replicas": replicas, "template": template}],
+        },
+    }
 
 
 @contextmanager

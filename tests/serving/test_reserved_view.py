@@ -1,6 +1,6 @@
 """Admissions of a burst: each pod finds the room that the pods before it leave."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,12 +30,12 @@ POD = make_pod("worker").annotate(TYPE, "training").gpu(1).generate_name("worker
 class Burst:
     """A decider and the pods that wait, on a node with 16 GPUs, or another number."""
 
-    def __init__(self, decider: Decider, gpus: int = 16) -> None:
+    def __init__(self, decider: Decider, gpus: int = 16, *, are_verified: bool = True) -> None:
         self.node = make_node_object("node-1", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": gpus})
         cluster = cluster_of({"cluster": [self.node]})
         assert cluster is not None
         self.policy = policy_with()
-        self.waiting = scoring(policies_of(self.policy)).waiting
+        self.waiting = scoring(policies_of(self.policy), are_verified=are_verified).waiting
         self.cluster = ClusterView(cluster.snapshot, scheduler_for(self.policy))
         self.view = ReservedView(lambda: self.cluster, self.waiting)
         self.decider = decider
@@ -177,6 +177,16 @@ def test_gangs_that_are_seen_in_the_cluster_reserve_as_those_admitted_here(admit
     pods = [of_gang("ab"[number % 2], number // 2) for number in range(8)]
     for pod in pods[:admitted]:
         burst.admit(pod)
+    see(burst, pods)
+
+    for _time in range(3):
+        burst.waiting.settle(burst.cluster.snapshot)
+
+    assert burst.waiting.reserved == 4
+
+
+def see(burst: Burst, pods: Sequence[Object]) -> None:
+    """Show the pods of gangs in the next snapshot, as they are stored for Volcano."""
     for number, pod in enumerate(pods):
         pod["metadata"] |= {"creationTimestamp": f"2026-01-01T00:00:0{number}Z"}
         pod["metadata"]["annotations"][VOLCANO_GROUP] = pod["metadata"]["annotations"][f"{DOMAIN}/gang"]
@@ -184,9 +194,18 @@ def test_gangs_that_are_seen_in_the_cluster_reserve_as_those_admitted_here(admit
         pod["status"] = {"phase": "Pending"}
     seen = cluster_of({"cluster": [burst.node, *pods]})
     assert seen is not None
-    burst.cluster = replace(burst.cluster, snapshot=replace(seen.snapshot, generation=1))
+    generation = burst.cluster.snapshot.generation + 1
+    burst.cluster = replace(burst.cluster, snapshot=replace(seen.snapshot, generation=generation))
+    burst.waiting.settle(burst.cluster.snapshot)
 
-    for _time in range(3):
-        burst.waiting.settle(burst.cluster.snapshot)
 
-    assert burst.waiting.reserved == 4
+def test_gang_that_does_not_start_leaves_its_room_once_it_is_seen_where_clients_are_not_verified() -> None:
+    """Its sixth pod has a card by itself, and was found Waiting with its gang."""
+    burst = Burst(EventLoopDecider(), gpus=6, are_verified=False)
+    pods = [of_gang("ab"[number % 2], number // 2) for number in range(8)]
+    verdicts = []
+    for number, pod in enumerate(pods):
+        see(burst, pods[:number])
+        verdicts.append(burst.admit(pod).verdict)
+
+    assert verdicts == ["Feasible"] * 5 + ["Waiting", "Feasible", "Waiting"]

@@ -10,6 +10,7 @@ from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
+from tests.support.batch_objects import definition
 from tests.support.builders import make_pod
 from tests.support.fake_api import fake_api, json
 from tests.support.live import following_in_thread, until
@@ -111,6 +112,37 @@ def test_shipped_role_allows_to_read_the_signs(cluster: Cluster, tmp_path: Path)
     with limited_to(cluster, tmp_path, _SHIPPED["rules"]) as kubeconfig:
         evidence = wait_for(lambda: read_or_none(kubeconfig), "the right")
         assert "apps" in evidence.groups
+
+
+@pytest.fixture
+def kueue_api_group(control_plane: ControlPlane) -> Iterator[None]:
+    """The group of Kueue's LocalQueue, as its CRD gives it."""
+    crd = definition("LocalQueue.kueue.x-k8s.io")
+    name = crd["metadata"]["name"]
+    control_plane.client.create(crd)
+    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+    yield
+    control_plane.kubectl("delete", "crd", name, "--timeout=30s")
+
+
+@pytest.mark.usefixtures("kueue_api_group")
+def test_shipped_role_allows_to_read_the_configuration_of_kueue_alone(cluster: Cluster, tmp_path: Path) -> None:
+    text = "apiVersion: config.kueue.x-k8s.io/v1beta2\nwaitForPodsReady: {timeout: 90s}\n"
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"controller_manager_config.yaml": text}}
+    namespace = cluster.make_namespace("kueue-system")
+    with limited_to(cluster, tmp_path, _SHIPPED["rules"]) as kubeconfig:
+        assert wait_for(lambda: read_or_none(kubeconfig), "the right").pods_ready_timeout == ""
+        for name in ("kueue-manager-config", "other"):
+            cluster.client.create({**config_map, "metadata": {"name": name}}, namespace=namespace)
+
+        assert read_evidence(kubeconfig).pods_ready_timeout == "90s"
+        with pytest.raises(ApiServerError, match='configmaps "other" is forbidden'):
+            asyncio.run(read_config_map(kubeconfig, "other"))
+
+
+async def read_config_map(kubeconfig: Path, name: str) -> Object:
+    async with ClientConfig(kubeconfig).connect() as server:
+        return await server.get(f"/api/v1/namespaces/kueue-system/configmaps/{name}", {})
 
 
 def read_or_none(kubeconfig: Path) -> SchedulerEvidence | None:

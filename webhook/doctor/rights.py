@@ -11,6 +11,7 @@ from webhook.doctor.cluster import Cluster, JsonObject, Right, Role
 from webhook.doctor.workloads import containers_of, follows_objects, has_flag, option, options
 from webhook.documents.documents import field
 from webhook.kube.api.admission_policy import EXPORT_LEASE, PLURALS
+from webhook.kube.names import KUEUE_CONFIGURATION, KUEUE_GROUP, KUEUE_NAMESPACE
 from webhook.mutation.exported.export import name_of
 from webhook.policy.spec.document import API_VERSION
 
@@ -51,6 +52,8 @@ def needed_rights(
         seen.add((group, each.plural))
         yield from (Right(group, each.plural, verb, each.is_required) for verb in _READ)
     yield Right("coordination.k8s.io", "leases", "list", False)
+    if KUEUE_GROUP in groups:
+        yield Right("", "configmaps", "get", False, name=KUEUE_CONFIGURATION, namespace=KUEUE_NAMESPACE)
     yield Right(_ADMISSION, _CONFIGURATIONS, "get", False, name=configuration)
     if writes_events:
         yield from (Right("", "events", verb, False) for verb in ("create", "patch"))

@@ -25,6 +25,9 @@ MANUAL_JOB_ANNOTATION, MANUAL_JOB = "cronjob.kubernetes.io/instantiate", "manual
 VOLCANO_GROUP = "scheduling.k8s.io/group-name"
 # The queues of pods that name none.
 VOLCANO_DEFAULT_QUEUE, KAI_DEFAULT_QUEUE = "default", "default-queue"
+KUEUE_GROUP = "kueue.x-k8s.io"
+# Where Kueue's manifests and its chart, with their default names, put the configuration of its manager.
+KUEUE_NAMESPACE, KUEUE_CONFIGURATION = "kueue-system", "kueue-manager-config"
 # The label with the LocalQueue of a pod that Kueue holds until the queue has quota for it.
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 # The start of the names of the scheduling gates that Kueue adds to such pods, and removes once the quota has room.

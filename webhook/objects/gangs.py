@@ -20,7 +20,7 @@ from webhook.kube.workloads.pod_template_path import WorkloadKind, gang_size
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.gang import most_possible
-from webhook.placement.reasons.gang_request import GangRequest, grouped, starts_text
+from webhook.placement.reasons.gang_request import GangRequest, effect_text, grouped, pods_ready_timeout, starts_text
 from webhook.placement.reasons.queue_demand import GangDemand
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import Scheduler
@@ -122,7 +122,10 @@ def gang_of_roles(
     is_whole = object_starts_whole(kind, [each.starts_whole for each in injections], scheduler, policy)
     namespace = request.namespace or DEFAULT_NAMESPACE
     asked = [each.gang and grouped(each.gang, each.references.batch, namespace, base) for each in injections]
-    return gang_of_object(content, kind, asked, pods, scheduler, is_whole)
+    gang = gang_of_object(content, kind, asked, pods, scheduler, is_whole)
+    if gang is None or (kind.group, kind.kind) not in QUEUED_WHOLE or not field(content, "metadata", "labels", QUEUE):
+        return gang
+    return gang._replace(ends_after=pods_ready_timeout(base))
 
 
 def queues_of(
@@ -271,6 +274,6 @@ def partial_start_of_object(gang: GangRequest, fit: GangFit) -> str:
     if not fit.is_complete or not gang.least <= fit.fit < fit.size:
         return ""
     return (
-        f"{fit.fit} of the {fit.size} pods that must run together would start and hold what they request while the "
-        f"others wait, and two such jobs can deadlock: {starts_text(gang.scheduler, gang.least)}"
+        f"{fit.fit} of the {fit.size} pods that must run together {effect_text('jobs', gang.ends_after)}: "
+        f"{starts_text(gang.scheduler, gang.least)}"
     )

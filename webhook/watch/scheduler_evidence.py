@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
+from webhook.cluster.batch.kueue_configuration import pods_ready_timeout
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.documents.field import InvalidInput
+from webhook.kube.names import KUEUE_CONFIGURATION, KUEUE_GROUP, KUEUE_NAMESPACE
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, Connect
 
@@ -15,16 +18,29 @@ _LEASES_PATH = "/apis/coordination.k8s.io/v1/leases"
 _LEASES_QUERY = {"fieldSelector": "metadata.namespace!=kube-node-lease", "resourceVersion": "0"}
 # About 2,000 Leases. Users can create Leases, and decoding them blocks the event loop.
 _MOST_BYTES = 2 * 1024 * 1024
+_KUEUE_CONFIGURATION_PATH = f"/api/v1/namespaces/{KUEUE_NAMESPACE}/configmaps/{KUEUE_CONFIGURATION}"
+_MOST_CONFIGURATION_BYTES = 64 * 1024
 
 
 async def read_scheduler_evidence(server: ApiServer) -> SchedulerEvidence:
-    """Return the API groups and the Leases of the cluster.
+    """Return the API groups and the Leases of the cluster, and what Kueue's configuration says if it can be read.
 
     Raises:
         ApiServerError: they cannot be read, or are too many.
     """
     groups = await server.get("/apis", {}, most_bytes=_MOST_BYTES)
-    return SchedulerEvidence.of(groups, await server.get(_LEASES_PATH, _LEASES_QUERY, most_bytes=_MOST_BYTES))
+    found = SchedulerEvidence.of(groups, await server.get(_LEASES_PATH, _LEASES_QUERY, most_bytes=_MOST_BYTES))
+    return (
+        replace(found, pods_ready_timeout=await _pods_ready_timeout(server)) if KUEUE_GROUP in found.groups else found
+    )
+
+
+async def _pods_ready_timeout(server: ApiServer) -> str:
+    try:
+        found = await server.get(_KUEUE_CONFIGURATION_PATH, {}, most_bytes=_MOST_CONFIGURATION_BYTES)
+    except ApiServerError:
+        return ""
+    return pods_ready_timeout(found)
 
 
 async def poll_scheduler_evidence(

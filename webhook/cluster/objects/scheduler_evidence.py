@@ -9,10 +9,15 @@ from webhook.documents.documents import field
 
 @dataclass(frozen=True, slots=True)
 class SchedulerEvidence:
-    """The API groups that a cluster serves, and the names and holders of its Leases, one a line."""
+    """The API groups that a cluster serves, and the names and holders of its Leases, one a line.
+
+    `pods_ready_timeout` is the time after which Kueue evicts what it admitted unless all pods are ready, as `5m`; empty
+    if it does not, or if that is not known.
+    """
 
     groups: frozenset[str]
     leases: str
+    pods_ready_timeout: str = ""
 
     @classmethod
     def of(cls, groups: Mapping[str, Any], leases: Mapping[str, Any]) -> "SchedulerEvidence":

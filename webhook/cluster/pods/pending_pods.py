@@ -1,5 +1,6 @@
 """Pending pods: which of them wait for a scheduler, and what a scheduler reads of them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,6 +24,11 @@ _METADATA_FIELDS = ("labels", "ownerReferences")
 _STATUS_FIELDS = ("resourceClaimStatuses", "extendedResourceClaimStatus")
 # Type, status and reason of the condition by which a scheduler says that no node can take the pod.
 _UNSCHEDULABLE = ("PodScheduled", "False", "Unschedulable")
+# The beginning of Volcano's message on a gang that does not start: `…, 3 Pending, 4 minAvailable; Pending: …`.
+_NOT_READY = "pod group is not ready, "
+_COUNT = re.compile(r"(\d{1,9}) (\w+)")
+_LONGEST_COUNTS = 256
+_WITHOUT_SIBLINGS = " cannot find enough sibling pods, "
 # A pod takes up to 5 KiB of this. Reading more would delay admissions, and users decide how many pods are pending.
 MOST_CONTENT_BYTES = 16 * 1024
 # Each label key takes memory of its own in the index of running pods.
@@ -44,7 +50,7 @@ class PendingPod:
     empty if there is too much of it.
     `created` is its creationTimestamp, `priority` the value that the API server's Priority plugin sets. `is_waiting`:
     its scheduler will look for a node soon: it has no scheduling gates, is not being deleted, and has not been found
-    unschedulable. `nominated` is set if it has a nominated node.
+    unschedulable, except for want of other pods of its gang. `nominated` is set if it has a nominated node.
     """
 
     identity: PodIdentity
@@ -159,9 +165,25 @@ def _is_waiting(pod: Mapping[str, Any]) -> bool:
     conditions = _object(pod.get("status")).get("conditions")
     return not any(
         (each.get("type"), each.get("status"), each.get("reason")) == _UNSCHEDULABLE
+        and not _wants_siblings(each.get("message"))
         for each in (conditions if isinstance(conditions, list) else ())
         if isinstance(each, dict)
     )
+
+
+def _wants_siblings(message: Any) -> bool:
+    """Return whether the message of a scheduler says that too few pods of a gang exist, which is no lack of room.
+
+    Source: volcano.sh/volcano/pkg/scheduler/api/job_info.go, FitError;
+    sigs.k8s.io/scheduler-plugins/pkg/coscheduling/core/core.go, PreFilter
+    """
+    if not isinstance(message, str):
+        return False
+    if not message.startswith(_NOT_READY):
+        return _WITHOUT_SIBLINGS in message
+    counts = {status: int(number) for number, status in _COUNT.findall(message[:_LONGEST_COUNTS].partition(";")[0])}
+    least = counts.pop("minAvailable", 0)
+    return sum(counts.values()) < least
 
 
 def _object(value: Any) -> Mapping[str, Any]:

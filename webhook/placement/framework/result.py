@@ -103,7 +103,8 @@ class GangFit:
     cannot hold more than; None unless it is below `size`. If the gang does not fit, `next_message` is about the first
     pod that has no node, `block` states the largest free block of cards, and `waiting_before` is the number of pods
     that wait before the gang, if it would fit without them. `least` is the number of pods that fit from which the
-    scheduler binds them; it then binds the pod itself as `own`.
+    scheduler binds them; it then binds the pod itself as `own`. `ends_after` is the time after which Kueue ends a start
+    in part; empty if it does not.
     """
 
     name: str
@@ -116,6 +117,7 @@ class GangFit:
     next_message: str = ""
     waiting_before: int = 0
     least: int = field(default=1, compare=False)
+    ends_after: str = field(default="", compare=False)
     own: "Placement | None" = field(default=None, compare=False, repr=False)
 
     @property

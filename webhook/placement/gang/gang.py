@@ -37,11 +37,15 @@ _SHARED_MODES = frozenset(("ReadWriteMany", "ReadOnlyMany"))
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """The gang of a pod: `size` pods with `key`. Its scheduler binds `least` of them, or more, or none."""
+    """The gang of a pod: `size` pods with `key`. Its scheduler binds `least` of them, or more, or none.
+
+    Kueue ends a start in part after `ends_after`; empty: it does not.
+    """
 
     key: GangKey
     size: int
     least: int = 1
+    ends_after: str = ""
 
 
 class _Further(NamedTuple):
@@ -78,7 +82,7 @@ def gang_of(request: GangRequest, pod: WaitingPod, key_domain: str) -> Gang:
     running = pod.running
     found = (key for key in running.gangs if key.annotation.partition("/")[0] == key_domain)
     key = next(found, GangKey(running.namespace, f"{key_domain}{GANG}", request.name or running.name))
-    return Gang(key, request.size, request.least)
+    return Gang(key, request.size, request.least, request.ends_after)
 
 
 def members_on(snapshot: Snapshot, key: GangKey) -> int:
@@ -110,7 +114,8 @@ def gang_placement(
     placed = min(members_on(before, gang.key), gang.size)
     known = own.verdict != "Unknown" and not pod.signature.info.is_gated
     alone = own if gang.least <= 1 else None
-    fit = GangFit(gang.key.name, gang.size, placed, placed, known, least=gang.least, own=alone)
+    end = gang.ends_after
+    fit = GangFit(gang.key.name, gang.size, placed, placed, known, least=gang.least, ends_after=end, own=alone)
     if own.verdict in ("Unknown", "Infeasible") or pod.signature.info.is_gated:
         return replace(own, gang=fit)
     left = max(1, gang.size - placed)

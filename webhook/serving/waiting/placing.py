@@ -72,6 +72,12 @@ class Placing:
             if number in self._entries:
                 self.queues.ready.put(self._entries[number].order)
 
+    def join(self, number: int, gang: GangKey, least: int) -> None:
+        """Record the gang of a pod that is seen in the cluster; hold one that had no room at its admission."""
+        self._entries.join(number, gang, least)
+        if self._entries[number].found_waiting:
+            self.hold_gang(number)
+
     def hold_gang(self, number: int) -> None:
         """Take the room of the gang of a pod that has none, unless enough of its pods have room to start.
 

@@ -37,8 +37,7 @@ from webhook.serving.waiting.waiting_entries import MOST_WAITING, Entries
 # After so much time no further pod is placed: before one admission, and in the background.
 _SLICE_SECONDS = 0.003
 _BACKGROUND_SECONDS = 0.01
-# If kube-scheduler scores only a part of the nodes, most pods are bound elsewhere than predicted, each at the cost of
-# others. Placing all of these again would take more than the admissions, and tell as little about the node.
+# Where kube-scheduler samples nodes, most pods are bound elsewhere, and placing all others again tells little.
 _SAMPLED_BACKGROUND_SECONDS = 0.002
 # Placing more pods again than these would delay admissions, so that is done in the background.
 _MOST_PLACED_AGAIN = 200
@@ -139,6 +138,7 @@ class WaitingPods:
             return
         node = placement.node or ""
         if not is_paid:
+            entry.found_waiting = placement.verdict != "Feasible"
             self.unconfirmed.put(number, address, AssumedPod(pod.running.assumed_on(node, priority), priority))
             return
         gang = pod.running.gangs[0] if candidate.least > 1 and pod.running.gangs else None
@@ -236,7 +236,7 @@ class WaitingPods:
         content = pod.object()
         request, gangs = self._gang_of(content, snapshot), gangs_of(pod.identity.namespace, content["metadata"])
         if request is not None and request.least > 1 and gangs:
-            self._entries.join(number, gangs[0], request.least)
+            self._placing.join(number, gangs[0], request.least)
 
     def _has_place(self, namespace: str) -> bool:
         """Return whether a pod of `namespace` can be added, for which one of another can be forgotten."""
