@@ -3,14 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from webhook.cluster.dra.capacity import consumed
+from webhook.cluster.dra.capacity import WHOLE, consumed
 from webhook.cluster.dra.device import CounterName, Device
 from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.cluster.dra.resource_slice import PoolName, ResourceSlice, Slices
+from webhook.kube.release import Change, Release
 
 
 def consumed_capacity(
-    device: Device, request: DeviceRequest, free_capacity: Mapping[str, int]
+    device: Device, request: DeviceRequest, free_capacity: Mapping[str, int], release: Release
 ) -> tuple[int, ...] | None:
     """Return what `request` consumes of each capacity, by name; None if there is not enough `free_capacity`.
 
@@ -21,8 +22,9 @@ def consumed_capacity(
     if not requested.keys() <= device.capacity.keys():
         return None
     amounts = []
+    unit = 1 if release.has(Change.CAPACITY_IS_FRACTIONAL) else WHOLE
     for name in sorted(device.capacity):
-        amount = consumed(requested.get(name), device.capacity[name])
+        amount = consumed(requested.get(name), device.capacity[name], unit)
         if amount is None or amount > free_capacity[name]:
             return None
         amounts.append(amount)
@@ -56,8 +58,10 @@ class PoolCounters:
         slices: Slices,
         taken: Mapping[PoolName, frozenset[str]],
         shared: Mapping[PoolName, Mapping[str, Any]],
+        release: Release,
     ) -> None:
         self._slices = slices
+        self._ambiguous = frozenset() if release.has(Change.COUNTERS_HAVE_A_DRIVER) else slices.ambiguous_pools
         self._taken = taken
         self._shared = shared
         self._left: dict[tuple[PoolName, int], FreeCounters] = {}
@@ -93,7 +97,7 @@ class PoolCounters:
         return [each for each in everywhere if each.generation == resource_slice.generation]
 
     def _count(self, slices: Sequence[ResourceSlice], places: Mapping[CounterName, int]) -> FreeCounters:
-        if len(slices) != slices[0].slice_count or slices[0].pool in self._slices.ambiguous_pools:
+        if len(slices) != slices[0].slice_count or slices[0].pool in self._ambiguous:
             return FreeCounters(is_unpredictable=True)
         sets = [counter_set for each in slices for counter_set, _ in each.counter_sets]
         devices = [device for each in slices for device in each.devices]
