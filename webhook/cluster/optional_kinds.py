@@ -13,6 +13,7 @@ from webhook.cluster.batch.kueue import ClusterQueue, KueueObjects, LocalQueue, 
 from webhook.cluster.batch.pod_groups import PodGroup, PodGroups
 from webhook.cluster.batch.volcano import VolcanoObjects, VolcanoPodGroup, VolcanoQueue
 from webhook.cluster.dra.device_class import DeviceClass
+from webhook.cluster.dra.device_taint_rule import DeviceTaintRule
 from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
@@ -36,6 +37,7 @@ Facts = (
     | DeviceClass
     | ResourceClaim
     | ResourceSlice
+    | DeviceTaintRule
     | PriorityClass
     | ResourceQuota
     | VolcanoQueue
@@ -77,6 +79,8 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     "ResourceClaim": OptionalKind("resource.k8s.io/v1", "resourceclaims", ResourceClaim.of, "devices"),
     "ResourceClaimTemplate": OptionalKind("resource.k8s.io/v1", "resourceclaimtemplates", ResourceClaim.of, "devices"),
     "ResourceSlice": OptionalKind("resource.k8s.io/v1", "resourceslices", ResourceSlice.of, "devices"),
+    # Served since 1.37.
+    "DeviceTaintRule": OptionalKind("resource.k8s.io/v1", "devicetaintrules", DeviceTaintRule.of, "devices"),
     PRIORITY_CLASS_KIND: OptionalKind("scheduling.k8s.io/v1", "priorityclasses", PriorityClass.of, "priority_classes"),
     "ResourceQuota": OptionalKind("v1", "resourcequotas", ResourceQuota.of, "full_quotas"),
 }
@@ -150,6 +154,7 @@ def _devices(found: FactsByKind) -> Devices:
         found.get("ResourceClaim"),
         found.get("ResourceClaimTemplate"),
         found.get("ResourceSlice"),
+        found.get("DeviceTaintRule"),
     )
 
 

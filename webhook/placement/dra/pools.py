@@ -1,13 +1,13 @@
 """The devices that a node can access and a pod's requests select, by pool."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import gt
 from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.dra.device import AttributeValue, Device, NodeAccess
+from webhook.cluster.dra.device import AttributeValue, Device, DeviceId, NodeAccess
 from webhook.cluster.dra.device_class import Selectors
 from webhook.cluster.dra.resource_slice import ResourceSlice, Slices
 from webhook.cluster.index.labels import Mask
@@ -80,6 +80,7 @@ class NodePools:
         self._shared_by_claims = {} if nodes.is_without_pods else nodes.devices.shared
         self._requests_capacity = any(selected.indexed.request.capacity for selected in requests)
         self._counters = PoolCounters(slices, self._taken, self._shared_by_claims, nodes.release)
+        self._taint_rules = nodes.devices.taint_rules if nodes.release.has(Change.DEVICE_TAINT_RULES) else ()
         self._needs_all = nodes.release.has(Change.ALL_DEVICES_NEED_CAPACITY)
         self._selection = Selection(expired)
         self._known: dict[object, Candidate] = {}
@@ -197,6 +198,10 @@ class NodePools:
         self, device: Device, is_selected: Sequence[bool | None], resource_slice: ResourceSlice
     ) -> Candidate:
         """Return the candidate of a selected device; equal devices share one object."""
+        if self._taint_rules:
+            identity = DeviceId(resource_slice.driver, resource_slice.pool, device.name)
+            added = [each.taint for each in self._taint_rules if each.selects(identity)]
+            device = replace(device, taints=(*device.taints, *added))
         values = tuple([device.attributes.get(name) for name in self._attributes]) if self._attributes else ()
         is_taken = device.name in self._taken.get(resource_slice.pool_name, ())
         consumed = self._shared_by_claims.get(resource_slice.pool_name, {}).get(device.name) or {}
