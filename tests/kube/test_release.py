@@ -83,7 +83,7 @@ def test_the_note_says_which_release_is_used(version: str, note: str) -> None:
 
 def test_the_version_is_read_from_what_kubectl_prints() -> None:
     printed = {
-        "clientVersion": {"major": "1", "minor": "36", "gitVersion": "v1.36.2"},
+        "clientVersion": {"major": "1", "minor": "37", "gitVersion": "v1.37.2"},
         "serverVersion": {"major": "1", "minor": "33+", "gitVersion": "v1.33.5+k3s1"},
     }
 
@@ -94,7 +94,7 @@ def test_the_version_is_read_from_what_kubectl_prints() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param({"clientVersion": {"gitVersion": "v1.36.2"}}, id="without a server"),
+        pytest.param({"clientVersion": {"gitVersion": "v1.37.2"}}, id="without a server"),
         pytest.param({"kind": "Pod", "serverVersion": {"gitVersion": "v1.33.1"}}, id="an object of another kind"),
     ],
 )

@@ -33,6 +33,8 @@ def storage_scores(
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/volume_binding.go, Score, and scorer.go
     """
     waiting = WaitingClaims.of(claims, nodes, expired)
+    if not waiting.matched and not waiting.selected:
+        return np.zeros(len(rows), dtype=np.int64)
     volumes: dict[str, _Use] = {}
     for claim, size_bytes in waiting.matched:
         of_rows = size_bytes[rows]

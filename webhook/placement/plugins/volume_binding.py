@@ -87,8 +87,8 @@ class VolumeBinding:
         )
 
     def skips(self, pod: PodInfo) -> bool:
-        """Return whether the pod has no claims: kube-scheduler gives every node 0."""
-        return not pod.volumes.claims
+        """Return False: a pod without unbound claims scores 0 on every node."""
+        return False
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """Return 0 for nodes without a volume or a known capacity for an unbound claim; None before 1.37."""
