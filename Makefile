@@ -8,7 +8,8 @@ STAMP  := $(VENV)/.installed
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
 	bench-outcome bench-feed-real rotate-under-load soak abuse docs lock audit-dependencies sbom control-plane clean \
-	differential differential-capacity differential-moves differential-releases test-schedulers upstream-tables mutants \
+	differential differential-capacity differential-moves differential-releases test-schedulers upstream-tables \
+	release-changes mutants \
 	golden examples rules site
 
 help: ## list the targets
@@ -66,6 +67,9 @@ test-schedulers: $(STAMP) ## run the real Volcano, KAI, Kueue and Coscheduling, 
 
 upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test tables, by plugin
 	$(BIN)/python -m tests.upstream
+
+release-changes: $(STAMP) ## list what differs between two Kubernetes releases, and the modules that cite it (FROM=1.36.2 TO=1.37.2)
+	@$(BIN)/python -m tests.upstream.release_changes $(FROM) $(TO)
 
 rules: $(STAMP) ## rewrite the rules of the webhook configuration, the PrometheusRule, the dashboard and the files of the chart
 	$(BIN)/python -m tests.deploy.generate_rules

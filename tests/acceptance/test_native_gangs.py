@@ -11,14 +11,14 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.support.admission import DOMAIN, policy_with
 
-_POD_GROUPS = "scheduling.k8s.io/v1alpha2"
+_POD_GROUPS = "scheduling.k8s.io/v1beta1"
 _WAITING = "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled"
 
 
 @pytest.fixture
 def gang_cluster(control_plane_programs: dict[str, Path], tmp_path: Path) -> Iterator[Cluster]:
     """An empty cluster whose kube-scheduler schedules gangs."""
-    features = ("GenericWorkload", "GangScheduling")
+    features = ("GenericWorkload",)
     folder = tmp_path / "control-plane"
     folder.mkdir()
     with ControlPlane(control_plane_programs, folder, features=features, served=(_POD_GROUPS,)) as control_plane:

@@ -54,12 +54,16 @@ FactsByKind = Mapping[str, Iterable[Any]]
 
 
 class OptionalKind(NamedTuple):
-    """A kind: its API version and plural, the function that reads one object, and its field of a snapshot."""
+    """A kind: its API version and plural, the function that reads one object, and its field of a snapshot.
+
+    `is_everywhere`: every API server of a modelled release serves it.
+    """
 
     api_version: str
     plural: str
     read: Callable[[Mapping[str, Any]], Facts]
     field: str
+    is_everywhere: bool = True
 
 
 PRIORITY_CLASS_KIND = "PriorityClass"
@@ -80,7 +84,9 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     "ResourceClaimTemplate": OptionalKind("resource.k8s.io/v1", "resourceclaimtemplates", ResourceClaim.of, "devices"),
     "ResourceSlice": OptionalKind("resource.k8s.io/v1", "resourceslices", ResourceSlice.of, "devices"),
     # Served since 1.37.
-    "DeviceTaintRule": OptionalKind("resource.k8s.io/v1", "devicetaintrules", DeviceTaintRule.of, "devices"),
+    "DeviceTaintRule": OptionalKind(
+        "resource.k8s.io/v1", "devicetaintrules", DeviceTaintRule.of, "devices", is_everywhere=False
+    ),
     PRIORITY_CLASS_KIND: OptionalKind("scheduling.k8s.io/v1", "priorityclasses", PriorityClass.of, "priority_classes"),
     "ResourceQuota": OptionalKind("v1", "resourcequotas", ResourceQuota.of, "full_quotas"),
 }
@@ -96,8 +102,8 @@ BATCH_KINDS: Mapping[str, OptionalKind] = {
     f"ClusterQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "clusterqueues", ClusterQueue.of, "kueue"),
     f"ResourceFlavor.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "resourceflavors", ResourceFlavor.of, "kueue"),
     f"PodGroup.{_COSCHEDULING}": OptionalKind(f"{_COSCHEDULING}/v1alpha1", "podgroups", PodGroup.of, "pod_groups"),
-    # Served with the feature gate GenericWorkload alone.
-    f"PodGroup.{_NATIVE}": OptionalKind(f"{_NATIVE}/v1alpha2", "podgroups", PodGroup.of, "pod_groups"),
+    # Served since 1.37, with the feature gate GenericWorkload alone.
+    f"PodGroup.{_NATIVE}": OptionalKind(f"{_NATIVE}/v1beta1", "podgroups", PodGroup.of, "pod_groups"),
 }
 EVERY_OPTIONAL_KIND: Mapping[str, OptionalKind] = {**OPTIONAL_KINDS, **BATCH_KINDS}
 WORKLOAD_KINDS = frozenset([kind for kind, row in OPTIONAL_KINDS.items() if row.field == "workloads"])

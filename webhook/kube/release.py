@@ -111,6 +111,14 @@ class Change(Enum):
         ),
         f"{_PLUGINS}/nodename/node_name.go, PreFilter",
     )
+    NAMESPACES_MATCH_BY_LABELS = (
+        37,
+        (
+            "A `namespaceSelector` of a pod's own terms that requires no label selects namespaces by their labels again, "
+            "as in 1.33."
+        ),
+        f"{_PLUGINS}/interpodaffinity/plugin.go, mergeAffinityTermNamespacesIfNotEmpty",
+    )
     IMAGE_VOLUMES_COUNT = (
         37,
         (
