@@ -114,8 +114,8 @@ class Change(Enum):
     NAMESPACES_MATCH_BY_LABELS = (
         37,
         (
-            "A `namespaceSelector` of a pod's own terms that requires no label selects namespaces by their labels again, "
-            "as in 1.33."
+            "A `namespaceSelector` of a pod's own terms that requires no label selects namespaces by their labels, as "
+            "in 1.33."
         ),
         f"{_PLUGINS}/interpodaffinity/plugin.go, mergeAffinityTermNamespacesIfNotEmpty",
     )

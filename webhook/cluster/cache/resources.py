@@ -12,7 +12,8 @@ class Resource:
     """A kind, its path on the API server, and the field selector of the objects to read.
 
     A view needs the kinds that are `is_required`; the others may be forbidden or not served. `is_extension`: some
-    clusters do not serve it, such as those without its CRD. `part` is the name of these objects in the cache if it is not the kind.
+    clusters do not serve it, such as those without its CRD. `part` is the name of these objects in the cache if it is
+    not the kind.
     """
 
     kind: str
