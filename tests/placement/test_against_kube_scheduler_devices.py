@@ -37,7 +37,7 @@ Object = dict[str, Any]
 
 _KINDS = (
     *(("v1", kind) for kind in ("Node", "Namespace", "Pod")),
-    *(("resource.k8s.io/v1", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceSlice")),
+    *(("resource.k8s.io/v1", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceSlice", "DeviceTaintRule")),
 )
 _API = "resource.k8s.io/v1"
 _MODEL = f'device.attributes["{DRIVER}"].model'
@@ -720,6 +720,75 @@ def test_balance_with_an_extended_resource_of_a_class(cluster: Cluster) -> None:
     cluster.make_nodes(make_node_object("a"), make_node_object("b"), make_node_object("c", capacity={_EXTENDED: 3}))
     pod = make_pod().gpu(1, _EXTENDED).requests(cpu="16")
     _assert_pod_as_predicted(cluster, pod, verdict="Feasible", nodes={"a", "b", "c"}, profile=profile)
+
+
+def test_rule_taints_the_devices_of_a_pool(cluster: Cluster) -> None:
+    selected = {"driver": DRIVER, "pool": "a"}
+    rule = {
+        "apiVersion": _API,
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "broken"},
+        "spec": {"deviceSelector": selected, "taint": {"key": "broken", "effect": "NoSchedule"}},
+    }
+    _world(cluster)
+    cluster.client.create(rule)
+    try:
+        _assert_as_predicted(cluster, make_resource_claim("own", exactly()), verdict="Feasible", nodes={"b"})
+    finally:
+        cluster.client.delete("DeviceTaintRule", "broken", api_version=_API)
+
+
+def _tiny_part(name: str, amount: int, **fields: Any) -> Object:
+    return make_part(name, {"memory": str(amount)}, **fields)
+
+
+_POLICY = {"default": "200m", "validRange": {"min": "200m", "max": "800m", "step": "200m"}}
+
+
+@pytest.mark.parametrize(
+    ("objects", "claim"),
+    [
+        pytest.param(
+            [
+                make_slice("a", _tiny_part("x", 1), count=2),
+                make_counters("a", {"memory": "1"}, count=2),
+                make_slice("a", _tiny_part("y", 1), count=2, driver="nic.example.com"),
+                make_counters("a", {"memory": "1"}, count=2, driver="nic.example.com") | {"metadata": {"name": "nic"}},
+            ],
+            make_resource_claim("own", exactly()),
+            id="pools of one name have their own counters",
+        ),
+        pytest.param(
+            [
+                make_slice(
+                    "a",
+                    *(_tiny_part("x", 1, model="A"), _tiny_part("y", 2, model="B"), _tiny_part("z", 1, model="A")),
+                    count=2,
+                ),
+                make_counters("a", {"memory": "3"}, count=2),
+            ],
+            constrained(make_resource_claim("own", exactly("parts", 2)), f"{DRIVER}/model"),
+            id="a refused device gives its counters back",
+        ),
+        pytest.param(
+            [make_slice("a", make_shared_device("card", {"cores": "800m"}, _POLICY))],
+            make_resource_claim("own", exactly("cards", 1, capacity={"requests": {"cores": "500m"}})),
+            id="a fraction of a capacity",
+        ),
+    ],
+)
+def test_devices_as_since_1_37(cluster: Cluster, objects: list[Object], claim: Object) -> None:
+    _make(cluster, make_device_class(), *objects)
+    cluster.make_nodes(make_node_object("a"), make_node_object("b"))
+    _assert_as_predicted(cluster, claim, verdict="Feasible", nodes={"a"})
+
+
+def test_distinct_devices_are_compared_with_all_others(cluster: Cluster) -> None:
+    cards = [make_device(f"card-{place}", numa=value) for place, value in enumerate((1, 2, 1))]
+    _make(cluster, make_device_class(), make_slice("a", *cards))
+    cluster.make_nodes(make_node_object("a"))
+    claim = constrained(make_resource_claim("own", exactly("cards", 3)), f"{DRIVER}/numa", distinct=True)
+    _assert_as_predicted(cluster, claim, verdict="Infeasible")
 
 
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))

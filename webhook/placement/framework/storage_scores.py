@@ -117,7 +117,7 @@ def _capacities(
 
     Local storage has a topology for each node, so topologies with one label are looked up by its value.
     """
-    by_label: dict[str, dict[str, list[int]]] = {}
+    by_label: dict[str, dict[str, list[int | None]]] = {}
     for each in in_time(enough_capacities(claim, nodes) or (), expired):
         topology = each.topology or ()
         if len(topology) == 1 and topology[0].operator == "In":
