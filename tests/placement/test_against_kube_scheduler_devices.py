@@ -742,9 +742,6 @@ def _tiny_part(name: str, amount: int, **fields: Any) -> Object:
     return make_part(name, {"memory": str(amount)}, **fields)
 
 
-_POLICY = {"default": "200m", "validRange": {"min": "200m", "max": "800m", "step": "200m"}}
-
-
 @pytest.mark.parametrize(
     ("objects", "claim"),
     [
@@ -769,11 +766,6 @@ _POLICY = {"default": "200m", "validRange": {"min": "200m", "max": "800m", "step
             ],
             constrained(make_resource_claim("own", exactly("parts", 2)), f"{DRIVER}/model"),
             id="a refused device gives its counters back",
-        ),
-        pytest.param(
-            [make_slice("a", make_shared_device("card", {"cores": "800m"}, _POLICY))],
-            make_resource_claim("own", exactly("cards", 1, capacity={"requests": {"cores": "500m"}})),
-            id="a fraction of a capacity",
         ),
     ],
 )

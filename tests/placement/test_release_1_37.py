@@ -224,13 +224,3 @@ def test_a_request_for_all_devices_needs_the_full_ones_too(release: int, verdict
     claim = make_resource_claim("own", exactly("cards", 0, capacity={"requests": {"memory": "1"}}))
 
     assert _verdict(release, claim, cards, other) == verdict
-
-
-@pytest.mark.parametrize(("release", "verdict"), [(36, "Infeasible"), (37, "Feasible")])
-def test_amounts_of_a_range_can_be_fractions(release: int, verdict: str) -> None:
-    """600m is valid in steps of 200m; before, it is rounded to 1, which is more than the most."""
-    policy = {"default": "200m", "validRange": {"min": "200m", "max": "800m", "step": "200m"}}
-    cards = make_slice("a", make_shared_device("card", {"cores": "800m"}, policy))
-    claim = make_resource_claim("own", exactly("cards", 1, capacity={"requests": {"cores": "500m"}}))
-
-    assert _verdict(release, claim, cards) == verdict

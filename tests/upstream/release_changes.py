@@ -34,7 +34,8 @@ _LEFT_OUT = re.compile(r"_test\.go$|/testing/|/zz_generated|^zz_generated|/inter
 _CITED = re.compile(r"(?:[\w.-]+/)*\w+\.go\b")
 _GATES = "pkg/features/kube_features.go"
 _GATE = re.compile(r"\n\t(?:\w+\.)?(\w+): \{\n(.*?)\n\t\},", re.DOTALL)
-_DEFAULT = re.compile(r"Default: (true|false)")
+# A default for a higher compatibility version is not that of a new cluster.
+_DEFAULT = re.compile(r"Default: (true|false)(?!.*MinCompatibilityVersion)")
 
 
 def changed_files(before: Path, after: Path) -> Iterator[str]:

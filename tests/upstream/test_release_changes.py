@@ -46,7 +46,8 @@ def test_the_newest_default_of_a_gate_counts() -> None:
 	},
 
 	genericfeatures.Off: {
-		{Version: version.MustParse("1.37"), Default: false, PreRelease: featuregate.Alpha},
+		{Version: version.MustParse("1.37"), Default: false, PreRelease: featuregate.Beta},
+		{Version: version.MustParse("1.37"), Default: true, MinCompatibilityVersion: version.MustParse("1.37")},
 	},
 """
     assert gate_defaults(source) == {"Locked": True, "Off": False}

@@ -180,11 +180,6 @@ class Change(Enum):
         ),
         f"{_ALLOCATOR}/allocator_incubating.go, validateDeviceRequest",
     )
-    CAPACITY_IS_FRACTIONAL = (
-        37,
-        ("The amounts of a `validRange` of a shared capacity are rounded in thousandths; before, in whole units."),
-        f"{_GATES}, DRAFractionalCapacityRange; {_ALLOCATOR}/consumable_capacity.go, roundUpRange",
-    )
 
     def __init__(self, since: int, what: str, source: str) -> None:
         self.since = since

@@ -8,7 +8,6 @@ from tests.support.devices import make_shared_device
 from webhook.cluster.dra.device import read_device
 from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.kube.reader import Reader
-from webhook.kube.release import ASSUMED
 from webhook.placement.dra.counters import consumed_capacity
 
 _DEVICE = read_device(Reader(), make_shared_device("d", {"memory": "80", "cores": "8"}), "d", "gpu.example.com")
@@ -32,4 +31,4 @@ def test_request_consumes_parts_of_the_capacities_that_a_device_has(
     requested: Mapping[str, int], room: Mapping[str, int], parts: tuple[int, ...] | None
 ) -> None:
     request = DeviceRequest("r", "gpu", capacity=tuple(requested.items()))
-    assert consumed_capacity(_DEVICE, request, room, ASSUMED) == parts
+    assert consumed_capacity(_DEVICE, request, room) == parts

@@ -11,9 +11,6 @@ from webhook.kube.reader import Reader
 
 Object = Mapping[str, Any]
 
-# One unit in thousandths, to which amounts are rounded before 1.37.
-WHOLE = 1000
-
 
 class ValidRange(NamedTuple):
     """The valid amounts: from `least` to `most`, in steps."""
@@ -80,25 +77,23 @@ def _optional(reader: Reader, value: Any, path: str) -> int | None:
     return None if value is None else read_amount(reader, value, path)
 
 
-def consumed(requested: int | None, capacity: Capacity, unit: int = 1) -> int | None:
+def consumed(requested: int | None, capacity: Capacity) -> int | None:
     """Return what a request, or one without an amount (None), consumes of `capacity`; None if it is not valid.
-
-    Amounts of a range are rounded to multiples of `unit`.
 
     Source: calculateConsumedCapacity and violatesPolicy
     """
     policy = capacity.policy
     if policy is None:
         return capacity.value if requested is None else requested
-    amount = _rounded(requested, capacity.value, policy, unit)
+    amount = _rounded(requested, capacity.value, policy)
     if amount == policy.default:
         return amount
     if policy.valid_range is not None:
-        return amount if _is_within(amount, policy.valid_range, unit) else None
+        return amount if _is_within(amount, policy.valid_range) else None
     return None if policy.valid_values and amount not in policy.valid_values else amount
 
 
-def _rounded(requested: int | None, whole: int, policy: RequestPolicy, unit: int) -> int:
+def _rounded(requested: int | None, whole: int, policy: RequestPolicy) -> int:
     if requested is None:
         return whole if policy.default is None else policy.default
     valid = policy.valid_range
@@ -107,17 +102,16 @@ def _rounded(requested: int | None, whole: int, policy: RequestPolicy, unit: int
             return valid.least
         if not valid.step:
             return requested
-        least, step = _units(valid.least, unit), _units(valid.step, unit)
-        steps = -((least - _units(requested, unit)) // step)
-        return (least + steps * step) * unit
+        steps = -((_units(valid.least) - _units(requested)) // _units(valid.step))
+        return (_units(valid.least) + steps * _units(valid.step)) * 1000
     return next((each for each in policy.valid_values if requested <= each), requested)
 
 
-def _is_within(amount: int, valid: ValidRange, unit: int) -> bool:
+def _is_within(amount: int, valid: ValidRange) -> bool:
     if valid.most is not None and amount > valid.most:
         return False
-    return not valid.step or (_units(amount, unit) - _units(valid.least or 0, unit)) % _units(valid.step, unit) == 0
+    return not valid.step or (_units(amount) - _units(valid.least or 0)) % _units(valid.step) == 0
 
 
-def _units(thousandths: int, unit: int) -> int:
-    return -(-thousandths // unit)
+def _units(thousandths: int) -> int:
+    return -(-thousandths // 1000)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from webhook.cluster.dra.capacity import WHOLE, consumed
+from webhook.cluster.dra.capacity import consumed
 from webhook.cluster.dra.device import CounterName, Device
 from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.cluster.dra.resource_slice import PoolName, ResourceSlice, Slices
@@ -11,7 +11,7 @@ from webhook.kube.release import Change, Release
 
 
 def consumed_capacity(
-    device: Device, request: DeviceRequest, free_capacity: Mapping[str, int], release: Release
+    device: Device, request: DeviceRequest, free_capacity: Mapping[str, int]
 ) -> tuple[int, ...] | None:
     """Return what `request` consumes of each capacity, by name; None if there is not enough `free_capacity`.
 
@@ -22,9 +22,8 @@ def consumed_capacity(
     if not requested.keys() <= device.capacity.keys():
         return None
     amounts = []
-    unit = 1 if release.has(Change.CAPACITY_IS_FRACTIONAL) else WHOLE
     for name in sorted(device.capacity):
-        amount = consumed(requested.get(name), device.capacity[name], unit)
+        amount = consumed(requested.get(name), device.capacity[name])
         if amount is None or amount > free_capacity[name]:
             return None
         amounts.append(amount)

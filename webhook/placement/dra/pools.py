@@ -234,7 +234,6 @@ class NodePools:
                 device,
                 selected.indexed.request,
                 whole_capacity if self._needs_all and selected.indexed.request.takes_all else free_capacity,
-                self._nodes.release,
             )
             if wants
             else None
