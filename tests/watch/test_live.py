@@ -29,7 +29,7 @@ def wait_same(live: LiveCluster, client: Client) -> dict[str, Any]:
     """Return the view once it equals a new list."""
 
     def is_same() -> dict[str, Any] | None:
-        kinds = dict.fromkeys((of.kind, of.api_version) for of in RESOURCES if not of.is_extension)
+        kinds = dict.fromkeys((of.kind, of.api_version) for of in (*REQUIRED_RESOURCES, *OPTIONAL_RESOURCES))
         objects = [each for kind, api_version in kinds for each in client.list(kind, api_version=api_version)]
         fresh, seen = said(made_anew(objects)), said(live.snapshot())
         return seen if seen == fresh else None
