@@ -9,7 +9,8 @@ STAMP  := $(VENV)/.installed
 .PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
 	bench-absence bench-console bench-exported-cost bench-outcome bench-simulate bench-feed-real rotate-under-load soak abuse \
 	docs lock audit-dependencies sbom control-plane clean differential differential-capacity differential-export \
-	differential-moves differential-releases test-schedulers test-ray upstream-tables mutants golden examples rules screenshots site
+	differential-moves differential-releases test-schedulers test-ray upstream-tables release-changes mutants golden examples \
+	rules screenshots site
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,7 +47,7 @@ golden: $(STAMP) ## rewrite the expected results of the golden cases from the cu
 differential: $(STAMP) ## compare 2,000 random pods with the real kube-scheduler (make test: 350)
 	DIFFERENTIAL_PODS=2000 $(BIN)/python -m pytest tests/differential
 
-OLDER_RELEASES := 1.33 1.34 1.35
+OLDER_RELEASES := 1.33 1.34 1.35 1.36
 
 differential-releases: $(STAMP) ## compare 350 random pods with the kube-scheduler of each older release, built if need be
 	@for release in $(OLDER_RELEASES); do \
@@ -74,6 +75,9 @@ test-ray: $(STAMP) ## run a sweep of `simulate` on a local Ray of two workers, i
 
 upstream-tables: $(STAMP) ## compare our results with kube-scheduler's unit-test tables, by plugin
 	$(BIN)/python -m tests.upstream
+
+release-changes: $(STAMP) ## list what differs between two Kubernetes releases, and the modules that cite it (FROM=1.36.2 TO=1.37.2)
+	@$(BIN)/python -m tests.upstream.release_changes $(FROM) $(TO)
 
 rules: $(STAMP) ## rewrite the rules of the webhook configuration, the PrometheusRule, the dashboard and the files of the chart
 	$(BIN)/python -m tests.deploy.generate_rules

@@ -34,7 +34,7 @@ def api() -> Iterator[FakeConfigurationApi]:
             REQUIRED["Namespace"]: listing({"metadata": {"name": "team-a"}}),
             REQUIRED["Node"]: listing(*(make_node_object(name, capacity={"nvidia.com/gpu": 8}) for name in "ab")),
             REQUIRED["Pod"]: listing(),
-            "/version": {"major": "1", "minor": "36", "gitVersion": "v1.36.2"},
+            "/version": {"major": "1", "minor": "37", "gitVersion": "v1.37.2"},
         }
         yield api
 
@@ -92,7 +92,7 @@ def test_a_snapshot_has_nodes_first_and_prints_progress_on_standard_error(run: R
 
     assert outcome.code == 0
     *items, version = json.loads(outcome.output)["items"]
-    assert version == {"serverVersion": {"gitVersion": "v1.36.2"}}
+    assert version == {"serverVersion": {"gitVersion": "v1.37.2"}}
     assert [(each["kind"], each["metadata"]["name"]) for each in items] == [
         ("Node", "a"),
         ("Node", "b"),

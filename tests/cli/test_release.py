@@ -14,7 +14,7 @@ _NODE = make_node_object("a", taints=["gpu=H20:NoSchedule"])
 _NAMED = "0/1 nodes are available: 1 node(s) had untolerated taint {gpu: H20}."
 _NOT_NAMED = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
 _PRINTED_BY_KUBECTL = {
-    "clientVersion": {"gitVersion": "v1.36.2"},
+    "clientVersion": {"gitVersion": "v1.37.2"},
     "kustomizeVersion": "v5.7.1",
     "serverVersion": {"major": "1", "minor": "33+", "gitVersion": "v1.33.5+k3s1"},
 }
@@ -57,7 +57,7 @@ def test_a_cluster_file_without_a_release_is_of_the_newest(run: Run, tmp_path: P
     ("release", "message", "note"),
     [
         ("1.34", _NOT_NAMED, "release 1.34: plugins and messages are those of kube-scheduler 1.34\n"),
-        ("v1.36.2", _NOT_NAMED, ""),
+        ("v1.37.2", _NOT_NAMED, ""),
         (
             "1.30",
             _NAMED,
@@ -91,7 +91,7 @@ def test_further_pods_have_the_pod_level_resources_of_the_release(
     assert lines(outcome.output)[0]["fits"] == fits
 
 
-_VALID = "must be a version of Kubernetes, such as 1.34 or v1.34.3; 1.33 to 1.36 are modelled"
+_VALID = "must be a version of Kubernetes, such as 1.34 or v1.34.3; 1.33 to 1.37 are modelled"
 
 
 def test_a_wrong_option_is_one_error(run: Run, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ class ControlPlane:
 
     Nodes are Node objects and nothing runs on them. There is no kubelet and, of the controllers, only those of
     Deployments, ReplicaSets and Jobs, once a test asks for them. The feature gates `features` are on, and the versions
-    of API groups in `served`, such as `scheduling.k8s.io/v1alpha2`, are served.
+    of API groups in `served`, such as `scheduling.k8s.io/v1beta1`, are served.
     """
 
     def __init__(

@@ -75,17 +75,17 @@ def test_an_older_release_is_built_beside_the_pinned_one_and_of_its_own_module(t
 
 
 def test_each_module_file_is_of_the_release_in_its_name() -> None:
-    releases = {f"1.{minor}": minor for minor in (33, 34, 35)}
+    releases = {f"1.{minor}": minor for minor in (33, 34, 35, 36)}
     found = {release: pinned_minor({"CONTROL_PLANE_RELEASE": release}) for release in releases}
 
     assert found == releases
-    assert module_file({}) == module_file({"CONTROL_PLANE_RELEASE": "1.36"})
+    assert module_file({}) == module_file({"CONTROL_PLANE_RELEASE": "1.37"})
 
 
 def test_a_release_without_a_module_file_is_an_error_that_names_those_with_one() -> None:
     with pytest.raises(BuildFailed) as refused:
         module_file({"CONTROL_PLANE_RELEASE": "1.32"})
-    supported = "supported values: 1.33, 1.34, 1.35, 1.36"
+    supported = "supported values: 1.33, 1.34, 1.35, 1.36, 1.37"
     assert str(refused.value) == f"CONTROL_PLANE_RELEASE: Unsupported value: '1.32': {supported}"
 
 

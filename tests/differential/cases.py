@@ -22,26 +22,26 @@ _WIDTH = 118
 class Case:
     """One question and its right answer; `why` says what it is there for.
 
-    `release` is the version of the kube-scheduler that answered, if it is not the newest that is modelled.
+    `release` is the version of the kube-scheduler that answered.
     """
 
     why: str
     world: World
     pod: Object
     answer: Answer
-    release: str = ""
+    release: str
 
     def snapshot(self) -> Snapshot:
         """Return the cluster."""
-        version = [{"serverVersion": {"gitVersion": self.release}}] if self.release else []
-        return snapshot_from_documents(Document("cluster", obj) for obj in [*self.world.objects, *version])
+        version = {"serverVersion": {"gitVersion": self.release}}
+        return snapshot_from_documents(Document("cluster", obj) for obj in [*self.world.objects, version])
 
     def write(self, path: Path) -> None:
         """Write it to `path`, the objects of the cluster in few lines each."""
         world, answer = self.world, self.answer
         parts: dict[str, Any] = {
             "why": self.why,
-            **({"release": self.release} if self.release else {}),
+            "release": self.release,
             **{part: [_Dense(obj) for obj in getattr(world, part)] for part in _PARTS if getattr(world, part)},
             "pod": self.pod,
             "answer": {"node": answer.node, "scores": answer.scores} if answer.node else {"message": answer.message},
@@ -63,7 +63,7 @@ def read(path: Path) -> Case:
         world,
         content["pod"],
         Answer(answer.get("node"), answer.get("message", ""), answer.get("scores", {})),
-        content.get("release", ""),
+        content["release"],
     )
 
 

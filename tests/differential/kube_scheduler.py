@@ -37,11 +37,15 @@ _KINDS = (
     ("storage.k8s.io/v1", "StorageClass"),
     ("storage.k8s.io/v1", "CSINode"),
     ("storage.k8s.io/v1", "CSIDriver"),
+    ("storage.k8s.io/v1", "CSIStorageCapacity"),
     ("storage.k8s.io/v1", "VolumeAttachment"),
     ("resource.k8s.io/v1", "DeviceClass"),
     ("resource.k8s.io/v1", "ResourceClaim"),
 )
-_FIELDS_OF_STATUS_SINCE_1_35 = frozenset(("resources", "allocatedResources"))
+# Of resizes, which count as in 1.37 in every release.
+_FIELDS_OF_RESIZES = frozenset(
+    ("conditions", "resources", "allocatedResources", "containerStatuses", "initContainerStatuses")
+)
 _LONG_SECONDS = 3600
 _ALREADY_THERE = 409
 
@@ -73,7 +77,7 @@ class KubeScheduler:
         self._asked = 0
         self._version = self._client.request("GET", "/version").object
         minor = int(self._version["minor"].rstrip("+"))
-        self._later_fields = _FIELDS_OF_STATUS_SINCE_1_35 if minor < 35 else frozenset()
+        self._left_out = _FIELDS_OF_RESIZES if minor < 37 else frozenset()
         self._make_classes()
 
     def establish(self, world: World) -> None:
@@ -200,7 +204,7 @@ class KubeScheduler:
             path = f"/api/v1/namespaces/{namespace}/{obj['kind'].lower()}s/{name}"
             self._client.request("DELETE", path, body={"gracePeriodSeconds": _LONG_SECONDS})
         if obj["kind"] != "Node" and (status := obj.get("status")):
-            body = {"status": {field: value for field, value in status.items() if field not in self._later_fields}}
+            body = {"status": {field: value for field, value in status.items() if field not in self._left_out}}
             self._client.patch(obj["kind"], name, body, namespace=namespace, subresource="status")
 
     def _remove(self, objects: Iterable[Object], event: str = "") -> None:

@@ -21,7 +21,6 @@ from tests.differential.constraints import Object
 from tests.differential.dice import Dice
 from tests.differential.kube_scheduler import Answer, KubeScheduler
 from tests.differential.profiles import CONFIGURATION, OTHERS, STANDARD
-from tests.differential.trial import release_of
 from tests.differential.worlds import World, pending_pods, random_world
 
 _SIZES = ((4, 5),)
@@ -55,10 +54,9 @@ def _cases(control_plane: ControlPlane, first_seed: int) -> Iterator[tuple[str, 
         scheduler.establish(world)
         for pod in pending_pods(dice, world, _PODS_PER_WORLD, _SCHEDULERS):
             answer, _ = scheduler.ask(pod)
-            release = release_of(scheduler.snapshot())
-            name = f"recorded-{release}-{seed}-{pod['metadata']['name']}".replace("--", "-")
-            used = release or "1.36"
-            yield name, Case(f"Recorded from kube-scheduler {used}. It shows", world, pod, answer, release)
+            release = scheduler.snapshot().release.version
+            name = f"recorded-{release}-{seed}-{pod['metadata']['name']}"
+            yield name, Case(f"Recorded from kube-scheduler {release}. It shows", world, pod, answer, release)
         scheduler.establish(World((), (), (), ()))
 
 

@@ -6,6 +6,7 @@ from tests.differential.constraints import HOSTNAME, POD_LABELS, ZONE, Object
 from tests.differential.dice import Dice
 from tests.support.storage import (
     make_attachment,
+    make_capacity,
     make_csi_driver,
     make_csi_node,
     make_pv,
@@ -16,6 +17,7 @@ from tests.support.storage import (
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _ZONES = ("z1", "z2", "z3")
 _SIZES = ("1Gi", "1500Mi", "4e9")
+_FREE = ("1Gi", "3Gi", "10Gi", "7e10")
 _MODES = (["ReadWriteOnce"], ["ReadWriteOnce"], ["ReadWriteMany"], ["ReadWriteOncePod"])
 _CLASSES = ("made", "made", "zonal", "zonal", "local", "local", "local", "local", "at-once", "absent")
 _CLAIMS = tuple(f"data-{number}" for number in range(5))
@@ -45,9 +47,19 @@ def random_storage(dice: Dice, namespaces: Sequence[str], node_names: Sequence[s
     for namespace in namespaces:
         for name in dice.some(_CLAIMS, 3):
             claims += dice.choice(_STATES)(dice, namespace, name, node_names)
-    # With one object of each, CSIDrivers and VolumeAttachments are known; neither of these changes anything.
-    known = [make_csi_driver(), make_attachment(node_names[0], "gone")]
-    return (*classes, *known, *limits, *free, *claims)
+    # With one object of each, these kinds are known; the attachment changes nothing.
+    known = [make_attachment(node_names[0], "gone"), make_capacity("of-another", "another", "1Gi", on={})]
+    return (*classes, *_driver(dice), *known, *limits, *free, *claims)
+
+
+def _driver(dice: Dice) -> list[Object]:
+    """Draw the driver of all volumes, and what it has free for a class in each zone, once at most."""
+    driver = make_csi_driver(tracks_capacity=dice.chance(50))
+    if dice.chance(15):
+        driver["spec"]["preventPodSchedulingIfMissing"] = True
+    reported = [(each, zone) for each in ("made", "zonal") for zone in _ZONES if dice.chance(80)]
+    capacities = [make_capacity(f"{each}-{zone}", each, dice.choice(_FREE), on={ZONE: zone}) for each, zone in reported]
+    return [driver, *capacities]
 
 
 def _topologies(dice: Dice) -> list[Mapping[str, list[str]]]:

@@ -14,7 +14,6 @@ from tests.differential.minimising import minimise
 from tests.differential.profiles import PROFILES
 from tests.differential.worlds import World
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.release import NEWEST
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.scheduler import Scheduler
 
@@ -35,11 +34,6 @@ class AskedScheduler(Protocol):
     def ask(self, pod: Object) -> tuple[Answer, Object]:
         """Return the result for `pod`, and the pod as it was stored."""
         ...
-
-
-def release_of(snapshot: Snapshot) -> str:
-    """Return the version of the cluster for a case; empty for the newest release that is modelled."""
-    return "" if snapshot.release.minor == NEWEST else snapshot.release.version
 
 
 def profile_of(pod: Object) -> Profile:
@@ -117,7 +111,7 @@ def minimised(scheduler: AskedScheduler, world: World, trial: Trial) -> Case | N
     again = _tried_on(scheduler, small_world, small_pod)
     if again is None or not again.disagreements:
         return None
-    release = release_of(scheduler.snapshot())
+    release = scheduler.snapshot().release.version
     return Case(f"{kind}: another one was predicted", small_world, small_pod, again.answer, release)
 
 

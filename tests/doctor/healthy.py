@@ -149,7 +149,7 @@ def make_installation(**fields: Any) -> Cluster:
         trial=admitted(),
         rights=tuple(needed_rights(())),
         clock=ServerClock(NOW, NOW - timedelta(seconds=1), NOW),
-        release=Release.of("v1.36.2", "version"),
+        release=Release.of("v1.37.2", "version"),
         evidence=SchedulerEvidence(frozenset({"scheduling.volcano.sh"}), ""),
     )
     return replace(base, **fields)

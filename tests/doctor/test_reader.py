@@ -63,7 +63,7 @@ class Api:
         end = begin + 2
         metadata = {"resourceVersion": "1", **({"continue": str(end)} if end < len(items) else {})}
         return web.Response(
-            body=orjson.dumps({"metadata": metadata, "items": items[begin:end], "gitVersion": "v1.36.2"}),
+            body=orjson.dumps({"metadata": metadata, "items": items[begin:end], "gitVersion": "v1.37.2"}),
             status=self.status,
             content_type="application/json",
         )

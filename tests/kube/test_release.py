@@ -17,6 +17,7 @@ from webhook.kube.release import NEWEST, OLDEST, Change, Release, is_server_vers
         ("v1.35.1-gke.100", 35),
         ("v1.36.0-rc.1", 36),
         ("v1.37.0", 37),
+        ("v1.38.0", 38),
         ("1.9", 9),
     ],
 )
@@ -45,7 +46,7 @@ def test_anything_else_is_one_error_that_names_what_is_valid(version: object, sh
         Release.of(version, "--release")
 
     (error,) = refused.value.errors
-    valid = "must be a version of Kubernetes, such as 1.34 or v1.34.3; 1.33 to 1.36 are modelled"
+    valid = "must be a version of Kubernetes, such as 1.34 or v1.34.3; 1.33 to 1.37 are modelled"
     assert str(error) == f"--release: Invalid value: {shown}; {valid}"
 
 
@@ -63,7 +64,8 @@ def test_an_older_release_has_no_change_and_a_newer_one_all() -> None:
 @pytest.mark.parametrize(
     ("version", "note"),
     [
-        ("v1.36.2", ""),
+        ("v1.37.2", ""),
+        ("v1.36.2", "release v1.36.2: plugins and messages are those of kube-scheduler 1.36"),
         ("v1.34.3", "release v1.34.3: plugins and messages are those of kube-scheduler 1.34"),
         (
             "v1.30.1",
@@ -71,7 +73,7 @@ def test_an_older_release_has_no_change_and_a_newer_one_all() -> None:
         ),
         (
             "v1.38.0",
-            "release v1.38.0: plugins and messages are those of kube-scheduler 1.36, the newest that is modelled",
+            "release v1.38.0: plugins and messages are those of kube-scheduler 1.37, the newest that is modelled",
         ),
     ],
 )
@@ -81,7 +83,7 @@ def test_the_note_says_which_release_is_used(version: str, note: str) -> None:
 
 def test_the_version_is_read_from_what_kubectl_prints() -> None:
     printed = {
-        "clientVersion": {"major": "1", "minor": "36", "gitVersion": "v1.36.2"},
+        "clientVersion": {"major": "1", "minor": "37", "gitVersion": "v1.37.2"},
         "serverVersion": {"major": "1", "minor": "33+", "gitVersion": "v1.33.5+k3s1"},
     }
 
@@ -92,7 +94,7 @@ def test_the_version_is_read_from_what_kubectl_prints() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param({"clientVersion": {"gitVersion": "v1.36.2"}}, id="without a server"),
+        pytest.param({"clientVersion": {"gitVersion": "v1.37.2"}}, id="without a server"),
         pytest.param({"kind": "Pod", "serverVersion": {"gitVersion": "v1.33.1"}}, id="an object of another kind"),
     ],
 )

@@ -147,6 +147,29 @@ def test_resize_in_place(reason: str, expected: int) -> None:
     assert pod_requests(pod.obj()) == {"cpu": 4000}
 
 
+def test_resizes_of_containers_that_cancel_out_count_once() -> None:
+    """What is asked, given and promised is compared for the whole pod, not container by container."""
+    statuses = [
+        {"name": "main", "resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "3"}},
+        {"name": "side", "resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "1"}},
+    ]
+    pod = make_pod().requests(cpu="1").container("side", cpu="3").status(containerStatuses=statuses)
+    assert _resources(pod, running=True).requests == {"cpu": 4000}
+
+
+def test_pod_level_report_replaces_those_of_the_containers() -> None:
+    pod = (
+        make_pod()
+        .requests(cpu="1")
+        .status(
+            resources={"requests": {"cpu": "2"}},
+            allocatedResources={"cpu": "3"},
+            containerStatuses=[{"name": "main", "resources": {"requests": {"cpu": "9"}}}],
+        )
+    )
+    assert _resources(pod, running=True).requests == {"cpu": 3000}
+
+
 def test_extended_resources_are_named_where_some_are_requested() -> None:
     pod = make_pod().requests(cpu="1", **{"hugepages-2Mi": "4Mi"}).gpu(8).gpu(1, "amd.com/gpu").gpu(0, "x.io/y").obj()
     assert extended_resource_names(pod) == ("amd.com/gpu", "nvidia.com/gpu")

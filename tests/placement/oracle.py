@@ -83,13 +83,12 @@ def place(
 def find_nodes_that_fit_pod(pod: Object, cluster: OracleCluster) -> tuple[list[OracleNode], str]:
     """Return the nodes that pass, and kube-scheduler's message if none passes."""
     nodes = cluster.nodes
-    names, refusal = pre_filter_node_affinity(pod)
+    names, unsatisfied, refusal = pre_filter(pod)
     if refusal:
         return [], f"0/{len(nodes)} nodes are available: {refusal}."
     reasons: Counter[str] = Counter()
     feasible = []
     own = [node for node in nodes if node.name == (pod.get("status") or {}).get("nominatedNodeName")]
-    unsatisfied = {"NodeAffinity"}
     for node in own:
         plugin, _ = rejection_with_nominated_pods(pod, node, cluster)
         if not plugin:
@@ -142,6 +141,20 @@ def first_rejection(pod: Object, node: OracleNode, cluster: OracleCluster, skipp
 def plugin_name(function: str) -> str:
     """Return the name of the plugin that `function` implements: `NodeName` for `node_name`."""
     return "".join(part.title() for part in function.split("_"))
+
+
+def pre_filter(pod: Object) -> tuple[set[str] | None, set[str], str]:
+    """Return the only nodes to evaluate, the plugins that named them, and the reason if there can be none."""
+    by_plugin: dict[str, set[str]] = {}
+    if pod["spec"].get("nodeName"):
+        by_plugin["NodeName"] = {pod["spec"]["nodeName"]}
+    names, refusal = pre_filter_node_affinity(pod)
+    if names is not None:
+        by_plugin["NodeAffinity"] = names
+    common = set.intersection(*by_plugin.values()) if by_plugin else None
+    if common == set() and not refusal:
+        refusal = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by_plugin))}] simultaneously"
+    return common, set(by_plugin), refusal
 
 
 def pre_filter_node_affinity(pod: Object) -> tuple[set[str] | None, str]:
@@ -248,6 +261,8 @@ def prioritize_nodes(
     if preferred_terms(pod):
         weighted["NodeAffinity"] = [(14 if binpack else 2) * score for score in node_affinity_scores(pod, nodes)]
     weighted["NodeResourcesFit"] = [node_resources_fit_score(pod, node, binpack=binpack) for node in nodes]
+    # No pod here has a claim for storage.
+    weighted["VolumeBinding"] = [0 for _ in nodes]
     spread = pod_topology_spread_scores(pod, nodes, cluster)
     if spread is not None:
         weighted["PodTopologySpread"] = [2 * score for score in spread]
@@ -341,5 +356,5 @@ def image_locality_score(pod: Object, node: OracleNode, all_nodes: list[OracleNo
         if any(held_name == name for held_name, _ in node.images()):
             spread = sum(any(held_name == name for held_name, _ in each.images()) for each in all_nodes)
             held += math.trunc(sizes[0] * (spread / len(all_nodes)))
-    least, most = 23 * 1024 * 1024, 1000 * 1024 * 1024 * len(containers)
+    least, most = 23 * 1024 * 1024, 1000 * 1024 * 1024 * (len(containers) + len(volumes))
     return 100 * (min(max(held, least), most) - least) // (most - least)

@@ -59,10 +59,10 @@ def _speaks_of(term: Object, owner: Object, other: Object, cluster: OracleCluste
 def _selects(term: Object, pod: Object, other: Object, cluster: OracleCluster) -> bool:
     """Return whether a term of the pending `pod` selects `other`: namespaces are selected among the existing ones.
 
-    A namespaceSelector that an object without labels satisfies chooses all.
+    An empty namespaceSelector chooses all.
     """
     chooses = term.get("namespaceSelector")
-    if label_selector_matches(chooses, {}):
+    if chooses is not None and not any(chooses.values()):
         return label_selector_matches(term.get("labelSelector"), labels_of(other))
     if chooses is not None:
         chosen = [name for name, labels in cluster.namespaces().items() if label_selector_matches(chooses, labels)]

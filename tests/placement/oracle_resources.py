@@ -5,7 +5,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -100,7 +100,7 @@ def scored_of(pod: Object) -> dict[str, int]:
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/resource_allocation.go,
     calculatePodResourceRequest
     """
-    total = _all_containers(pod, _DEFAULTS, with_status=False)
+    total = _all_containers(pod, _DEFAULTS, _asked)
     _add(total, _milli(pod["spec"].get("overhead")))
     return _rounded(total)
 
@@ -128,24 +128,40 @@ def _raise(total: Milli, other: Milli) -> None:
 
 
 def _pod_requests(pod: Object, defaults: Milli, *, with_status: bool) -> Milli:
-    total = _all_containers(pod, defaults, with_status=with_status)
-    for name, amount in _pod_level(pod).items():
-        total[name] = _resized_pod_level(pod, name, amount) if with_status else amount
+    total = _resized(pod, defaults) if with_status else _all_containers(pod, defaults, _asked)
+    total.update(_resized_pod_level(pod) if with_status and _pod_level(pod) else _pod_level(pod))
     _add(total, _milli(pod["spec"].get("overhead")))
     return total
 
 
-def _all_containers(pod: Object, defaults: Milli, *, with_status: bool) -> Milli:
-    """Source: k8s.io/component-helpers/resource/helpers.go, AggregateContainerRequests."""
+def _resized(pod: Object, defaults: Milli) -> Milli:
+    """Return the most of what all containers ask, what is promised to them, and what they are given.
+
+    Source: k8s.io/component-helpers/resource/helpers.go, AggregateContainerRequests
+    """
+    status = pod.get("status") or {}
+    given = (status.get("resources") or {}).get("requests")
+    if given is not None and status.get("allocatedResources") is not None:
+        total = _milli(status["allocatedResources"])
+        _raise(total, _milli(given))
+    else:
+        total = _all_containers(pod, defaults, _promised)
+        _raise(total, _all_containers(pod, defaults, _given))
+    if not _is_resize_infeasible(pod):
+        _raise(total, _all_containers(pod, defaults, _asked))
+    return total
+
+
+def _all_containers(pod: Object, defaults: Milli, requests_of: Callable[[Object, Object], Milli]) -> Milli:
+    """Source: k8s.io/component-helpers/resource/helpers.go, aggregateContainerResourcesByFn."""
     total: Milli = {}
     for container in pod["spec"]["containers"]:
-        _add(total, defaults | _container(pod, container, with_status=with_status))
+        _add(total, defaults | requests_of(pod, container))
     sidecars: Milli = {}
     peak: Milli = {}
     for container in pod["spec"].get("initContainers") or []:
-        is_sidecar = container.get("restartPolicy") == "Always"
-        needed = defaults | _container(pod, container, with_status=with_status and is_sidecar)
-        if is_sidecar:
+        needed = defaults | requests_of(pod, container)
+        if container.get("restartPolicy") == "Always":
             _add(total, needed)
             _add(sidecars, needed)
             _raise(peak, sidecars)
@@ -156,28 +172,33 @@ def _all_containers(pod: Object, defaults: Milli, *, with_status: bool) -> Milli
     return total
 
 
-def _container(pod: Object, container: Object, *, with_status: bool) -> Milli:
+def _asked(_: Object, container: Object) -> Milli:
     """Return the requests of one container, a missing one defaulted to the limit.
 
-    Source: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, SetDefaults_Pod;
-    k8s.io/component-helpers/resource/helpers.go, determineContainerReqs
+    Source: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, SetDefaults_Pod
     """
     resources = container.get("resources") or {}
     asked = _milli(resources.get("limits"))
     asked.update(_milli(resources.get("requests")))
-    status = _status_of(pod, container["name"]) if with_status else {}
-    if status.get("resources") is None:
-        return asked
-    effective: Milli = {} if _is_resize_infeasible(pod) else asked
-    _raise(effective, _milli(status["resources"].get("requests")))
-    _raise(effective, _milli(status.get("allocatedResources")))
-    return effective
+    return asked
+
+
+def _promised(pod: Object, container: Object) -> Milli:
+    promised = _status_of(pod, container["name"]).get("allocatedResources")
+    if promised is not None:
+        return _milli(promised)
+    return {} if _is_resize_infeasible(pod) else _asked(pod, container)
+
+
+def _given(pod: Object, container: Object) -> Milli:
+    given = (_status_of(pod, container["name"]).get("resources") or {}).get("requests")
+    return _promised(pod, container) if given is None else _milli(given)
 
 
 def _status_of(pod: Object, container: str) -> Object:
     status = pod.get("status") or {}
     statuses = [*(status.get("containerStatuses") or []), *(status.get("initContainerStatuses") or [])]
-    return next((each for each in reversed(statuses) if each["name"] == container), {})
+    return next((each for each in statuses if each["name"] == container), {})
 
 
 def _is_resize_infeasible(pod: Object) -> bool:
@@ -195,7 +216,7 @@ def _pod_level(pod: Object) -> Milli:
     resources = pod["spec"].get("resources") or {}
     limits, requests = _milli(resources.get("limits")), _milli(resources.get("requests"))
     if limits:
-        of_containers = _all_containers(pod, {}, with_status=False)
+        of_containers = _all_containers(pod, {}, _asked)
         for name in ("cpu", "memory"):
             if name not in requests and name in of_containers:
                 requests[name] = of_containers[name]
@@ -206,14 +227,15 @@ def _pod_level(pod: Object) -> Milli:
     }
 
 
-def _resized_pod_level(pod: Object, resource: str, asked: int) -> int:
-    """Source: k8s.io/component-helpers/resource/helpers.go, determineEffectiveRequests."""
+def _resized_pod_level(pod: Object) -> Milli:
+    """Source: k8s.io/component-helpers/resource/helpers.go, effectivePodLevelResources."""
     status = pod.get("status") or {}
     if status.get("resources") is None:
-        return asked
-    actual = _milli(status["resources"].get("requests")).get(resource, 0)
-    allocated = _milli(status.get("allocatedResources")).get(resource, 0)
-    return max(0 if _is_resize_infeasible(pod) else asked, actual, allocated)
+        return _pod_level(pod)
+    total: Milli = {} if _is_resize_infeasible(pod) else dict(_pod_level(pod))
+    _raise(total, _milli(status["resources"].get("requests")))
+    _raise(total, _milli(status.get("allocatedResources")))
+    return total
 
 
 def is_extended_resource(name: str) -> bool:

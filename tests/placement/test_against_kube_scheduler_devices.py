@@ -37,7 +37,7 @@ Object = dict[str, Any]
 
 _KINDS = (
     *(("v1", kind) for kind in ("Node", "Namespace", "Pod")),
-    *(("resource.k8s.io/v1", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceSlice")),
+    *(("resource.k8s.io/v1", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceSlice", "DeviceTaintRule")),
 )
 _API = "resource.k8s.io/v1"
 _MODEL = f'device.attributes["{DRIVER}"].model'
@@ -353,12 +353,12 @@ def test_access_of_an_administrator(
     ("claim", "verdict", "nodes"),
     [
         pytest.param(exactly("c", 2), "Feasible", {"a", "b"}, id="two"),
-        pytest.param(exactly("c", 3), "Feasible", {"b"}, id="a value comes again after another one"),
+        pytest.param(exactly("c", 3), "Infeasible", None, id="a value comes again after another one"),
         pytest.param(exactly("c", 4), "Infeasible", None, id="four"),
     ],
 )
 def test_distinct_values_of_an_attribute(cluster: Cluster, claim: Object, verdict: str, nodes: set[str] | None) -> None:
-    """Of the devices of one request kube-scheduler remembers the last one's value alone."""
+    """A device is compared with all others, of the same request as well."""
     _make(
         cluster,
         make_device_class(),
@@ -720,6 +720,59 @@ def test_balance_with_an_extended_resource_of_a_class(cluster: Cluster) -> None:
     cluster.make_nodes(make_node_object("a"), make_node_object("b"), make_node_object("c", capacity={_EXTENDED: 3}))
     pod = make_pod().gpu(1, _EXTENDED).requests(cpu="16")
     _assert_pod_as_predicted(cluster, pod, verdict="Feasible", nodes={"a", "b", "c"}, profile=profile)
+
+
+def test_rule_taints_the_devices_of_a_pool(cluster: Cluster) -> None:
+    selected = {"driver": DRIVER, "pool": "a"}
+    rule = {
+        "apiVersion": _API,
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "broken"},
+        "spec": {"deviceSelector": selected, "taint": {"key": "broken", "effect": "NoSchedule"}},
+    }
+    _world(cluster)
+    cluster.client.create(rule)
+    try:
+        _assert_as_predicted(cluster, make_resource_claim("own", exactly()), verdict="Feasible", nodes={"b"})
+    finally:
+        cluster.client.delete("DeviceTaintRule", "broken", api_version=_API)
+
+
+def _tiny_part(name: str, amount: int, **fields: Any) -> Object:
+    return make_part(name, {"memory": str(amount)}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("objects", "claim"),
+    [
+        pytest.param(
+            [
+                make_slice("a", _tiny_part("x", 1), count=2),
+                make_counters("a", {"memory": "1"}, count=2),
+                make_slice("a", _tiny_part("y", 1), count=2, driver="nic.example.com"),
+                make_counters("a", {"memory": "1"}, count=2, driver="nic.example.com") | {"metadata": {"name": "nic"}},
+            ],
+            make_resource_claim("own", exactly()),
+            id="pools of one name have their own counters",
+        ),
+        pytest.param(
+            [
+                make_slice(
+                    "a",
+                    *(_tiny_part("x", 1, model="A"), _tiny_part("y", 2, model="B"), _tiny_part("z", 1, model="A")),
+                    count=2,
+                ),
+                make_counters("a", {"memory": "3"}, count=2),
+            ],
+            constrained(make_resource_claim("own", exactly("parts", 2)), f"{DRIVER}/model"),
+            id="a refused device gives its counters back",
+        ),
+    ],
+)
+def test_devices_as_since_1_37(cluster: Cluster, objects: list[Object], claim: Object) -> None:
+    _make(cluster, make_device_class(), *objects)
+    cluster.make_nodes(make_node_object("a"), make_node_object("b"))
+    _assert_as_predicted(cluster, claim, verdict="Feasible", nodes={"a"})
 
 
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))

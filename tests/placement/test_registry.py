@@ -69,6 +69,7 @@ def test_order_and_weights_are_those_of_kube_scheduler() -> None:
             "TaintToleration": 3,
             "NodeAffinity": 14 if profile is BINPACK else 2,
             "NodeResourcesFit": 1,
+            "VolumeBinding": 1,
             "PodTopologySpread": 2,
             "InterPodAffinity": 2,
             "DynamicResources": 2,
@@ -78,15 +79,11 @@ def test_order_and_weights_are_those_of_kube_scheduler() -> None:
 
 
 def test_preferred_pool_outweighs_all_other_scores_of_the_binpack_profile() -> None:
-    """A score is at most 100: a node of the preferred pool wins if NodeAffinity weighs more than all others together.
-
-    VolumeBinding scores behind a feature gate only; it has the weight 1 of a plugin that names none.
-    """
+    """A score is at most 100, so NodeAffinity decides if it weighs more than all others together."""
     assert BINPACK.enabled is not None
     weights = dict(BINPACK.enabled.score)
     node_affinity = weights.pop("NodeAffinity")
-    assert weights.pop("VolumeBinding") == 1
-    assert node_affinity == sum(weights.values()) + 1 + 1
+    assert node_affinity == sum(weights.values()) + 1
 
 
 def test_own_plugins_run_only_in_the_profile_of_this_project() -> None:

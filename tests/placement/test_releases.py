@@ -100,8 +100,13 @@ def test_replicas_beside_pods_that_wait_take_pod_level_resources_since_1_34(
     assert (found.placed, found.placement.waiting_before) == (fitting, waiting_before)
 
 
-@pytest.mark.parametrize(("release", "expected"), [(33, {"a": 0, "b": 0}), (34, {"a": 100, "b": 0})])
-def test_a_selector_that_requires_no_label_selects_every_namespace_since_1_34(
+_NOT_SELECTED, _SELECTED = {"a": 0, "b": 0}, {"a": 100, "b": 0}
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"), [(33, _NOT_SELECTED), (34, _SELECTED), (36, _SELECTED), (37, _NOT_SELECTED)]
+)
+def test_a_selector_that_requires_no_label_selects_every_namespace_from_1_34_to_1_36(
     release: int, expected: dict[str, int]
 ) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": {"team": "blue"}}}

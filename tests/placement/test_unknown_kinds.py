@@ -101,6 +101,8 @@ _ENTRIES = {
     "ResourceClaim": Entry(_CLAIM, ("DynamicResources",)),
     "ResourceClaimTemplate": Entry(_TEMPLATE, ("DynamicResources",)),
     "ResourceSlice": Entry(_CLAIM, ("DynamicResources",)),
+    # Without rules, no device has another taint than its own. Older releases serve none.
+    "DeviceTaintRule": Entry(_CLAIM, (), keeps_verdict=True),
     "PriorityClass": Entry(make_pod().spec(priorityClassName="low"), ("DefaultPreemption",)),
     # No plugin reads quotas: without them, a warning is missing.
     "ResourceQuota": Entry(make_pod(), (), keeps_verdict=True),

@@ -68,7 +68,7 @@ def pod_group(name: str, *, group: str, namespace: str = "default", members: int
     """Return a PodGroup of the Coscheduling plugin, or of kube-scheduler itself, by its API `group`."""
     is_native = group == "scheduling.k8s.io"
     spec = {"schedulingPolicy": {"gang": {"minCount": members}}} if is_native else {"minMember": members}
-    version = {"scheduling.x-k8s.io": "v1alpha1", "scheduling.k8s.io": "v1alpha2"}[group]
+    version = {"scheduling.x-k8s.io": "v1alpha1", "scheduling.k8s.io": "v1beta1"}[group]
     return {
         "apiVersion": f"{group}/{version}",
         "kind": "PodGroup",

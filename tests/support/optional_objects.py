@@ -21,6 +21,7 @@ def _with_group(kind: str, namespace: str, content: Object) -> Object:
         "VolumeAttachment",
         "DeviceClass",
         "ResourceSlice",
+        "DeviceTaintRule",
         "PriorityClass",
     )
     metadata = {"name": f"optional-{kind.lower()}"} | ({} if is_of_cluster else {"namespace": namespace})
@@ -86,6 +87,12 @@ def _contents(variant: str) -> dict[str, Object]:
                         "capacity": {"memory": {"value": f"{variant}Gi"}},
                     }
                 ],
+            }
+        },
+        "DeviceTaintRule": {
+            "spec": {
+                "deviceSelector": {"driver": "gpu.example.com"},
+                "taint": {"key": "broken", "value": variant, "effect": "NoSchedule"},
             }
         },
         "PriorityClass": {"value": int(variant)},

@@ -77,6 +77,7 @@ def _devices(snapshot: Snapshot) -> Any:
     return [
         *(each or {} for each in known),
         (pools, devices.allocated, devices.shared) if pools or devices.allocated or devices.shared else {},
+        set(devices.taint_rules),
     ]
 
 

@@ -56,7 +56,13 @@ EXCLUDED = (
         "a feature gate that is on by default: MatchLabelKeysInPodTopologySpread",
     ),
     Exclusion("NodeDeclaredFeatures", "TestFilter", "", "features that are made up for the test"),
-    Exclusion("NodeVolumeLimits", "gate_enabled", "CSI driver is not installed", f"{_GATE}: VolumeLimitScaling"),
+    Exclusion("NodeVolumeLimits", "gate_disabled", "", "a feature gate that is on by default: VolumeLimitScaling"),
+    Exclusion(
+        "NodeResourcesFit", "TestDeferredResizeFit", "", f"{_GATE}: InPlacePodVerticalScalingSchedulerPreemption"
+    ),
+    Exclusion(
+        "InterPodAffinity", "TestRemovePodHostScoped", "", "the test removes a pod of the state, as preemption does"
+    ),
     Exclusion(
         "VolumeBinding",
         "generic-ephemeral,with-pvc",
@@ -67,7 +73,9 @@ EXCLUDED = (
     Exclusion(
         "DynamicResources", "tainted-device-disabled", "", "a feature gate that is on by default: DRADeviceTaints"
     ),
-    Exclusion("DynamicResources", "node-allocatable-resource", "Insufficient", f"{_GATE}: DRANodeAllocatableResources"),
+    Exclusion("DynamicResources", "node-allocatable-", "", f"{_GATE}: DRANodeAllocatableResources"),
+    Exclusion("DynamicResources", "OptionalNodeOperations", "", f"{_GATE}: DRAOptionalNodeOperations"),
+    Exclusion("DynamicResources", "skip-node-operations", "", f"{_GATE}: DRAOptionalNodeOperations"),
     Exclusion("DynamicResources", "podgroup-claim-template", "", f"{_GATE}: DRAWorkloadResourceClaims"),
     Exclusion(
         "DynamicResources", "without-DRAAdminAccess", "", "a feature gate that cannot be switched off: DRAAdminAccess"

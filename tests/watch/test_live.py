@@ -18,7 +18,7 @@ from tests.support.manifests import read
 from tests.support.optional_objects import optional_objects
 from tests.support.service_account import RBAC, limited_to
 from tests.support.views import made_anew, said
-from webhook.cluster.cache.resources import REQUIRED_RESOURCES, RESOURCES
+from webhook.cluster.cache.resources import OPTIONAL_RESOURCES, REQUIRED_RESOURCES
 from webhook.placement.scheduler import Scheduler
 from webhook.watch.live import LiveCluster
 
@@ -29,7 +29,7 @@ def wait_same(live: LiveCluster, client: Client) -> dict[str, Any]:
     """Return the view once it equals a new list."""
 
     def is_same() -> dict[str, Any] | None:
-        kinds = dict.fromkeys((of.kind, of.api_version) for of in RESOURCES if not of.is_extension)
+        kinds = dict.fromkeys((of.kind, of.api_version) for of in (*REQUIRED_RESOURCES, *OPTIONAL_RESOURCES))
         objects = [each for kind, api_version in kinds for each in client.list(kind, api_version=api_version)]
         fresh, seen = said(made_anew(objects)), said(live.snapshot())
         return seen if seen == fresh else None
@@ -163,7 +163,7 @@ def test_nominated_pod_always_counts_once_while_it_is_bound(cluster: Cluster) ->
             assert while_it_is_bound <= {(1, number), (0, number + 1)}
 
 
-KINDS = {resource.kind for resource in RESOURCES if not resource.is_extension}
+KINDS = {resource.kind for resource in (*REQUIRED_RESOURCES, *OPTIONAL_RESOURCES)}
 REQUIRED_KINDS = {resource.kind for resource in REQUIRED_RESOURCES}
 
 

@@ -65,7 +65,7 @@ def test_a_release_that_is_not_modelled_is_noted_once(tmp_path: Path) -> None:
     with capture_logs() as logs:
         polled(tmp_path, [version("v1.38.0")] * 3, lambda found: len(found) == 3)
 
-    noted = "release v1.38.0: plugins and messages are those of kube-scheduler 1.36, the newest that is modelled"
+    noted = "release v1.38.0: plugins and messages are those of kube-scheduler 1.37, the newest that is modelled"
     assert [each["note"] for each in logs if "note" in each] == [noted]
 
 

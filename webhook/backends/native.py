@@ -1,4 +1,4 @@
-"""kube-scheduler's own gang scheduling (gates GenericWorkload and GangScheduling): `spec.schedulingGroup`.
+"""kube-scheduler's own gang scheduling (gate GenericWorkload; before 1.37 also GangScheduling): `spec.schedulingGroup`.
 
 A pod of a missing PodGroup is held before the queue without a word. An API server without the gate drops the field.
 """

@@ -13,6 +13,7 @@ from webhook.cluster.batch.kueue import ClusterQueue, KueueObjects, LocalQueue, 
 from webhook.cluster.batch.pod_groups import PodGroup, PodGroups
 from webhook.cluster.batch.volcano import VolcanoObjects, VolcanoPodGroup, VolcanoQueue
 from webhook.cluster.dra.device_class import DeviceClass
+from webhook.cluster.dra.device_taint_rule import DeviceTaintRule
 from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
@@ -36,6 +37,7 @@ Facts = (
     | DeviceClass
     | ResourceClaim
     | ResourceSlice
+    | DeviceTaintRule
     | PriorityClass
     | ResourceQuota
     | VolcanoQueue
@@ -52,12 +54,16 @@ FactsByKind = Mapping[str, Iterable[Any]]
 
 
 class OptionalKind(NamedTuple):
-    """A kind: its API version and plural, the function that reads one object, and its field of a snapshot."""
+    """A kind: its API version and plural, the function that reads one object, and its field of a snapshot.
+
+    `is_everywhere`: every API server of a modelled release serves it.
+    """
 
     api_version: str
     plural: str
     read: Callable[[Mapping[str, Any]], Facts]
     field: str
+    is_everywhere: bool = True
 
 
 PRIORITY_CLASS_KIND = "PriorityClass"
@@ -77,6 +83,10 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     "ResourceClaim": OptionalKind("resource.k8s.io/v1", "resourceclaims", ResourceClaim.of, "devices"),
     "ResourceClaimTemplate": OptionalKind("resource.k8s.io/v1", "resourceclaimtemplates", ResourceClaim.of, "devices"),
     "ResourceSlice": OptionalKind("resource.k8s.io/v1", "resourceslices", ResourceSlice.of, "devices"),
+    # Served since 1.37.
+    "DeviceTaintRule": OptionalKind(
+        "resource.k8s.io/v1", "devicetaintrules", DeviceTaintRule.of, "devices", is_everywhere=False
+    ),
     PRIORITY_CLASS_KIND: OptionalKind("scheduling.k8s.io/v1", "priorityclasses", PriorityClass.of, "priority_classes"),
     "ResourceQuota": OptionalKind("v1", "resourcequotas", ResourceQuota.of, "full_quotas"),
 }
@@ -92,8 +102,8 @@ BATCH_KINDS: Mapping[str, OptionalKind] = {
     f"ClusterQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "clusterqueues", ClusterQueue.of, "kueue"),
     f"ResourceFlavor.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "resourceflavors", ResourceFlavor.of, "kueue"),
     f"PodGroup.{_COSCHEDULING}": OptionalKind(f"{_COSCHEDULING}/v1alpha1", "podgroups", PodGroup.of, "pod_groups"),
-    # Served with the feature gate GenericWorkload alone.
-    f"PodGroup.{_NATIVE}": OptionalKind(f"{_NATIVE}/v1alpha2", "podgroups", PodGroup.of, "pod_groups"),
+    # Served since 1.37, with the feature gate GenericWorkload alone.
+    f"PodGroup.{_NATIVE}": OptionalKind(f"{_NATIVE}/v1beta1", "podgroups", PodGroup.of, "pod_groups"),
 }
 EVERY_OPTIONAL_KIND: Mapping[str, OptionalKind] = {**OPTIONAL_KINDS, **BATCH_KINDS}
 WORKLOAD_KINDS = frozenset([kind for kind, row in OPTIONAL_KINDS.items() if row.field == "workloads"])
@@ -150,6 +160,7 @@ def _devices(found: FactsByKind) -> Devices:
         found.get("ResourceClaim"),
         found.get("ResourceClaimTemplate"),
         found.get("ResourceSlice"),
+        found.get("DeviceTaintRule"),
     )
 
 

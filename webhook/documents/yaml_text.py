@@ -2,7 +2,7 @@
 
 Plain scalars are booleans and numbers of YAML 1.1, without dates and base 60.
 
-Source: go.yaml.in/yaml/v2 2.4.3, resolve.go, as called by sigs.k8s.io/yaml 1.6.0 of kubectl 1.36.
+Source: go.yaml.in/yaml/v2 2.4.4, resolve.go, as called by sigs.k8s.io/yaml 1.6.0 of kubectl 1.37.
 """
 
 import math

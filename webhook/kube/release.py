@@ -10,10 +10,11 @@ from webhook.documents.documents import field
 from webhook.documents.field import FieldError, InvalidInput, invalid
 
 # The oldest and the newest release 1.N that are modelled.
-OLDEST, NEWEST = 33, 36
+OLDEST, NEWEST = 33, 37
 
 _VERSION = re.compile(r"v?1\.(?P<minor>\d{1,3})(?:\.\d{1,6})?(?:[-+][\w.+-]{1,100})?", re.ASCII)
 _PLUGINS = "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+_ALLOCATOR = "k8s.io/dynamic-resource-allocation/structured/internal/incubating"
 _GATES = "k8s.io/kubernetes/pkg/features/kube_features.go"
 
 
@@ -100,6 +101,84 @@ class Change(Enum):
         36,
         "`NodeDeclaredFeatures` runs.",
         f"{_GATES}, NodeDeclaredFeatures",
+    )
+    NODE_NAME_IS_A_PRE_FILTER = (
+        37,
+        (
+            "A pod with `spec.nodeName` is evaluated on that node alone, and the message about the others is "
+            "`node(s) didn't satisfy plugin(s) [NodeName]`; before, `NodeUnschedulable` comes first, then "
+            "`node(s) didn't match the requested node name`."
+        ),
+        f"{_PLUGINS}/nodename/node_name.go, PreFilter",
+    )
+    NAMESPACES_MATCH_BY_LABELS = (
+        37,
+        (
+            "A `namespaceSelector` of a pod's own terms that requires no label selects namespaces by their labels, as "
+            "in 1.33."
+        ),
+        f"{_PLUGINS}/interpodaffinity/plugin.go, mergeAffinityTermNamespacesIfNotEmpty",
+    )
+    IMAGE_VOLUMES_COUNT = (
+        37,
+        (
+            "`ImageLocality` gives 100 for 1000 MiB for each container and each image volume; before, for each "
+            "container."
+        ),
+        f"{_PLUGINS}/imagelocality/image_locality.go, calculatePriority",
+    )
+    STORAGE_CAPACITY_SCORES = (
+        37,
+        (
+            "`VolumeBinding` scores nodes by the share of their volumes, or of the capacity of their provisioner, that "
+            "unbound claims of the pod request: the smaller, the better."
+        ),
+        f"{_GATES}, StorageCapacityScoring; {_PLUGINS}/volumebinding/volume_binding.go, Score",
+    )
+    DRIVER_IS_INSTALLED = (
+        37,
+        (
+            "A CSIDriver with `preventPodSchedulingIfMissing` keeps pods with its volumes from nodes whose CSINode "
+            "does not list the driver: `DRIVER CSI driver is not installed on the node`."
+        ),
+        f"{_GATES}, VolumeLimitScaling; {_PLUGINS}/nodevolumelimits/csi.go, checkCSIDriverOnNode",
+    )
+    DEVICE_TAINT_RULES = (
+        37,
+        "A DeviceTaintRule taints the devices that it selects.",
+        f"{_GATES}, DRADeviceTaintRules; k8s.io/dynamic-resource-allocation/resourceslice/tracker/tracker.go",
+    )
+    COUNTERS_HAVE_A_DRIVER = (
+        37,
+        (
+            "Pools of several drivers with the same name have their own counters; before, kube-scheduler confuses "
+            "them: `Unknown`."
+        ),
+        f"{_ALLOCATOR}/allocator_incubating.go, checkAvailableCounters",
+    )
+    SKIPPED_DEVICES_RELEASE_COUNTERS = (
+        37,
+        (
+            "A device that the search skips for a taint or a constraint gives its counters back; before, it keeps them "
+            "until the end of the search."
+        ),
+        f"{_ALLOCATOR}/allocator_incubating.go, rollbackDevice",
+    )
+    EVERY_DEVICE_IS_DISTINCT = (
+        37,
+        (
+            "`distinctAttribute` compares a device with all others of the constraint; before, with the last one of "
+            "each request."
+        ),
+        f"{_ALLOCATOR}/constraint.go, distinctAttributeConstraint",
+    )
+    ALL_DEVICES_NEED_CAPACITY = (
+        37,
+        (
+            "A request for all devices fails if one of them has too little capacity left; before, it leaves that "
+            "device out."
+        ),
+        f"{_ALLOCATOR}/allocator_incubating.go, validateDeviceRequest",
     )
 
     def __init__(self, since: int, what: str, source: str) -> None:

@@ -25,11 +25,13 @@ from webhook.kube.pod.volumes import MIGRATIONS, PodVolumes
 from webhook.kube.reader import Reader
 from webhook.kube.release import Change
 from webhook.placement.dra.feasibility import device_feasibility, resource_claim
+from webhook.placement.framework.storage_scores import is_capacity_ambiguous
+from webhook.placement.framework.unbound_claims import claims_of
 from webhook.placement.framework.volume_claims import attached_volumes
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
 from webhook.placement.plugins.node_ports import NodePorts
-from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
+from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits, needed_drivers
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.plugins.volume_binding import VolumeBinding
 from webhook.placement.plugins.volume_restrictions import VolumeRestrictions
@@ -74,6 +76,8 @@ class UnsupportedFeatures:
             # A volume that is attached without a running pod is being detached, or its pod is starting.
             preferred.add(NodeVolumeLimits.name)
         required = set(_volume_plugins(info.volumes, snapshot))
+        if info.volumes.claims and _is_storage_score_random(info, snapshot, expired):
+            preferred.add(VolumeBinding.name)
         if snapshot.left_out.names:
             required |= {*_plugins_of_running_pods(info, snapshot.left_out)}
             if snapshot.left_out.has_any(POD_REPULSION) or snapshot.left_out.has_any(POD_PREFERENCES):
@@ -172,6 +176,8 @@ def _volume_plugins(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
     storage = snapshot.storage
     if any(not volume.handle for volume in volumes.attached_inline):
         yield NodeVolumeLimits.name
+    if storage.limits is None and needed_drivers(volumes, snapshot):
+        yield NodeVolumeLimits.name
     for use in volumes.claims:
         claim = None if storage.claims is None else storage.claims.get((volumes.namespace, use.name))
         if snapshot.left_out.has("PersistentVolumeClaim", volumes.namespace, use.name):
@@ -180,6 +186,12 @@ def _volume_plugins(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
             yield from _claim_plugins(claim, snapshot)
         elif storage.claims is None or use.is_ephemeral:
             yield from _CLAIM_PLUGINS
+
+
+def _is_storage_score_random(info: PodInfo, snapshot: Snapshot, expired: Expired) -> bool:
+    if not snapshot.release.has(Change.STORAGE_CAPACITY_SCORES):
+        return False
+    return is_capacity_ambiguous(claims_of(info, snapshot.storage), snapshot, expired)
 
 
 def _claim_plugins(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[str]:

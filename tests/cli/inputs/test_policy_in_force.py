@@ -70,7 +70,7 @@ def api() -> Iterator[FakeConfigurationApi]:
             "/api/v1/namespaces": listing({"metadata": {"name": "team-a", "labels": {"team": "a"}}}),
             "/api/v1/nodes": listing(make_node_object("t", labels=usage, capacity={"nvidia.com/gpu": 8})),
             "/api/v1/pods": listing(),
-            "/version": {"major": "1", "minor": "36", "gitVersion": "v1.36.2"},
+            "/version": {"major": "1", "minor": "37", "gitVersion": "v1.37.2"},
             "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations": listing(),
             "/apis/apps/v1/statefulsets": listing(),
             DEPLOYMENTS: listing(deepcopy(SERVERS)),

@@ -11,7 +11,8 @@ from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
 from webhook.placement.config.loader import parse_profiles
-from webhook.placement.plugins.node_resources_fit import RequestedToCapacityRatioScore, ScoringStrategy
+from webhook.placement.framework.utilization_score import UtilizationScore
+from webhook.placement.plugins.node_resources_fit import ScoringStrategy
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, Profile
 from webhook.placement.profiles.registry import PluginArgs
 from webhook.placement.scheduler import Scheduler
@@ -149,7 +150,7 @@ def test_args_are_read() -> None:
         "requestedToCapacityRatio": {"shape": shape},
     }
     args = _args("NodeResourcesFit", ignoredResourceGroups=["example.com"], scoringStrategy=strategy).args
-    score = RequestedToCapacityRatioScore(((0, 0), (100, 100)))
+    score = UtilizationScore(((0, 0), (100, 100)))
     assert args.scoring_strategy == ScoringStrategy(score, (("nvidia.com/gpu", 3), ("cpu", 1)), counts_zeros=False)
     assert args.ignored_resource_groups == {"example.com"}
     balanced = _args("NodeResourcesBalancedAllocation", resources=[{"name": "nvidia.com/gpu", "weight": 1}]).args

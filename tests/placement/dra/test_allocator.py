@@ -56,14 +56,14 @@ def test_a_claim_with_too_many_devices_leaves_the_claim_before_it_to_try_on() ->
     assert allocate([first, second, third], [], _stock(20, FREE), StepBudget()) is None
 
 
-def test_counters_of_a_tainted_device_are_not_given_back() -> None:
-    """kube-scheduler consumes them before it looks at taints; where no state is given, they are."""
+def test_counters_of_a_tainted_device_are_given_back_since_1_37() -> None:
+    """kube-scheduler consumes them before it looks at taints."""
     tainted = Candidate((TAINTED,), (), pool=0, counters=((0, 2),))
     free = Candidate((FREE,), (), pool=0, counters=((0, 2),))
     stock = AvailableDevices([tainted, free], [(3,)])
     choice = _choice(DeviceRequest("r", "gpu"))
-    assert allocate([choice], [], stock, StepBudget()) is None
-    assert allocate([choice], [], stock, StepBudget(), leaks_counters=False) == (0,)
+    assert allocate([choice], [], stock, StepBudget(), leaks_counters=True) is None
+    assert allocate([choice], [], stock, StepBudget()) == (0,)
 
 
 def test_a_constraint_that_breaks_for_all_devices_is_an_error() -> None:
@@ -73,8 +73,18 @@ def test_a_constraint_that_breaks_for_all_devices_is_an_error() -> None:
         allocate([choice], [AttributeRule("numa", is_distinct=False)], AvailableDevices(devices), StepBudget())
 
 
-def test_distinct_values_are_forgotten_as_kube_scheduler_forgets_them() -> None:
-    agreement = ConstraintState(AttributeRule("numa", is_distinct=True))
+def test_distinct_values_are_those_of_all_devices() -> None:
+    agreement = ConstraintState(AttributeRule("numa", is_distinct=True), compares_all=True)
+    assert agreement.add("r/x", ("int", 1))
+    assert agreement.add("r/x", ("int", 2))
+    assert not agreement.add("r/x", ("int", 1))
+    agreement.remove("r/x")
+    assert not agreement.add("s", ("int", 1))
+    assert agreement.add("s", ("int", 2))
+
+
+def test_distinct_values_are_forgotten_as_kube_scheduler_forgets_them_before_1_37() -> None:
+    agreement = ConstraintState(AttributeRule("numa", is_distinct=True), compares_all=False)
     assert agreement.add("r/x", ("int", 1))
     assert not agreement.add("s", ("int", 1))
     assert agreement.add("r/x", ("int", 2))
@@ -85,7 +95,7 @@ def test_distinct_values_are_forgotten_as_kube_scheduler_forgets_them() -> None:
 
 
 def test_devices_agree_in_a_value_as_long_as_one_has_it() -> None:
-    agreement = ConstraintState(AttributeRule("numa", is_distinct=False))
+    agreement = ConstraintState(AttributeRule("numa", is_distinct=False), compares_all=True)
     assert agreement.add("r", ("int", 1))
     assert not agreement.add("s", ("int", 2))
     assert agreement.add("s", ("int", 1))
@@ -96,7 +106,7 @@ def test_devices_agree_in_a_value_as_long_as_one_has_it() -> None:
 
 
 def test_value_of_a_request_without_devices_is_free_for_others() -> None:
-    agreement = ConstraintState(AttributeRule("numa", is_distinct=True))
+    agreement = ConstraintState(AttributeRule("numa", is_distinct=True), compares_all=True)
     assert agreement.add("r", ("int", 1))
     assert agreement.add("s/x", ("int", 2))
     agreement.remove("s/x")

@@ -206,16 +206,6 @@ def test_nodes_that_offer_an_extended_resource_themselves_need_no_devices() -> N
             [
                 make_slice("a", _MIG, count=2),
                 make_counters("a", {"memory": "1"}, count=2),
-                make_slice("a", _MIG, count=2, driver="nic.example.com", name="nic"),
-                make_counters("a", {"memory": "1"}, count=2, driver="nic.example.com") | {"metadata": {"name": "nics"}},
-            ],
-            id="counters of two drivers whose pools have one name",
-        ),
-        pytest.param(
-            make_resource_claim("own", exactly()),
-            [
-                make_slice("a", _MIG, count=2),
-                make_counters("a", {"memory": "1"}, count=2),
                 make_slice("b", _MIG, count=2, pool="a", name="b"),
             ],
             id="counters of a pool with more slices than it should have",

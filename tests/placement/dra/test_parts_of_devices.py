@@ -6,10 +6,8 @@ import pytest
 
 from tests.support.builders import make_node_object, make_pod
 from tests.support.devices import (
-    DRIVER,
     allocated,
     claiming,
-    constrained,
     exactly,
     make_cards,
     make_counters,
@@ -53,15 +51,6 @@ def test_counters_that_devices_of_claims_consume_are_gone(taken: str, count: int
     other = allocated(make_resource_claim("other", exactly()), "a", taken)
     claim = make_resource_claim("own", exactly("parts", count))
     assert verdict(claim, other, parts, make_counters("a", {"memory": "4"}, count=2)) == expected
-
-
-def test_counters_of_a_device_that_a_constraint_refuses_stay_consumed() -> None:
-    """kube-scheduler does not give them back, so the pod waits although x and z would do."""
-    parts = make_slice("a", part("x", 1, model="A"), part("y", 2, model="B"), part("z", 1, model="A"), count=2)
-    counters = make_counters("a", {"memory": "3"}, count=2)
-    claim = make_resource_claim("own", exactly("parts", 2))
-    assert verdict(claim, parts, counters) == "Feasible"
-    assert verdict(constrained(claim, f"{DRIVER}/model"), parts, counters) == "Waiting"
 
 
 def test_devices_of_a_slice_with_counters_are_not_offered() -> None:

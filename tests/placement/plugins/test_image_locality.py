@@ -27,7 +27,7 @@ def _pod(*images: str) -> PodBuilder:
         pytest.param(
             _pod("none").spec(volumes=[{"name": "v", "image": {"reference": "big"}}]),
             {"big:latest": 1000 * _MIB},
-            [48, 0],
+            [24, 0],
             id="an image volume",
         ),
     ],

@@ -7,9 +7,9 @@ import pytest
 
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.plugins import node, rejections, scores
+from webhook.placement.framework.utilization_score import UtilizationScore
 from webhook.placement.plugins.node_resources_fit import (
     NodeResourcesFit,
-    RequestedToCapacityRatioScore,
     ScoringStrategy,
     least_requested_score,
     most_requested_score,
@@ -136,12 +136,12 @@ def test_huge_nodes_are_scored_without_overflow() -> None:
 def test_requested_to_capacity_ratio_follows_the_broken_line(
     shape: tuple[tuple[int, int], ...], used: int, expected: int
 ) -> None:
-    plugin = NodeResourcesFit(ScoringStrategy(RequestedToCapacityRatioScore(shape), (("cpu", 1),), counts_zeros=False))
+    plugin = NodeResourcesFit(ScoringStrategy(UtilizationScore(shape), (("cpu", 1),), counts_zeros=False))
     assert scores(plugin, make_pod().requests(cpu=str(used)), node("a", capacity={"cpu": "4"})) == [expected]
 
 
 def test_resource_that_scores_nothing_weighs_nothing_in_requested_to_capacity_ratio() -> None:
-    score = RequestedToCapacityRatioScore(((0, 0), (100, 100)))
+    score = UtilizationScore(((0, 0), (100, 100)))
     plugin = NodeResourcesFit(ScoringStrategy(score, (("cpu", 1), ("nvidia.com/gpu", 2)), counts_zeros=False))
     pod = make_pod().requests(cpu="1m").gpu(3)
     # 37 of the cards and 0 of cpu: the cards alone count.

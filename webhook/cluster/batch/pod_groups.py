@@ -11,7 +11,7 @@ class PodGroup(NamedTuple):
     """A PodGroup. `members` is the number of pods from which it starts; 0 if it has none.
 
     Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
-    k8s.io/api/scheduling/v1alpha2/types.go, GangSchedulingPolicy
+    k8s.io/api/scheduling/v1beta1/types.go, GangSchedulingPolicy
     """
 
     namespace: str

@@ -11,8 +11,9 @@ from webhook.cluster.optional_kinds import BATCH_KINDS, OPTIONAL_KINDS, PRIORITY
 class Resource:
     """A kind, its path on the API server, and the field selector of the objects to read.
 
-    A view needs the kinds that are `is_required`; the others may be forbidden or not served. `is_extension`: only
-    clusters with its CRD serve it. `part` is the name of these objects in the cache if it is not the kind.
+    A view needs the kinds that are `is_required`; the others may be forbidden or not served. `is_extension`: some
+    clusters do not serve it, such as those without its CRD. `part` is the name of these objects in the cache if it is
+    not the kind.
     """
 
     kind: str
@@ -45,7 +46,10 @@ REQUIRED_RESOURCES = (
     Resource("Pod", "v1", "pods", f"spec.nodeName!=,{_NOT_ENDED}", is_required=True),
     Resource("Pod", "v1", "pods", _PENDING, is_required=True, part=PENDING_PODS),
 )
-OPTIONAL_RESOURCES = tuple(Resource(kind, row.api_version, row.plural) for kind, row in OPTIONAL_KINDS.items())
+OPTIONAL_RESOURCES = tuple(
+    Resource(kind, row.api_version, row.plural, is_extension=not row.is_everywhere)
+    for kind, row in OPTIONAL_KINDS.items()
+)
 PRIORITY_CLASSES = next(each for each in OPTIONAL_RESOURCES if each.kind == PRIORITY_CLASS_KIND)
 BATCH_RESOURCES = tuple(
     Resource(name.partition(".")[0], row.api_version, row.plural, is_extension=True, part=name)

@@ -1,10 +1,11 @@
-"""The device objects of a cluster: DeviceClasses, ResourceClaims and ResourceSlices."""
+"""The device objects of a cluster: DeviceClasses, ResourceClaims, ResourceSlices and DeviceTaintRules."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webhook.cluster.dra.device_class import DeviceClass
+from webhook.cluster.dra.device_taint_rule import DeviceTaintRule
 from webhook.cluster.dra.resource_claim import Allocation, ResourceClaim
 from webhook.cluster.dra.resource_slice import PoolName, ResourceSlice, Slices
 from webhook.kube.pod.amounts import DEVICE_CLASS_PREFIX, device_class_of, sum_of
@@ -22,8 +23,9 @@ class Devices:
     `allocated` are the names of the exclusively allocated devices, by pool. `shared` are the devices with shared
     allocations and their consumed capacities, None if there are none. `by_resource` are the classes by the extended
     resource that requests their devices. `contested` are the classes that name the same resource as a newer class.
-    `extended_claims` are the pods for which kube-scheduler has stored a claim for extended resources. `answers` is a
-    cache for results that are computed from these objects.
+    `extended_claims` are the pods for which kube-scheduler has stored a claim for extended resources. `taint_rules` are
+    none if they are not known: releases before 1.37 serve none. `answers` is a cache for results that are computed from
+    these objects.
     """
 
     classes: Mapping[str, DeviceClass] | None = None
@@ -35,6 +37,7 @@ class Devices:
     by_resource: Mapping[str, DeviceClass] = field(default_factory=dict)
     contested: frozenset[str] = frozenset()
     extended_claims: frozenset[PodReference] = frozenset()
+    taint_rules: tuple[DeviceTaintRule, ...] = ()
     answers: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -44,6 +47,7 @@ class Devices:
         claims: Iterable[ResourceClaim] | None = None,
         templates: Iterable[ResourceClaim] | None = None,
         slices: Iterable[ResourceSlice] | None = None,
+        taint_rules: Iterable[DeviceTaintRule] | None = None,
     ) -> "Devices":
         """Return the tables of these objects."""
         by_name = None if classes is None else {each.name: each for each in classes}
@@ -63,6 +67,7 @@ class Devices:
                 [name for name, each in (by_name or {}).items() if each.extended_resource and name not in chosen]
             ),
             frozenset([each.extended_for for each in (known or {}).values() if each.extended_for]),
+            tuple(taint_rules or ()),
         )
 
     def without_slices(self) -> "Devices":

@@ -19,8 +19,8 @@ from webhook.cluster.left_out import (
 from webhook.cluster.node_info import Interner, RunningPod, read_pod_volumes
 from webhook.documents.field import InvalidInput
 from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.pod.container_totals import RESIZE_PENDING
 from webhook.kube.pod.gang_key import gangs_of
-from webhook.kube.pod.resources import RESIZE_PENDING
 from webhook.kube.pod.volumes import NO_VOLUMES
 from webhook.kube.reader import Reader
 from webhook.runtime.byte_cache import ByteCache, parsed_bytes

@@ -14,10 +14,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CsiDriver:
-    """The facts of a CSIDriver. `tracks_capacity`: volumes are provisioned only where it reports enough capacity."""
+    """The facts of a CSIDriver.
+
+    `tracks_capacity`: volumes are provisioned only where it reports enough capacity. `must_be_installed`: pods with its
+    volumes run only on nodes whose CSINode lists it.
+    """
 
     name: str
     tracks_capacity: bool
+    must_be_installed: bool = False
 
     @classmethod
     def of(cls, driver: Object) -> "CsiDriver":
@@ -32,6 +37,7 @@ class CsiDriver:
         facts = cls(
             reader.text(metadata.get("name"), "metadata.name"),
             reader.boolean(spec.get("storageCapacity"), "spec.storageCapacity"),
+            reader.boolean(spec.get("preventPodSchedulingIfMissing"), "spec.preventPodSchedulingIfMissing"),
         )
         reader.finish()
         return facts
@@ -42,6 +48,7 @@ class CsiStorageCapacity:
     """The facts of a CSIStorageCapacity: the maximum size of a volume of a class on the nodes that `topology` selects.
 
     `topology` None selects no node. `limit_bytes` is None if the driver reports neither size nor capacity.
+    `capacity_bytes` is what it has free for all volumes, None if it does not report that.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, volumeLimit
     """
@@ -49,6 +56,7 @@ class CsiStorageCapacity:
     storage_class: str
     topology: LabelSelector | None
     limit_bytes: int | None
+    capacity_bytes: int | None
 
     @classmethod
     def of(cls, capacity: Object) -> "CsiStorageCapacity":
@@ -58,12 +66,13 @@ class CsiStorageCapacity:
             InvalidInput: a field that is read is malformed; holds every error.
         """
         reader = Reader()
-        limit = "capacity" if capacity.get("maximumVolumeSize") is None else "maximumVolumeSize"
-        amounts = {} if capacity.get(limit) is None else read_milli(reader, {"storage": capacity[limit]}, limit)
+        free_bytes = _bytes(reader, capacity.get("capacity"), "capacity")
+        largest_bytes = _bytes(reader, capacity.get("maximumVolumeSize"), "maximumVolumeSize")
         facts = cls(
             reader.text(capacity.get("storageClassName"), "storageClassName"),
             read_label_selector(reader, capacity.get("nodeTopology"), "nodeTopology"),
-            whole_bytes(amounts["storage"]) if amounts else None,
+            free_bytes if largest_bytes is None else largest_bytes,
+            free_bytes,
         )
         reader.finish()
         return facts
@@ -132,6 +141,10 @@ def grouped(facts: Iterable[T], name_of: Callable[[T], str]) -> dict[str, tuple[
     for each in facts:
         groups.setdefault(name_of(each), []).append(each)
     return {name: tuple(group) for name, group in groups.items()}
+
+
+def _bytes(reader: Reader, value: Any, path: str) -> int | None:
+    return None if value is None else whole_bytes(read_milli(reader, {"storage": value}, path).get("storage", 0))
 
 
 def whole_bytes(milli: int) -> int:

@@ -70,12 +70,13 @@ def _topology(reader: Reader, term: Object, path: str) -> Term:
 class VolumeLimits:
     """The facts of a CSINode: the volume limit of each driver on the node; a driver without one has no limit.
 
-    `migrated_plugins` are the in-tree plugins that are migrated to CSI on the node.
+    `drivers` are those that are installed. `migrated_plugins` are the in-tree plugins that are migrated to CSI there.
     """
 
     node_name: str
     by_driver: Mapping[str, int]
     migrated_plugins: frozenset[str] = frozenset()
+    drivers: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, csi_node: Object) -> "VolumeLimits":
@@ -88,14 +89,16 @@ class VolumeLimits:
         metadata = reader.object(csi_node.get("metadata"), "metadata")
         spec = reader.object(csi_node.get("spec"), "spec")
         limits: dict[str, int] = {}
+        drivers = set()
         for path, driver in reader.objects(spec.get("drivers"), "spec.drivers"):
+            name = reader.text(driver.get("name"), f"{path}.name")
+            drivers.add(name)
             allocatable = reader.object(driver.get("allocatable"), f"{path}.allocatable")
             if allocatable.get("count") is not None:
-                name = reader.text(driver.get("name"), f"{path}.name")
                 limits[name] = reader.integer(allocatable.get("count"), f"{path}.allocatable.count")
         annotations = reader.text_map(metadata.get("annotations"), "metadata.annotations")
         migrated = frozenset(filter(None, annotations.get(_MIGRATED_PLUGINS, "").split(",")))
-        facts = cls(reader.text(metadata.get("name"), "metadata.name"), limits, migrated)
+        facts = cls(reader.text(metadata.get("name"), "metadata.name"), limits, migrated, frozenset(drivers))
         reader.finish()
         return facts
 

@@ -15,21 +15,18 @@ from webhook.kube.pod.amounts import (
     Amounts,
     is_extended_resource,
     may_name_device_class,
-    peak_of,
     read_milli,
     sum_of,
     whole_units,
 )
 from webhook.kube.pod.card_names import is_share
+from webhook.kube.pod.container_totals import Container, Resize, aggregate
 from webhook.kube.reader import Reader
 
 # The default requests of a container when nodes are scored, so that pods without requests are spread, too;
 # from k8s.io/kubernetes/pkg/scheduler/util/pod_resources.go.
 DEFAULT_MILLI_CPU_REQUEST = 100
 DEFAULT_MEMORY_REQUEST_BYTES = 200 * 1024 * 1024
-
-# The type of the condition of a resize that its node cannot allocate.
-RESIZE_PENDING = "PodResizePending"
 
 _DEFAULTS_MILLI = {CPU: DEFAULT_MILLI_CPU_REQUEST, MEMORY: DEFAULT_MEMORY_REQUEST_BYTES * 1000}
 _NONE: dict[str, int] = {}
@@ -141,28 +138,30 @@ def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool 
     """
     spec = reader.object(pod.get("spec"), "spec")
     containers = [
-        _Container.of(reader, container, path)
+        Container.of(reader, container, path)
         for path, container in reader.objects(spec.get("containers"), "spec.containers")
     ]
     init_containers = [
-        _Container.of(reader, container, path)
+        Container.of(reader, container, path)
         for path, container in reader.objects(spec.get("initContainers"), "spec.initContainers")
     ]
     overhead = read_milli(reader, spec.get("overhead"), "spec.overhead")
     pod_level = _pod_level_requests(reader, spec, containers, init_containers)
+    resized = None
     if running:
-        resized = _Resized(reader, reader.object(pod.get("status"), "status"))
-        containers = [resized.container(each) for each in containers]
-        init_containers = [resized.container(each) if each.is_sidecar else each for each in init_containers]
-        pod_level = resized.pod(pod_level)
+        resized = Resize.of(reader, reader.object(pod.get("status"), "status"))
+        pod_level = resized.of_pod(pod_level) if resized and pod_level else pod_level
 
-    of_containers = _aggregate(containers, init_containers, _NONE)
+    def total(defaults: Mapping[str, int]) -> dict[str, int]:
+        return aggregate(containers, init_containers, defaults, resized)
+
+    of_containers = total(_NONE)
     requests = sum_of(of_containers | pod_level, overhead)
     defaults = _DEFAULTS_MILLI
     if pod_level:
         defaults = {name: amount for name, amount in _DEFAULTS_MILLI.items() if name not in requests}
-    counted = sum_of(_aggregate(containers, init_containers, defaults) | pod_level, overhead)
-    scored = sum_of(_aggregate(containers, init_containers, _DEFAULTS_MILLI), overhead) if pod_level else counted
+    counted = sum_of(total(defaults) | pod_level, overhead)
+    scored = sum_of(total(_DEFAULTS_MILLI), overhead) if pod_level else counted
     by_container: tuple[ContainerRequests, ...] = ()
     if not running and "/" in "".join(requests):
         by_container = _by_container(init_containers, containers)
@@ -175,13 +174,13 @@ def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool 
 def read_pod_level_requests(reader: Reader, spec: Mapping[str, Any]) -> dict[str, int]:
     """Return the requests of the pod as a whole, in thousandths, as the API server completes them."""
     containers, init_containers = (
-        [_Container.of(reader, each, path) for path, each in reader.objects(spec.get(field), f"spec.{field}")]
+        [Container.of(reader, each, path) for path, each in reader.objects(spec.get(field), f"spec.{field}")]
         for field in ("containers", "initContainers")
     )
     return _pod_level_requests(reader, spec, containers, init_containers)
 
 
-def _by_container(init_containers: list["_Container"], containers: list["_Container"]) -> tuple[ContainerRequests, ...]:
+def _by_container(init_containers: list[Container], containers: list[Container]) -> tuple[ContainerRequests, ...]:
     """Return the requests of the containers that request an extended resource, which a DeviceClass may back."""
     return tuple(
         [
@@ -194,63 +193,8 @@ def _by_container(init_containers: list["_Container"], containers: list["_Contai
     )
 
 
-class _Container(NamedTuple):
-    """The requests of one container; a missing request defaults to the limit."""
-
-    name: str
-    requests: dict[str, int]
-    is_sidecar: bool
-
-    @classmethod
-    def of(cls, reader: Reader, container: Mapping[str, Any], path: str) -> "_Container":
-        requests = _NONE
-        if container.get("resources") is not None:
-            resources = reader.object(container.get("resources"), f"{path}.resources")
-            limits = read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
-            requests = limits | read_milli(reader, resources.get("requests"), f"{path}.resources.requests")
-        is_sidecar = container.get("restartPolicy") == "Always"
-        return cls(reader.text(container.get("name"), f"{path}.name"), requests, is_sidecar)
-
-
-class _Resized:
-    """The resources in the status of a running pod.
-
-    Source: k8s.io/component-helpers/resource/helpers.go, determineEffectiveRequests
-    """
-
-    def __init__(self, reader: Reader, status: Mapping[str, Any]) -> None:
-        self._reader = reader
-        self._status = status
-        self._containers = {
-            reader.text(container.get("name"), f"{path}.name"): (path, container)
-            for field in ("containerStatuses", "initContainerStatuses")
-            for path, container in reader.objects(status.get(field), f"status.{field}")
-        }
-        conditions = reader.objects(status.get("conditions"), "status.conditions")
-        pending = [each.get("reason") for _, each in conditions if each.get("type") == RESIZE_PENDING]
-        self._infeasible = pending[:1] == ["Infeasible"]
-
-    def container(self, container: _Container) -> _Container:
-        """Return `container` with the maximum of its requests in spec and status."""
-        path, status = self._containers.get(container.name, ("", {}))
-        return container._replace(requests=self._effective(container.requests, status, path))
-
-    def pod(self, spec: dict[str, int]) -> dict[str, int]:
-        """Return the effective pod-level requests of the resources in `spec`, the requests in the pod's spec."""
-        effective = self._effective(spec, self._status, "status")
-        return {name: effective.get(name, 0) for name in spec}
-
-    def _effective(self, spec: dict[str, int], status: Mapping[str, Any], path: str) -> dict[str, int]:
-        if status.get("resources") is None:
-            return spec
-        resources = self._reader.object(status.get("resources"), f"{path}.resources")
-        actuated = read_milli(self._reader, resources.get("requests"), f"{path}.resources.requests")
-        allocated = read_milli(self._reader, status.get("allocatedResources"), f"{path}.allocatedResources")
-        return peak_of(actuated if self._infeasible else peak_of(spec, actuated), allocated)
-
-
 def _pod_level_requests(
-    reader: Reader, spec: Mapping[str, Any], containers: list[_Container], init_containers: list[_Container]
+    reader: Reader, spec: Mapping[str, Any], containers: list[Container], init_containers: list[Container]
 ) -> dict[str, int]:
     """Return the requests of `spec.resources`, which replace the sum of the containers' requests.
 
@@ -262,35 +206,8 @@ def _pod_level_requests(
     limits = read_milli(reader, resources.get("limits"), "spec.resources.limits")
     requests = read_milli(reader, resources.get("requests"), "spec.resources.requests")
     if limits:
-        summed = _aggregate(containers, init_containers, _NONE)
+        summed = aggregate(containers, init_containers, _NONE)
         requests = limits | {name: summed[name] for name in (CPU, MEMORY) if name in summed} | requests
     return {
         name: amount for name, amount in requests.items() if name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
     }
-
-
-def _aggregate(
-    containers: list[_Container], init_containers: list[_Container], defaults: Mapping[str, int]
-) -> dict[str, int]:
-    """Return the maximum by resource of the sum of all containers and the peak of the init containers.
-
-    An init container runs together with the sidecars before it; sidecars keep running with the containers.
-    `defaults` replace missing requests of a container.
-
-    Source: k8s.io/component-helpers/resource/helpers.go, AggregateContainerRequests
-    """
-    total: dict[str, int] = {}
-    for container in containers:
-        for name, amount in {**defaults, **container.requests}.items():
-            total[name] = total.get(name, 0) + amount
-    peak: dict[str, int] = {}
-    sidecars: dict[str, int] = {}
-    for container in init_containers:
-        for name, amount in {**defaults, **container.requests}.items():
-            # Resources of sidecars alone are skipped: they are in the total.
-            running = sidecars.get(name, 0) + amount
-            peak[name] = max(peak.get(name, 0), running)
-            if container.is_sidecar:
-                total[name] = total.get(name, 0) + amount
-                sidecars[name] = running
-    return peak_of(total, peak)

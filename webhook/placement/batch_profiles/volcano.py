@@ -231,7 +231,7 @@ VOLCANO = batch_profile(
         _TAINTS,
         node_ports.NodePorts(),
         _AFFINITY,
-        node_volume_limits.NodeVolumeLimits(),
+        node_volume_limits.NodeVolumeLimits(needs_drivers=False),
         _ZONE,
         _SPREAD,
         _VOLUMES,

@@ -43,6 +43,7 @@ class Plugins(StrictModel):
     post_bind: PluginSet = PluginSet()
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
+    pod_group_post_filter: PluginSet = PluginSet()
 
 
 class PluginConfig(StrictModel):

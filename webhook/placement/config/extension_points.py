@@ -87,7 +87,7 @@ def plugin_errors(plugins: Plugins, path: str) -> Iterator[FieldError]:
         for index, plugin in enumerate(enabled):
             where = f"{path}.{alias}.enabled[{index}].name"
             if plugin.name not in PLUGIN_BY_NAME:
-                yield invalid(where, plugin.name, "must be a plugin that is built into kube-scheduler 1.36")
+                yield invalid(where, plugin.name, "must be a plugin that is built into kube-scheduler 1.37")
             elif point and not _runs_at(point, plugin.name):
                 yield invalid(where, plugin.name, f"does not run at the extension point {point}; leave it out here")
             elif plugin.name in [each.name for each in enabled[:index]]:

@@ -1,6 +1,6 @@
 """Load a KubeSchedulerConfiguration into profiles, as kube-scheduler does; report all errors at once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -14,8 +14,8 @@ from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.reader import Reader
 from webhook.placement.config.document import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
 from webhook.placement.config.extension_points import Expansion, expand, plugin_errors
+from webhook.placement.framework.utilization_score import UtilizationScore
 from webhook.placement.plugins.node_resources_fit import (
-    RequestedToCapacityRatioScore,
     ScoringStrategy,
     least_requested_score,
     most_requested_score,
@@ -30,13 +30,15 @@ from webhook.placement.profiles.plugin_args import (
     NodeResourcesFitArgs,
     PodTopologySpreadArgs,
     ScoringStrategyArgs,
+    UtilizationShapePoint,
+    VolumeBindingArgs,
 )
 from webhook.placement.profiles.profile import Enabled, Profile, UnmodelledStep
 from webhook.placement.profiles.registry import GANG_SCHEDULING, PLUGIN_BY_NAME, PluginArgs
 from webhook.policy.loader import field_error
 from webhook.policy.spec.fields import StrictModel
 
-_UNKNOWN_FIELD = "unknown field; kube-scheduler 1.36 refuses it"
+_UNKNOWN_FIELD = "unknown field; kube-scheduler 1.37 refuses it"
 _MAX_NODE_SCORE_PER_POINT = 10
 
 M = TypeVar("M", bound=StrictModel)
@@ -146,7 +148,7 @@ def _plugin_args(profile: KubeSchedulerProfile, path: str, errors: list[FieldErr
         seen.add(config.name)
         row = PLUGIN_BY_NAME.get(config.name)
         if row is None:
-            detail = "must be a plugin that is built into kube-scheduler 1.36"
+            detail = "must be a plugin that is built into kube-scheduler 1.37"
             errors.append(invalid(f"{where}.name", config.name, detail))
         elif row.args is not None:
             read = _read(row.args, config.args, f"{where}.args", errors)
@@ -180,6 +182,8 @@ def _with(args: PluginArgs, read: Args, raw: Mapping[str, Any], path: str, error
         return replace(args, default_constraints=constraints, system_defaulted=False) if is_list else args
     if isinstance(read, NodeAffinityArgs):
         return replace(args, added_affinity=_added_affinity(raw, path, errors))
+    if isinstance(read, VolumeBindingArgs) and read.shape:
+        return replace(args, storage_score=_utilization_score(read.shape))
     return args
 
 
@@ -187,10 +191,13 @@ def _strategy(strategy: ScoringStrategyArgs) -> ScoringStrategy:
     resources = tuple((each.name, each.weight or 1) for each in strategy.resources) or ((CPU, 1), (MEMORY, 1))
     ratio = strategy.requested_to_capacity_ratio
     if ratio is not None:
-        shape = tuple((point.utilization, point.score * _MAX_NODE_SCORE_PER_POINT) for point in ratio.shape)
-        return ScoringStrategy(RequestedToCapacityRatioScore(shape), resources, counts_zeros=False)
+        return ScoringStrategy(_utilization_score(ratio.shape), resources, counts_zeros=False)
     score = most_requested_score if strategy.type == "MostAllocated" else least_requested_score
     return ScoringStrategy(score, resources)
+
+
+def _utilization_score(shape: Iterable[UtilizationShapePoint]) -> UtilizationScore:
+    return UtilizationScore(tuple((point.utilization, point.score * _MAX_NODE_SCORE_PER_POINT) for point in shape))
 
 
 def _constraint(constraint: DefaultConstraint) -> SpreadConstraint:

@@ -12,7 +12,8 @@ from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.placement.dra.constraints import AttributeRule, ConstraintState
 from webhook.placement.dra.step_budget import SearchAbortedError, StepBudget
 
-# The state of a device for a request: not selected, or selected and allocated to a claim, tainted, or free.
+# The state of a device for a request: not selected, or selected and allocated to a claim, tainted (or, for a request
+# for all devices, without enough capacity left), or free.
 NOT_SELECTED, ALLOCATED, TAINTED, FREE = range(4)
 
 # Source: k8s.io/api/resource/v1/types.go, AllocationResultsMaxSize
@@ -67,18 +68,20 @@ def allocate(
     available: AvailableDevices,
     budget: StepBudget,
     *,
-    leaks_counters: bool = True,
+    leaks_counters: bool = False,
+    compares_all: bool = True,
 ) -> tuple[int, ...] | None:
     """Return the index of the alternative that each of `choices` gets; None if `available` is not enough for all.
 
-    kube-scheduler does not restore the counters of a device that it skips for a taint or a constraint. Without
-    `leaks_counters` they are restored, and the result is whether an allocation may be found in any state.
+    Before 1.37, kube-scheduler does not restore the counters of a device that it skips for a taint or a constraint
+    (`leaks_counters`), and does not compare distinct attributes with all devices (`compares_all`).
 
     Raises:
         SearchAbortedError: the budget is spent, or kube-scheduler gets an error.
         DeadlineNearError: the time is over.
     """
-    search = _Search(choices, rules, available, budget, leaks_counters=leaks_counters)
+    states = [ConstraintState(rule, compares_all) for rule in rules]
+    search = _Search(choices, states, available, budget, leaks_counters=leaks_counters)
     for _, of_claim in groupby(choices, key=lambda choice: choice.claim):
         if sum(min(map(search.device_count, choice.alternatives)) for choice in of_claim) > MOST_DEVICES_OF_A_CLAIM:
             raise SearchAbortedError
@@ -92,7 +95,7 @@ class _Search:
     def __init__(
         self,
         choices: Sequence[Choice],
-        rules: Sequence[AttributeRule],
+        constraint_states: Sequence[ConstraintState],
         available: AvailableDevices,
         budget: StepBudget,
         *,
@@ -104,14 +107,14 @@ class _Search:
         self._budget = budget
         self._leaks_counters = leaks_counters
         self._selected: dict[int, list[int]] = {}
-        self._constraint_states = [ConstraintState(rule) for rule in rules]
+        self._constraint_states = constraint_states
         self._used: dict[int, set[int]] = {}
         self._consumed = [[0] * len(each) for each in available.counters]
         self._shared: dict[int, list[int]] = {}
         self._counts = {choice.claim: 0 for choice in choices}
         # If only the number of equal devices matters, one that failed stands for all equal ones.
         self._is_plain = (
-            not any(rule.is_distinct for rule in rules)
+            not any(each.rule.is_distinct for each in constraint_states)
             and not any(device.consumed_capacity is not None or device.counters for device in available.devices)
             and not any(indexed.request.is_admin for choice in choices for indexed in choice.alternatives)
         )

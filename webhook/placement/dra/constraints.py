@@ -17,26 +17,27 @@ class AttributeRule(NamedTuple):
 class ConstraintState:
     """The devices that count for a constraint, added and removed as kube-scheduler does.
 
-    A constraint for distinct values stores one value for each request: that of its last device, and none once that is
-    removed.
+    A constraint for distinct values compares with all devices if `compares_all`. Otherwise it stores one value for each
+    request: that of its last device, and none once that is removed.
 
     Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/constraint.go, and
     allocator_incubating.go, matchAttributeConstraint
     """
 
     rule: AttributeRule
+    compares_all: bool
     count: int = 0
     value: AttributeValue | None = None
-    by_request: dict[str, AttributeValue] = field(default_factory=dict)
+    kept: dict[str | int, AttributeValue] = field(default_factory=dict)
 
     def add(self, request: str, value: AttributeValue | None) -> bool:
         """Add a device with this value for `request`, and return whether the constraint allows it."""
         if value is None:
             return False
         if self.rule.is_distinct:
-            if self.count and value in self.by_request.values():
+            if self.count and value in self.kept.values():
                 return False
-            self.by_request[request.partition("/")[0]] = value
+            self.kept[self._key(request)] = value
         elif not self.count:
             self.value = value
         elif self.value != value:
@@ -46,5 +47,8 @@ class ConstraintState:
 
     def remove(self, request: str) -> None:
         """Remove the last device of `request`."""
-        self.by_request.pop(request.partition("/")[0], None)
         self.count -= 1
+        self.kept.pop(self._key(request), None)
+
+    def _key(self, request: str) -> str | int:
+        return self.count if self.compares_all else request.partition("/")[0]

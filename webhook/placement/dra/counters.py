@@ -7,6 +7,7 @@ from webhook.cluster.dra.capacity import consumed
 from webhook.cluster.dra.device import CounterName, Device
 from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.cluster.dra.resource_slice import PoolName, ResourceSlice, Slices
+from webhook.kube.release import Change, Release
 
 
 def consumed_capacity(
@@ -56,8 +57,10 @@ class PoolCounters:
         slices: Slices,
         taken: Mapping[PoolName, frozenset[str]],
         shared: Mapping[PoolName, Mapping[str, Any]],
+        release: Release,
     ) -> None:
         self._slices = slices
+        self._ambiguous = frozenset() if release.has(Change.COUNTERS_HAVE_A_DRIVER) else slices.ambiguous_pools
         self._taken = taken
         self._shared = shared
         self._left: dict[tuple[PoolName, int], FreeCounters] = {}
@@ -93,7 +96,7 @@ class PoolCounters:
         return [each for each in everywhere if each.generation == resource_slice.generation]
 
     def _count(self, slices: Sequence[ResourceSlice], places: Mapping[CounterName, int]) -> FreeCounters:
-        if len(slices) != slices[0].slice_count or slices[0].pool in self._slices.ambiguous_pools:
+        if len(slices) != slices[0].slice_count or slices[0].pool in self._ambiguous:
             return FreeCounters(is_unpredictable=True)
         sets = [counter_set for each in slices for counter_set, _ in each.counter_sets]
         devices = [device for each in slices for device in each.devices]

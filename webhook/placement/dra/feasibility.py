@@ -14,6 +14,7 @@ from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.amounts import may_name_device_class
+from webhook.kube.release import Change, Release
 from webhook.placement.dra.allocator import (
     MOST_DEVICES_OF_A_POD,
     AvailableDevices,
@@ -71,7 +72,7 @@ def device_feasibility(pod: PodInfo, nodes: Snapshot, expired: Expired = never) 
     """
     answers: dict[Any, _Answer] = nodes.devices.answers
     extended = tuple([each for each in pod.requests if may_name_device_class(each[0])]) if pod.by_container else ()
-    key = (pod.device_claims, pod.by_container, extended, nodes.is_without_pods)
+    key = (pod.device_claims, pod.by_container, extended, nodes.is_without_pods, nodes.release.minor)
     inputs = (nodes.labels, nodes.rows, nodes.allocatable_columns if extended else None)
     answer = answers.get(key)
     # Starting and ending pods do not change these.
@@ -198,7 +199,7 @@ def _allocate(
     budget = StepBudget(expired=expired)
     is_decided = True
     for found, rows in in_time(alike.items(), expired):
-        chosen = _chosen_alternatives(plan, found, budget, is_without_pods=nodes.is_without_pods)
+        chosen = _chosen_alternatives(plan, found, budget, nodes.release, is_without_pods=nodes.is_without_pods)
         if chosen is None:
             (fit.invalid if found.is_invalid else fit.unallocatable)[rows] = True
         elif chosen == _UNDECIDED:
@@ -216,7 +217,7 @@ _UNDECIDED = (-1,)
 
 
 def _chosen_alternatives(
-    plan: _Plan, found: NodeDevices, budget: StepBudget, *, is_without_pods: bool
+    plan: _Plan, found: NodeDevices, budget: StepBudget, release: Release, *, is_without_pods: bool
 ) -> tuple[int, ...] | None:
     """Return the alternatives that the choices get on nodes with the devices `found`; None if there are not enough."""
     if found.is_unpredictable:
@@ -227,7 +228,14 @@ def _chosen_alternatives(
         return _UNDECIDED
     try:
         available = AvailableDevices(found.candidates, found.counters)
-        return allocate(plan.choices, plan.rules, available, budget, leaks_counters=not is_without_pods)
+        return allocate(
+            plan.choices,
+            plan.rules,
+            available,
+            budget,
+            leaks_counters=not (is_without_pods or release.has(Change.SKIPPED_DEVICES_RELEASE_COUNTERS)),
+            compares_all=release.has(Change.EVERY_DEVICE_IS_DISTINCT),
+        )
     except SearchAbortedError:
         return _UNDECIDED
 

@@ -1,18 +1,20 @@
 """The devices that a node can access and a pod's requests select, by pool."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import gt
 from typing import NamedTuple
 
 import numpy as np
 
-from webhook.cluster.dra.device import AttributeValue, Device, NodeAccess
+from webhook.cluster.dra.device import AttributeValue, Device, DeviceId, NodeAccess
 from webhook.cluster.dra.device_class import Selectors
 from webhook.cluster.dra.resource_slice import ResourceSlice, Slices
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE
+from webhook.kube.release import Change
 from webhook.placement.dra.allocator import ALLOCATED, FREE, NOT_SELECTED, TAINTED, Candidate, IndexedRequest
 from webhook.placement.dra.counters import PoolCounters, consumed_capacity
 from webhook.placement.dra.selection import Selection, accessible_nodes
@@ -77,7 +79,9 @@ class NodePools:
         self._taken = {} if nodes.is_without_pods else nodes.devices.allocated
         self._shared_by_claims = {} if nodes.is_without_pods else nodes.devices.shared
         self._requests_capacity = any(selected.indexed.request.capacity for selected in requests)
-        self._counters = PoolCounters(slices, self._taken, self._shared_by_claims)
+        self._counters = PoolCounters(slices, self._taken, self._shared_by_claims, nodes.release)
+        self._taint_rules = nodes.devices.taint_rules if nodes.release.has(Change.DEVICE_TAINT_RULES) else ()
+        self._needs_all = nodes.release.has(Change.ALL_DEVICES_NEED_CAPACITY)
         self._selection = Selection(expired)
         self._known: dict[object, Candidate] = {}
         self._found: dict[int, list[tuple[int, Candidate | None]]] = {}
@@ -194,6 +198,10 @@ class NodePools:
         self, device: Device, is_selected: Sequence[bool | None], resource_slice: ResourceSlice
     ) -> Candidate:
         """Return the candidate of a selected device; equal devices share one object."""
+        if self._taint_rules:
+            identity = DeviceId(resource_slice.driver, resource_slice.pool, device.name)
+            added = [each.taint for each in self._taint_rules if each.selects(identity)]
+            device = replace(device, taints=(*device.taints, *added))
         values = tuple([device.attributes.get(name) for name in self._attributes]) if self._attributes else ()
         is_taken = device.name in self._taken.get(resource_slice.pool_name, ())
         consumed = self._shared_by_claims.get(resource_slice.pool_name, {}).get(device.name) or {}
@@ -219,21 +227,30 @@ class NodePools:
         is_taken: bool,
     ) -> Candidate:
         """Return the candidate of a device with consumable capacities or counters."""
-        free_capacity = {name: capacity.value - consumed.get(name, 0) for name, capacity in device.capacity.items()}
+        whole_capacity = {name: capacity.value for name, capacity in device.capacity.items()}
+        free_capacity = {name: value - consumed.get(name, 0) for name, value in whole_capacity.items()}
         needs = [
-            consumed_capacity(device, selected.indexed.request, free_capacity) if wants else None
+            consumed_capacity(
+                device,
+                selected.indexed.request,
+                whole_capacity if self._needs_all and selected.indexed.request.takes_all else free_capacity,
+            )
+            if wants
+            else None
             for selected, wants in zip(self._requests, is_selected, strict=True)
         ]
+        free = [free_capacity[name] for name in sorted(free_capacity)]
+        # A request for all devices has to have those too that have no capacity left.
+        lacking = [need is not None and any(map(gt, need, free)) for need in needs]
+        states = self._states(device, [each is not None for each in needs], is_taken=is_taken)
         places = self._counters.places(resource_slice)
         return Candidate(
-            self._states(device, [each is not None for each in needs], is_taken=is_taken),
+            tuple([TAINTED if lacks else state for lacks, state in zip(lacking, states, strict=True)]),
             values,
             tuple([each or (0,) * len(free_capacity) for each in needs])
             if device.allows_multiple_allocations
             else None,
-            tuple([free_capacity[name] for name in sorted(free_capacity)])
-            if device.allows_multiple_allocations
-            else (),
+            tuple(free) if device.allows_multiple_allocations else (),
             counters=tuple([(places[name], amount) for name, amount in device.counters if name in places]),
         )
 

@@ -30,7 +30,7 @@ class ImageLocality:
         return False
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
-        """Return 0 up to 23 MiB of images, 100 from 1000 MiB for each container, and in proportion between."""
+        """Return 0 up to 23 MiB of images, 100 from 1000 MiB for each container and volume, in proportion between."""
         held_bytes = np.zeros(len(rows), dtype=np.int64)
         is_held = False
         counts_volumes = nodes.release.has(Change.IMAGE_VOLUMES_SCORE)
@@ -43,7 +43,8 @@ class ImageLocality:
                 held_bytes += _int64(image.size_bytes * spread_ratio) * image.held[rows]
         if not is_held:
             return held_bytes
-        most_bytes = MAX_CONTAINER_THRESHOLD_BYTES * max(pod.containers, 1)
+        volumes = len(pod.image_volumes) if nodes.release.has(Change.IMAGE_VOLUMES_COUNT) else 0
+        most_bytes = MAX_CONTAINER_THRESHOLD_BYTES * max(pod.containers + volumes, 1)
         counted_bytes = np.clip(held_bytes, MIN_THRESHOLD_BYTES, most_bytes) - MIN_THRESHOLD_BYTES
         return MAX_NODE_SCORE * counted_bytes // (most_bytes - MIN_THRESHOLD_BYTES)
 

@@ -11,7 +11,7 @@ from webhook.cluster.index.running_pods import Codes
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.release import Change
+from webhook.kube.release import Change, Release
 from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.domain_counts import DomainCounts
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure
@@ -232,17 +232,22 @@ def _selection(term: PodTerm, nodes: Snapshot, expired: Expired) -> tuple[frozen
     """Return the namespaces (None: all) and the label selector of the pods that `term` selects.
 
     A namespace that is not known is selected by its name only. kube-scheduler adds the selected namespaces to the named
-    ones, then, since 1.34, matches the selector against a namespace without labels. So a selector that requires no
-    label, such as a single NotIn, selects all namespaces.
+    ones, then, from 1.34 to 1.36, matches the selector against a namespace without labels. So a selector that requires
+    no label, such as a single NotIn, selects all namespaces.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/plugin.go,
-    mergeAffinityTermNamespacesIfNotEmpty, to which the term is passed by value
+    mergeAffinityTermNamespacesIfNotEmpty, to which these releases pass the term by value
     """
     chooses = term.namespace_selector
     if chooses is None:
         return term.namespaces, term.selector
-    if not chooses or (selector_matches(chooses, {}) and nodes.release.has(Change.NAMESPACES_MATCH_WITHOUT_LABELS)):
+    if not chooses or (_matches_without_labels(nodes.release) and selector_matches(chooses, {})):
         return None, term.selector
     known = in_time(nodes.namespaces.items(), expired)
     chosen = {name for name, namespace in known if selector_matches(chooses, namespace.labels)}
     return term.namespaces | chosen, term.selector
+
+
+def _matches_without_labels(release: Release) -> bool:
+    is_fixed = release.has(Change.NAMESPACES_MATCH_BY_LABELS)
+    return release.has(Change.NAMESPACES_MATCH_WITHOUT_LABELS) and not is_fixed

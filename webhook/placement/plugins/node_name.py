@@ -6,7 +6,8 @@ import numpy as np
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, never
-from webhook.placement.framework.interface import Failure, Scope
+from webhook.kube.release import Change
+from webhook.placement.framework.interface import Failure, PreFilterResult, Scope
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON = "node(s) didn't match the requested node name"
@@ -20,6 +21,11 @@ class NodeName:
 
     name = "NodeName"
     scope = Scope.FACTS
+
+    def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
+        """Return the named node as the only candidate."""
+        is_only = pod.node_name and nodes.release.has(Change.NODE_NAME_IS_A_PRE_FILTER)
+        return PreFilterResult(frozenset((pod.node_name,)) if is_only else None)
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return all other nodes, if `pod` names one."""

@@ -1,7 +1,7 @@
 """NodeVolumeLimits: the number of attached volumes of a CSI driver is limited on each node."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -20,25 +20,31 @@ class NodeVolumeLimits:
     """Count the volumes of running pods, and those attached without a pod, on nodes whose CSINode has limits.
 
     Volumes of migrated in-tree plugins count for the CSI driver on every node with a CSINode; before 1.36, if the
-    CSINode names the plugin. On nodes without pods no
-    volume is attached, and claims that are missing or belong to another pod are ignored.
+    CSINode names the plugin. On nodes without pods no volume is attached, missing drivers come with their own pods, and
+    claims that are missing or belong to another pod are ignored.
+
+    `needs_drivers`: since 1.37, a node lacks a driver that must be installed and that its CSINode does not list.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits/csi.go
     """
 
     name = "NodeVolumeLimits"
 
+    def __init__(self, *, needs_drivers: bool = True) -> None:
+        self._needs_drivers = needs_drivers
+
     def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
         """Return whether the pod has volumes that nodes can lack."""
         return has_volumes(pod)
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
-        """Return the nodes whose limit for a driver would be exceeded; all nodes if a claim is invalid."""
+        """Return the nodes that lack a driver or whose limit would be exceeded; all nodes if a claim is invalid."""
         storage = nodes.storage
         if not nodes.is_without_pods and (reason := _claim_rejection(pod.volumes, nodes)):
             return (Failure(reason, np.ones(len(nodes.nodes), dtype=np.bool_)),)
+        missing = list(self._without_driver(pod.volumes, nodes)) if self._needs_drivers else []
         if not storage.limits or not any(attached_volumes(pod.volumes, storage)):
-            return ()
+            return missing
         migrates_all = nodes.release.has(Change.EVERY_IN_TREE_VOLUME_IS_MIGRATED)
         full = np.zeros(len(nodes.nodes), dtype=np.bool_)
         for row, info in enumerate(in_time(nodes.nodes, expired)):
@@ -46,7 +52,33 @@ class NodeVolumeLimits:
             if limits is not None:
                 migrated = None if migrates_all else limits.migrated_plugins
                 full[row] = _is_exceeded(limits.by_driver, pod.volumes, migrated, nodes, row)
-        return (Failure(ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED, full),)
+        return (*missing, Failure(ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED, full))
+
+    @staticmethod
+    def _without_driver(volumes: PodVolumes, nodes: Snapshot) -> Iterator[Failure]:
+        """Yield the nodes that lack a driver, driver by driver; kube-scheduler names a random one of several."""
+        limits = nodes.storage.limits
+        if limits is None or nodes.is_without_pods:
+            return
+        for driver in needed_drivers(volumes, nodes):
+            missing = np.ones(len(nodes.nodes), dtype=np.bool_)
+            installed = [name for name, each in limits.items() if driver in each.drivers]
+            missing[[nodes.rows[name] for name in installed if name in nodes.rows]] = False
+            yield Failure(not_installed(driver), missing)
+
+
+def not_installed(driver: str) -> str:
+    """Return the reason of a node that lacks `driver`."""
+    return f"{driver} CSI driver is not installed on the node"
+
+
+def needed_drivers(volumes: PodVolumes, nodes: Snapshot) -> Sequence[str]:
+    """Return the drivers of the pod's volumes that must be installed on a node, sorted."""
+    known = nodes.csi.drivers
+    if not known or not nodes.release.has(Change.DRIVER_IS_INSTALLED):
+        return ()
+    used = {volume.driver for volume in attached_volumes(volumes, nodes.storage)}
+    return sorted([driver for driver in used if driver in known and known[driver].must_be_installed])
 
 
 def _claim_rejection(volumes: PodVolumes, nodes: Snapshot) -> str:

@@ -63,6 +63,18 @@ class UtilizationShapePoint(StrictModel):
     score: Annotated[int, within(0, 10)]
 
 
+def rising(shape: tuple[UtilizationShapePoint, ...]) -> tuple[UtilizationShapePoint, ...]:
+    """Return `shape`, whose points must be sorted.
+
+    Raises:
+        ValueError: they are not.
+    """
+    for before, point in pairwise(shape):
+        if before.utilization >= point.utilization:
+            raise wrong("must be sorted by utilization, each point above the one before")
+    return shape
+
+
 class RequestedToCapacityRatioParam(StrictModel):
     """The broken line of RequestedToCapacityRatio."""
 
@@ -73,10 +85,7 @@ class RequestedToCapacityRatioParam(StrictModel):
     def _rises(cls, shape: tuple[UtilizationShapePoint, ...]) -> tuple[UtilizationShapePoint, ...]:
         if not shape:
             raise wrong("must hold at least one point")
-        for before, point in pairwise(shape):
-            if before.utilization >= point.utilization:
-                raise wrong("must be sorted by utilization, each point above the one before")
-        return shape
+        return rising(shape)
 
 
 class ScoringStrategyArgs(StrictModel):
@@ -213,9 +222,10 @@ class DefaultPreemptionArgs(Args):
 
 
 class VolumeBindingArgs(Args):
-    """Args of VolumeBinding; `shape` requires a feature gate that is disabled."""
+    """Args of VolumeBinding; releases before 1.37 reject `shape`."""
 
     bind_timeout_seconds: Annotated[int, within(0, 2**63 - 1)] = 600
+    shape: Annotated[Items[UtilizationShapePoint], AfterValidator(rising)] = ()
 
 
 class DynamicResourcesArgs(Args):

@@ -1,4 +1,4 @@
-"""The table of the plugins that are built into kube-scheduler 1.36, one row each, and the plugins of this project.
+"""The table of the plugins that are built into kube-scheduler 1.37, one row each, and the plugins of this project.
 
 A row holds all facts about a plugin: its place in the default order, its weight and extension points, its args in a
 KubeSchedulerConfiguration, and the class that models it, if any.
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from webhook.cluster.index.node_selector import NodeAffinityTerms
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.framework.interface import Plugin
+from webhook.placement.framework.utilization_score import LEAST_UTILIZED, UtilizationScore
 from webhook.placement.packing.typical_pods import CardMixes
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.image_locality import ImageLocality
@@ -58,6 +59,7 @@ class PluginArgs:
     ignored_resources: frozenset[str] = frozenset()
     ignored_resource_groups: frozenset[str] = frozenset()
     balanced_resources: tuple[str, ...] = (CPU, MEMORY)
+    storage_score: UtilizationScore = LEAST_UTILIZED
     added_affinity: NodeAffinityTerms = field(default_factory=NodeAffinityTerms)
     hard_pod_affinity_weight: int = 1
     ignore_preferred_terms_of_existing_pods: bool = False
@@ -107,13 +109,14 @@ DEFAULT_PREEMPTION = "DefaultPreemption"
 NODE_DECLARED_FEATURES = "NodeDeclaredFeatures"
 GANG_SCHEDULING = "GangScheduling"
 
-# In the order of k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go, then the others.
+# In the order of k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go, then the others. Before 1.37,
+# NodeName comes after NodeUnschedulable. Since 1.37, its filter rejects nothing that its pre-filter left.
 PLUGINS = (
     _row(SchedulingGates),
     _not_modelled("PrioritySort", "queueSort"),
-    _row(NodeUnschedulable, "filter"),
-    _row(NodeName, "filter"),
-    _row(TaintToleration, "filter score", weight=3),
+    _row(NodeUnschedulable, "preFilter filter"),
+    _row(NodeName, "preFilter filter"),
+    _row(TaintToleration, "preFilter filter score", weight=3),
     _row(
         NodeAffinity,
         "preFilter filter score",
@@ -133,7 +136,13 @@ PLUGINS = (
     ),
     _row(VolumeRestrictions, "preFilter filter"),
     _row(NodeVolumeLimits, "preFilter filter"),
-    _row(VolumeBinding, "preFilter filter score", args=VolumeBindingArgs),
+    _row(
+        VolumeBinding,
+        "preFilter filter score",
+        weight=1,
+        args=VolumeBindingArgs,
+        factory=lambda args: VolumeBinding(args.storage_score),
+    ),
     _row(VolumeZone, "preFilter filter"),
     _row(
         PodTopologySpread,
@@ -167,6 +176,7 @@ PLUGINS = (
     _not_modelled(GANG_SCHEDULING, is_default=False),
     _not_modelled("TopologyPlacementGenerator", is_default=False),
     _not_modelled("PodGroupPodsCount", is_default=False),
+    _not_modelled("DeferredPodScheduling", "preFilter filter", is_default=False),
 )
 
 PLUGIN_BY_NAME: Mapping[str, PluginRow] = {row.name: row for row in PLUGINS}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage.pv import PersistentVolume
-from webhook.placement.plugins.volume_binding import chosen_volumes
+from webhook.placement.framework.unbound_claims import chosen_volumes
 from webhook.placement.pod.pod_info import PodInfo
 
 

@@ -1,0 +1,155 @@
+"""The requests of the containers of a pod together, and what a kubelet reports of them while it resizes a pod.
+
+Amounts are in thousandths.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+from webhook.kube.pod.amounts import peak_of, read_milli
+from webhook.kube.reader import Reader
+
+# The type of the condition of a resize that its node cannot allocate.
+RESIZE_PENDING = "PodResizePending"
+
+Milli = dict[str, int]
+
+
+class Container(NamedTuple):
+    """The requests of one container; a missing request defaults to the limit."""
+
+    name: str
+    requests: dict[str, int]
+    is_sidecar: bool
+
+    @classmethod
+    def of(cls, reader: Reader, container: Mapping[str, Any], path: str) -> "Container":
+        """Return the requests of `container`, a raw container at `path`; `reader` collects the errors."""
+        requests: dict[str, int] = {}
+        if container.get("resources") is not None:
+            resources = reader.object(container.get("resources"), f"{path}.resources")
+            limits = read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
+            requests = limits | read_milli(reader, resources.get("requests"), f"{path}.resources.requests")
+        is_sidecar = container.get("restartPolicy") == "Always"
+        return cls(reader.text(container.get("name"), f"{path}.name"), requests, is_sidecar)
+
+
+class _Reported(NamedTuple):
+    """The resources in a status: those that the kubelet has set, and those that it has allocated; None if absent."""
+
+    actuated: Milli | None
+    allocated: Milli | None
+
+    @classmethod
+    def of(cls, reader: Reader, status: Mapping[str, Any], path: str) -> "_Reported":
+        resources = reader.object(status.get("resources"), f"{path}.resources")
+        return cls(
+            *[
+                None if value is None else read_milli(reader, value, where)
+                for value, where in (
+                    (resources.get("requests"), f"{path}.resources.requests"),
+                    (status.get("allocatedResources"), f"{path}.allocatedResources"),
+                )
+            ]
+        )
+
+
+class Resize(NamedTuple):
+    """The resources in the status of a running pod, by container and for the pod as a whole.
+
+    `is_infeasible`: the node can never allocate what the spec requests. `has_pod_resources`: the pod as a whole has
+    resources, perhaps empty ones.
+
+    Source: k8s.io/component-helpers/resource/helpers.go, AggregateContainerRequests and effectivePodLevelResources
+    """
+
+    by_container: Mapping[str, _Reported]
+    of_whole_pod: _Reported
+    is_infeasible: bool
+    has_pod_resources: bool
+
+    @classmethod
+    def of(cls, reader: Reader, status: Mapping[str, Any]) -> "Resize | None":
+        """Return what `status` reports; None if it reports nothing. `reader` collects the errors."""
+        by_container: dict[str, _Reported] = {}
+        for field in ("containerStatuses", "initContainerStatuses"):
+            for path, container in reader.objects(status.get(field), f"status.{field}"):
+                name = reader.text(container.get("name"), f"{path}.name")
+                by_container.setdefault(name, _Reported.of(reader, container, path))
+        conditions = reader.objects(status.get("conditions"), "status.conditions")
+        pending = [each.get("reason") for _, each in conditions if each.get("type") == RESIZE_PENDING]
+        is_infeasible = pending[:1] == ["Infeasible"]
+        of_pod = _Reported.of(reader, status, "status")
+        if not is_infeasible and all(each == (None, None) for each in (of_pod, *by_container.values())):
+            return None
+        return cls(by_container, of_pod, is_infeasible, status.get("resources") is not None)
+
+    def of_pod(self, spec: Milli) -> Milli:
+        """Return the effective pod-level requests; `spec` are those of the pod's spec, of which there are some."""
+        if not self.has_pod_resources:
+            return spec
+        found = peak_of(self.of_whole_pod.actuated or {}, self.of_whole_pod.allocated or {})
+        return found if self.is_infeasible else peak_of(spec, found)
+
+    def views(self, containers: Sequence[Container]) -> tuple[list[Container], list[Container]]:
+        """Return `containers` with what is allocated to them, and with what is set for them."""
+        allocated, actuated = [], []
+        for container in containers:
+            reported = self.by_container.get(container.name, _Reported(None, None))
+            rest = {} if self.is_infeasible else container.requests
+            allocated_requests = rest if reported.allocated is None else reported.allocated
+            allocated.append(container._replace(requests=allocated_requests))
+            actuated.append(
+                container._replace(requests=allocated_requests if reported.actuated is None else reported.actuated)
+            )
+        return allocated, actuated
+
+
+def aggregate(
+    containers: Sequence[Container],
+    init_containers: Sequence[Container],
+    defaults: Mapping[str, int],
+    resize: Resize | None = None,
+) -> Milli:
+    """Return the requests of all containers together: the most of what is requested, allocated and set.
+
+    `defaults` replace missing requests of a container. Without a `resize`, what is requested counts.
+
+    Source: k8s.io/component-helpers/resource/helpers.go, AggregateContainerRequests
+    """
+    if resize is None:
+        return _together(containers, init_containers, defaults)
+    whole = resize.of_whole_pod
+    if whole.actuated is not None and whole.allocated is not None:
+        totals = [whole.allocated, whole.actuated]
+    else:
+        views = zip(resize.views(containers), resize.views(init_containers), strict=True)
+        totals = [_together(view, of_init, defaults) for view, of_init in views]
+    if not resize.is_infeasible:
+        totals.append(_together(containers, init_containers, defaults))
+    return reduce(peak_of, totals)
+
+
+def _together(
+    containers: Sequence[Container], init_containers: Sequence[Container], defaults: Mapping[str, int]
+) -> Milli:
+    """Return the maximum by resource of the sum of all containers and the peak of the init containers.
+
+    An init container runs together with the sidecars before it; sidecars keep running with the containers.
+    """
+    total: dict[str, int] = {}
+    for container in containers:
+        for name, amount in {**defaults, **container.requests}.items():
+            total[name] = total.get(name, 0) + amount
+    peak: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    for container in init_containers:
+        for name, amount in {**defaults, **container.requests}.items():
+            # Resources of sidecars alone are skipped: they are in the total.
+            running = sidecars.get(name, 0) + amount
+            peak[name] = max(peak.get(name, 0), running)
+            if container.is_sidecar:
+                total[name] = total.get(name, 0) + amount
+                sidecars[name] = running
+    return peak_of(total, peak)
