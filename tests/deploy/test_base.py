@@ -153,7 +153,14 @@ def test_server_reads_what_it_watches_and_writes_events_alone() -> None:
     objects = [content for path in (DEPLOY / "base").glob("*.yaml") for content in read(f"base/{path.name}")]
     rights = {content["kind"]: content for content in objects if content["kind"].endswith(("Role", "RoleBinding"))}
     assert set(rights) == {"ClusterRole", "ClusterRoleBinding"}
-    *rules, configuration, events, owners = rights["ClusterRole"]["rules"]
+    *rules, kueue, leases, configuration, events, owners = rights["ClusterRole"]["rules"]
+    assert kueue == {
+        "apiGroups": [""],
+        "resources": ["configmaps"],
+        "resourceNames": ["kueue-manager-config"],
+        "verbs": ["get"],
+    }
+    assert leases == {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["list"]}
     assert configuration == {
         "apiGroups": ["admissionregistration.k8s.io"],
         "resources": ["mutatingwebhookconfigurations"],
@@ -163,10 +170,8 @@ def test_server_reads_what_it_watches_and_writes_events_alone() -> None:
     assert events == {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
     assert owners == {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get"]}
     assert all(rule.keys() == {"apiGroups", "resources", "verbs"} for rule in rules)
-    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["list"]}
-    assert [rule for rule in rules if rule["verbs"] != ["list", "watch"]] == [leases]
-    watched = [rule for rule in rules if rule != leases]
-    granted = [(group, plural) for rule in watched for group in rule["apiGroups"] for plural in rule["resources"]]
+    assert all(rule["verbs"] == ["list", "watch"] for rule in rules)
+    granted = [(group, plural) for rule in rules for group in rule["apiGroups"] for plural in rule["resources"]]
     assert sorted(granted) == sorted({(each.api_version.rpartition("/")[0], each.plural) for each in RESOURCES})
     (subject,) = rights["ClusterRoleBinding"]["subjects"]
     assert subject["name"] == account["metadata"]["name"]

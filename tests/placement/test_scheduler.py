@@ -193,6 +193,7 @@ def test_scores_are_weighted_and_summed() -> None:
             "NodeResourcesBalancedAllocation": 75,
             "ImageLocality": 0,
             "DynamicResources": 0,
+            "VolumeBinding": 0,
         },
         "b": {
             "total": 350,
@@ -202,6 +203,7 @@ def test_scores_are_weighted_and_summed() -> None:
             "NodeResourcesBalancedAllocation": 75,
             "ImageLocality": 0,
             "DynamicResources": 0,
+            "VolumeBinding": 0,
         },
         "c": {
             "total": 472,
@@ -211,6 +213,7 @@ def test_scores_are_weighted_and_summed() -> None:
             "NodeResourcesBalancedAllocation": 74,
             "ImageLocality": 0,
             "DynamicResources": 0,
+            "VolumeBinding": 0,
         },
     }
 
@@ -225,7 +228,8 @@ def test_nodes_that_are_not_feasible_have_no_scores() -> None:
 
 def test_plugins_that_skip_the_pod_are_absent_from_the_scores() -> None:
     scores = _place(make_pod(), node("a"), node("b")).scores
-    assert set(scores["a"]) == {"total", "TaintToleration", "NodeResourcesFit", "ImageLocality", "DynamicResources"}
+    always = {"TaintToleration", "NodeResourcesFit", "ImageLocality", "DynamicResources", "VolumeBinding"}
+    assert set(scores["a"]) == {"total", *always}
 
 
 def test_single_feasible_node_is_taken_without_scoring() -> None:

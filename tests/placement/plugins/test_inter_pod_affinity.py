@@ -127,7 +127,7 @@ def test_node_is_rejected_for_the_first_reason_alone() -> None:
         pytest.param({"matchLabels": {"team": "a"}}, [True, False], id="by label"),
         pytest.param({"matchExpressions": [{"key": "team", "operator": "Exists"}]}, [True, False], id="unknown"),
         pytest.param(
-            {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}, [True, True], id="all, by a lack alone"
+            {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}, [False, False], id="by a lack"
         ),
     ],
 )
