@@ -146,7 +146,7 @@ def faults_of(kubeconfig: Path) -> list[Object]:
     """Return the findings that are no notes; no machine reaches the Service."""
     done = run_here("doctor", "--kubeconfig", kubeconfig, "-o", "json", "--skip=answer")
     findings: list[Object] = orjson.loads(done.output)["findings"]
-    assert {each["check"] for each in findings} >= {"endpoint"}, done.errors
+    assert {each["check"] for each in findings} >= {"endpoint"}, done.output
     return [each for each in findings if each["severity"] != "info"]
 
 

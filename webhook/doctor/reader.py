@@ -275,7 +275,9 @@ class _Reader:
             self._found = replace(self._found, clock=ServerClock(datetime.fromisoformat(text), before, after))
 
     async def version(self) -> None:
-        self._found = replace(self._found, release=await read_release(self._server))
+        # Awaited first: other sources are read meanwhile, and would be lost with the former value.
+        release = await read_release(self._server)
+        self._found = replace(self._found, release=release)
 
     def _evidence(self) -> SchedulerEvidence:
         leases = [each for each in self._found.of(Source.LEASES) if not name_of(each).startswith(_NODE_LEASES)]
