@@ -150,7 +150,17 @@ def test_a_folder_that_does_not_exist_is_named(log: Path, tmp_path: Path) -> Non
     done = export(log, "-o", tmp_path / "none" / "a.parquet")
 
     assert done.code == 2
-    assert "No such file or directory; nothing is left of it" in done.errors
+    assert "Error: --output: Invalid value" in done.errors
+    assert "cannot be written: No such file or directory" in done.errors
+
+
+@pytest.mark.parametrize("form", ["tar", "parquet"])
+def test_a_folder_is_no_output_and_the_records_are_not_read_for_it(tmp_path: Path, form: str) -> None:
+    done = run_here("audit", "export", "--format", form, "-o", tmp_path, tmp_path / "none.jsonl")
+
+    assert done.code == 2
+    assert "--output" in done.errors
+    assert "Is a directory" in done.errors
 
 
 def test_an_archive_is_of_one_file(log: Path) -> None:
