@@ -1,6 +1,7 @@
 """`simulate` prints the configurations side by side, and writes files completely or not at all."""
 
 import errno
+import gzip
 import json
 import os
 from collections.abc import Callable
@@ -216,6 +217,14 @@ def test_an_audit_file_with_a_hole_is_one_line(
     assert message in done.errors
     # The flag of other commands.
     assert "--skip-invalid" not in done.errors
+
+
+def test_a_compressed_trace_is_one_line(run: Run, files: Path) -> None:
+    (files / "log.gz").write_bytes(gzip.compress(b"{}"))
+    done = run("simulate", "--trace", "log.gz", "--cluster", "cluster.json")
+
+    assert done.code == 2
+    assert "is compressed; pipe it: `zcat log.gz |" in done.errors
 
 
 def test_audit_records_of_standard_input_lack_their_pods(recorded: Path) -> None:

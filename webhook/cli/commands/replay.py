@@ -115,7 +115,7 @@ def replay(
     if "verdict" in fail_on and cluster is None and not is_live:
         raise click.UsageError("--fail-on verdict needs a view of the cluster: give --cluster or --kubeconfig.")
     check_standard_input(*(("SOURCE", each) for each in sources), ("--cluster", cluster))
-    new, old = read_policies(policies), read_policies(against) if against else None
+    new, old = read_policies(policies), read_policies(against, "--against") if against else None
     invalid = _InvalidLines(skip_invalid)
     names = sources or ((cluster,) if cluster is not None else ())
     with ReplaySources(names, invalid.report) as opened:

@@ -27,6 +27,7 @@ from webhook.policy.policy_set import PolicySet
 _CONFIG = "--scheduler-config"
 _BUILT_IN = "built-in"
 _TRACE = "--trace"
+_GZIP = b"\x1f\x8b"
 
 
 def read_experiment(
@@ -62,6 +63,9 @@ def _read_trace(filename: str, is_card: Callable[[str], bool]) -> list[Arrival]:
     if filename != STANDARD_INPUT and is_archive(Path(filename)):
         return _read_records(filename, is_card)
     data, place = read_text(filename, _TRACE), place_of(filename)
+    if data.startswith(_GZIP):
+        detail = f"is compressed; pipe it: `zcat {filename} | placement-webhook simulate --trace - …`"
+        raise InvalidInput([invalid(_TRACE, filename, detail)])
     if data.startswith(BEGINNING):
         return _read_records(filename, is_card)
     if is_api_audit_log(data):
