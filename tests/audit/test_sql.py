@@ -1,7 +1,10 @@
 """`audit sql` and `audit export --format parquet`."""
 
+import os
 import resource
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +19,7 @@ from tests.support.audit_records import INFEASIBLE, chain_lines, make_record, wr
 from tests.support.cluster_files import lines
 from tests.support.command import Outcome, run_here
 from webhook.audit.record import GangEntry, PlacementEntry, ReservedEntry, ShadowEntry
-from webhook.cli.records.audit_table import COLUMNS
+from webhook.cli.records.audit_table import COLUMNS, record_table
 
 AUDIT = ROOT / "docs" / "audit.md"
 PLACED = PlacementEntry("Feasible", "node-3", 12, 4, "", ("DynamicResources",), ReservedEntry(2), GangEntry("g", 4, 3))
@@ -161,6 +164,13 @@ def test_a_folder_is_no_output_and_the_records_are_not_read_for_it(tmp_path: Pat
     assert done.code == 2
     assert "--output" in done.errors
     assert "Is a directory" in done.errors
+
+
+def test_ctrl_c_ends_a_query_without_a_traceback(log: Path) -> None:
+    interrupt = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt), record_table([log.read_bytes().splitlines()[0]]) as table:
+        interrupt.start()
+        table.execute("SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b")
 
 
 def test_an_archive_is_of_one_file(log: Path) -> None:

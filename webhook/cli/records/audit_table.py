@@ -140,6 +140,7 @@ def record_table(lines: Iterable[bytes]) -> Iterator["DuckDBPyConnection"]:
             "memory_limit": _MOST_MEMORY,
         }
         with ExitStack() as stack:
+            stack.enter_context(_interruptible())
             try:
                 connection = stack.enter_context(duckdb.connect(str(Path(folder) / "records.db"), config=settings))
                 connection.execute("SET TimeZone = 'UTC'")
@@ -149,6 +150,17 @@ def record_table(lines: Iterable[bytes]) -> Iterator["DuckDBPyConnection"]:
             except (duckdb.Error, OSError) as error:
                 raise _cannot_be_kept(folder, error) from error
             yield connection
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        # What DuckDB makes of Ctrl-C.
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _load(connection: "DuckDBPyConnection", lines: Iterable[bytes], folder: Path) -> None:
