@@ -1,10 +1,7 @@
 """`audit sql` and `audit export --format parquet`."""
 
-import os
 import resource
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -166,11 +163,9 @@ def test_a_folder_is_no_output_and_the_records_are_not_read_for_it(tmp_path: Pat
     assert "Is a directory" in done.errors
 
 
-def test_ctrl_c_ends_a_query_without_a_traceback(log: Path) -> None:
-    interrupt = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt), record_table([log.read_bytes().splitlines()[0]]) as table:
-        interrupt.start()
-        table.execute("SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b")
+def test_what_duckdb_makes_of_ctrl_c_is_an_interrupt() -> None:
+    with pytest.raises(KeyboardInterrupt), record_table([]):
+        raise RuntimeError("Query interrupted")
 
 
 def test_an_archive_is_of_one_file(log: Path) -> None:
