@@ -16,7 +16,7 @@ from tests.support.audit_records import INFEASIBLE, chain_lines, make_record, wr
 from tests.support.cluster_files import lines
 from tests.support.command import Outcome, run_here
 from webhook.audit.record import GangEntry, PlacementEntry, ReservedEntry, ShadowEntry
-from webhook.cli.records.audit_table import COLUMNS
+from webhook.cli.records.audit_table import COLUMNS, record_table
 
 AUDIT = ROOT / "docs" / "audit.md"
 PLACED = PlacementEntry("Feasible", "node-3", 12, 4, "", ("DynamicResources",), ReservedEntry(2), GangEntry("g", 4, 3))
@@ -150,7 +150,22 @@ def test_a_folder_that_does_not_exist_is_named(log: Path, tmp_path: Path) -> Non
     done = export(log, "-o", tmp_path / "none" / "a.parquet")
 
     assert done.code == 2
-    assert "No such file or directory; nothing is left of it" in done.errors
+    assert "Error: --output: Invalid value" in done.errors
+    assert "cannot be written: No such file or directory" in done.errors
+
+
+@pytest.mark.parametrize("form", ["tar", "parquet"])
+def test_a_folder_is_no_output_and_the_records_are_not_read_for_it(tmp_path: Path, form: str) -> None:
+    done = run_here("audit", "export", "--format", form, "-o", tmp_path, tmp_path / "none.jsonl")
+
+    assert done.code == 2
+    assert "--output" in done.errors
+    assert "Is a directory" in done.errors
+
+
+def test_what_duckdb_makes_of_ctrl_c_is_an_interrupt() -> None:
+    with pytest.raises(KeyboardInterrupt), record_table([]):
+        raise RuntimeError("Query interrupted")
 
 
 def test_an_archive_is_of_one_file(log: Path) -> None:

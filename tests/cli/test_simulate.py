@@ -1,8 +1,10 @@
 """`simulate` prints the configurations side by side, and writes files completely or not at all."""
 
 import errno
+import gzip
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 from xml.etree import ElementTree as ET
@@ -10,10 +12,14 @@ from xml.etree import ElementTree as ET
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.builders import make_node_object
-from tests.support.command import Outcome, Run
+from tests.support.admission import TYPE
+from tests.support.builders import make_node_object, make_pod
+from tests.support.command import Outcome, Run, run_here
+from tests.support.recorded_admissions import write_recorded
+from tests.support.server import review
 from tests.support.traces import POOL, lines, write_experiment
-from webhook.cli.output.atomic_file import write_atomically
+from webhook.audit.archive import write_archive
+from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.documents.field import InvalidInput
 
 _HEADER = "arrival,duration,requests,annotations"
@@ -156,6 +162,95 @@ def test_a_trace_of_which_nothing_arrives_is_one_line(run: Run, files: Path, pro
 
     message = 'Error: --trace: Invalid value: "no pod"; no pod of the trace arrives; check --load and --span\n'
     assert (found.code, found.errors) == (2, message)
+
+
+@pytest.fixture
+def recorded(files: Path) -> Path:
+    """Return the folder with an audit file of three pods of a GPU each, the second one refused."""
+    pods = (
+        make_pod("trainer").namespace("team-a").annotate(TYPE, value).gpu(1).obj()
+        for value in ("training", "trainning", "training")
+    )
+    write_recorded(files / "audit.jsonl", (json.dumps(review(pod)).encode() for pod in pods))
+    return files
+
+
+def test_an_audit_file_is_a_trace_of_the_pods_that_were_admitted(run: Run, recorded: Path) -> None:
+    with (recorded / "audit.tar").open("wb") as archive:
+        write_archive(recorded / "audit.jsonl", archive)
+    for name in ("audit.jsonl", "audit.tar"):
+        done = run("simulate", "--trace", name, "--cluster", "cluster.json", "--lifetime", "1h", "-o", "json")
+        found = json.loads(done.output)
+
+        assert (found["pods"], found["placed"], found["denied"]) == (2, 2, 0)
+        assert [each["value"] for each in found["waits"] if each["by"] == "cards"] == ["1"]
+
+
+def without_pods(folder: Path) -> None:
+    (folder / "audit.jsonl.pods").unlink()
+
+
+def cut_off(folder: Path) -> None:
+    os.truncate(folder / "audit.jsonl", (folder / "audit.jsonl").stat().st_size - 10)
+
+
+def without_time(folder: Path) -> None:
+    file = folder / "audit.jsonl"
+    file.write_bytes(file.read_bytes().replace(b'{"time":"2', b'{"time":"?'))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (without_pods, "must have the record of a pod that was admitted; 3 × record whose pod is not in FILE.pods"),
+        (cut_off, "audit.jsonl:3: Invalid value"),
+        (without_time, "audit.jsonl:1: Invalid value"),
+    ],
+)
+def test_an_audit_file_with_a_hole_is_one_line(
+    run: Run, recorded: Path, damage: Callable[[Path], None], message: str
+) -> None:
+    damage(recorded)
+    done = run("simulate", "--trace", "audit.jsonl", "--cluster", "cluster.json")
+
+    assert (done.code, done.output, done.errors.count("\n")) == (2, "", 1)
+    assert message in done.errors
+    # The flag of other commands.
+    assert "--skip-invalid" not in done.errors
+
+
+def test_a_compressed_trace_is_one_line(run: Run, files: Path) -> None:
+    (files / "log.gz").write_bytes(gzip.compress(b"{}"))
+    done = run("simulate", "--trace", "log.gz", "--cluster", "cluster.json")
+
+    assert done.code == 2
+    assert "is compressed; pipe it: `zcat log.gz |" in done.errors
+
+
+def test_audit_records_of_standard_input_lack_their_pods(recorded: Path) -> None:
+    records = (recorded / "audit.jsonl").read_bytes()
+    done = run_here("simulate", "--trace", "-", "--cluster", "cluster.json", stdin=records)
+
+    assert done.code == 2
+    assert "Error: --trace: Forbidden: audit records need the FILE.pods beside them" in done.errors
+
+
+def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    check_writable(pipe, "--plot")
+    write_atomically(pipe, "--plot", lambda file: file.write(b"svg"))
+
+    assert (os.read(reader, 10), pipe.is_fifo()) == (b"svg", True)
+    os.close(reader)
+
+
+def test_a_link_still_leads_to_the_file(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_atomically(tmp_path / "link", "--plot", lambda file: file.write(b"svg"))
+
+    assert ((tmp_path / "link").is_symlink(), (tmp_path / "file").read_bytes()) == (True, b"svg")
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:

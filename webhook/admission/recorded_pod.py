@@ -15,6 +15,7 @@ from webhook.admission.pod_content import JsonObject, fields_read
 from webhook.backends import kai, kueue, volcano
 from webhook.kube.names import KAI_SHARE_DEVICES, KAI_SHARES
 from webhook.kube.pod.volumes import RESTRICTING
+from webhook.policy.spec.document import PolicySpec
 
 # The annotations that schedulers read, beside those of the policy.
 _OF_SCHEDULERS = frozenset(
@@ -24,6 +25,7 @@ _OF_SCHEDULERS = frozenset(
         kueue.TOTAL_COUNT,
     )
 )
+_DEFAULT_DOMAIN = PolicySpec().key_domain
 _NO_POD = "it holds no pod with its namespace and groups"
 _METADATA = ("namespace", "labels", "annotations", "ownerReferences")
 _OWNER = ("apiVersion", "kind", "name", "uid", "controller")
@@ -85,6 +87,11 @@ class RecordedPod(NamedTuple):
         scope = None if self.scope is None else {"annotations": self.scope.annotations, "labels": self.scope.labels}
         content = {"groups": self.groups, "namespace": scope, "pod": self.pod}
         return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+
+
+def kept_domains(spec: PolicySpec) -> set[str]:
+    """Return the domains of the annotations that are kept with their values under a policy."""
+    return {_DEFAULT_DOMAIN, spec.key_domain, *spec.former_key_domains}
 
 
 def read_part(pod: JsonObject, domains: Collection[str]) -> JsonObject:

@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from webhook.audit.file import FILE_MODE
 from webhook.audit.head import SUFFIX, head_path
@@ -43,7 +43,7 @@ class Member:
     is_whole: bool = True
 
 
-def write_archive(path: Path, output: BinaryIO, since: datetime | None = None) -> None:
+def write_archive(path: Path, output: IO[bytes], since: datetime | None = None) -> None:
     """Write the audit file at `path` as an archive; with `since`, without rotated files that end before.
 
     A server may write and rotate the file meanwhile: the archive holds what the files held at the beginning.
@@ -95,7 +95,7 @@ def _opened(path: Path, since: datetime | None, stack: ExitStack) -> list[tuple[
     raise OSError(f"{path} is rotated faster than its files can be opened")
 
 
-def _write(output: BinaryIO, name: str, size_bytes: int, file: BinaryIO) -> None:
+def _write(output: IO[bytes], name: str, size_bytes: int, file: BinaryIO) -> None:
     member = tarfile.TarInfo(name)
     member.size, member.mode = size_bytes, FILE_MODE
     output.write(member.tobuf(tarfile.GNU_FORMAT))

@@ -79,6 +79,23 @@ class TestSources:
         assert (done.code, done.output) == (2, "")
         assert "Error: --against: Required value: the records are of old@" in done.errors
 
+    def test_a_policy_to_compare_with_that_cannot_be_read_is_named_by_its_flag(self, folder: Path) -> None:
+        done = run_here("replay", "--policy", "new.yaml", "--against", str(folder), "audit.jsonl")
+
+        assert done.code == 2
+        assert "Error: --against: Invalid value" in done.errors
+
+    def test_a_new_policy_that_reads_annotations_which_audit_files_do_not_keep_is_a_warning(self, folder: Path) -> None:
+        (folder / "moved.yaml").write_text(NEW.replace("spec: {", "spec: {keyDomain: example.com, "))
+        (folder / "log").write_bytes(as_lines([event(TRAINING.obj())]))
+        of_records = run_here("replay", "--policy", "moved.yaml", "audit.jsonl")
+        of_events = run_here("replay", "--policy", "moved.yaml", "--against", "old.yaml", "log")
+
+        assert of_records.code == 0
+        assert "Warning: candidate@" in of_records.errors
+        assert "of example.com, but audit files have values of maip.mxsf.io alone" in of_records.errors
+        assert "Warning" not in of_events.errors
+
     def test_rotated_files_and_archives_have_the_pods_of_their_log(self, folder: Path) -> None:
         with (folder / "audit.tar").open("wb") as archive:
             write_archive(folder / "audit.jsonl", archive)

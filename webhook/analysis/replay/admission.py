@@ -19,7 +19,7 @@ class Admission:
 
     `key` is equal for pods that `read` returns equal ones of; empty if that is not known. `name` and `owner`, such as
     `Job/train`, are for people. `place` is that in the source, such as `audit.jsonl:17`, and `policy` the recorded
-    policy, `NAME@REVISION`; empty if there is none.
+    policy, `NAME@REVISION`, and `outcome` the recorded one; empty if there is none.
     """
 
     namespace: str
@@ -31,6 +31,7 @@ class Admission:
     place: str = ""
     time: str = ""
     policy: str = ""
+    outcome: str = ""
 
     @property
     def pod(self) -> str:

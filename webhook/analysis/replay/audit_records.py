@@ -37,6 +37,7 @@ class _Record(msgspec.Struct, gc=False, rename="camel"):
     user: str
     dry_run: bool
     hash: str
+    outcome: str = ""
     owner: _Named | None = None
     policy: _Named | None = None
     kind: str = POD
@@ -73,6 +74,7 @@ def admissions_of_records(
             place,
             record.time,
             f"{policy.name}@{policy.revision}" if policy is not None else "",
+            record.outcome,
         )
 
 

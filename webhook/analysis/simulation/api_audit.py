@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.analysis.simulation.arrival import Arrival, JsonObject
+from webhook.analysis.simulation.created_pods import CreatedPods, from_first
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, invalid, required
 from webhook.kube.names import DEFAULT_NAMESPACE
-from webhook.placement.scorer import PodSignature
 
 _COMPLETE = "ResponseComplete"
-_METADATA = ("labels", "annotations", "ownerReferences", "namespace")
 
 
 class _Event(NamedTuple):
@@ -45,29 +44,24 @@ def read_api_audit_log(data: bytes, place: str, is_card: Callable[[str], bool]) 
     """
     found: dict[int, Arrival] = {}
     running: dict[tuple[str, str], int] = {}
-    shared: dict[bytes, JsonObject] = {}
+    created_pods = CreatedPods(is_card)
     for number, event in enumerate(_events(data, place)):
         if event.verb == "delete":
             if (created := running.pop(event.key, None)) is not None:
                 arrival = found[created]
                 found[created] = _ending(arrival, event.at)
         elif event.pod is not None and not field(event.pod, "spec", "nodeName"):
-            found[number] = _created(event, event.pod, shared, is_card)
+            place = f"{event.place}: requestObject"
+            found[number] = created_pods.arrival(event.at, event.key[0], event.pod, place)
             if event.key[1]:
                 running[event.key] = number
     if not found:
         raise InvalidInput([invalid(place, "no pod", "must have the creation of a pod, at the level Request")])
-    first = min(each.at_seconds for each in found.values())
-    return [_shifted(each, first) for each in found.values()]
+    return from_first(found.values())
 
 
 def _ending(arrival: Arrival, at: float) -> Arrival:
     return Arrival(arrival.at_seconds, max(at - arrival.at_seconds, 0), arrival.pod, arrival.cards, arrival.place)
-
-
-def _shifted(arrival: Arrival, first: float) -> Arrival:
-    at = round(arrival.at_seconds - first, 6)
-    return Arrival(at, arrival.duration_seconds, arrival.pod, arrival.cards, arrival.place)
 
 
 def _events(data: bytes, place: str) -> Iterator[_Event]:
@@ -108,16 +102,3 @@ def _event(content: dict[str, Any], place: str) -> _Event | None:
     )
     namespace = reference.get("namespace") or DEFAULT_NAMESPACE
     return _Event(place, content["verb"], at, (namespace, str(name or "")), pod)
-
-
-def _created(
-    event: _Event, pod: JsonObject, shared: dict[bytes, JsonObject], is_card: Callable[[str], bool]
-) -> Arrival:
-    kept = {key: value for key, value in (pod.get("metadata") or {}).items() if key in _METADATA}
-    content = {"metadata": {"name": "trace", **kept, "namespace": event.key[0]}, "spec": pod["spec"]}
-    content = shared.setdefault(orjson.dumps(content, option=orjson.OPT_SORT_KEYS), content)
-    try:
-        requests = PodSignature.of(content).info.requests
-    except InvalidInput as error:
-        raise InvalidInput(each.prefixed(f"{event.place}: requestObject") for each in error.errors) from error
-    return Arrival(event.at, None, content, sum(amount for name, amount in requests if is_card(name)), event.place)

@@ -1,12 +1,14 @@
 """`placement-webhook audit`: list, print, count, verify, export and query audit records."""
 
+import shutil
 import sys
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +19,7 @@ from webhook.audit.reading import Entry
 from webhook.audit.selection import parse_moment
 from webhook.audit.sources import Sources
 from webhook.audit.summary import summarise
+from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.screen import SafeConsole
 from webhook.cli.output.table import Column, Row, print_table
@@ -25,15 +28,11 @@ from webhook.cli.records import audit_text as text
 from webhook.cli.records.audit_filters import filters, selection_of
 from webhook.cli.records.audit_following import BrokenLines, follow_file
 from webhook.cli.records.audit_source import DEFAULT_FILE, Source, source_options
-from webhook.cli.records.audit_table import (
-    lines_of,
-    query_json,
-    query_texts,
-    record_table,
-    write_parquet,
-    written_whole,
-)
+from webhook.cli.records.audit_table import lines_of, query_json, query_texts, record_table, write_parquet
 from webhook.documents.field import InvalidInput, invalid
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 @click.group(cls=SuggestingGroup)
@@ -243,10 +242,12 @@ def export(source: Source, form: str, since: str | None, output: Path | None, sk
     """
     if output is None and sys.stdout.isatty():
         raise click.UsageError("the output is binary: give --output FILE, pipe it, or write it to a file.")
+    if output is not None:
+        check_writable(output, "--output")
     point = parse_moment(since, datetime.now(UTC), "--since") if since else None
     if form == "parquet":
         with source.opened(point) as sources, record_table(lines_of(sources, point, skip_invalid)) as table:
-            write_parquet(table, output)
+            _write_parquet(table, output)
         return
     if source.replicas is not None or len(source.files) > 1:
         raise click.UsageError("an archive is of one FILE; --format parquet takes several, and --kubeconfig.")
@@ -254,8 +255,18 @@ def export(source: Source, form: str, since: str | None, output: Path | None, sk
     if output is None:
         write_archive(file, sys.stdout.buffer, point)
     else:
-        with written_whole(output) as stream:
-            write_archive(file, stream, point)
+        write_atomically(output, "--output", lambda stream: write_archive(file, stream, point))
+
+
+def _write_parquet(table: "DuckDBPyConnection", output: Path | None) -> None:
+    if output is not None:
+        write_atomically(output, "--output", lambda file: write_parquet(table, file))
+        return
+    # DuckDB writes to files alone.
+    with NamedTemporaryFile() as file:
+        write_parquet(table, file)
+        file.seek(0)
+        shutil.copyfileobj(file, sys.stdout.buffer)
 
 
 @audit.command()

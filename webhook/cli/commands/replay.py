@@ -6,14 +6,16 @@ from pathlib import Path
 
 import click
 
+from webhook.admission.recorded_pod import kept_domains
 from webhook.analysis.replay.admission import Admission
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
 from webhook.analysis.replay.replay import Difference, Replay, Report
+from webhook.analysis.replay.source_line import skippable
 from webhook.cli.inputs.clusters import live_options, read_view
 from webhook.cli.inputs.files import FILE, check_standard_input
 from webhook.cli.inputs.policies import read_policies
 from webhook.cli.output.program import is_kubectl_plugin
-from webhook.cli.output.terminal import Progress, echo, echo_json, plural
+from webhook.cli.output.terminal import Progress, echo, echo_json, plural, warn
 from webhook.cli.records.replay_sources import ReplaySources
 from webhook.cli.records.replay_text import print_diff, print_notes, print_report
 from webhook.documents.field import FieldError, InvalidInput, required
@@ -113,7 +115,7 @@ def replay(
     if "verdict" in fail_on and cluster is None and not is_live:
         raise click.UsageError("--fail-on verdict needs a view of the cluster: give --cluster or --kubeconfig.")
     check_standard_input(*(("SOURCE", each) for each in sources), ("--cluster", cluster))
-    new, old = read_policies(policies), read_policies(against) if against else None
+    new, old = read_policies(policies), read_policies(against, "--against") if against else None
     invalid = _InvalidLines(skip_invalid)
     names = sources or ((cluster,) if cluster is not None else ())
     with ReplaySources(names, invalid.report) as opened:
@@ -128,6 +130,8 @@ def replay(
             admissions = _of_live_objects(opened, kubeconfig, context, new.default.kinds)
         if old is None:
             old, admissions = _recorded(admissions)
+        if opened.has_records:
+            _warn_of_other_domains(new, old)
         made = Replay(new, old, snapshot)
         made.report.left_out = opened.left_out
         was_interrupted = _run(made, admissions, output)
@@ -151,7 +155,7 @@ class _InvalidLines:
             InvalidInput: such lines are not left out.
         """
         if not self._are_skipped:
-            raise InvalidInput([error])
+            raise InvalidInput([skippable(error)])
         self.count += 1
 
 
@@ -188,6 +192,15 @@ def _recorded(admissions: Iterator[Admission]) -> tuple[PolicySet, Iterator[Admi
     named = f"the records are of {first.policy}" if first.policy else "these sources name no policy"
     detail = f"{named}: give the file of the policy to compare with, or the cluster where it is in force"
     raise InvalidInput([required("--against", detail)])
+
+
+def _warn_of_other_domains(new: PolicySet, old: PolicySet) -> None:
+    """Warn if the records lack the values of annotations that a new policy reads."""
+    kept = set[str]().union(*(kept_domains(each.spec) for each in old))
+    for each in new:
+        if (domain := each.spec.key_domain) not in kept:
+            domains = ", ".join(sorted(kept))
+            warn(f"{each.identity} reads annotations of {domain}, but audit files have values of {domains} alone")
 
 
 def _run(made: Replay, admissions: Iterator[Admission], output: str) -> bool:

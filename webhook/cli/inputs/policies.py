@@ -33,15 +33,17 @@ policies_option = click.option(
 )
 
 
-def read_policies(paths: Sequence[Path]) -> PolicySet:
-    """Return the policies of the files, or the built-in policy; print those that are never in force.
+def read_policies(paths: Sequence[Path], flag: str = "--policy") -> PolicySet:
+    """Return the policies of the files, which the user gave as `flag`, or the built-in policy.
+
+    Those that are never in force are printed.
 
     Raises:
         InvalidInput: a document is not a valid PlacementPolicy, or they cannot be in force together.
     """
     if not paths:
         return PolicySet(built_in_policy())
-    found = load_policies(paths)
+    found = load_policies(paths, flag)
     policies = policy_set(found)
     if not policies.others and policies.spec.namespace_selector is not None:
         warn(f"{found[0].place}: spec.namespaceSelector {_NO_EFFECT}")

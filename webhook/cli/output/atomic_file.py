@@ -20,30 +20,43 @@ def check_writable(output: Path, flag: str) -> None:
     try:
         if output.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        with tempfile.TemporaryFile(dir=output.parent):
-            pass
+        if not _is_device(output):
+            with tempfile.TemporaryFile(dir=output.resolve().parent):
+                pass
     except OSError as error:
         raise InvalidInput([_unwritable(output, flag, error)]) from error
 
 
 def write_atomically(output: Path, flag: str, write: Callable[[IO[bytes]], object]) -> None:
-    """Write to `output` what `write` writes into its argument.
+    """Write to `output` what `write` writes into its argument. A device or a pipe is written to, not replaced.
 
     Raises:
         InvalidInput: the file, which the user gave as `flag`, cannot be written.
     """
     try:
-        with tempfile.NamedTemporaryFile(dir=output.parent, prefix=f".{output.name}.", delete=False) as file:
-            try:
+        if _is_device(output):
+            with output.open("wb") as file:
                 write(file)
-                file.close()
-                Path(file.name).replace(output)
-            except BaseException:
-                with suppress(OSError):
-                    Path(file.name).unlink()
-                raise
+        else:
+            _replace(output.resolve(), write)
     except OSError as error:
         raise InvalidInput([_unwritable(output, flag, error)]) from error
+
+
+def _is_device(output: Path) -> bool:
+    return output.exists() and not output.is_file()
+
+
+def _replace(output: Path, write: Callable[[IO[bytes]], object]) -> None:
+    with tempfile.NamedTemporaryFile(dir=output.parent, prefix=f".{output.name}.", delete=False) as file:
+        try:
+            write(file)
+            file.close()
+            Path(file.name).replace(output)
+        except BaseException:
+            with suppress(OSError):
+                Path(file.name).unlink()
+            raise
 
 
 def _unwritable(output: Path, flag: str, error: OSError) -> FieldError:

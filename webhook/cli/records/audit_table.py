@@ -4,19 +4,17 @@ The records are loaded in pieces, so that neither memory nor the temporary folde
 """
 
 import json
-import shutil
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import click
 
-from webhook.analysis.replay.source_line import unreadable_line
+from webhook.analysis.replay.source_line import skippable, unreadable_line
 from webhook.audit.reading import InvalidLine
 from webhook.audit.record import moment
 from webhook.audit.sources import Sources
@@ -110,7 +108,8 @@ def lines_of(sources: Sources, since: datetime | None, skip_invalid: bool) -> It
 
     def report(line: InvalidLine) -> None:
         if not skip_invalid:
-            raise InvalidInput([unreadable_line(line.place, line.line, "an audit record", line.problem)])
+            error = unreadable_line(line.place, line.line, "an audit record", line.problem)
+            raise InvalidInput([skippable(error)])
         broken.report(line)
 
     for entry in sources.entries(report):
@@ -141,6 +140,7 @@ def record_table(lines: Iterable[bytes]) -> Iterator["DuckDBPyConnection"]:
             "memory_limit": _MOST_MEMORY,
         }
         with ExitStack() as stack:
+            stack.enter_context(_interruptible())
             try:
                 connection = stack.enter_context(duckdb.connect(str(Path(folder) / "records.db"), config=settings))
                 connection.execute("SET TimeZone = 'UTC'")
@@ -150,6 +150,17 @@ def record_table(lines: Iterable[bytes]) -> Iterator["DuckDBPyConnection"]:
             except (duckdb.Error, OSError) as error:
                 raise _cannot_be_kept(folder, error) from error
             yield connection
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        # What DuckDB makes of Ctrl-C.
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _load(connection: "DuckDBPyConnection", lines: Iterable[bytes], folder: Path) -> None:
@@ -239,47 +250,20 @@ def _not_a_query(query: str, problem: str) -> InvalidInput:
     return InvalidInput([invalid("QUERY", query, f"{problem}; docs/audit.md has the columns of the table `records`")])
 
 
-def write_parquet(connection: "DuckDBPyConnection", path: Path | None) -> None:
-    """Write the table to a Parquet file, whole or not at all; None: to standard output.
+def write_parquet(connection: "DuckDBPyConnection", file: IO[bytes]) -> None:
+    """Write the table as Parquet to `file`, which has a name.
 
     Raises:
-        InvalidInput: it cannot be written.
+        OSError: it cannot be written.
     """
     import duckdb
 
     try:
-        with TemporaryDirectory(prefix=".placement-webhook-", dir=None if path is None else path.parent) as folder:
-            made = Path(folder) / "records.parquet"
-            connection.execute(f"COPY records TO {_quoted(str(made))} (FORMAT parquet, COMPRESSION zstd)")
-            if path is not None:
-                made.replace(path)
-            else:
-                with made.open("rb") as file:
-                    shutil.copyfileobj(file, sys.stdout.buffer)
-    except (duckdb.Error, OSError) as error:
-        raise _not_written(path, error) from error
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Return a file that is at `path` when the block ends, and not at all if it fails.
-
-    Raises:
-        InvalidInput: it cannot be written.
-    """
-    try:
-        with TemporaryDirectory(prefix=".placement-webhook-", dir=path.parent) as folder:
-            made = Path(folder) / "file"
-            with made.open("wb") as file:
-                yield file
-            made.replace(path)
-    except OSError as error:
-        raise _not_written(path, error) from error
-
-
-def _not_written(path: Path | None, error: Exception) -> InvalidInput:
-    problem = f"cannot be written: {_reason(error)}; nothing is left of it"
-    return InvalidInput([invalid("--output", str(path or "-"), problem)])
+        # `file` exists: without the option, DuckDB writes another one beside it, which stays if that fails.
+        options = "FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false"
+        connection.execute(f"COPY records TO {_quoted(str(file.name))} ({options})")
+    except duckdb.Error as error:
+        raise OSError(0, _reason(error)) from error
 
 
 def _cannot_be_kept(folder: str, error: Exception) -> InvalidInput:

@@ -51,8 +51,10 @@ class ReplaySources:
     gets the error of a line that cannot be read.
     """
 
-    def __init__(self, names: Sequence[str], on_invalid: OnInvalid) -> None:
-        """Open the files; `-` is standard input. Heads are left out, and `FILE.pods` is read for its records.
+    def __init__(self, names: Sequence[str], on_invalid: OnInvalid, flag: str = "SOURCE") -> None:
+        """Open the files that the user gave as `flag`; `-` is standard input.
+
+        Heads are left out, and `FILE.pods` is read for its records.
 
         Raises:
             InvalidInput: a file cannot be read, or is no source.
@@ -60,6 +62,7 @@ class ReplaySources:
         self.left_out: Counter[str] = Counter()
         self.pods = PodIndex()
         self._on_invalid = on_invalid
+        self._flag = flag
         self._files: list[_File] = []
         self._indexed: set[Path] = set()
         self._stack = ExitStack()
@@ -70,7 +73,7 @@ class ReplaySources:
                     self._add(name)
                 except OSError as error:
                     detail = f"cannot be read: {error.strerror or error}"
-                    raise InvalidInput([invalid(_FLAG, name, detail)]) from error
+                    raise InvalidInput([invalid(flag, name, detail)]) from error
             if self.pods.faults:
                 raise InvalidInput(self.pods.faults)
             opening.pop_all()
@@ -83,6 +86,11 @@ class ReplaySources:
 
     def __len__(self) -> int:
         return len(self._files)
+
+    @property
+    def has_records(self) -> bool:
+        """Return whether one of them is an audit file or an archive."""
+        return any(each.form == "records" for each in self._files)
 
     def _add(self, name: str) -> None:
         if name.endswith(HEAD_SUFFIX):
@@ -118,7 +126,7 @@ class ReplaySources:
         stream = self._opened(Path(name))
         archive = Archive(stream)
         if archive.problem:
-            raise InvalidInput([invalid(_FLAG, name, archive.problem)])
+            raise InvalidInput([invalid(self._flag, name, archive.problem)])
         for member in archive.pods:
             self.pods.add(f"{name}/{member.name}", stream, member.offset, member.size_bytes)
         for member in archive.members:

@@ -6,12 +6,11 @@ import orjson
 
 from webhook.admission.missed import Scope
 from webhook.admission.pipeline import ClusterView, not_a_pod_creation
-from webhook.admission.recorded_pod import RecordedPod
+from webhook.admission.recorded_pod import RecordedPod, kept_domains
 from webhook.audit.pods import PodFile
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.policy.policy import Policy
-from webhook.policy.spec.document import PolicySpec
 
 SHARE_BYTES = 4 * 1024 * 1024
 """What a namespace adds in ten minutes at most: a user cannot fill the file, so that the pods of others are gone."""
@@ -20,7 +19,6 @@ _MOST_KNOWN = 16 * 1024
 _MOST_NAMESPACES = 4096
 # The part of an RFC 3339 time up to the tens of minutes.
 _WINDOW = len("2026-01-31T12:0")
-_DEFAULT_DOMAIN = PolicySpec().key_domain
 
 
 class PodRecorder:
@@ -61,8 +59,8 @@ class PodRecorder:
         added_bytes = self._added_bytes.get(namespace, 0)
         if added_bytes > SHARE_BYTES:
             return ""
-        domains = {_DEFAULT_DOMAIN, policy.spec.key_domain, *policy.spec.former_key_domains}
         try:
+            domains = kept_domains(policy.spec)
             content = RecordedPod.of(request.object or {}, scope, request.groups, domains).serialised()
         except ValueError:
             return ""

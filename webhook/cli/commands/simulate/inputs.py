@@ -3,24 +3,31 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from webhook.analysis.replay.admission import Admission
 from webhook.analysis.simulation.api_audit import is_api_audit_log, read_api_audit_log
 from webhook.analysis.simulation.arrival import Arrival, Load
+from webhook.analysis.simulation.created_pods import CreatedPods, from_first
 from webhook.analysis.simulation.csv_rows import csv_header
 from webhook.analysis.simulation.openb import is_openb, read_nodes, read_openb_pods
 from webhook.analysis.simulation.plain_csv import read_plain_csv
 from webhook.analysis.simulation.sweep import Experiment
+from webhook.audit.archive import is_archive
+from webhook.audit.record import BEGINNING, moment
 from webhook.cli.inputs.clusters import read_objects
-from webhook.cli.inputs.files import place_of, read_text
+from webhook.cli.inputs.files import STANDARD_INPUT, place_of, read_text
 from webhook.cli.inputs.policies import read_policies
+from webhook.cli.records.replay_sources import ReplaySources
 from webhook.cluster.file import snapshot_from_documents
-from webhook.documents.documents import Document
-from webhook.documents.field import InvalidInput, invalid, unsupported
+from webhook.documents.documents import Document, field
+from webhook.documents.field import FieldError, InvalidInput, forbidden, invalid, unsupported
 from webhook.placement.profiles.profile import PROFILES
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicySet
 
 _CONFIG = "--scheduler-config"
 _BUILT_IN = "built-in"
+_TRACE = "--trace"
+_GZIP = b"\x1f\x8b"
 
 
 def read_experiment(
@@ -53,7 +60,14 @@ def read_experiment(
 
 
 def _read_trace(filename: str, is_card: Callable[[str], bool]) -> list[Arrival]:
-    data, place = read_text(filename, "--trace"), place_of(filename)
+    if filename != STANDARD_INPUT and is_archive(Path(filename)):
+        return _read_records(filename, is_card)
+    data, place = read_text(filename, _TRACE), place_of(filename)
+    if data.startswith(_GZIP):
+        detail = f"is compressed; pipe it: `zcat {filename} | placement-webhook simulate --trace - …`"
+        raise InvalidInput([invalid(_TRACE, filename, detail)])
+    if data.startswith(BEGINNING):
+        return _read_records(filename, is_card)
     if is_api_audit_log(data):
         return read_api_audit_log(data, place, is_card)
     if is_openb(csv_header(data, place)):
@@ -62,6 +76,36 @@ def _read_trace(filename: str, is_card: Callable[[str], bool]) -> list[Arrival]:
             raise InvalidInput([invalid(place, "no pod", "must have a pod that requests a GPU")])
         return found
     return read_plain_csv(data, place, is_card)
+
+
+def _read_records(filename: str, is_card: Callable[[str], bool]) -> list[Arrival]:
+    """Return the pods of an audit file, or of an archive, that were not refused."""
+    if filename == STANDARD_INPUT:
+        detail = "audit records need the FILE.pods beside them: give their file, or an archive of `audit export`"
+        raise InvalidInput([forbidden(_TRACE, detail)])
+    created_pods = CreatedPods(is_card)
+    with ReplaySources([filename], _stop, _TRACE) as opened:
+        found = [
+            created_pods.arrival(_seconds(each), each.namespace, pod, each.place)
+            for each in opened.admissions({})
+            if each.outcome != "Denied" and not field(pod := each.read().pod, "spec", "nodeName")
+        ]
+    if not found:
+        reasons = "".join(f"; {count} × {reason}" for reason, count in opened.left_out.most_common())
+        detail = f"must have the record of a pod that was admitted{reasons}"
+        raise InvalidInput([invalid(place_of(filename), "no pod", detail)])
+    return from_first(found)
+
+
+def _seconds(admission: Admission) -> float:
+    try:
+        return moment(admission.time).timestamp()
+    except ValueError as error:
+        raise InvalidInput([invalid(admission.place, admission.time, str(error))]) from None
+
+
+def _stop(error: FieldError) -> None:
+    raise InvalidInput([error])
 
 
 def _read_cluster(filename: str, pool_label: str) -> Sequence[Document]:

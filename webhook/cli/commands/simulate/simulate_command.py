@@ -47,7 +47,8 @@ class _Seconds(click.ParamType[float]):
     type=FILE,
     metavar="FILE",
     help="A pod list of the openb trace, a CSV with the columns arrival, duration, replicas, requests and annotations, "
-    "or an audit log of the API server at the level Request; - for standard input.",
+    "an audit log of the API server at the level Request, or an audit file of `serve --audit-pods` or its archive; - "
+    "for standard input.",
 )
 @click.option(
     "--cluster",
