@@ -73,7 +73,7 @@ def required_operations() -> Cel:
     """Return the operations that AND `variables.requirements` into every term, or add a term."""
     path = f'"{pointer(_TERMS)}/" + string(i) + "/matchExpressions"'
     # API servers from 1.37 on have typed objects here, which cannot be a value.
-    copied = dyn_map({"key": "e.key", "operator": "e.operator", "values": _values("e")})
+    copied = dyn_map({"key": "e.key", "operator": "e.operator", "values": f"{_values('e')}.map(v, v)"})
     value = f"variables.terms[i].?matchExpressions.orValue([]).map(e, {copied}) + lacking"
     into_terms = f"variables.lacking.transformList(i, lacking, lacking.size() > 0, {json_patch('add', path, value)})"
     term = dyn_map({"nodeSelectorTerms": f"[{dyn_map({'matchExpressions': 'variables.requirements'})}]"})
