@@ -137,6 +137,40 @@ def test_no_value_is_a_typed_object() -> None:
     assert [each for each in texts if "Object" in each] == []
 
 
+def test_all_edits_are_one_mutation() -> None:
+    every = exported(
+        workloadTypes={
+            "training": {
+                "nodeUsage": {"allow": ["a"], "prefer": {"a": 1, "b": 2}},
+                "priorityClassName": "high",
+                "qos": {"class": "Guaranteed", "limitsFromRequests": True},
+                "extraTolerations": [{"key": "x"}],
+            }
+        }
+    )
+
+    (policy,) = objects_of(every, "MutatingAdmissionPolicy")
+    assert len(policy["spec"]["mutations"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "concerns"),
+    [
+        ({}, False),
+        ({"requireType": "deny"}, True),
+        ({"namespaceLimits": [{"namespaces": ["a"], "maxCardsPerPod": 1}]}, True),
+        ({"workloadTypes": {"t": {"nodeUsage": {"allow": ["a"]}, "qos": {"class": "Guaranteed"}}}}, True),
+    ],
+)
+def test_denials_concern_a_pod_without_annotations_only_if_the_policy_demands_more(
+    spec: dict[str, Any], concerns: bool
+) -> None:
+    (policy,) = objects_of(exported(**spec), "ValidatingAdmissionPolicy")
+    (condition,) = policy["spec"]["matchConditions"]
+
+    assert ("containers" in condition["expression"]) == concerns
+
+
 def test_toleration_that_an_earlier_one_covers_is_added_once() -> None:
     found = exported(
         workloadTypes={

@@ -1,11 +1,9 @@
-"""The edits of pods as JSON patches in CEL. A mutation is a list of operations, empty for a pod without injection."""
-
-from collections.abc import Iterable, Sequence
-from typing import Any
+"""The edits of pods as JSON patches in CEL: lists of operations, which see the pod as it was before all of them."""
 
 from webhook.kube.api.json_patch import escaped
 from webhook.mutation.edits.editor import Path
 from webhook.mutation.exported.cel import Cel, concatenated, json_patch, text, when
+from webhook.policy.policy import Policy
 
 
 def pointer(path: Path) -> str:
@@ -27,19 +25,19 @@ def parents(path: Path, depth: int = 1) -> Cel:
     )
 
 
-def append(items: Cel, path: Path) -> Cel:
-    """Return the operations that append each of `items`, of which there is one, to the list at `path`."""
+def value_when_packed(policy: Policy, path: Path) -> Cel:
+    """Return the optional value at `path` of the pod with the label of packing, which is added first."""
+    packing, own = policy.spec.bin_packing, value_at(path)
+    if path != ("metadata", "labels", packing.label_key):
+        return own
+    return f"{own}.or(variables.isPacked ? optional.of({text(packing.label_value)}) : optional.none())"
+
+
+def append(items: Cel, path: Path, depth: int = 1) -> Cel:
+    """Return the operations that append each of `items`, of which there is one, to the list at `path`.
+
+    The first `depth` steps of the path exist.
+    """
     empty = when(f"!{value_at(path)}.hasValue()", f"[{json_patch('add', text(pointer(path)), 'dyn([])')}]")
     added = f"{items}.map(item, {json_patch('add', text(pointer(path) + '/-'), 'item')})"
-    return concatenated((parents(path), empty, added))
-
-
-def set_fields(fields: Iterable[tuple[Path, Cel]]) -> Cel:
-    """Return the operations that set a value at each path, whose parents exist."""
-    return concatenated(f"[{json_patch('add', text(pointer(path)), value)}]" for path, value in fields)
-
-
-def mutation(condition: Cel, operations: Sequence[Cel] | Cel) -> dict[str, Any]:
-    """Return the mutation with these operations where `condition` holds."""
-    expression = operations if isinstance(operations, str) else concatenated(operations)
-    return {"patchType": "JSONPatch", "jsonPatch": {"expression": when(condition, expression)}}
+    return concatenated((parents(path, depth), empty, added))

@@ -7,7 +7,7 @@ from typing import Any
 from webhook.backends.native import Native
 from webhook.kube.names import is_dns_subdomain
 from webhook.mutation.exported import denials
-from webhook.mutation.exported.matching import condition, constraints
+from webhook.mutation.exported.matching import condition, condition_of_denials, constraints
 from webhook.mutation.exported.policy_objects import injection, mutations, reading
 from webhook.mutation.exported.variables import Variable
 from webhook.policy.policy import Policy
@@ -107,11 +107,11 @@ def _objects(
     name, read = name_of(policy), [*reading(policy, before)]
     spec = {
         "matchConstraints": constraints(policy, before, excluded),
-        "matchConditions": [{"name": "may-request-placement", "expression": condition(policy)}],
         "failurePolicy": "Ignore",
     }
     mutating = {
         **spec,
+        "matchConditions": _match_conditions(condition(policy)),
         "reinvocationPolicy": "IfNeeded",
         "variables": _listed((*read, *injection(policy))),
         "mutations": mutations(policy),
@@ -121,12 +121,17 @@ def _objects(
     if policy.spec.invalid_annotations == "deny":
         validating = {
             **spec,
+            "matchConditions": _match_conditions(condition_of_denials(policy)),
             "variables": _listed((*read, *denials.variables(policy))),
             "validations": denials.validations(),
         }
         yield _object(f"{_GROUP}/v1", "ValidatingAdmissionPolicy", policy, validating)
         binding = {"policyName": name, "validationActions": ["Deny"]}
         yield _object(f"{_GROUP}/v1", "ValidatingAdmissionPolicyBinding", policy, binding)
+
+
+def _match_conditions(expression: str) -> list[JsonObject]:
+    return [{"name": "may-request-placement", "expression": expression}]
 
 
 def _listed(variables: Iterable[Variable]) -> list[JsonObject]:

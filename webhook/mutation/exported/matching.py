@@ -6,6 +6,7 @@ from webhook.kube.names import DAEMON_SET, KAI_SHARES, MIRROR_POD_ANNOTATION, NA
 from webhook.kube.selectors import LabelRequirement, LabelSelector, label_matches
 from webhook.mutation.exported.cel import Cel, all_of, any_of, choose, matches_any, negated, stripped, text, texts
 from webhook.mutation.exported.namespaces import NAMESPACE
+from webhook.mutation.exported.qos import asks_for_class
 from webhook.mutation.exported.variables import DEFAULTS, OWN
 from webhook.policy.policy import Policy, opt_out_namespaces
 from webhook.policy.spec.admission import Exemption
@@ -60,7 +61,19 @@ def condition(policy: Policy) -> Cel:
 
     It is one expression, so that a pod without annotations costs its first part only.
     """
-    conditions = [_may_have_type(policy), 'object.spec.?nodeName.orValue("") == ""']
+    return _condition(policy, _may_have_type(policy))
+
+
+def condition_of_denials(policy: Policy) -> Cel:
+    """Return whether `policy` may deny the pod: for its own annotations alone, unless it has further demands."""
+    spec = policy.spec
+    if spec.namespace_limits or spec.require_type == "deny" or asks_for_class(policy):
+        return condition(policy)
+    return _condition(policy, f"(has({_OWN}) && {texts(policy.keys)}.exists(k, k in {_OWN}))")
+
+
+def _condition(policy: Policy, first: Cel) -> Cel:
+    conditions = [first, 'object.spec.?nodeName.orValue("") == ""']
     conditions.append(f"!(has({_OWN}) && {text(MIRROR_POD_ANNOTATION)} in {_OWN})")
     kind = f"o.kind == {text(DAEMON_SET)}"
     conditions.append(f"!object.metadata.?ownerReferences.orValue([]).exists(o, {kind})")

@@ -72,7 +72,9 @@ def required_variables() -> Iterator[Variable]:
 def required_operations() -> Cel:
     """Return the operations that AND `variables.requirements` into every term, or add a term."""
     path = f'"{pointer(_TERMS)}/" + string(i) + "/matchExpressions"'
-    value = "variables.terms[i].?matchExpressions.orValue([]) + lacking"
+    # API servers from 1.37 on have typed objects here, which cannot be a value.
+    copied = dyn_map({"key": "e.key", "operator": "e.operator", "values": f"{_values('e')}.map(v, v)"})
+    value = f"variables.terms[i].?matchExpressions.orValue([]).map(e, {copied}) + lacking"
     into_terms = f"variables.lacking.transformList(i, lacking, lacking.size() > 0, {json_patch('add', path, value)})"
     term = dyn_map({"nodeSelectorTerms": f"[{dyn_map({'matchExpressions': 'variables.requirements'})}]"})
     new = concatenated((parents(REQUIRED_NODE), f"[{json_patch('add', text(pointer(REQUIRED_NODE)), term)}]"))
@@ -105,38 +107,59 @@ def preferred_variables(policy: Policy) -> Iterator[Variable]:
     yield "preferences", by_type(listed, "[]")
     yield "preferred", f"{value_at(PREFERRED_NODES)}.orValue([])"
     is_present = f"t.weight == p.weight && {_alone('t', 'p.value', policy.node_usage_key)}"
-    yield "present", f"variables.preferences.map(p, variables.preferred.exists(t, {is_present}))"
-    first = "variables.present.indexOf(false)"
-    yield "added", f"({first} < 0 ? variables.preferences.size() : {first})"
+    yield "present0", f"variables.preferences.map(p, variables.preferred.exists(t, {is_present}))"
+    for index in range(preferences(policy)):
+        # Each preference is compared with the terms of the pod, and with those that are added before it.
+        if index:
+            before = f"variables.present{index - 1}"
+            yield (
+                f"present{index}",
+                f"{before}.transformList(i, p, p || (i == {index - 1} && variables.new{index - 1}))",
+            )
+        first = f"variables.present{index}.indexOf(false)"
+        yield f"added{index}", f"({first} < 0 ? variables.preferences.size() : {first})"
+        yield f"new{index}", _is_new(policy, index)
+    terms = (when(f"variables.new{index}", f"[{_term(policy, index)}]") for index in range(preferences(policy)))
+    yield "newPreferred", concatenated(terms)
 
 
 def _preference(value: str, weight: int) -> Cel:
     return dyn_map({"weight": str(weight), "value": text(value)})
 
 
-def preferred_operations(policy: Policy, index: int) -> Cel:
-    """Return the operations for the preference `index` of the type, unless the user prefers other values."""
+def _is_new(policy: Policy, index: int) -> Cel:
+    """Return whether the preference `index` of the type is added: the user does not prefer other values."""
     key, wanted = policy.node_usage_key, f"variables.preferences[{index}]"
     expressions = "t.?preference.?matchExpressions.orValue([])"
     implies = f'e.operator == "In" && {_values("e")}.size() > 0 && {_values("e")}.all(v, v == {wanted}.value)'
     of_key = f"e.key == {text(key)}"
     contradicts = f"{expressions}.exists(e, {of_key}) && !{expressions}.exists(e, {of_key} && {implies})"
     is_own = f"t.weight == p.weight && {_alone('t', 'p.value', key)}"
-    of_policy = f"variables.preferences.transformList(j, p, j < variables.added, p).exists(p, {is_own})"
+    of_policy = f"variables.preferences.transformList(j, p, j < variables.added{index}, p).exists(p, {is_own})"
     kept = f"{contradicts} && !{of_policy}"
-    is_new = all_of(
+    # A term that was added after a gap counts as one of the user.
+    after_gap = (f"!(variables.new{before} && {before} >= variables.added{index})" for before in range(index))
+    return all_of(
         (
             f"variables.preferences.size() > {index}",
             f"!variables.preferred.exists(t, {any_of((_alone('t', f'{wanted}.value', key), f'({kept})'))})",
+            *after_gap,
         )
     )
-    term = dyn_map(
-        {
-            "weight": f"{wanted}.weight",
-            "preference": dyn_map({"matchExpressions": f"[{requirement(text(key), 'In', f'[{wanted}.value]')}]"}),
-        }
+
+
+def _term(policy: Policy, index: int) -> Cel:
+    wanted = f"variables.preferences[{index}]"
+    expression = requirement(text(policy.node_usage_key), "In", f"[{wanted}.value]")
+    return dyn_map({"weight": f"{wanted}.weight", "preference": dyn_map({"matchExpressions": f"[{expression}]"})})
+
+
+def preferred_operations() -> Cel:
+    """Return the operations that append the preferences, after those of `required_operations`."""
+    return when(
+        "variables.newPreferred.size() > 0",
+        append("variables.newPreferred", PREFERRED_NODES, depth=len(PREFERRED_NODES) - 1),
     )
-    return when(is_new, append(f"[{term}]", PREFERRED_NODES))
 
 
 def usage_requirement(policy: Policy) -> Cel:

@@ -14,8 +14,8 @@ from webhook.mutation.exported import (
     tolerations,
     variables,
 )
-from webhook.mutation.exported.cel import Cel, all_of, concatenated, json_patch, text, when
-from webhook.mutation.exported.edits import mutation
+from webhook.mutation.exported.cel import Cel, all_of, concatenated, text, when
+from webhook.mutation.exported.edits import parents
 from webhook.mutation.exported.matching import in_force
 from webhook.mutation.exported.variables import Variable
 from webhook.policy.keys import Keys
@@ -85,33 +85,29 @@ def injection(policy: Policy) -> Iterator[Variable]:
 
 
 def mutations(policy: Policy) -> list[dict[str, Any]]:
-    """Return the mutations in the order of the rules; each finds the pod as those before have left it."""
-    found = [mutation(USABLE, (node_affinity.required_operations(), tolerations.operations("missing")))]
-    preferred = node_affinity.preferences(policy)
-    found += [mutation(USABLE, node_affinity.preferred_operations(policy, index)) for index in range(preferred)]
-    if tolerations.has_extra(policy):
-        found.append(mutation(USABLE, tolerations.operations("extraMissing")))
-    found.append(mutation(USABLE, spreading.packing_operations(policy)))
-    native = concatenated(scheduling.field_operations(policy, native=True))
-    if native != "[]":
-        found.append(mutation(USABLE, native))
-    fields = [scheduling.scheduler_operations(), *_batch_operations(policy)]
+    """Return one mutation, since the API server encodes and decodes the pod for each.
+
+    Its operations are in the order of the rules, and each is expressed on the pod as it was before all of them.
+    """
+    expression = when(USABLE, concatenated(_operations(policy)))
+    return [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]
+
+
+def _operations(policy: Policy) -> Iterator[Cel]:
+    # Encoding drops an empty map, so one that stays so changes nothing.
+    yield from (parents(("metadata", each, "")) for each in ("labels", "annotations"))
+    # From here on the pod has spec.affinity.nodeAffinity.
+    yield node_affinity.required_operations()
+    if node_affinity.preferences(policy):
+        yield node_affinity.preferred_operations()
+    yield tolerations.operations(policy)
+    yield spreading.packing_operations(policy)
+    yield from scheduling.field_operations(policy, native=True)
+    yield scheduling.scheduler_operations()
+    yield from scheduling.field_operations(policy, native=False)
     if scheduling.has_priority(policy):
-        fields.append(scheduling.priority_operations())
+        yield scheduling.priority_operations()
     if qos.asks_for_class(policy) and qos.fills_limits(policy):
-        fields.append(qos.limit_operations())
-    found.append(mutation(USABLE, fields))
-    found.append(mutation(USABLE, spreading.spread_operations(policy)))
-    found.append(mutation(USABLE, record.operations(policy)))
-    return [each for each in found if each["jsonPatch"]["expression"] != "[]"]
-
-
-def _batch_operations(policy: Policy) -> Iterator[Cel]:
-    """Yield the operations of batch keys, with the missing parents."""
-    operations = concatenated(scheduling.field_operations(policy, native=False))
-    parents = (
-        when(f"!object.metadata.?{each}.hasValue()", f"[{json_patch('add', text(f'/metadata/{each}'), 'dyn({})')}]")
-        for each in ("labels", "annotations")
-    )
-    if operations != "[]":
-        yield when(f"{operations}.size() > 0", concatenated((*parents, operations)))
+        yield qos.limit_operations()
+    yield spreading.spread_operations(policy)
+    yield record.operations(policy)

@@ -39,11 +39,8 @@ def operations(policy: Policy) -> Cel:
     recorded = f'variables.own[?{text(policy.rules_annotation)}].orValue("")'
     withdrawn = when(f"{recorded}.startsWith({text(WITHDRAWAL)})", texts([WITHDRAWAL]))
     names = concatenated((withdrawn, *(when(condition, texts([name])) for name, condition in _effective(policy))))
-    parent = json_patch("add", text("/metadata/annotations"), "dyn({})")
-    parents = when("!object.metadata.?annotations.hasValue()", f"[{parent}]")
     values = {policy.policy_annotation: text(policy.identity), policy.rules_annotation: f'{names}.join(",")'}
-    added = (
+    return concatenated(
         f"[{json_patch('add', text(pointer(('metadata', 'annotations', key))), value)}]"
         for key, value in values.items()
     )
-    return concatenated((parents, *added))

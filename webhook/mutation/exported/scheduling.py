@@ -23,7 +23,7 @@ from webhook.mutation.exported.cel import (
     texts,
     when,
 )
-from webhook.mutation.exported.edits import pointer, value_at
+from webhook.mutation.exported.edits import pointer, value_at, value_when_packed
 from webhook.mutation.exported.variables import Variable, by_type, is_of_backend, types_of, value_of
 from webhook.policy.keys import Keys
 from webhook.policy.policy import Policy
@@ -126,7 +126,7 @@ def field_operations(policy: Policy, *, native: bool) -> Iterator[Cel]:
     """Yield the operations that set the batch fields, `native` those of `spec`, the others those of the metadata."""
     for condition, path, value in batch_fields(policy):
         if (path == NATIVE_GROUP) == native:
-            is_new = f"!{value_at(path)}.hasValue()"
+            is_new = f"!{value_when_packed(policy, path)}.hasValue()"
             needed = f"[{json_patch('add', text(pointer(path)), value)}]"
             if native:
                 parent = json_patch("add", text(pointer(path[:-1])), "dyn({})")
@@ -134,10 +134,18 @@ def field_operations(policy: Policy, *, native: bool) -> Iterator[Cel]:
             yield when(all_of((condition, is_new)), needed)
 
 
+def batch_labels(policy: Policy) -> Iterator[tuple[Cel, Cel, Cel]]:
+    """Yield the batch fields that are labels: whether the label is added, its key and its value."""
+    for condition, path, value in batch_fields(policy):
+        if path[:2] == ("metadata", "labels"):
+            is_new = f"!{value_when_packed(policy, path)}.hasValue()"
+            yield all_of((condition, is_new)), text(str(path[-1])), value
+
+
 def batch_is_effective(policy: Policy) -> Cel:
     """Return whether the pod has one of the batch fields as requested, or none in its place."""
     return any_of(
-        all_of((condition, f"{value_at(path)}.orValue({value}) == {value}"))
+        all_of((condition, f"{value_when_packed(policy, path)}.orValue({value}) == {value}"))
         for condition, path, value in batch_fields(policy)
     )
 

@@ -17,8 +17,8 @@ from webhook.mutation.exported.cel import (
     texts,
     when,
 )
-from webhook.mutation.exported.edits import append, pointer, value_at
-from webhook.mutation.exported.scheduling import packing_hint_schedulers
+from webhook.mutation.exported.edits import append, pointer, value_at, value_when_packed
+from webhook.mutation.exported.scheduling import batch_labels, packing_hint_schedulers
 from webhook.mutation.exported.variables import Variable, by_type, types_of, value_of
 from webhook.mutation.replica_group import OWNER_LABELS
 from webhook.policy.keys import NO_TOPOLOGY, Keys
@@ -96,7 +96,6 @@ def packing_operations(policy: Policy) -> Cel:
     add_label = when(
         f"!{value_at(label)}.hasValue()", f"[{json_patch('add', text(pointer(label)), text(settings.label_value))}]"
     )
-    parent = when("!object.metadata.?labels.hasValue()", f"[{json_patch('add', text('/metadata/labels'), 'dyn({})')}]")
     requirement = dyn_map(
         {"key": text(settings.label_key), "operator": '"In"', "values": texts([settings.label_value])}
     )
@@ -110,8 +109,8 @@ def packing_operations(policy: Policy) -> Cel:
     )
     weighted = dyn_map({"weight": str(settings.weight), "podAffinityTerm": term})
     is_present = f"{value_at(PREFERRED_PODS)}.orValue([]).exists(w, {is_hint(policy, 'w.podAffinityTerm')})"
-    add_term = when(f"!{is_present}", append(f"[{weighted}]", PREFERRED_PODS))
-    return when("variables.isPacked", concatenated((parent, add_label, add_term)))
+    add_term = when(f"!{is_present}", append(f"[{weighted}]", PREFERRED_PODS, depth=2))
+    return when("variables.isPacked", concatenated((add_label, add_term)))
 
 
 def is_hint(policy: Policy, term: Cel) -> Cel:
@@ -144,6 +143,7 @@ def spread_variables(policy: Policy) -> Iterator[Variable]:
         f"{_terms('podAffinity', REQUIRED)}.exists(c, {_attracts(policy, 'c')})",
         f"{_terms('podAffinity', PREFERRED)}.exists(c, {_attracts(policy, 'c.podAffinityTerm')})",
     ]
+    yield "labelsBefore", _labels_before(policy)
     yield "isSettled", any_of((constraints, *terms, *attracted))
     yield "spreadTerm", _term()
     for name in ("AntiAffinity", "Constraint"):
@@ -154,10 +154,20 @@ def spread_variables(policy: Policy) -> Iterator[Variable]:
     yield "spreadIsNew", f"variables.spreads && !{is_present}"
 
 
+def _labels_before(policy: Policy) -> Cel:
+    """Return the labels of the pod with those that are added before it is spread."""
+    packing = policy.spec.bin_packing
+    is_new = f"variables.isPacked && !({text(packing.label_key)} in variables.labels)"
+    added = [(is_new, text(packing.label_key), text(packing.label_value)), *batch_labels(policy)]
+    pairs = (when(condition, f"[[{key}, {value}]]") for condition, key, value in added)
+    own = "variables.labels.transformList(k, v, [k, v])"
+    return f"{concatenated((own, *pairs))}.transformMapEntry(i, e, {{e[0]: e[1]}})"
+
+
 def _attracts(policy: Policy, term: Cel) -> Cel:
     """Return whether a term of pod affinity draws the pod to others like it; the packing hint does not count."""
     labels = f"{term}.labelSelector.?matchLabels.orValue({{}})"
-    are_equal = f"{labels}.all(k, k in variables.labels && variables.labels[k] == {labels}[k])"
+    are_equal = f"{labels}.all(k, k in variables.labelsBefore && variables.labelsBefore[k] == {labels}[k])"
     are_met = f"{term}.labelSelector.?matchExpressions.orValue([]).all(e, {_selects('e')})"
     return all_of(
         (
@@ -176,8 +186,8 @@ def _form(settings: Spread) -> str:
 
 def _selects(expression: Cel) -> Cel:
     """Return whether the labels of the pod meet an expression of a label selector."""
-    key, values = f"{expression}.key in variables.labels", f"{expression}.?values.orValue([])"
-    is_value = f"({key} && variables.labels[{expression}.key] in {values})"
+    key, values = f"{expression}.key in variables.labelsBefore", f"{expression}.?values.orValue([])"
+    is_value = f"({key} && variables.labelsBefore[{expression}.key] in {values})"
     return (
         f'({expression}.operator == "In" ? {is_value} : {expression}.operator == "NotIn" ? '
         f'({values}.size() > 0 && !{is_value}) : {expression}.operator == "Exists" ? '
@@ -220,17 +230,17 @@ def _added(settings: Spread) -> Cel:
     if settings.form == "topologySpread":
         return append(f"[{_constraint(settings)}]", CONSTRAINTS)
     if settings.mode == "required":
-        return append("[variables.spreadTerm]", (*_ANTI_AFFINITY, REQUIRED))
+        return append("[variables.spreadTerm]", (*_ANTI_AFFINITY, REQUIRED), depth=2)
     weighted = dyn_map({"weight": str(settings.weight), "podAffinityTerm": "variables.spreadTerm"})
-    return append(f"[{weighted}]", (*_ANTI_AFFINITY, PREFERRED))
+    return append(f"[{weighted}]", (*_ANTI_AFFINITY, PREFERRED), depth=2)
 
 
 def spread_operations(policy: Policy) -> Cel:
     """Return the operations that spread the pod over the topology, and add the label of its group if there is none."""
     added = by_type(((name, _added(each.spread)) for name, each in types_of(policy)), "[]")
     label = ("metadata", "labels", policy.spread_group_label)
-    is_new = f"variables.groupKey == {text(policy.spread_group_label)} && !{value_at(label)}.hasValue()"
-    parent = when("!object.metadata.?labels.hasValue()", f"[{json_patch('add', text('/metadata/labels'), 'dyn({})')}]")
-    add_label = f"[{json_patch('add', text(pointer(label)), 'variables.group')}]"
-    labelled = when(is_new, concatenated((parent, add_label)))
+    is_new = (
+        f"variables.groupKey == {text(policy.spread_group_label)} && !{value_when_packed(policy, label)}.hasValue()"
+    )
+    labelled = when(is_new, f"[{json_patch('add', text(pointer(label)), 'variables.group')}]")
     return when("variables.spreads", concatenated((when("variables.spreadIsNew", added), labelled)))

@@ -40,20 +40,22 @@ def _is_covered(*, has_time: bool) -> Cel:
     )
 
 
-def missing(candidates: Cel, *, has_time: bool = False) -> Cel:
-    """Return those of `candidates` that no toleration of the pod covers."""
-    return f"{candidates}.filter(c, !{value_at(TOLERATIONS)}.orValue([]).exists(t, {_is_covered(has_time=has_time)}))"
+def missing(candidates: Cel, *added: Cel, has_time: bool = False) -> Cel:
+    """Return those of `candidates` that no toleration of the pod covers, nor one in the lists `added` before."""
+    present = concatenated((f"{value_at(TOLERATIONS)}.orValue([])", *added))
+    return f"{candidates}.filter(c, !{present}.exists(t, {_is_covered(has_time=has_time)}))"
 
 
-def operations(variable: str) -> Cel:
-    """Return the operations that append the tolerations in a variable."""
-    return when(f"variables.{variable}.size() > 0", append(f"variables.{variable}", TOLERATIONS))
+def operations(policy: Policy) -> Cel:
+    """Return the operations that append the tolerations that the pod lacks."""
+    lacking = concatenated(("variables.missing", *(["variables.extraMissing"] if has_extra(policy) else [])))
+    return when(f"{lacking}.size() > 0", append(lacking, TOLERATIONS))
 
 
 def extra_variables(policy: Policy) -> Iterator[Variable]:
     """Yield the tolerations that the policy lists for the accelerators and the type, and those that the pod lacks."""
     yield "extra", concatenated(_extra(policy))
-    yield "extraMissing", missing("variables.extra", has_time=True)
+    yield "extraMissing", missing("variables.extra", "variables.missing", has_time=True)
 
 
 def has_extra(policy: Policy) -> bool:

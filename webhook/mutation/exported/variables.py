@@ -1,7 +1,7 @@
 """The variables of an exported policy: what the webhook reads of a pod and its namespace, as CEL.
 
-They are evaluated when they are first used, and again for each mutation, on the pod as the mutations before have left
-it. Admission of a mutated pod finds the same, which is a law of edits.
+They are evaluated when they are first used, on the pod as it was before the mutation. Admission of a mutated pod finds
+the same, which is a law of edits.
 """
 
 from collections.abc import Iterable, Iterator
@@ -102,7 +102,7 @@ def is_of_backend(policy: Policy, backend: str, scheduler: Cel) -> Cel:
 def value_of(policy: Policy, annotation: Annotation[Any]) -> Cel:
     """Return the value of an annotation of the pod or its namespace, without blanks; empty if there is none."""
     key = text(policy.keys.of(annotation))
-    applied = all_of(("variables.defaultsApply", f"{key} in {DEFAULTS}", *_is_allowed_default(policy, annotation)))
+    applied = all_of((f"{key} in {DEFAULTS}", "variables.defaultsApply", *_is_allowed_default(policy, annotation)))
     own, default = f"{stripped(f'{OWN}[{key}]')}", stripped(f"{DEFAULTS}[{key}]")
     return choose([(f"{key} in {OWN}", own), (applied, default)], '""')
 
@@ -142,7 +142,8 @@ def workload_type(policy: Policy) -> Iterator[Variable]:
     fallback = '""'
     if required is not None and required in policy.spec.workload_types:
         fallback = choose([("variables.requested.size() > 0 || variables.share", text(required))], '""')
-    applied = f"variables.defaultsApply && {key} in {DEFAULTS}"
+    # The look-up comes first: what the containers request is costly to find.
+    applied = f"{key} in {DEFAULTS} && variables.defaultsApply"
     pairs = [(f"{key} in {OWN}", stripped(f"{OWN}[{key}]")), (applied, stripped(f"{DEFAULTS}[{key}]"))]
     yield "hasType", f"{key} in {OWN} || ({applied})"
     yield "namedType", choose(pairs, fallback)
