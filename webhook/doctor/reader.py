@@ -109,9 +109,8 @@ class _Reader:
         called = next((field(each, "clientConfig", "service") for each in self._found.webhooks), None) or {}
         namespace = wanted.namespace or called.get("namespace") or default.namespace
         service = wanted.service or called.get("name") or default.service
-        self._found = replace(
-            self._found, target=Target(namespace, service=service, configuration=wanted.configuration)
-        )
+        target = Target(namespace, service=service, configuration=wanted.configuration)
+        self._found = replace(self._found, target=target)
 
     async def read_all(self, sources: Iterable[Source]) -> None:
         """Read `sources` side by side."""
@@ -275,7 +274,6 @@ class _Reader:
             self._found = replace(self._found, clock=ServerClock(datetime.fromisoformat(text), before, after))
 
     async def version(self) -> None:
-        # Awaited first: other sources are read meanwhile, and would be lost with the former value.
         release = await read_release(self._server)
         self._found = replace(self._found, release=release)
 
