@@ -13,14 +13,21 @@ from tests.console.browser import TestBrowser, until
 from tests.console.example_cluster import gpu_node, pod
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
+from tests.support.audit_records import make_record
 from tests.support.command import run_here
+from tests.support.fake_kubelet import Kubelet
 from tests.support.manifests import DEPLOY, read
+from tests.support.replicas import kubelet, log_of, start_replica
 from tests.support.service_account import RBAC, token_kubeconfig
+from webhook.cli.console.application import all_endpoints
+from webhook.cli.console.endpoint import Asked
 from webhook.cli.console.serving import listening, sources_of
 from webhook.cli.console.sources import Sources, fixed_sources
 from webhook.cli.inputs.session import Session
 from webhook.cli.output.terminal import remarks_taken
 from webhook.runtime.settings import Address
+
+__all__ = ["kubelet"]
 
 NAMESPACE, NAME = "placement-webhook", "placement-webhook-console"
 
@@ -36,6 +43,20 @@ def deployed(cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
     finally:
         for kind in ("ClusterRoleBinding", "ClusterRole"):
             cluster.client.delete(kind, NAME, api_version=RBAC)
+
+
+def test_the_admissions_are_those_of_the_replicas(deployed: Path, cluster: Cluster, kubelet: Kubelet) -> None:
+    start_replica(cluster, "webhook-0", namespace=NAMESPACE, args=["serve", "--audit=-"])
+    kubelet.logs["webhook-0", False] = log_of(1, 2, replica="webhook-0")
+    sources, _ = sources_of(Session(kubeconfig=deployed, needs_pods=False), ())
+    (listed, decision) = (each for each in all_endpoints(sources) if each.path.startswith("/api/admissions"))
+
+    found: Any = listed.answer(Asked())
+    detail: Any = decision.answer(Asked({"decision": make_record(2).decision}))
+
+    assert [row["name"] for row in found["rows"]] == ["worker-2", "worker-1"]
+    assert detail["replica"] == "webhook-0"
+    assert [*listed.reported()] == []
 
 
 def _create(cluster: Cluster, content: dict[str, Any]) -> None:

@@ -30,13 +30,20 @@ def kubelet(cluster: Cluster, tmp_path: Path) -> Iterator[Kubelet]:
 
 
 def start_replica(
-    cluster: Cluster, name: str, *, restarted: bool = False, started: bool = True, **spec: object
+    cluster: Cluster,
+    name: str,
+    *,
+    namespace: str | None = None,
+    restarted: bool = False,
+    started: bool = True,
+    **spec: object,
 ) -> None:
     """Create a pod of the webhook on the node, whose container runs; `spec` is of the container."""
+    namespace = namespace or cluster.namespace
     pod = make_pod(name).node_name("n1").obj()
     pod["metadata"]["labels"] = LABELS
     pod["spec"]["containers"][0] |= {"name": "webhook", **spec}
-    cluster.create(pod)
+    cluster.client.create(pod, namespace=namespace)
     now = "2026-05-01T08:00:00Z"
     container: dict[str, Any] = {
         "name": "webhook",
@@ -49,7 +56,7 @@ def start_replica(
     if restarted:
         container["lastState"] = {"terminated": {"exitCode": 137, "startedAt": now, "finishedAt": now}}
     status = {"status": {"phase": "Running", "containerStatuses": [container]}}
-    cluster.client.patch("Pod", name, status, namespace=cluster.namespace, subresource="status")
+    cluster.client.patch("Pod", name, status, namespace=namespace, subresource="status")
 
 
 def log_of(*numbers: int, replica: str) -> bytes:

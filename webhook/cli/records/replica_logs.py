@@ -58,6 +58,7 @@ class ReplicaSelection:
     since: datetime | None = None
     token: str = field(default="", repr=False)
     runs_commands: bool = False
+    in_cluster: bool = False
 
     @property
     def pods_path(self) -> str:
@@ -156,7 +157,7 @@ def download(selection: ReplicaSelection, folder: Path) -> Sequence[Download]:
 
 
 async def _download(selection: ReplicaSelection, folder: Path) -> Sequence[Download]:
-    source = ClientConfig(selection.kubeconfig, context=selection.context)
+    source = ClientConfig(selection.kubeconfig, selection.in_cluster, selection.context)
     async with source.connect() as server:
         if selection.kubeconfig is None:
             echo(f"cluster: {server.cluster}", err=True)

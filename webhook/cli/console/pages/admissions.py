@@ -1,17 +1,23 @@
-"""The page Admissions: the records of audit files by time, one decision in detail, and where its pod was bound."""
+"""The page Admissions: audit records by time, one decision in detail, and where its pod was bound.
+
+The records are those of audit files or, without one, of the replicas in a live cluster.
+"""
 
 import heapq
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import click
 import orjson
 
 from webhook.audit.reading import Entry
 from webhook.audit.record import AuditRecord, moment
 from webhook.audit.sources import Sources as AuditSources
-from webhook.cli.console.endpoint import Asked, Endpoint, NotFoundError, Query, reported_once
+from webhook.cli.console.endpoint import Asked, Endpoint, NotFoundError, Query
 from webhook.cli.console.sources import Sources
 from webhook.cli.output.terminal import remarks_taken
 from webhook.cli.records.audit_following import BrokenLines
@@ -23,13 +29,15 @@ _MOST_ROWS, _MOST_REPORTED, _MOST_SLOWEST, _MOST_CHOICES = 500, 50, 10, 30
 _BUCKETS = 60
 _CHECKED_EACH = 1000
 _PATH = "/api/admissions/decision"
+# Of replicas, only the last records are read: their logs can hold days.
+_OF_REPLICAS = timedelta(hours=6)
 
 
 def endpoints(sources: Sources) -> Sequence[Endpoint]:
     """Return the endpoints of the page."""
     admissions = Admissions(sources)
     return (
-        Endpoint("/api/admissions", admissions.listed, is_costly=True, reported=reported_once),
+        Endpoint("/api/admissions", admissions.listed, is_costly=True, reported=admissions.reported),
         Endpoint(_PATH, admissions.decision, is_costly=True, reported=admissions.newest),
     )
 
@@ -49,14 +57,15 @@ class _Counts:
 
 
 class Admissions:
-    """Answers about audit records. Each answer reads the files again, since servers add to them."""
+    """Answers about audit records. Each answer reads them again, since servers add to them."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
+        self._reported: dict[str, Entry] = {}
 
     def listed(self, asked: Asked) -> object:
         """Return the newest records that the query selects, their timeline, and the slowest of them."""
-        if not self._sources.audit:
+        if not self._has_records:
             return {"hasFiles": False}
         nodes, counts = _nodes_of_pods(self._sources.view.snapshot()), _Counts()
         with remarks_taken() as remarks, self._opened() as sources:
@@ -89,25 +98,50 @@ class Admissions:
         wanted = asked.query.get("decision", "")
         nodes = _nodes_of_pods(self._sources.view.snapshot())
         with remarks_taken():
-            for entry in self._entries(asked.expired):
+            known = self._reported.get(wanted)
+            for entry in [known] if known is not None else self._entries(asked.expired):
                 if wanted and entry.record.decision == wanted:
                     return _detail(entry, nodes)
         raise NotFoundError(f"no record has the decision {wanted}")
 
     def newest(self) -> Iterable[Query]:
-        """Yield the newest decisions, for a report."""
+        """Yield the newest decisions of audit files, for a report, and keep their records."""
         if self._sources.audit:
             with remarks_taken():
                 entries = deque(self._entries(), maxlen=_MOST_REPORTED)
-            yield from ({"decision": entry.record.decision} for entry in entries)
+            self._reported = {entry.record.decision: entry for entry in entries}
+            yield from ({"decision": decision} for decision in self._reported)
 
-    def _opened(self) -> Any:
-        return Source(self._sources.audit, None).opened()
+    def reported(self) -> Iterable[Query]:
+        """Yield the query of the list for a report, which reads no replica."""
+        return ({},) if self._sources.audit or not self._has_records else ()
+
+    @property
+    def _has_records(self) -> bool:
+        return bool(self._sources.audit) or self._sources.session.is_live
+
+    @contextmanager
+    def _opened(self) -> Iterator[AuditSources]:
+        """Open the audit files, or the records of the replicas.
+
+        Raises:
+            InvalidInput: a file cannot be read, or there is no replica.
+            NotFoundError: the API server does not answer.
+        """
+        since, replicas = None, None
+        if not self._sources.audit:
+            # Imported here, so that a console of a file does not import the client.
+            from webhook.cli.records.replica_logs import ReplicaSelection
+
+            session, since = self._sources.session, datetime.now(UTC) - _OF_REPLICAS
+            replicas = ReplicaSelection(session.kubeconfig, session.context, in_cluster=session.in_cluster)
+        try:
+            with Source(self._sources.audit, replicas).opened(since) as sources:
+                yield sources
+        except click.ClickException as error:
+            raise NotFoundError(error.format_message()) from error
 
     def _entries(self, expired: Expired = lambda: False) -> Iterator[Entry]:
-        if not self._sources.audit:
-            return
-        sources: AuditSources
         with self._opened() as sources:
             for entry in sources.entries(BrokenLines().report):
                 if expired():
