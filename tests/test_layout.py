@@ -12,6 +12,7 @@ MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob
 EVERYTHING = sorted(path for folder in (*PACKAGES, "tests", "bench") for path in (ROOT / folder).rglob("*.py"))
 LONGEST_MODULE_LINES = 300
 LONGEST_FUNCTION_LINES = 60
+MOST_ENTRIES = 20
 
 
 def shown(path: Path) -> str:
@@ -34,6 +35,13 @@ def test_a_function_fits_on_a_screen(path: Path) -> None:
     long = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
 
     assert {name: lines for name, lines in long.items() if lines > LONGEST_FUNCTION_LINES} == {}
+
+
+def test_no_folder_has_too_many_entries() -> None:
+    folders = {path.parent for path in MODULES}
+    counts = {shown(each): len([entry for entry in each.iterdir() if entry.name != "__pycache__"]) for each in folders}
+
+    assert {name: count for name, count in counts.items() if count > MOST_ENTRIES} == {}
 
 
 def test_every_package_has_a_docstring() -> None:

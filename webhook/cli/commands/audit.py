@@ -14,7 +14,7 @@ import click
 
 from webhook.audit.archive import write_archive
 from webhook.audit.chain import verify as verify_files
-from webhook.audit.pod_references import PodReferences
+from webhook.audit.pods import PodReferences
 from webhook.audit.reading import Entry
 from webhook.audit.selection import parse_moment
 from webhook.audit.sources import Sources
