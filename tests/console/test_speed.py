@@ -1,6 +1,7 @@
 """A large cluster is drawn by the part that is on the screen, in a time that a person does not notice."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 
 from tests.console.browser import TestBrowser
 from tests.console.figures import measure
@@ -14,7 +15,7 @@ def test_five_thousand_nodes_are_drawn_and_updated_in_time(
 ) -> None:
     found = measure(browser, 5000)
 
-    record_property("figures", found)
+    record_property("figures", asdict(found))
     assert 0 < found.nodes_drawn < 1500
     assert found.first_page_milliseconds <= 5 * _FIRST_MILLISECONDS
     assert found.update_page_milliseconds <= 5 * _UPDATE_MILLISECONDS
