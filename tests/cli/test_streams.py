@@ -41,6 +41,7 @@ COMMANDS: list[tuple[str, int]] = [
     ("audit export audit.jsonl", 0),
     ("audit list audit.jsonl", 0),
     (f"audit show {DECISION} audit.jsonl", 0),
+    ("audit sql SELECT(1) audit.jsonl", 0),
     ("audit summary audit.jsonl", 0),
     ("audit verify audit.jsonl", 0),
     ("capacity -f pods.json --cluster cluster.json", 0),
@@ -59,9 +60,12 @@ COMMANDS: list[tuple[str, int]] = [
     ("mutate -f pods.json -o patch", 0),
     ("nodes --cluster cluster.json", 0),
     ("policy check policy.yaml", 0),
+    ("policy export", 0),
     ("policy schema", 0),
     ("policy show", 0),
     ("policy test policy.yaml", 0),
+    ("replay --policy policy.yaml --against policy.yaml --cluster cluster.json", 0),
+    ("simulate --trace trace.csv --cluster cluster.json", 0),
     ("snapshot --kubeconfig kubeconfig", 0),
     ("version", 0),
     ("--help", 0),
@@ -92,6 +96,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     write_program(tmp_path, PROGRAM)
     write_cluster(tmp_path)
     (tmp_path / "pods.json").write_text(as_list(FEASIBLE, INFEASIBLE, TRAINING))
+    (tmp_path / "trace.csv").write_text("arrival,duration,requests\n0,60,cpu=1\n30,60,cpu=1\n")
     (tmp_path / "policy.yaml").write_text(to_yaml(built_in_policy().document.model_dump(mode="json", by_alias=True)))
     write_lines(tmp_path / "audit.jsonl", chain_lines(make_record(number) for number in range(3)))
     (tmp_path / "tls").mkdir()
