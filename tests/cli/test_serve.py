@@ -26,6 +26,7 @@ from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.programs import forked
 from tests.support.server import review_bytes, write_certificate
 from webhook.audit.record import parse_line
+from webhook.cli.commands.serve import audit_log
 from webhook.cli.commands.serve import serve_command as serve
 from webhook.policy.loader import built_in_policy
 from webhook.runtime.settings import Address, Settings
@@ -369,7 +370,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
 
     class Writer:
         def __init__(self, path: str, **options: Any) -> None:
-            found.audit = {"path": path} | {key: each for key, each in options.items() if not key.startswith("on_")}
+            found.audit = {"path": path} | {
+                key: each for key, each in options.items() if not key.startswith(("on_", "now"))
+            }
 
         def __enter__(self) -> Self:
             return self
@@ -379,7 +382,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     def build(settings: Settings, *_: object) -> None:
         found.settings = settings
 
-    monkeypatch.setattr(serve, "AuditWriter", Writer)
+    monkeypatch.setattr(audit_log, "AuditWriter", Writer)
     monkeypatch.setattr(serve, "build_server", build)
     monkeypatch.setattr(serve, "serve_until_signalled", lambda *_: None)
     monkeypatch.setattr(serve, "configure_logs", lambda *_: None)
@@ -397,6 +400,7 @@ def test_defaults_are_those_of_the_documents(run: Run, started: Started) -> None
         "backups": 10,
         "keep_seconds": 86_400.0,
         "max_total_bytes": None,
+        "replica": "r",
     }
 
 
@@ -443,6 +447,7 @@ def test_each_flag_sets_its_own_setting(run: Run, started: Started) -> None:
         "backups": 1,
         "keep_seconds": 5400.0,
         "max_total_bytes": 7,
+        "replica": "r",
     }
 
 
