@@ -44,11 +44,29 @@ _CLUSTER_SCOPED = (
     ("resource.k8s.io/v1", "ResourceSlice"),
 )
 _WEBHOOK_CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+# Bindings before their policies. Only newer releases serve all of them.
+_ADMISSION_POLICIES = (
+    "MutatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingAdmissionPolicy",
+)
 
 
 def remove_webhook_configurations(client: Client) -> bool:
     """Return true if there were any."""
     found = [obj for kind in _WEBHOOK_CONFIGURATIONS for obj in client.list(kind, api_version=ADMISSION)]
+    for obj in found:
+        client.delete(obj["kind"], obj["metadata"]["name"], api_version=ADMISSION)
+    return bool(found)
+
+
+def remove_admission_policies(client: Client) -> bool:
+    """Return true if there were any."""
+    found: Objects = []
+    for kind in _ADMISSION_POLICIES:
+        with suppress(NotFound):
+            found += client.list(kind, api_version=ADMISSION)
     for obj in found:
         client.delete(obj["kind"], obj["metadata"]["name"], api_version=ADMISSION)
     return bool(found)

@@ -5,11 +5,12 @@ import json
 import subprocess
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any, TypeVar
 
 from tests.controlplane import cleanup, webhooks
-from tests.controlplane.client import Answer, Client, Object, Objects
+from tests.controlplane.client import Answer, ApiError, Client, Object, Objects
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.controlplane.scheduler_log import Scores, first_refusal_from_log, scores_from_log
@@ -201,6 +202,8 @@ class Cluster:
         self.control_plane.stop_controller_manager()
         if cleanup.remove_webhook_configurations(self.client):
             self.settle_webhooks()
+        if cleanup.remove_admission_policies(self.client):
+            self._settle_admission_policies()
         since = self.control_plane.scheduler_log.end()
         # The nodes go first: a pod that waited must not be bound to what another's removal sets free.
         nodes = cleanup.remove_nodes(self.client)
@@ -208,6 +211,21 @@ class Cluster:
         removed = cleanup.remove_namespaces(self.client)
         self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(removed), since)
         self.control_plane.restore_scheduler()
+
+    def _settle_admission_policies(self) -> None:
+        """Wait until removed policies change and deny nothing: the API server drops them after a moment."""
+        annotations = {"maip.mxsf.io/workload-type": "training"}
+        metadata = {"name": "settle", "annotations": annotations}
+        spec = {"containers": [{"name": "main", "image": "i"}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+        def unchanged() -> bool:
+            with suppress(ApiError):
+                answer = self.client.create(pod, namespace="default", dry_run=True)
+                return bool(answer.object["metadata"]["annotations"] == annotations)
+            return False
+
+        wait_for(unchanged, "the admission policies to be dropped")
 
     def _wait_for_scheduler(self, event: str, what: str, objects: Objects, since: int) -> None:
         if self.control_plane.scheduler_runs and objects:
