@@ -23,6 +23,7 @@ def test_answer_has_the_shape_of_the_contract() -> None:
                 "TaintToleration": 300,
                 "NodeResourcesFit": 99,
                 "ImageLocality": 0,
+                "VolumeBinding": 0,
                 "DynamicResources": 0,
             },
             "b": {
@@ -30,6 +31,7 @@ def test_answer_has_the_shape_of_the_contract() -> None:
                 "TaintToleration": 300,
                 "NodeResourcesFit": 99,
                 "ImageLocality": 0,
+                "VolumeBinding": 0,
                 "DynamicResources": 0,
             },
         },
