@@ -134,9 +134,6 @@ def _parts(draw: st.DrawFn) -> list[Object]:
             "numa": draw(st.integers(0, 2)),
             "taints": [_TAINT] if draw(st.integers(0, 4)) == 0 else [],
         }
-        if draw(st.integers(0, 5)) == 0:
-            fields["bindingConditions"] = ["ready"]
-            fields["bindingFailureConditions"] = ["failed"]
         kind = draw(st.sampled_from(("whole", "part", "part", "shared")))
         if kind == "whole":
             devices.append(make_device(f"card-{number}", {"memory": "4"}, **fields))
