@@ -105,7 +105,7 @@ def test_a_manifest_that_cannot_be_tried_has_an_error(manifest: str, error: str)
 
 @pytest.fixture
 def audit(tmp_path: Path) -> Path:
-    """Return an audit file of four records, of which one is denied."""
+    """Return an audit file of four records; one of them is denied."""
     path = tmp_path / "audit.jsonl"
     records = [make_record(number) for number in range(3)]
     write_lines(path, chain_lines([*records, make_record(3, outcome="Denied", error="no such type")]))

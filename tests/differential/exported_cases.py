@@ -197,7 +197,7 @@ def _exemption(dice: Choices) -> JsonObject:
 
 
 def random_pod(dice: Choices) -> JsonObject:
-    """Return a pod that the API server accepts, with annotations of which some are not valid."""
+    """Return a pod that the API server accepts, with annotations; some of them are not valid."""
     metadata = {"name": "worker-0", "annotations": _annotations(dice), **dice.fields(50, labels=lambda: _labels(dice))}
     if dice.chance(50):
         metadata["ownerReferences"] = [

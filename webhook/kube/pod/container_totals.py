@@ -86,7 +86,7 @@ class Resize(NamedTuple):
         return cls(by_container, of_pod, is_infeasible, status.get("resources") is not None)
 
     def of_pod(self, spec: Milli) -> Milli:
-        """Return the effective pod-level requests; `spec` are those of the pod's spec, of which there are some."""
+        """Return the effective pod-level requests; `spec` are those of the pod's spec, at least one."""
         if not self.has_pod_resources:
             return spec
         found = peak_of(self.of_whole_pod.actuated or {}, self.of_whole_pod.allocated or {})

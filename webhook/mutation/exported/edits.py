@@ -34,7 +34,7 @@ def value_when_packed(policy: Policy, path: Path) -> Cel:
 
 
 def append(items: Cel, path: Path, depth: int = 1) -> Cel:
-    """Return the operations that append each of `items`, of which there is one, to the list at `path`.
+    """Return the operations that append each of `items`, at least one, to the list at `path`.
 
     The first `depth` steps of the path exist.
     """

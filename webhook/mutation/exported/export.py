@@ -80,7 +80,7 @@ def _is_enforced(policy: Policy) -> bool:
 
 
 def _left_out(policy: Policy, release: int) -> Iterator[LeftOut]:
-    """Yield the fields because of which nothing of the policy can be exported."""
+    """Yield the fields that keep the whole policy from being exported."""
     if not is_dns_subdomain(name_of(policy)):
         yield LeftOut(policy.identity, "metadata.name", "is too long for the names of the exported objects")
     if policy.withheld is not None:

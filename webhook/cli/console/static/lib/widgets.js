@@ -29,7 +29,7 @@ export function input(label, value, type, extra = {}) {
   return h("label", { class: "field" }, h("span", null, label), h("input", { "aria-label": label, value, on: { input: (event) => type(event.target.value) }, ...extra }));
 }
 
-// Buttons, of which one is pressed.
+// Buttons; one of them is pressed.
 export function switcher(label, options, chosen, choose) {
   const group = h("div", { class: "switcher", role: "group", "aria-label": label });
   const draw = (current) => fill(group, options.map(([value, text]) => h("button", {
