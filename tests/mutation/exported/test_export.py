@@ -37,7 +37,7 @@ def test_a_policy_has_two_policies_with_bindings_of_its_name() -> None:
     assert {each["metadata"]["annotations"]["placement.maip.mxsf.io/policy"] for each in found.objects} == {identity}
 
 
-@pytest.mark.parametrize(("release", "version"), [(36, "v1"), (35, "v1beta1"), (34, "v1beta1")])
+@pytest.mark.parametrize(("release", "version"), [(37, "v1"), (36, "v1"), (35, "v1beta1"), (34, "v1beta1")])
 def test_mutation_is_of_the_version_that_the_release_serves(release: int, version: str) -> None:
     versions = {each["kind"]: each["apiVersion"].partition("/")[2] for each in exported(release).objects}
 

@@ -16,9 +16,9 @@ from webhook.policy.policy_set import PolicySet
 JsonObject = dict[str, Any]
 MANAGED_BY = "placement-webhook"
 _GROUP = "admissionregistration.k8s.io"
-RELEASES = (36, 35, 34)
-"""The releases 1.N whose API server evaluates MutatingAdmissionPolicies, those before the first as v1beta1."""
-_STABLE = RELEASES[0]
+RELEASES = (37, 36, 35, 34)
+"""The releases 1.N whose API server evaluates MutatingAdmissionPolicies, those before 1.36 as v1beta1."""
+_STABLE = 36
 _EXCLUDED = ("kube-system", "placement-webhook", "placement-webhook-certs")
 _ALL = 100
 
