@@ -141,6 +141,19 @@ def test_a_decision_has_its_record(audit: Path) -> None:
         asked("/api/admissions/decision", audit=(audit,), decision="none")
 
 
+@pytest.mark.parametrize("command", ["console", "report"])
+def test_an_audit_file_that_is_none_ends_the_command(tmp_path: Path, command: str) -> None:
+    (tmp_path / "policy.yaml").write_text("apiVersion: v1\n")
+    output = ("-o", tmp_path / "report.html") if command == "report" else ()
+
+    ran = run_here(command, "--cluster", SAMPLE, "--audit", tmp_path / "policy.yaml", *output)
+
+    assert ran.code == 2
+    assert ran.errors.startswith(f"Error: {tmp_path / 'policy.yaml'}: ")
+    assert "holds no audit record" in ran.errors
+    assert not (tmp_path / "report.html").exists()
+
+
 def test_without_audit_files_the_page_says_so() -> None:
     assert asked("/api/admissions") == {"hasFiles": False}
 

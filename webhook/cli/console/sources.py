@@ -9,6 +9,7 @@ from webhook.cli.console.pod_facts import PodFacts
 from webhook.cli.inputs.clusters import read_objects
 from webhook.cli.inputs.live import read_live_disruptions
 from webhook.cli.inputs.session import Session
+from webhook.cli.records.audit_source import Source
 from webhook.cluster.cache.object_key import key_of
 from webhook.cluster.cache.resources import Resource
 from webhook.cluster.disruptions import Disruptions
@@ -35,6 +36,17 @@ class Sources:
     name: str = ""
 
 
+def check_audit_files(names: tuple[str, ...]) -> None:
+    """Return if each of the files has audit records, or none yet.
+
+    Raises:
+        InvalidInput: a file cannot be read, or is no audit file.
+    """
+    if names:
+        with Source(names, None).opened():
+            return
+
+
 def fixed_sources(session: Session, audit: tuple[str, ...] = ()) -> Sources:
     """Return the sources at one moment: of the cluster file, or of the live cluster as it is now.
 
@@ -42,6 +54,7 @@ def fixed_sources(session: Session, audit: tuple[str, ...] = ()) -> Sources:
         InvalidInput: an input cannot be read.
         click.ClickException: the API server does not answer the request.
     """
+    check_audit_files(audit)
     policies, _ = session.rules, session.schedulers
     facts = PodFacts(policies.default.spec.key_domain)
     if session.cluster is not None:
