@@ -110,12 +110,13 @@ def test_pods_of_an_audit_log_run_until_they_are_deleted() -> None:
     assert first.pod["metadata"]["namespace"] == "team-a"
 
 
-def test_requests_that_failed_and_pods_with_a_node_are_no_pods_of_a_trace() -> None:
+def test_requests_that_stored_no_pod_and_pods_with_a_node_are_no_pods_of_a_trace() -> None:
     refused = event("create", "b", "11", POD, responseStatus={"code": 403})
+    dry_run = event("create", "e", "11", POD, requestURI="/api/v1/namespaces/team-a/pods?dryRun=All")
     placed = event("create", "c", "11", POD | {"spec": POD["spec"] | {"nodeName": "n"}})  # type: ignore[operator]
     binding = event("create", "d", "11", {}, objectRef={"resource": "pods", "subresource": "binding"})
 
-    assert len(api_audit(event("create", "a", "10", POD) + refused + placed + binding, "t")) == 1
+    assert len(api_audit(event("create", "a", "10", POD) + refused + dry_run + placed + binding, "t")) == 1
 
 
 @pytest.mark.parametrize(

@@ -8,33 +8,21 @@ Source: k8s.io/apiserver/pkg/apis/audit/v1/types.go, Event
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
 from webhook.admission.pod_content import JsonObject
+from webhook.analysis.api_audit_event import is_dry_run, is_event, is_of_pod
 from webhook.analysis.replay.admission import Admission, admission_of
 from webhook.analysis.replay.source_line import OnInvalid, unreadable_line
 from webhook.documents.documents import field
 from webhook.kube.names import DEFAULT_NAMESPACE
 
-API_GROUP = "audit.k8s.io/"
 NOT_A_POD = "event that is not the creation of a pod"
 NO_OBJECT = "creation of a pod without requestObject: set the level Request for pods in the audit policy"
 DRY_RUN = "dry run"
 
 _EVENT = "an event of audit.k8s.io"
-# An event is written again when the response ends, and has its object then.
-_LAST_STAGE = "ResponseComplete"
-
-
-def is_event(content: Any) -> bool:
-    """Return whether an object is an event of an audit log, or a list of them."""
-    return (
-        isinstance(content, dict)
-        and content.get("kind") in ("Event", "EventList")
-        and str(content.get("apiVersion")).startswith(API_GROUP)
-    )
 
 
 def admissions_of_events(
@@ -62,13 +50,11 @@ def admissions_of_events(
 
 
 def _reason_to_leave_out(event: Any) -> str:
-    if field(event, "objectRef", "resource") != "pods" or event.get("verb") != "create":
+    if not isinstance(event, dict) or not is_of_pod(event, "create"):
         return NOT_A_POD
-    if field(event, "objectRef", "subresource") or event.get("stage") != _LAST_STAGE:
-        return NOT_A_POD
-    if "dryRun" in parse_qs(urlsplit(str(event.get("requestURI"))).query):
+    if is_dry_run(event):
         return DRY_RUN
-    pod = event.get("requestObject")
+    pod = event.get("requestObject") or {}
     is_pod = isinstance(field(pod, "metadata"), dict) and isinstance(field(pod, "spec"), dict)
     return "" if is_pod else NO_OBJECT
 

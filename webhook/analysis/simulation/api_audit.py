@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from webhook.analysis.api_audit_event import is_dry_run, is_of_pod
 from webhook.analysis.simulation.arrival import Arrival, JsonObject
 from webhook.analysis.simulation.created_pods import CreatedPods, from_first
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, invalid, required
 from webhook.kube.names import DEFAULT_NAMESPACE
-
-_COMPLETE = "ResponseComplete"
 
 
 class _Event(NamedTuple):
@@ -84,8 +83,7 @@ def _events(data: bytes, place: str) -> Iterator[_Event]:
 def _event(content: dict[str, Any], place: str) -> _Event | None:
     """Return the event if it is the creation or the deletion of a pod that succeeded; else None."""
     reference, code = content.get("objectRef") or {}, field(content, "responseStatus", "code")
-    is_of_pod = reference.get("resource") == "pods" and not reference.get("subresource")
-    if not is_of_pod or content.get("verb") not in ("create", "delete") or content.get("stage") != _COMPLETE:
+    if not is_of_pod(content, "create", "delete") or is_dry_run(content):
         return None
     if not isinstance(code, int) or not 200 <= code < 300:
         return None
