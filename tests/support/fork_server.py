@@ -26,14 +26,17 @@ _MOST_BYTES = 2**20
 CLIENT = """\
 #!{python} -IS
 import json, os, signal, socket, sys
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until they can be forwarded
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({path!r})
     given = [{entry!r}, sys.argv, os.getcwd(), dict(os.environ)]
     socket.send_fds(server, [json.dumps(given).encode()], [0, 1, 2])
     server.shutdown(socket.SHUT_WR)
     fork = int(server.recv(16) or sys.exit("the fork server has ended"))
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+    for number in SIGNALS:
         signal.signal(number, lambda number, _: os.kill(fork, number))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     code = int(server.recv(16))
     if code < 0:  # ended by a signal
         signal.signal(-code, signal.SIG_DFL)
