@@ -22,3 +22,11 @@ def test_malformed_resources_have_no_class(limits: Any) -> None:
     pod["spec"]["containers"][0]["resources"] = {"limits": limits}
 
     assert qos_class(pod) in (None, "BestEffort")
+
+
+@pytest.mark.parametrize("resources", ["", [], [1], {"limits": "much"}, {"requests": {"cpu": "much"}}], ids=str)
+def test_malformed_resources_of_the_pod_have_no_class(resources: Any) -> None:
+    pod = make_pod().limits(cpu="1", memory="1Gi").obj()
+    pod["spec"]["resources"] = resources
+
+    assert qos_class(pod) is None

@@ -1,10 +1,11 @@
 """The QoS class of a pod, and the amounts of cpu and memory that it depends on."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from webhook.kube.pod.amounts import CPU, MEMORY, read_milli, sum_of
+from webhook.kube.pod.container_totals import Container, aggregate
 from webhook.kube.pod.resources import read_pod_level_requests
 from webhook.kube.reader import Reader
 
@@ -33,12 +34,14 @@ class ComputeResources:
 
 
 def qos_class(pod: Mapping[str, Any]) -> QosClass | None:
-    """Return the QoS class of `pod`; None if its resources are malformed.
+    """Return the QoS class of `pod` from Kubernetes 1.37 on; None if its resources are malformed.
 
     Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/qos/qos.go, ComputePodQOS
     """
     reader = Reader()
     parts = list(compute_resources(reader, pod))
+    if parts and parts[0].container is None and not reader.errors:
+        parts = _as_stored(reader, pod["spec"], parts[0])
     if reader.errors:
         return None
     requests: dict[str, int] = {}
@@ -64,6 +67,36 @@ def compute_resources(reader: Reader, pod: Mapping[str, Any]) -> Iterator[Comput
     resources = reader.object(spec.get("resources"), "spec.resources")
     limits = _compute(read_milli(reader, resources.get("limits"), "spec.resources.limits"))
     yield ComputeResources(("spec", "resources"), None, _compute(read_pod_level_requests(reader, spec)), limits)
+
+
+def _as_stored(reader: Reader, spec: Mapping[str, Any], whole: ComputeResources) -> list[ComputeResources]:
+    """Return `whole`, the resources of the pod, with the limits that an API server adds to them when it stores the pod.
+
+    A missing limit is that of the containers together if each has one, but not below the request. Empty resources of
+    the pod count as none. Before 1.37 both is different.
+
+    Source: k8s.io/kubernetes/pkg/api/pod/util.go, defaultPodLevelLimits
+    """
+    if not spec["resources"].get("requests") and not spec["resources"].get("limits"):
+        without = {"spec": {**spec, "resources": None}}
+        return list(compute_resources(reader, without))
+    containers, init_containers = (
+        [_limits_of(reader, each, path) for path, each in reader.objects(spec.get(field), f"spec.{field}")]
+        for field in ("containers", "initContainers")
+    )
+    together, each_has = aggregate(containers, init_containers, {}), (*containers, *init_containers)
+    added = {
+        name: max(request, together[name])
+        for name, request in whole.requests.items()
+        if name not in whole.limits and all(name in each.requests for each in each_has)
+    }
+    return [replace(whole, limits=whole.limits | added)]
+
+
+def _limits_of(reader: Reader, container: Mapping[str, Any], path: str) -> Container:
+    resources = reader.object(container.get("resources") or {}, f"{path}.resources")
+    limits = read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
+    return Container("", limits, container.get("restartPolicy") == "Always")
 
 
 def container_resources(reader: Reader, spec: Mapping[str, Any], field: str) -> Iterator[ComputeResources]:
