@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _CHANGES, _INTERVAL_SECONDS = 50, 0.1
 _LAST_MAP = "performance.getEntriesByName('map').at(-1)"
-_DRAWN = f"(() => {{ const map = {_LAST_MAP}; return map ? map.startTime + map.duration : 0; }})()"
+# A map without nodes is drawn before the first state is there.
+_DRAWN = f"(() => {{ const map = {_LAST_MAP}; return map?.detail.nodes ? map.startTime + map.duration : 0; }})()"
 _CHANGED = "performance.getEntriesByName('change').at(-1)?.startTime ?? 0"
 
 
