@@ -6,20 +6,26 @@ policy that is invalid and must not be used. Prints a row for each minute, and f
 latency doubles, or if anything is lost.
 """
 
+import http.client
 import re
+import ssl
 import statistics
 import threading
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 
 import click
 
+from bench.abuse_connections import costly_review
+from bench.attacks import partial_handshakes
 from bench.kept_certificates import certificates_kept
+from bench.mutations import mutated
 from bench.pod_clients import Created, Load
 from bench.real_cluster import control_plane_and_folder
 from bench.replicas import Replicas, decisions, recorded, replicated, verified
@@ -42,11 +48,15 @@ _PAUSE_SECONDS = 0.1
 _NODES = 20
 _WARM_UP_SECONDS = 60.0
 _MIB = 1024 * 1024
+_ATTACK_PAUSE_SECONDS = 0.2
+_HALF_OPEN = 50
 
 MOST_GROWTH_MIB_PER_MINUTE = 2.0
 """The slope of a replica's resident memory after the first minute, by least squares, that is no growth."""
 MOST_TAIL_RATIO = 2.0
 """The p99 of the last minute, to the median of those of the minutes before."""
+MOST_LATE_GROWTH = 0.05
+"""The share by which a replica may grow in the second half, in runs of half an hour and more."""
 LEAST_TAIL_SECONDS = 0.05
 """A p99 below this is the noise of the machine."""
 
@@ -107,6 +117,13 @@ def growth_mib_per_minute(samples: Sequence[Sample]) -> list[float]:
     minutes = [each.seconds / 60 for each in warm]
     columns = zip(*(each.resident_bytes for each in warm), strict=True)
     return [statistics.linear_regression(minutes, [each / _MIB for each in column]).slope for column in columns]
+
+
+def late_growth(samples: Sequence[Sample]) -> list[float]:
+    """Return the share by which each replica's memory grew from the third quarter of the run to the last one."""
+    third, last = (samples[len(samples) * n // 4 : len(samples) * (n + 1) // 4] for n in (2, 3))
+    columns = [zip(*(each.resident_bytes for each in part), strict=True) for part in (third, last)]
+    return [statistics.median(b) / statistics.median(a) - 1 for a, b in zip(*columns, strict=True)]
 
 
 def tail_ratio(minutes: Sequence[Minute]) -> float:
@@ -188,6 +205,12 @@ class Soak:
             for number, slope in enumerate(growth_mib_per_minute(self.samples))
             if slope > MOST_GROWTH_MIB_PER_MINUTE
         ]
+        if len(self.minutes) >= 30:
+            found += [
+                f"the memory of replica {number} grows by {share:.1%} in the second half"
+                for number, share in enumerate(late_growth(self.samples))
+                if share > MOST_LATE_GROWTH
+            ]
         if (ratio := tail_ratio(self.minutes)) > MOST_TAIL_RATIO:
             found.append(f"the p99 of the last minute is {ratio:.1f} times that of the minutes before")
         if self.failures:
@@ -195,6 +218,46 @@ class Soak:
         if not_injected := sum(not each.policy for each in self.made):
             found.append(f"{not_injected} pods were created without injection")
         return found + self.changes.missing
+
+
+def attack(replicas: Replicas, number: int, ended: threading.Event) -> None:
+    """Attack one replica after the other from the address of attacker `number` until `ended`."""
+    reviews, address = mutated(number), f"127.0.0.{number + 2}"
+    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+    for turn in count():
+        if ended.wait(_ATTACK_PAUSE_SECONDS):
+            return
+        port = replicas.running[turn % len(replicas.running)].backend.port
+        body = next(reviews) if turn & 2 else costly_review(turn)
+        # Refused, answered late, or closed: the attacker goes on.
+        with suppress(OSError, http.client.HTTPException):
+            if turn % _HALF_OPEN == 0:
+                for each in partial_handshakes(port, _HALF_OPEN):
+                    each.close()
+            client = http.client.HTTPSConnection(
+                "127.0.0.1", port, timeout=10, source_address=(address, 0), context=trust
+            )
+            try:
+                client.request("POST", "/mutate", body, {"Content-Type": "application/json"})
+                client.getresponse().read()
+            finally:
+                client.close()
+
+
+@contextmanager
+def attacked(replicas: Replicas, attackers: int) -> Iterator[None]:
+    """Let so many attack the replicas until the block ends."""
+    ended = threading.Event()
+    threads = [threading.Thread(target=attack, args=(replicas, number, ended)) for number in range(attackers)]
+    for each in threads:
+        each.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for each in threads:
+            each.join()
 
 
 def soaked(cluster: Cluster, replicas: Replicas, policy: Path, certificates: Installation, minutes: float) -> Soak:
@@ -232,7 +295,8 @@ def print_minutes(minutes: Sequence[Minute]) -> None:
 
 @click.command()
 @click.option("--minutes", type=click.FloatRange(0.5, 24 * 60), default=5, show_default=True)
-def main(minutes: float) -> None:
+@click.option("--attackers", type=click.IntRange(0, 8), default=0, show_default=True)
+def main(minutes: float, attackers: int) -> None:
     """Run two replicas under steady load and changes; exit with 1 if memory or latency grows, or something is lost."""
     with control_plane_and_folder() as (control_plane, folder):
         policy = folder / "policy.yaml"
@@ -245,19 +309,21 @@ def main(minutes: float) -> None:
             certificates_kept(cluster, folder) as certificates,
             replicated(folder, 2, *flags, ca=KeyPair(pem.encode(*certificates.key_material().cas), b"")) as replicas,
         ):
-            soak = soaked(cluster, replicas, policy, certificates, minutes)
+            with attacked(replicas, attackers):
+                soak = soaked(cluster, replicas, policy, certificates, minutes)
             given, written = decisions(cluster), recorded(replicas.audit_files())
             unrecorded = [each.audit_id for each in soak.made if given.get(each.audit_id) not in written]
             verification = verified(replicas.audit_files())
     print_minutes(soak.minutes)
+    late = ", ".join(f"{share:+.1%}" for share in late_growth(soak.samples))
     slopes = ", ".join(f"{slope:+.2f}" for slope in growth_mib_per_minute(soak.samples))
     done = soak.changes
     click.echo(
         f"{len(soak.made)} pods created and deleted, {len(soak.failures)} failed; {done.policies} policies and "
         f"{done.certificates} certificates and {done.cas} CAs put into force, {done.invalid_policies} invalid policies "
         "rejected\n"
-        f"memory: {slopes} MiB a minute (limit {MOST_GROWTH_MIB_PER_MINUTE:g}); p99 of the last minute: "
-        f"{tail_ratio(soak.minutes):.2f} times the one before (limit {MOST_TAIL_RATIO:g})\n"
+        f"memory: {slopes} MiB a minute (limit {MOST_GROWTH_MIB_PER_MINUTE:g}), {late} in the second half; "
+        f"p99 of the last minute: {tail_ratio(soak.minutes):.2f} times the one before (limit {MOST_TAIL_RATIO:g})\n"
         f"{len(unrecorded)} answers without an audit record; audit verify: {verification.stdout.partition(chr(10))[0]}"
     )
     faults = soak.faults

@@ -9,6 +9,7 @@ import pytest
 
 from tests.console.browser import MissingChromium, TestBrowser, find_chromium
 from tests.controlplane.binaries import REQUIRED, MissingPrograms, find_or_build
+from tests.controlplane.build import pinned_minor
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.monitoring.programs import MissingPrometheus, find_or_download
@@ -78,7 +79,12 @@ def control_plane_programs(pytestconfig: pytest.Config) -> Programs:
 @pytest.fixture(scope="session")
 def control_plane(control_plane_programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """The control plane of this run, with its scheduler running."""
-    with ControlPlane(control_plane_programs, tmp_path_factory.mktemp("control-plane")) as running:
+    folder = tmp_path_factory.mktemp("control-plane")
+    # Beta, and off by default, in 1.34 and 1.35.
+    features, served = (), ()
+    if pinned_minor() in (34, 35):
+        features, served = ("MutatingAdmissionPolicy",), ("admissionregistration.k8s.io/v1beta1",)
+    with ControlPlane(control_plane_programs, folder, features=features, served=served) as running:
         yield running
 
 

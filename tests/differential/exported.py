@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from tests.controlplane.build import pinned_minor
 from tests.controlplane.client import ApiError, Client, Object
 from tests.controlplane.polling import wait_for
 from tests.support.admission import make_request
@@ -18,13 +19,15 @@ from webhook.admission.pipeline import ClusterView, admit
 from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse
-from webhook.mutation.exported import export
+from webhook.mutation.exported import RELEASES, export
 from webhook.policy.exempt import pod_shadow_reason
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
 LABEL = "exported-policy"
-_GROUP = "admissionregistration.k8s.io/v1"
+_RELEASE = min(pinned_minor(), RELEASES[0])
+_GROUP = "admissionregistration.k8s.io"
+_MUTATING_VERSION = "v1" if _RELEASE >= 36 else "v1beta1"
 _MARKER = "exported-marker"
 PROBE = "example.com/probe"
 # The API server drops it from a pod that it stores, unless a feature gate is on.
@@ -77,7 +80,7 @@ class ExportedPolicies:
     def install(self, policies: Mapping[str, PolicySet]) -> None:
         """Install what is exported of the policies, each for the pods with its key as label; wait until they apply."""
         for key, each in policies.items():
-            for obj in export(each).objects:
+            for obj in export(each, _RELEASE).objects:
                 self._create(_for_label(obj, key))
         self._wait()
 
@@ -199,10 +202,12 @@ def _markers(value: str) -> Iterable[Object]:
             {"validations": [{"expression": is_new, "messageExpression": message}]},
         ),
     ):
-        actions = {"validationActions": ["Deny"]} if kind.startswith("Validating") else {}
-        yield {"apiVersion": _GROUP, "kind": kind, "metadata": name, "spec": {"matchConstraints": constraints, **spec}}
+        is_validating = kind.startswith("Validating")
+        actions = {"validationActions": ["Deny"]} if is_validating else {}
+        version = f"{_GROUP}/{'v1' if is_validating else _MUTATING_VERSION}"
+        yield {"apiVersion": version, "kind": kind, "metadata": name, "spec": {"matchConstraints": constraints, **spec}}
         binding = {"policyName": name["name"], **actions}
-        yield {"apiVersion": _GROUP, "kind": f"{kind}Binding", "metadata": name, "spec": binding}
+        yield {"apiVersion": version, "kind": f"{kind}Binding", "metadata": name, "spec": binding}
 
 
 def _marked_pod(value: str) -> Object:
