@@ -44,13 +44,15 @@ _CLUSTER_SCOPED = (
     ("resource.k8s.io/v1", "ResourceSlice"),
 )
 _WEBHOOK_CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-# Bindings before their policies. Only newer releases serve all of them.
+# Bindings before their policies.
 _ADMISSION_POLICIES = (
     "MutatingAdmissionPolicyBinding",
     "MutatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
     "ValidatingAdmissionPolicy",
 )
+# 1.34 and 1.35 have mutating ones in the second version only, 1.33 has none.
+_ADMISSION_VERSIONS = (ADMISSION, "admissionregistration.k8s.io/v1beta1")
 
 
 def remove_webhook_configurations(client: Client) -> bool:
@@ -65,10 +67,12 @@ def remove_admission_policies(client: Client) -> bool:
     """Return true if there were any."""
     found: Objects = []
     for kind in _ADMISSION_POLICIES:
-        with suppress(NotFound):
-            found += client.list(kind, api_version=ADMISSION)
+        for version in _ADMISSION_VERSIONS:
+            if client.serves(version, kind):
+                found += client.list(kind, api_version=version)
+                break
     for obj in found:
-        client.delete(obj["kind"], obj["metadata"]["name"], api_version=ADMISSION)
+        client.delete(obj["kind"], obj["metadata"]["name"], api_version=obj["apiVersion"])
     return bool(found)
 
 
@@ -115,7 +119,7 @@ def _remove_contents(client: Client) -> Objects:
 
 
 def _served(client: Client, kinds: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(api_version, kind) for api_version, kind in kinds if client.serves(api_version)]
+    return [(api_version, kind) for api_version, kind in kinds if client.serves(api_version, kind)]
 
 
 def _delete(client: Client, obj: Object) -> None:

@@ -45,7 +45,7 @@ class Client:
         self._url = url
         self._user_headers = tuple(user_headers)
         self._resources: dict[tuple[str, str], tuple[str, bool]] = {}
-        self._served: dict[str, bool] = {}
+        self._discovered: set[str] = set()
 
     def impersonating(self, user: str, groups: Iterable[str] = ()) -> "Client":
         """Return a client that acts as `user`, for what RBAC lets that one do."""
@@ -101,15 +101,13 @@ class Client:
         answer = self.request("GET", self._path(api_version, kind, namespace), query=query)
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer.object["items"]]
 
-    def serves(self, api_version: str) -> bool:
-        """Return true if the API server has this API group; older releases lack some."""
-        if api_version not in self._served:
-            try:
-                self.request("GET", _root(api_version))
-                self._served[api_version] = True
-            except NotFound:
-                self._served[api_version] = False
-        return self._served[api_version]
+    def serves(self, api_version: str, kind: str) -> bool:
+        """Return whether the API server has objects of the kind in this version; older releases lack some."""
+        if api_version not in self._discovered:
+            with suppress(NotFound):
+                self._discover(api_version)
+            self._discovered.add(api_version)
+        return (api_version, kind) in self._resources
 
     def create(self, obj: Object, *, namespace: str | None = None, dry_run: bool = False) -> Answer:
         """Create an object, in strict validation: an unknown or doubled field is refused."""
@@ -165,12 +163,15 @@ class Client:
         within = obj["metadata"].get("namespace", namespace) or "default"
         return self._path(obj["apiVersion"], obj["kind"], within, name)
 
+    def _discover(self, api_version: str) -> None:
+        for resource in self.request("GET", _root(api_version)).object["resources"]:
+            if "/" not in resource["name"]:
+                self._resources[api_version, resource["kind"]] = (resource["name"], resource["namespaced"])
+
     def _path(self, api_version: str, kind: str, namespace: str | None, name: str = "", subresource: str = "") -> str:
         root = _root(api_version)
         if (api_version, kind) not in self._resources:
-            for resource in self.request("GET", root).object["resources"]:
-                if "/" not in resource["name"]:
-                    self._resources[api_version, resource["kind"]] = (resource["name"], resource["namespaced"])
+            self._discover(api_version)
         plural, namespaced = self._resources[api_version, kind]
         if name and not namespace:
             namespace = "default"

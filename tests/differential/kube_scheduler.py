@@ -87,7 +87,7 @@ class KubeScheduler:
             ApiError: the API server rejects an object.
         """
         self._snapshot = None
-        storage = tuple(obj for obj in world.storage if self._client.serves(obj["apiVersion"]))
+        storage = tuple(obj for obj in world.storage if self._client.serves(obj["apiVersion"], obj["kind"]))
         world = replace(world, storage=storage)
         wanted = {_key(obj): obj for obj in world.objects}
         changed = [key for key, obj in self._made.items() if wanted.get(key) != obj and key[0] != "Namespace"]
@@ -123,7 +123,7 @@ class KubeScheduler:
 
     def objects(self) -> list[Object]:
         """Return the objects of the cluster as the API server has them, and its version as kubectl prints it."""
-        kinds = [(version, kind) for version, kind in _KINDS if self._client.serves(version)]
+        kinds = [(version, kind) for version, kind in _KINDS if self._client.serves(version, kind)]
         found = [obj for version, kind in kinds for obj in self._client.list(kind, api_version=version)]
         return [*found, {"serverVersion": self._version}]
 
