@@ -178,8 +178,9 @@ _SERIES = {
 
 def _count(replicas: Replicas, number: int, what: str) -> float:
     """Return how often a replica noticed a change."""
-    port = replicas.running[number].backend.admin_port
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+    port, text = replicas.running[number].backend.admin_port, ""
+    # A starved replica may answer late: it is asked again.
+    with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
         text = answer.read().decode()
     reloaded, result = _SERIES[what]
     series = rf'^placement_webhook_{reloaded}_reloads_total{{result="{result}"}} (\S+)$'
