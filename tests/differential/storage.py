@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tests.controlplane.build import pinned_minor
 from tests.differential.constraints import HOSTNAME, POD_LABELS, ZONE, Object
 from tests.differential.dice import Dice
 from tests.support.storage import (
@@ -55,7 +56,7 @@ def random_storage(dice: Dice, namespaces: Sequence[str], node_names: Sequence[s
 def _driver(dice: Dice) -> list[Object]:
     """Draw the driver of all volumes, and what it has free for a class in each zone, once at most."""
     driver = make_csi_driver(tracks_capacity=dice.chance(50))
-    if dice.chance(15):
+    if dice.chance(15) and pinned_minor() >= 37:
         driver["spec"]["preventPodSchedulingIfMissing"] = True
     reported = [(each, zone) for each in ("made", "zonal") for zone in _ZONES if dice.chance(80)]
     capacities = [make_capacity(f"{each}-{zone}", each, dice.choice(_FREE), on={ZONE: zone}) for each, zone in reported]
