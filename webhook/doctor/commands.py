@@ -10,6 +10,7 @@ from dataclasses import replace
 import orjson
 
 from certs.registration import Target
+from webhook.cluster.node_info import Node
 from webhook.doctor.certificate_owner import (
     Owner,
     controller_namespace,
@@ -20,7 +21,7 @@ from webhook.doctor.certificate_owner import (
 )
 from webhook.doctor.check import MOST_NAMED
 from webhook.doctor.cluster import Cluster, Role, texts
-from webhook.doctor.nodes import Node, grouped
+from webhook.doctor.nodes import grouped
 from webhook.doctor.workloads import follows_objects
 from webhook.documents.documents import field
 

@@ -1,45 +1,38 @@
 """The nodes of a cluster, as far as checks read them. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from webhook.cluster.node_info import Node
 from webhook.doctor.check import named
-from webhook.doctor.cluster import Cluster, listed, name_of, texts
+from webhook.doctor.cluster import Cluster
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import looks_like, meant
-from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint
+from webhook.documents.field import InvalidInput
+from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE
 from webhook.policy.policy import Policy
 
 _AWAY = (NO_SCHEDULE, NO_EXECUTE)
 K = TypeVar("K", bound=Hashable)
 
 
-class Node(NamedTuple):
-    """The labels and taints of a node, and the resources that it offers."""
-
-    name: str
-    labels: Mapping[str, str]
-    taints: tuple[Taint, ...]
-    resources: frozenset[str]
-
-    def tainted(self, key: str) -> dict[str, tuple[str, ...]]:
-        """Return the effects that keep pods away by the values of the taints of `key`, both in order."""
-        found = {(each.value, each.effect) for each in self.taints if each.key == key}
-        values = sorted({value for value, effect in found if effect in _AWAY})
-        return {value: tuple(effect for effect in _AWAY if (value, effect) in found) for value in values}
-
-
 def nodes_of(cluster: Cluster) -> tuple[Node, ...]:
-    """Return the nodes by name."""
+    """Return the nodes by name, without malformed ones."""
     found = []
-    for each in sorted(cluster.of(Source.NODES), key=name_of):
-        taints = tuple(Taint.of(taint) for taint in listed(each, "spec", "taints"))
-        offered = texts(each, "status", "allocatable") or texts(each, "status", "capacity")
-        resources = frozenset(name for name, amount in offered.items() if amount != "0")
-        found.append(Node(name_of(each), texts(each, "metadata", "labels"), taints, resources))
-    return tuple(found)
+    for each in cluster.of(Source.NODES):
+        with suppress(InvalidInput):
+            found.append(Node.of(each))
+    return tuple(sorted(found, key=lambda node: node.name))
+
+
+def tainted(node: Node, key: str) -> dict[str, tuple[str, ...]]:
+    """Return the effects that keep pods away by the values of the taints of `key`, both in order."""
+    found = {(each.value, each.effect) for each in node.taints if each.key == key}
+    values = sorted({value for value, effect in found if effect in _AWAY})
+    return {value: tuple(effect for effect in _AWAY if (value, effect) in found) for value in values}
 
 
 def grouped(
@@ -121,7 +114,7 @@ def pools_by_key(policies: Iterable[Policy]) -> dict[str, set[str]]:
 
 def offered_cards(policy: Policy, nodes: Iterable[Node]) -> list[str]:
     """Return a resource of cards that `nodes` offer for each accelerator of the policy, if they offer one."""
-    offered = sorted({name for each in nodes for name in each.resources})
+    offered = sorted({name for each in nodes for name, amount in each.allocatable.items() if amount})
     found = []
     for accelerator in policy.spec.accelerators:
         names = (name for pattern in accelerator.resources for name in offered if fnmatchcase(name, pattern))

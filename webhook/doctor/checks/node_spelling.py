@@ -2,10 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 
+from webhook.cluster.node_info import Node
 from webhook.doctor.check import Finding, check, warning
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.commands import on_nodes, respelt
-from webhook.doctor.nodes import Node, Spelling, grouped, named_products, nodes_of, pools_by_key, product_labels, shown
+from webhook.doctor.nodes import (
+    Spelling,
+    grouped,
+    named_products,
+    nodes_of,
+    pools_by_key,
+    product_labels,
+    shown,
+    tainted,
+)
 from webhook.doctor.source import Source
 from webhook.doctor.spelling import meant
 from webhook.kube.pod.taints import Taint
@@ -44,7 +54,7 @@ def _values(nodes: tuple[Node, ...], key: str, known: set[str]) -> Iterator[Find
     spelling = Spelling(key, nodes, known)
 
     def values(node: Node) -> set[str]:
-        return {*node.tainted(key), *([node.labels[key]] if key in node.labels else [])}
+        return {*tainted(node, key), *([node.labels[key]] if key in node.labels else [])}
 
     for value, those in sorted(grouped(nodes, values, _MOST_COMPARED).items()):
         where = f"{shown(those)}: metadata.labels[{key}]"
