@@ -1,4 +1,4 @@
-"""The nodes of a cluster, as far as checks read them. Pure."""
+"""The nodes of a cluster and the names that policies have for them, and what a mistyped name was meant to be. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
@@ -10,12 +10,16 @@ from webhook.cluster.node_info import Node
 from webhook.doctor.check import named
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.source import Source
-from webhook.doctor.spelling import looks_like, meant
 from webhook.documents.field import InvalidInput
 from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE
 from webhook.policy.policy import Policy
 
 _AWAY = (NO_SCHEDULE, NO_EXECUTE)
+_MOST_EDITS = 2
+_SHORTEST = 4
+_LONGEST = 128
+# Characters that people and fonts confuse, and separators.
+_CONFUSED = str.maketrans({"o": "0", "i": "1", "l": "1", "_": "-", ".": "-", " ": "-"})
 K = TypeVar("K", bound=Hashable)
 
 
@@ -87,7 +91,7 @@ class Spelling:
         if value in self._named:
             return None
         others = (other for other, count in self._counts.most_common() if count > self._counts[value])
-        return next((each for each in others if looks_like(value, each)), None)
+        return next((each for each in others if _looks_like(value, each)), None)
 
     def named_wrongly(self, value: str) -> str | None:
         """Return the value of the policies that is a mistyped form of `value`, which several nodes have."""
@@ -120,3 +124,43 @@ def offered_cards(policy: Policy, nodes: Iterable[Node]) -> list[str]:
         names = (name for pattern in accelerator.resources for name in offered if fnmatchcase(name, pattern))
         found += list(names)[:1]
     return found
+
+
+def meant(name: str, known: Iterable[str]) -> str | None:
+    """Return the name of `known` that `name` is a mistyped form of; None if it is in `known`, or like none.
+
+    Names with other digits are other names (80GB and 40GB), unless a letter stands for the digit (H2O and H20).
+    """
+    candidates = sorted(set(known))
+    if name in candidates or not _SHORTEST <= len(name) <= _LONGEST:
+        return None
+    for each in candidates:
+        if _looks_like(name, each):
+            return each
+    similar = [each for each in candidates if _digits(each) == _digits(name) and _SHORTEST <= len(each) <= _LONGEST]
+    near = (each for edits in range(1, _MOST_EDITS + 1) for each in similar if is_within(edits, name, each))
+    return next(near, None)
+
+
+def is_within(edits: int, left: str, right: str) -> bool:
+    """Return whether at most so many insertions, deletions and replacements make one text of the other in any case."""
+    left, right = left.casefold(), right.casefold()
+    differing = (at for at, (one, other) in enumerate(zip(left, right, strict=False)) if one != other)
+    if (at := next(differing, None)) is None:
+        return abs(len(left) - len(right)) <= edits
+    left, right = left[at:], right[at:]
+    rests = ((left[1:], right), (left, right[1:]), (left[1:], right[1:]))
+    return edits > 0 and any(is_within(edits - 1, *rest) for rest in rests)
+
+
+def _looks_like(name: str, other: str) -> bool:
+    """Return whether two different names look alike: H2O and H20, but not L40 and L40S."""
+    return name != other and _folded(name) == _folded(other)
+
+
+def _folded(name: str) -> str:
+    return name.casefold().translate(_CONFUSED)
+
+
+def _digits(name: str) -> str:
+    return "".join(char for char in name if char.isdigit())

@@ -9,6 +9,7 @@ from webhook.doctor.commands import on_nodes, respelt
 from webhook.doctor.nodes import (
     Spelling,
     grouped,
+    meant,
     named_products,
     nodes_of,
     pools_by_key,
@@ -17,7 +18,6 @@ from webhook.doctor.nodes import (
     tainted,
 )
 from webhook.doctor.source import Source
-from webhook.doctor.spelling import meant
 from webhook.kube.pod.taints import Taint
 from webhook.policy.policy import Policy
 

@@ -7,8 +7,8 @@ from webhook.backends.registry import api_groups_of
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, check, error, warning
 from webhook.doctor.cluster import Cluster, name_of
+from webhook.doctor.nodes import meant
 from webhook.doctor.source import Source
-from webhook.doctor.spelling import meant
 from webhook.doctor.workloads import args_of, containers_of
 from webhook.documents.documents import field
 from webhook.kube.names import DEFAULT_SCHEDULER
