@@ -11,8 +11,7 @@ from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.certificate_owner import controller_namespace, controller_of
 from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of, texts
-from webhook.doctor.kept import kept
-from webhook.doctor.pods_read import PodsRead
+from webhook.doctor.kept import PodsRead, kept
 from webhook.doctor.questions import ask_rights, create_on_trial, exported_objects, policy_in_force, probe
 from webhook.doctor.rights import rights_of
 from webhook.doctor.sample_pods import NO_USER, User
