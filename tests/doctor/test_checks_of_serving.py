@@ -198,12 +198,12 @@ FAILED = 'Internal error occurred: failed calling webhook "{}": failed to call w
     [
         (Trial("default", "training", 0.1, {"metadata": {}}), ERROR, "is created without injection"),
         (
-            Trial("default", "training", 0.1, None, FAILED.format("pods.placement.maip.mxsf.io"), 500),
+            Trial("default", "training", 0.1, None, FAILED.format("pods.placement.maip.mxsf.io")),
             ERROR,
             'pods are refused (failurePolicy Fail): failed to call webhook: Post "https://x": EOF',
         ),
-        (Trial("default", "training", 0.1, None, FAILED.format("other.example.com"), 500), WARNING, "something else"),
-        (Trial("default", "training", 0.1, None, "403 exceeded quota: a", 403), WARNING, "exceeded quota"),
+        (Trial("default", "training", 0.1, None, FAILED.format("other.example.com")), WARNING, "something else"),
+        (Trial("default", "training", 0.1, None, "403 exceeded quota: a"), WARNING, "exceeded quota"),
         (
             Trial(
                 "default",
@@ -211,7 +211,6 @@ FAILED = 'Internal error occurred: failed calling webhook "{}": failed to call w
                 0.1,
                 None,
                 'admission webhook "pods.placement.maip.mxsf.io" denied the request: no',
-                403,
             ),
             WARNING,
             "the webhook denies the smallest pod of type training: no",

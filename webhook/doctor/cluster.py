@@ -36,7 +36,7 @@ class Probe(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """The dry-run creation of a pod that the policy concerns: the pod that would be stored, or the error and code.
+    """The dry-run creation of a pod that the policy concerns: the pod that would be stored, or the error.
 
     `not_enforced` is why the policy is not enforced for it, such as shadow mode; None if it is.
     """
@@ -46,7 +46,6 @@ class Trial(NamedTuple):
     seconds: float
     pod: JsonObject | None = None
     error: str = ""
-    code: int = 0
     not_enforced: str | None = None
 
 
@@ -236,22 +235,20 @@ class Cluster:
         return None
 
     @property
-    def ready_addresses(self) -> list[tuple[str, int]]:
-        """The addresses and ports of the ready endpoints of the Service."""
-        found: list[tuple[str, int]] = []
-        for each in self.of(Source.ENDPOINTS):
-            ports = [port["port"] for port in listed(each, "ports") if isinstance(port.get("port"), int)]
-            for endpoint in listed(each, "endpoints"):
-                if documents.field(endpoint, "conditions", "ready") is not False:
-                    found += [(str(address), ports[0]) for address in endpoint.get("addresses") or () if ports]
-        return found
+    def ready_endpoints(self) -> list[tuple[JsonObject, JsonObject]]:
+        """The ready endpoints of the Service, each with its EndpointSlice."""
+        pairs = ((each, some) for some in self.of(Source.ENDPOINTS) for each in listed(some, "endpoints"))
+        return [pair for pair in pairs if documents.field(pair[0], "conditions", "ready") is not False]
 
     @property
-    def ready_pods(self) -> list[str]:
-        """The names of the pods behind the ready endpoints of the Service."""
-        endpoints = (each for some in self.of(Source.ENDPOINTS) for each in listed(some, "endpoints"))
-        ready = (each for each in endpoints if documents.field(each, "conditions", "ready") is not False)
-        return [str(name) for each in ready if (name := documents.field(each, "targetRef", "name"))]
+    def ready_addresses(self) -> list[str]:
+        """The addresses of the ready endpoints of the Service, as HOST:PORT."""
+        found: list[str] = []
+        for endpoint, each in self.ready_endpoints:
+            port = next((port["port"] for port in listed(each, "ports") if isinstance(port.get("port"), int)), None)
+            hosts = map(str, endpoint.get("addresses") or () if port else ())
+            found += (f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts)
+        return found
 
     @property
     def deployment_kind(self) -> str:

@@ -19,7 +19,7 @@ from webhook.kube.api.admission_policy import GROUP, PLURALS
 from webhook.policy.loader import read_policy_document
 from webhook.policy.policy import Policy
 from webhook.watch.api_errors import ApiServerError, UnreachableError
-from webhook.watch.api_server import NOT_FOUND, ApiServer
+from webhook.watch.api_server import ApiServer
 
 _AT_ONCE = 8
 _MOST_ENDPOINTS = 3
@@ -56,8 +56,7 @@ async def probe(cluster: Cluster, endpoint: str | None) -> tuple[Probe, ...]:
     if configuration is None:
         return ()
     if endpoint is None and cluster.is_called_by_service:
-        ready = cluster.ready_addresses[:_MOST_ENDPOINTS]
-        addresses += [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in ready]
+        addresses += cluster.ready_addresses[:_MOST_ENDPOINTS]
     called = await asyncio.gather(*(asyncio.to_thread(call_webhooks, configuration, at) for at in addresses))
     return tuple(
         Probe(at or next((each.address for each in results if each), ""), tuple(results))
@@ -67,7 +66,8 @@ async def probe(cluster: Cluster, endpoint: str | None) -> tuple[Probe, ...]:
 
 async def policy_in_force(server: ApiServer, cluster: Cluster) -> Policy | None:
     """Return the default policy that a replica has in force, by its admin port; None if it cannot be asked."""
-    pod, port = next(iter(cluster.ready_pods), None), admin_port(cluster.deployment or {})
+    pods = (field(each, "targetRef", "name") for each, _ in cluster.ready_endpoints)
+    pod, port = next(filter(None, pods), None), admin_port(cluster.deployment or {})
     if pod is None or port is None:
         return None
     namespace, name = quote(cluster.target.namespace, safe=""), quote(f"{pod}:{port}", safe="")
@@ -97,21 +97,18 @@ async def create_on_trial(server: ApiServer, cluster: Cluster, given: str | None
     pod = sample_pods.sample_pod(policy, workload_type, cards[0] if cards else sample_pods.named_resource(policy))
     pod = sample_pods.named_in_the_canary(policy, pod, namespace)
     pod["metadata"]["labels"] = labels_selected_by(cluster.pods_webhook[1]) if cluster.pods_webhook else {}
-    created: JsonObject | None = None
-    message, code = "", 0
+    created, message = None, ""
     clock = asyncio.get_running_loop().time
     began = clock()
     try:
         created = await server.create(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods", pod, {"dryRun": "All"})
-    except UnreachableError:
-        raise
     except ApiServerError as error:
-        if 'cannot create resource "pods"' in str(error):
+        if isinstance(error, UnreachableError) or 'cannot create resource "pods"' in str(error):
             raise
-        message, code = str(error), error.code
+        message = str(error)
     seconds = clock() - began
     reason = sample_pods.reason_not_enforced(policy, pod, namespace, user)
-    return Trial(namespace, workload_type, seconds, created, message, code, reason)
+    return Trial(namespace, workload_type, seconds, created, message, reason)
 
 
 def _place(cluster: Cluster, given: str | None) -> tuple[str, str] | None:
@@ -132,17 +129,12 @@ async def exported_objects(server: ApiServer) -> tuple[tuple[JsonObject, ...], f
     Raises:
         ApiServerError: they may not be listed.
     """
-    found: list[JsonObject] = []
-    served = set()
+    found, unserved = list[JsonObject](), set[str]()
     for kind, plural in PLURALS.items():
         for version in (f"{GROUP}/v1", f"{GROUP}/v1beta1"):
-            try:
-                items = listed(await server.get(f"/apis/{version}/{plural}", {}), "items")
-            except ApiServerError as error:
-                if error.code != NOT_FOUND:
-                    raise
-                continue
-            found += ({"apiVersion": version, "kind": kind, **each} for each in items)
-            served.add(kind)
-            break
-    return tuple(found), frozenset(PLURALS) - served
+            if (content := await server.find(f"/apis/{version}/{plural}")) is not None:
+                found += ({"apiVersion": version, "kind": kind, **each} for each in listed(content, "items"))
+                break
+        else:
+            unserved.add(kind)
+    return tuple(found), frozenset(unserved)

@@ -154,14 +154,6 @@ class _Reader:
         await list_pages(self._server, path, query or {}, take, _PAGE)
         self._objects[source] = (*self._found.of(source), *found)
 
-    async def _get_if_any(self, path: str) -> tuple[JsonObject, ...]:
-        try:
-            return (await self._server.get(path, {}),)
-        except ApiServerError as error:
-            if error.code != NOT_FOUND:
-                raise
-            return ()
-
     def _own(self, group: str, plural: str, name: str = "") -> str:
         """Return the path of a list in the namespace of the webhook, or of an object in it."""
         path = f"{group}/namespaces/{quote(self._found.target.namespace, safe='')}/{plural}"
@@ -169,7 +161,8 @@ class _Reader:
 
     async def service(self) -> None:
         path = self._own("/api/v1", "services", self._found.target.service)
-        self._objects[Source.SERVICE] = await self._get_if_any(path)
+        found = await self._server.find(path)
+        self._objects[Source.SERVICE] = () if found is None else (found,)
 
     async def endpoints(self) -> None:
         query = {"labelSelector": f"kubernetes.io/service-name={self._found.target.service}"}
@@ -193,17 +186,17 @@ class _Reader:
         servers = self._found.deployment or {}
         place = policy_place(servers)
         if place is not None:
-            found = await self._get_if_any(self._own("/api/v1", "configmaps", place[0]))
-            self._objects[Source.POLICY] = found
-            stored = StoredPolicy.of(found[0] if found else {}, *place)
+            stored = StoredPolicy.of(
+                await self._server.find(self._own("/api/v1", "configmaps", place[0])) or {}, *place
+            )
             self._found = replace(self._found, stored=stored, file=stored.policies or self._found.file)
         if (in_force := await policy_in_force(self._server, self._found)) is not None:
             others = self._found.file.others
             self._found = replace(self._found, in_force=in_force, file=PolicySet.of(in_force, others))
         if follows_objects(servers):
-            found = await self._get_if_any(_POLICY_OBJECTS)
-            items = listed(found[0], "items") if found else []
-            objects = tuple(kept(Source.POLICY, each) for each in items) if found else None
+            found = await self._server.find(_POLICY_OBJECTS)
+            items = listed(found or {}, "items")
+            objects = None if found is None else tuple(kept(Source.POLICY, each) for each in items)
             of_file = self._found.file.default
             accepted = tuple(each for each in accepted_policies(of_file, items) if each is not of_file)
             self._found = replace(self._found, accepted=accepted, policy_objects=objects)
