@@ -9,14 +9,13 @@ from urllib.parse import quote
 from certs.registration import Target
 from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
-from webhook.doctor.certificate_owner import controller_namespace, controller_of
 from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of, texts
 from webhook.doctor.kept import PodsRead, kept
 from webhook.doctor.questions import ask_rights, create_on_trial, exported_objects, policy_in_force, probe
 from webhook.doctor.rights import rights_of
 from webhook.doctor.sample_pods import NO_USER, User
 from webhook.doctor.source import BEFORE, LISTS, Source
-from webhook.doctor.workloads import follows_objects, policy_place
+from webhook.doctor.workloads import controller_namespace, controller_of, follows_objects, policy_place
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
 from webhook.policy.loader import built_in_policy

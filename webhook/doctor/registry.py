@@ -4,7 +4,6 @@ from webhook.doctor.check import Check
 from webhook.doctor.checks import (
     calls,
     certificates,
-    exported,
     namespaces,
     node_pools,
     node_spelling,
@@ -32,7 +31,7 @@ CHECKS: tuple[Check, ...] = (
     calls.timeouts,
     policies.policy,
     policies.policy_objects,
-    exported.exported_policy,
+    policies.exported_policy,
     policies.rights,
     policies.release,
     certificates.clock,

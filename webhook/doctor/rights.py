@@ -6,9 +6,8 @@ from functools import partial
 
 from certs.registration import Target
 from webhook.cluster.cache.resources import RESOURCES
-from webhook.doctor.certificate_owner import controller_of, secret_of
 from webhook.doctor.cluster import Cluster, JsonObject, Right, Role
-from webhook.doctor.workloads import containers_of, follows_objects, has_flag, option, options
+from webhook.doctor.workloads import containers_of, controller_of, follows_objects, has_flag, option, options, secret_of
 from webhook.documents.documents import field
 from webhook.kube.api.admission_policy import EXPORT_LEASE, PLURALS
 from webhook.kube.names import KUEUE_CONFIGURATION, KUEUE_GROUP, KUEUE_NAMESPACE

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from certs.registration import manifest, missing_webhooks
 from certs.webhook_rules import PODS
 from webhook.doctor import commands
-from webhook.doctor.certificate_owner import controller_of
 from webhook.doctor.check import Finding, check, error, info, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, Trial, listed, name_of
 from webhook.doctor.matching import is_called_for_pods, selects_pods_of, timeout_seconds
 from webhook.doctor.source import Source
-from webhook.doctor.workloads import containers_of, has_flag
+from webhook.doctor.workloads import containers_of, controller_of, has_flag
 from webhook.documents.documents import field
 
 _HTTPS = 443
