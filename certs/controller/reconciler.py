@@ -15,7 +15,7 @@ from cryptography import x509
 
 from certs import pem, registration
 from certs.cluster.client import CONFLICT, Cluster, ObjectName, configuration_named, secret_of
-from certs.cluster.probe import Outcome, probe
+from certs.cluster.probe import probe
 from certs.controller.admin import CREATE, MEND, RECORD, ControllerMetrics
 from certs.inspection import Certificates, read_key_material
 from certs.plan import Action, Observed, Rules, Step, carried_out, fulfils, plan
@@ -216,11 +216,11 @@ class Reconciler:
         """Create the configuration if API servers would trust the server; return what it waits for otherwise."""
         target, at = self._options.target, self._options.probe_at
         manifest = registration.with_settings(registration.manifest(target, self._options.webhook_rules), settings)
-        endpoint = registration.endpoint(manifest)
+        endpoint = registration.endpoint_of(manifest)
         if at:
             endpoint = registration.parse_endpoint(at, endpoint.server_name)
         result = await asyncio.to_thread(probe, endpoint, bundle)
-        if result.outcome is not Outcome.TRUSTED:
+        if not result.trusted:
             waits_for = f"{endpoint} does not serve a certificate of the Secret yet: {result.detail}"
             if waits_for != self._waits_for:
                 self._log.info("the webhook configuration is created later", reason=waits_for)

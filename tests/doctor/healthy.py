@@ -11,7 +11,7 @@ from typing import Any
 
 from cryptography import x509
 
-from certs.cluster.probe import Called
+from certs.cluster.probe import Called, Outcome
 from certs.registration import Target, with_ca_bundle
 from tests.acceptance.pools import pool_node
 from tests.support.admission import policy_with
@@ -101,7 +101,7 @@ def configuration() -> Object:
 def called(*, trusted: bool = True, detail: str = "", pem: bytes | None = FRESH.certificate) -> Called:
     """Return the result of a handshake; `pem` is the served certificate."""
     certificate = x509.load_pem_x509_certificate(pem) if pem else None
-    return Called(ADDRESS, trusted, detail, certificate)
+    return Called(ADDRESS, Outcome.TRUSTED if trusted else Outcome.UNTRUSTED, detail, certificate)
 
 
 def probes(result: Called) -> tuple[Probe, ...]:

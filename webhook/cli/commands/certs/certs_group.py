@@ -10,7 +10,7 @@ import yaml
 from certs import directory as store
 from certs.cluster.client import Cluster, configuration_named, secret_of
 from certs.cluster.probe import call_webhooks
-from certs.cluster.register import Probing, Registration
+from certs.cluster.register import Registration
 from certs.cluster.register import register as register_in_cluster
 from certs.cluster.status import Place, as_text, report, rotation_of
 from certs.inspection import inspect
@@ -18,7 +18,7 @@ from certs.plan import Action, Rules, carried_out, plan_at_once
 from certs.registration import Target
 from certs.registration import manifest as configuration_of
 from certs.secret import artifacts_in
-from webhook.cli.commands.certs.certs_controller import controller
+from webhook.cli.commands.certs.certs_controller import controller, rotate
 from webhook.cli.commands.certs.certs_options import (
     SeveralValues,
     cluster_options,
@@ -29,7 +29,6 @@ from webhook.cli.commands.certs.certs_options import (
     url_option,
     webhook_rules_of,
 )
-from webhook.cli.commands.certs.certs_rotate import rotate
 from webhook.cli.inputs.files import PolicyFile, policy_option
 from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.terminal import echo, echo_json, echo_lines
@@ -145,11 +144,14 @@ def register(
         target,
         store.read(directory) if directory else None,
         names_given(dns_names, ip_addresses) if dns_names or ip_addresses else None,
-        Probing(skip_probe, require_probe, wait_seconds, endpoint),
-        force,
-        secret_first,
-        webhook_rules_of(policy),
-        only_ca_bundle,
+        force=force,
+        secret_first=secret_first,
+        webhook_rules=webhook_rules_of(policy),
+        only_ca_bundle=only_ca_bundle,
+        skip_probe=skip_probe,
+        require_probe=require_probe,
+        wait_seconds=wait_seconds,
+        endpoint=endpoint,
     )
     is_dry = dry_run == "server"
 
