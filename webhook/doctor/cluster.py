@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from certs.cluster.probe import Called
-from certs.registration import Target
+from certs.registration import Endpoint, Target
 from certs.webhook_rules import PODS
 from webhook.admission.missed import MissedPod
 from webhook.admission.policy_cases import parse_tested_policies
@@ -209,6 +209,11 @@ class Cluster:
         return (f"{self.place}: webhooks[{own[0][0]}]", own[0][1]) if own else None
 
     @property
+    def called(self) -> list[Called]:
+        """The TLS handshakes of all probes."""
+        return [each for probe in self.probes for each in probe.called if each is not None]
+
+    @property
     def is_called_by_service(self) -> bool:
         """Whether API servers call a Service, and not a URL."""
         return any(documents.field(each, "clientConfig", "service") for each in self.webhooks)
@@ -245,9 +250,8 @@ class Cluster:
         """The addresses of the ready endpoints of the Service, as HOST:PORT."""
         found: list[str] = []
         for endpoint, each in self.ready_endpoints:
-            port = next((port["port"] for port in listed(each, "ports") if isinstance(port.get("port"), int)), None)
-            hosts = map(str, endpoint.get("addresses") or () if port else ())
-            found += (f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts)
+            ports = [port["port"] for port in listed(each, "ports") if isinstance(port.get("port"), int)]
+            found += (str(Endpoint(host, ports[0], "")) for host in endpoint.get("addresses") or () if ports)
         return found
 
     @property

@@ -80,11 +80,6 @@ def timeout_seconds(webhook: JsonObject) -> int:
     return found if isinstance(found, int) else DEFAULT_TIMEOUT_SECONDS
 
 
-def is_reinvoked(webhook: JsonObject) -> bool:
-    """Return whether `webhook` is called again after later ones have changed the pod."""
-    return webhook.get("reinvocationPolicy") == "IfNeeded"
-
-
 def _values(rule: JsonObject, name: str) -> list[str]:
     found = rule.get(name)
     return [str(each) for each in found] if isinstance(found, list) else []

@@ -9,13 +9,14 @@ from certs.webhook_rules import PODS, WebhookRules
 from webhook.doctor import commands, matching
 from webhook.doctor.check import Finding, check, error, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of
-from webhook.doctor.matching import is_called_for_pods, is_reinvoked, selects_namespace, timeout_seconds
+from webhook.doctor.matching import is_called_for_pods, selects_namespace, timeout_seconds
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import controller_namespace, controller_of
 from webhook.documents.documents import field
 from webhook.kube.selectors import selector_matches
 
 _SYSTEM = "kube-system"
+_REINVOCATION = "reinvocationPolicy"
 # Source: k8s.io/apiserver/pkg/server/config.go, RequestTimeout; the flag --request-timeout
 _REQUEST_SECONDS = 60
 _SHIPPED_SECONDS = 5
@@ -127,17 +128,14 @@ def order(cluster: Cluster) -> Iterator[Finding]:
     for configuration in cluster.of(Source.CONFIGURATIONS):
         name = name_of(configuration)
         for position, webhook in enumerate(listed(configuration, "webhooks") if name < own else ()):
-            peer = _peer_of(name, str(webhook.get("name", "")))
+            names = (name, str(webhook.get("name", "")))
+            peer = next((each for each in PEERS if any(part in text for part in each.parts for text in names)), None)
             is_conditional = webhook.get("matchConditions") or webhook.get("objectSelector")
-            is_called_again = is_reinvoked(webhook) and not is_conditional
+            is_called_again = webhook.get(_REINVOCATION) == "IfNeeded" and not is_conditional
             if peer is not None and is_called_for_pods(webhook) and not is_called_again:
                 what = f"{peer.name} {peer.concern}, and is called before {own}: it does not see what is injected"
                 where = f"MutatingWebhookConfiguration {name}: webhooks[{position}]"
                 yield warning(where, what, _renamed(cluster, name))
-
-
-def _peer_of(configuration: str, webhook: str) -> Peer | None:
-    return next((each for each in PEERS if any(part in configuration or part in webhook for part in each.parts)), None)
 
 
 def _renamed(cluster: Cluster, before: str) -> str:
@@ -151,7 +149,7 @@ def _renamed(cluster: Cluster, before: str) -> str:
 def reinvocation(cluster: Cluster) -> Iterator[Finding]:
     """The webhook for pods is not called again after a later webhook has changed the pod."""
     own = cluster.pods_webhook
-    if own is None or is_reinvoked(own[1]):
+    if own is None or own[1].get(_REINVOCATION) == "IfNeeded":
         return
     later = [
         name_of(each)
@@ -160,9 +158,9 @@ def reinvocation(cluster: Cluster) -> Iterator[Finding]:
     ]
     who = f": {', '.join(sorted(later)[:3])}" if later else ""
     what = f"Never: what later webhooks add to pods (annotations, containers) is not seen{who}"
-    path = f"/webhooks/{cluster.webhooks.index(own[1])}/reinvocationPolicy"
+    path = f"/webhooks/{cluster.webhooks.index(own[1])}/{_REINVOCATION}"
     remedy = f"{commands.patched(cluster, {path: 'IfNeeded'})}; admission is idempotent"
-    yield warning(f"{own[0]}.reinvocationPolicy", what, remedy)
+    yield warning(f"{own[0]}.{_REINVOCATION}", what, remedy)
 
 
 @check(

@@ -34,7 +34,9 @@ _LARGEST_HOLDER_SKEW = timedelta(seconds=15)
 )
 def ca_bundle(cluster: Cluster) -> Iterator[Finding]:
     """A caBundle is empty, unreadable or expired, so API servers do not trust the webhook."""
-    for index, (webhook, bundle) in enumerate(zip(cluster.webhooks, _bundles(cluster), strict=True)):
+    for index, (webhook, bundle) in enumerate(
+        zip(cluster.webhooks, ca_bundles(cluster.configuration or {}), strict=True)
+    ):
         where = f"{cluster.place}: webhooks[{index}].clientConfig.caBundle"
         cas = pem.readable_certificates(bundle)
         if not cas:
@@ -49,10 +51,6 @@ def ca_bundle(cluster: Cluster) -> Iterator[Finding]:
             yield error(where, f"its last CA expired on {end:%Y-%m-%d}", commands.new_ca(cluster))
         elif expires_soon(last, cluster.now):
             yield warning(where, f"its last CA {time_left(end, cluster.now)}", commands.new_ca(cluster))
-
-
-def _bundles(cluster: Cluster) -> list[bytes]:
-    return [] if cluster.configuration is None else ca_bundles(cluster.configuration)
 
 
 @check(
@@ -118,7 +116,7 @@ def certs_controller(cluster: Cluster) -> Iterator[Finding]:
 
 def _without_controller(cluster: Cluster) -> tuple[Severity, str]:
     """Return how severe it is that no controller runs, and what follows, by the served certificate that ends first."""
-    served = [each.certificate for probe in cluster.probes for each in probe.called if each and each.certificate]
+    served = [each.certificate for each in cluster.called if each.certificate]
     if not served:
         what = "nothing renews the certificate; `placement-webhook certs status` shows how long it lasts"
         return Severity.WARNING, what
@@ -206,15 +204,15 @@ def clock(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _future_certificates(cluster: Cluster, now: datetime) -> Iterator[Finding]:
-    called = [each for probe in cluster.probes for each in probe.called if each is not None]
+    called = cluster.called if cluster.configuration else ()
     sent = [(f"the certificate of {each.address}", each.certificate) for each in called if each.certificate]
     sent += [
         (f"a CA of {cluster.place}: webhooks[{index}].clientConfig.caBundle", ca)
-        for index, bundle in enumerate(_bundles(cluster))
+        for index, bundle in enumerate(ca_bundles(cluster.configuration or {}))
         for ca in pem.readable_certificates(bundle)
     ]
     reported = set()
-    for where, each in sent if cluster.configuration else ():
+    for where, each in sent:
         start = each.not_valid_before_utc
         if start > now and each.serial_number not in reported:
             reported.add(each.serial_number)

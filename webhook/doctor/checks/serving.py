@@ -139,7 +139,7 @@ def endpoint(cluster: Cluster) -> Iterator[Finding]:
     API servers reach a Service that other machines do not, so it is an error only for a URL, or if the dry-run
     creation shows that they do not reach it either.
     """
-    called = [each for probe in cluster.probes for each in probe.called if each is not None]
+    called = cluster.called
     if not cluster.probes or any(each.certificate is not None for each in called):
         return
     detail = called[0].detail if called else "no address is known"
@@ -221,7 +221,8 @@ def failure_policy(cluster: Cluster) -> Iterator[Finding]:
     elif ready < (wanted or 1):
         what = f"{ready} of {wanted} replicas are ready{_why(deployment)}"
         yield warning(f"{where}: status.readyReplicas", what, look)
-    budgets = _budgets(cluster, deployment)
+    known = cluster.of(Source.BUDGETS)
+    budgets = [each for each in known if selects_pods_of(field(each, "spec", "selector"), deployment)]
     for each in budgets:
         if _allows_no_eviction(each, wanted or 1):
             what = "allows no eviction: the drain of a node with a replica never ends"
@@ -242,11 +243,6 @@ def _why(deployment: JsonObject) -> str:
     """Return why pods cannot be created, such as a quota that is used up."""
     failed = (each for each in listed(deployment, "status", "conditions") if each.get("type") == "ReplicaFailure")
     return next((f"; {each.get('message')}" for each in failed if each.get("status") == "True"), "")
-
-
-def _budgets(cluster: Cluster, deployment: JsonObject) -> list[JsonObject]:
-    """Return the PodDisruptionBudgets that select the pods of the servers."""
-    return [each for each in cluster.of(Source.BUDGETS) if selects_pods_of(field(each, "spec", "selector"), deployment)]
 
 
 def _allows_no_eviction(budget: JsonObject, replicas: int) -> bool:
