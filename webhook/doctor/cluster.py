@@ -1,6 +1,6 @@
 """A cluster as far as it was read: the input of every check. Nothing in it changes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -155,6 +155,11 @@ class Cluster:
         """Return the objects of `source`; empty if it was not read."""
         return self.objects.get(source, ())
 
+    def own(self, source: Source) -> Iterator[JsonObject]:
+        """Return the objects of `source` in the namespace of the webhook."""
+        namespace = self.target.namespace
+        return (each for each in self.of(source) if documents.field(each, "metadata", "namespace") == namespace)
+
     def knows(self, source: Source) -> bool:
         """Return whether `source` was read."""
         return source in self.objects
@@ -171,7 +176,7 @@ class Cluster:
 
     def policy_of(self, namespace: str) -> Policy:
         """Return the policy in force for `namespace`."""
-        return self.policies.of_namespace(namespace, self.known_labels(namespace))
+        return self.policies.of_namespace(namespace, self.labels_by_namespace.get(namespace))
 
     def place_of(self, policy: Policy) -> str:
         """Return the place of a policy in messages."""
@@ -230,14 +235,8 @@ class Cluster:
         None if there is none, or it was not read.
         """
         wanted = texts(self.service or {}, "spec", "selector") or _OWN_LABELS
-        for each in self.of(Source.DEPLOYMENTS):
-            labels = texts(each, "spec", "template", "metadata", "labels")
-            if (
-                documents.field(each, "metadata", "namespace") == self.target.namespace
-                and wanted.items() <= labels.items()
-            ):
-                return each
-        return None
+        known = ((texts(each, "spec", "template", "metadata", "labels"), each) for each in self.own(Source.DEPLOYMENTS))
+        return next((each for labels, each in known if wanted.items() <= labels.items()), None)
 
     @property
     def ready_endpoints(self) -> list[tuple[JsonObject, JsonObject]]:
@@ -262,14 +261,11 @@ class Cluster:
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """Return the labels of the namespace, as the API server sets them if it was not read."""
-        return self.known_labels(name) or {NAMESPACE_NAME_LABEL: name}
-
-    def known_labels(self, name: str) -> Mapping[str, str] | None:
-        """Return the labels of the namespace; None if it was not read."""
-        return self._labels_by_namespace.get(name)
+        return self.labels_by_namespace.get(name) or {NAMESPACE_NAME_LABEL: name}
 
     @cached_property
-    def _labels_by_namespace(self) -> dict[str, Mapping[str, str]]:
+    def labels_by_namespace(self) -> dict[str, Mapping[str, str]]:
+        """The labels of the namespaces that were read."""
         return {
             name_of(each): {NAMESPACE_NAME_LABEL: name_of(each), **texts(each, "metadata", "labels")}
             for each in self.of(Source.NAMESPACES)

@@ -115,16 +115,15 @@ def injected_from(cluster: Cluster) -> tuple[str, str] | None:
 
 def controller_of(cluster: Cluster) -> JsonObject | None:
     """Return the Deployment of the certs controller, in any namespace; None if there is none, or it was not read."""
+    target = cluster.target
     for each in cluster.of(Source.DEPLOYMENTS):
         labels = texts(each, "spec", "template", "metadata", "labels")
-        is_controller = labels.items() >= _CONTROLLER_LABELS.items() or any(
-            args_of(container)[:2] == ["certs", "controller"] for container in containers_of(each)
-        )
-        # It is beside the webhook, in the namespace of the manifests, or its arguments name the webhook's.
-        own, served = field(each, "metadata", "namespace"), option(each, "--namespace") or Target().namespace
-        target = cluster.target
-        if is_controller and (own in (target.namespace, target.controller_namespace) or served == target.namespace):
-            return each
+        commands = [args_of(container)[:2] for container in containers_of(each)]
+        if labels.items() >= _CONTROLLER_LABELS.items() or ["certs", "controller"] in commands:
+            # It is beside the webhook, in the namespace of the manifests, or its arguments name the webhook's.
+            own, served = field(each, "metadata", "namespace"), option(each, "--namespace") or Target().namespace
+            if own in (target.namespace, target.controller_namespace) or served == target.namespace:
+                return each
     return None
 
 
@@ -150,15 +149,13 @@ def _writer(configuration: JsonObject) -> str:
 
     Source: k8s.io/apimachinery/pkg/apis/meta/v1/types.go, ManagedFieldsEntry
     """
-    writers = []
+    writers = [("", "")]
     for each in listed(configuration, "metadata", "managedFields"):
         webhooks = field(each, "fieldsV1", "f:webhooks")
-        entries = (
-            [entry for entry in webhooks.values() if isinstance(entry, dict)] if isinstance(webhooks, dict) else []
-        )
+        entries = webhooks.values() if isinstance(webhooks, dict) else ()
         if any(field(entry, "f:clientConfig", "f:caBundle") is not None for entry in entries):
             writers.append((str(each.get("time") or ""), str(each.get("manager") or "")))
-    return max(writers, default=("", ""))[1]
+    return max(writers)[1]
 
 
 def _has_flag(container: JsonObject, name: str) -> bool:

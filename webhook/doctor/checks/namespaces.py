@@ -166,7 +166,7 @@ def own_namespace(cluster: Cluster) -> Iterator[Finding]:
         return
     yield from _of_network_policies(cluster, servers)
     used_class = str(field(servers, "spec", "template", "spec", "priorityClassName") or "")
-    for each in _own(cluster, Source.QUOTAS):
+    for each in cluster.own(Source.QUOTAS):
         expressions = listed(each, "spec", "scopeSelector", "matchExpressions")
         classes = {str(value) for some in expressions for value in some.get("values") or ()}
         # Another scope than the PriorityClass can leave out the pods of the webhook.
@@ -174,12 +174,8 @@ def own_namespace(cluster: Cluster) -> Iterator[Finding]:
             what = "has no room for a further pod: a replica that is rolled out, evicted or lost is not created"
             raised = commands.kubectl(cluster, "edit", "resourcequota", str(field(each, "metadata", "name")))
             yield warning(f"ResourceQuota {name_of(each)}: spec.hard", what, f"{raised}: raise it")
-    for each in _own(cluster, Source.LIMIT_RANGES):
+    for each in cluster.own(Source.LIMIT_RANGES):
         yield from _of_limit_range(cluster, servers, each)
-
-
-def _own(cluster: Cluster, source: Source) -> Iterator[JsonObject]:
-    return (each for each in cluster.of(source) if field(each, "metadata", "namespace") == cluster.target.namespace)
 
 
 def _of_network_policies(cluster: Cluster, servers: JsonObject) -> Iterator[Finding]:

@@ -72,7 +72,7 @@ def _of_trial(policies: PolicySet, cluster: Cluster) -> str:
     if cluster.trial is None:
         return policies.default.identity
     namespace = cluster.trial.namespace
-    return policies.of_namespace(namespace, cluster.known_labels(namespace)).identity
+    return policies.of_namespace(namespace, cluster.labels_by_namespace.get(namespace)).identity
 
 
 def _identities(policies: PolicySet) -> str:

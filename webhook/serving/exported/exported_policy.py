@@ -198,7 +198,12 @@ class ExportedPolicy:
     async def _read_configuration(self, api: ApiServer) -> JsonObject | None:
         if not self._options.configuration:
             return None
-        return await api.find(f"{_CONFIGURATIONS}/{self._options.configuration}")
+        try:
+            return await api.get(f"{_CONFIGURATIONS}/{self._options.configuration}", {})
+        except ApiServerError as error:
+            if error.code != NOT_FOUND:
+                raise
+            return None
 
     def _note_left_out(self, left_out: list[str]) -> None:
         if left_out and left_out != self._left_out:
