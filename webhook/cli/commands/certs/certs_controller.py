@@ -97,13 +97,10 @@ def controller(
     create_configuration: bool,
     policy: Path | None,
     probe_at: str | None,
-    ca_days: float,
-    server_days: float,
-    trust_seconds: float,
-    propagation_seconds: float,
     admin_listen: Address,
     log_format: str,
     log_level: str,
+    **times: float,
 ) -> None:
     """Keep CA, server certificate and caBundle in order until SIGTERM or SIGINT.
 
@@ -120,7 +117,7 @@ def controller(
         parse_endpoint(probe_at, "")
     given = names_given(dns_names, ip_addresses) if dns_names or ip_addresses else None
     names = given or names_to_serve(target, endpoint_of(manifest(target)))
-    rules = _rules(names, ca_days, server_days, trust_seconds, propagation_seconds)
+    rules = _rules(names, **times)
     webhook_rules = webhook_rules_of(policy)
     configure_logs(log_format, log_level)
     # The other commands of the group serve no metrics.

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 import yaml
@@ -37,6 +38,7 @@ from webhook.watch.api_server import ClientConfig
 
 _DIRECTORY = click.Path(path_type=Path)
 _DEFAULTS = Target()
+_ONE_PROBE = "--skip-probe and --require-probe are mutually exclusive; give one of them."
 _DONE = {Action.ISSUE: "issued", Action.RENEW: "renewed", Action.KEEP: "kept"}
 
 
@@ -114,15 +116,9 @@ def register(
     ip_addresses: tuple[str, ...],
     source: ClientConfig,
     target: Target,
-    endpoint: str | None,
-    wait_seconds: float,
-    require_probe: bool,
-    skip_probe: bool,
-    secret_first: bool,
-    force: bool,
     policy: Path | None,
-    only_ca_bundle: bool,
     dry_run: str,
+    **options: Any,
 ) -> None:
     """Write certificates to the Secret of the cluster and their CA to the caBundle of the webhook configuration.
 
@@ -138,21 +134,12 @@ def register(
     """
     if directory and (dns_names or ip_addresses):
         raise click.UsageError("--dir has a certificate with its names; leave --dns and --ip out.")
-    if skip_probe and require_probe:
-        raise click.UsageError("--skip-probe and --require-probe are mutually exclusive; give one of them.")
-    wanted = Registration(
-        target,
-        store.read(directory) if directory else None,
-        names_given(dns_names, ip_addresses) if dns_names or ip_addresses else None,
-        force=force,
-        secret_first=secret_first,
-        webhook_rules=webhook_rules_of(policy),
-        only_ca_bundle=only_ca_bundle,
-        skip_probe=skip_probe,
-        require_probe=require_probe,
-        wait_seconds=wait_seconds,
-        endpoint=endpoint,
-    )
+    if options["skip_probe"] and options["require_probe"]:
+        raise click.UsageError(_ONE_PROBE)
+    artifacts = store.read(directory) if directory else None
+    names = names_given(dns_names, ip_addresses) if dns_names or ip_addresses else None
+    # The other options have the names of its fields.
+    wanted = Registration(target, artifacts, names, webhook_rules=webhook_rules_of(policy), **options)
     is_dry = dry_run == "server"
 
     async def work(cluster: Cluster) -> None:
@@ -199,7 +186,7 @@ def status(
       placement-webhook certs status --endpoint localhost:8443    # kubectl port-forward service/... 8443:443
     """
     if skip_probe and require_probe:
-        raise click.UsageError("--skip-probe and --require-probe are mutually exclusive; give one of them.")
+        raise click.UsageError(_ONE_PROBE)
     places = []
     if directory:
         places.append(Place(f"directory {directory}", store.read(directory), True, tuple(store.mode_errors(directory))))
