@@ -20,7 +20,7 @@ from tests.support.command import understand
 from tests.support.manifests import Object, container_of, read
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.check import Finding, diagnose
-from webhook.doctor.cluster import Cluster, Probe, ServerClock, Trial
+from webhook.doctor.cluster import Cluster, ServerClock, Trial
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.rights import needed_rights
 from webhook.doctor.sample_pods import judge, sample_pod
@@ -104,9 +104,9 @@ def called(*, trusted: bool = True, detail: str = "", pem: bytes | None = FRESH.
     return Called(ADDRESS, Outcome.TRUSTED if trusted else Outcome.UNTRUSTED, detail, certificate)
 
 
-def probes(result: Called) -> tuple[Probe, ...]:
+def probes(result: Called) -> tuple[tuple[Called, ...], ...]:
     """Return one probe with this result for each webhook."""
-    return (Probe(ADDRESS, (result,) * 4),)
+    return ((result,) * 4,)
 
 
 @cache

@@ -28,13 +28,6 @@ WORKLOADS = ("Deployment", "StatefulSet")
 _OWN_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
 
 
-class Probe(NamedTuple):
-    """The TLS handshake with one address on behalf of each webhook of the configuration."""
-
-    address: str
-    called: tuple[Called | None, ...]
-
-
 class Trial(NamedTuple):
     """The dry-run creation of a pod that the policy concerns: the pod that would be stored, or the error.
 
@@ -126,7 +119,7 @@ class Cluster:
     `unserved_kinds` are those of an exported policy that the API server does not serve.
     `bound_schedulers` are the schedulers of running pods. `selects_a_pod` is whether the objectSelector of the webhook
     for pods selects one of the cluster; None without an objectSelector, or without pods. `missed` are the first missed
-    pods of `missed_count`.
+    pods of `missed_count`. `probes` has for each address the TLS handshake on behalf of each webhook.
     """
 
     now: datetime
@@ -143,7 +136,7 @@ class Cluster:
     selects_a_pod: bool | None = None
     missed: tuple[MissedPod, ...] = ()
     missed_count: int = 0
-    probes: tuple[Probe, ...] = ()
+    probes: tuple[tuple[Called | None, ...], ...] = ()
     trial: Trial | None = None
     rights: tuple[Right, ...] = ()
     clock: ServerClock | None = None
@@ -216,7 +209,7 @@ class Cluster:
     @property
     def called(self) -> list[Called]:
         """The TLS handshakes of all probes."""
-        return [each for probe in self.probes for each in probe.called if each is not None]
+        return [each for probe in self.probes for each in probe if each is not None]
 
     @property
     def is_called_by_service(self) -> bool:

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from certs.cluster.probe import call_webhooks
+from certs.cluster.probe import Called, call_webhooks
 from webhook.doctor import sample_pods
-from webhook.doctor.cluster import Cluster, JsonObject, Probe, Right, Trial, listed, name_of
+from webhook.doctor.cluster import Cluster, JsonObject, Right, Trial, listed, name_of
 from webhook.doctor.matching import labels_selected_by, selects_namespace
 from webhook.doctor.nodes import nodes_of, offered_cards
 from webhook.doctor.rights import access_review
@@ -44,7 +44,7 @@ async def ask_rights(server: ApiServer, rights: Iterable[Right]) -> tuple[Right,
     return tuple(await asyncio.gather(*map(asked, rights)))
 
 
-async def probe(cluster: Cluster, endpoint: str | None) -> tuple[Probe, ...]:
+async def probe(cluster: Cluster, endpoint: str | None) -> tuple[tuple[Called | None, ...], ...]:
     """Return the TLS handshakes with `endpoint`; None: with the address that API servers call and ready endpoints.
 
     Each replica can have another certificate, so some of the endpoints are called one by one.
@@ -58,10 +58,7 @@ async def probe(cluster: Cluster, endpoint: str | None) -> tuple[Probe, ...]:
     if endpoint is None and cluster.is_called_by_service:
         addresses += cluster.ready_addresses[:_MOST_ENDPOINTS]
     called = await asyncio.gather(*(asyncio.to_thread(call_webhooks, configuration, at) for at in addresses))
-    return tuple(
-        Probe(at or next((each.address for each in results if each), ""), tuple(results))
-        for at, results in zip(addresses, called, strict=True)
-    )
+    return tuple(map(tuple, called))
 
 
 async def policy_in_force(server: ApiServer, cluster: Cluster) -> Policy | None:

@@ -60,12 +60,12 @@ def ca_bundle(cluster: Cluster) -> Iterator[Finding]:
 )
 def certificate(cluster: Cluster) -> Iterator[Finding]:
     """The served certificate does not match the caBundle, has other names, or expires soon."""
-    reported = set()
+    reported = set[str]()
     for probe in cluster.probes:
-        for index, called in enumerate(probe.called):
+        for index, called in enumerate(probe):
             found = _of_served(f"{cluster.place}: webhooks[{index}]", called, cluster) if called else None
-            if found is not None and (probe.address, found.what) not in reported:
-                reported.add((probe.address, found.what))
+            if found is not None and found.what not in reported:
+                reported.add(found.what)
                 yield found
 
 

@@ -143,7 +143,7 @@ def endpoint(cluster: Cluster) -> Iterator[Finding]:
     if not cluster.probes or any(each.certificate is not None for each in called):
         return
     detail = called[0].detail if called else "no address is known"
-    addresses = ", ".join(dict.fromkeys(each.address for each in cluster.probes))
+    addresses = ", ".join(dict.fromkeys(each.address for each in called))
     what = f"{addresses}: not reachable from this machine ({detail})"
     if cluster.is_called_by_service or cluster.mark:
         judged = "; the dry-run creation of a pod shows that API servers reach it" if cluster.mark else ""
