@@ -25,14 +25,6 @@ class ServerNames:
     def __str__(self) -> str:
         return ", ".join([*self.dns_names, *map(str, self.ip_addresses)])
 
-    def general_names(self) -> list[x509.GeneralName]:
-        """Return the names as the certificate's extension holds them."""
-        return [*map(x509.DNSName, self.dns_names), *map(x509.IPAddress, self.ip_addresses)]
-
-    def same_as(self, other: "ServerNames") -> bool:
-        """Return whether both hold the same names, in any order."""
-        return set(self.dns_names) == set(other.dns_names) and set(self.ip_addresses) == set(other.ip_addresses)
-
     def includes(self, other: "ServerNames") -> bool:
         """Return whether all names of `other` are among these."""
         return set(other.dns_names) <= set(self.dns_names) and set(other.ip_addresses) <= set(self.ip_addresses)
