@@ -44,13 +44,13 @@ class Wanted:
     """
 
     configuration: str
-    namespace: str | None
-    service: str | None
-    policy: PolicyOrSet | None
-    endpoint: str | None
-    trial_namespace: str | None
-    sources: frozenset[Source]
-    within_seconds: float
+    namespace: str | None = None
+    service: str | None = None
+    policy: PolicyOrSet | None = None
+    endpoint: str | None = None
+    trial_namespace: str | None = None
+    sources: frozenset[Source] = frozenset()
+    within_seconds: float = 60.0
 
 
 async def read_cluster(server: ApiServer, wanted: Wanted) -> Cluster:
@@ -97,10 +97,8 @@ class _Reader:
         """
         try:
             await self._list(Source.CONFIGURATIONS, _ADMISSION)
-        except UnreachableError:
-            raise
         except ApiServerError as error:
-            if error.code == 401:
+            if isinstance(error, UnreachableError) or error.code == 401:
                 raise
             self._refusals[Source.CONFIGURATIONS] = str(error)
         wanted, default = self._wanted, Target()
@@ -159,8 +157,7 @@ class _Reader:
         return f"{path}/{quote(name, safe='')}" if name else path
 
     async def service(self) -> None:
-        path = self._own("/api/v1", "services", self._found.target.service)
-        found = await self._server.find(path)
+        found = await self._server.find(self._own("/api/v1", "services", self._found.target.service))
         self._objects[Source.SERVICE] = () if found is None else (found,)
 
     async def endpoints(self) -> None:
@@ -185,9 +182,8 @@ class _Reader:
         servers = self._found.deployment or {}
         place = policy_place(servers)
         if place is not None:
-            stored = StoredPolicy.of(
-                await self._server.find(self._own("/api/v1", "configmaps", place[0])) or {}, *place
-            )
+            found = await self._server.find(self._own("/api/v1", "configmaps", place[0]))
+            stored = StoredPolicy.of(found or {}, *place)
             self._found = replace(self._found, stored=stored, file=stored.policies or self._found.file)
         if (in_force := await policy_in_force(self._server, self._found)) is not None:
             others = self._found.file.others
@@ -213,13 +209,12 @@ class _Reader:
 
         await list_pages(self._server, "/api/v1/pods", _NOT_ENDED, take, _PAGE)
         self._objects[Source.PODS] = ()
-        schedulers, missed = frozenset(read.bound_schedulers), tuple(read.missed)
         self._found = replace(
             self._found,
-            bound_schedulers=schedulers,
-            selects_a_pod=read.selects_a_pod,
-            missed=missed,
+            bound_schedulers=frozenset(read.bound_schedulers),
+            missed=tuple(read.missed),
             missed_count=read.missed_count,
+            selects_a_pod=read.selects_a_pod,
         )
 
     async def groups(self) -> None:

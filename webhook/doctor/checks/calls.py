@@ -227,8 +227,8 @@ def timeouts(cluster: Cluster) -> Iterator[Finding]:
 
     API servers call mutating webhooks one after the other. The sum is that of the namespace with the most.
     """
-    seconds_of = dict(enumerate(map(timeout_seconds, cluster.webhooks)))
-    long = {index: seconds for index, seconds in seconds_of.items() if seconds > matching.DEFAULT_TIMEOUT_SECONDS}
+    given = enumerate(map(timeout_seconds, cluster.webhooks))
+    long = {index: seconds for index, seconds in given if seconds > matching.DEFAULT_TIMEOUT_SECONDS}
     command = commands.patched(cluster, {f"/webhooks/{each}/timeoutSeconds": _SHIPPED_SECONDS for each in long})
     for index, seconds in long.items():
         where = f"{cluster.place}: webhooks[{index}].timeoutSeconds"
