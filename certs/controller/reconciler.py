@@ -144,7 +144,10 @@ class Reconciler:
             check_owned(secret, options.target.secret_place)
         for each in configurations:
             registration.check_not_injected(each)
-        now, seen = self._now(), self._observed(secret, configurations)
+        now, at = self._now(), self._monotonic_seconds()
+        bundles = registration.trusted_certificates(configurations)
+        times = (self._memory.trusted_for(bundles, at), self._memory.unchanged_for(version_of(secret), at))
+        seen = Observed(artifacts_in(secret), bundles, *times, requested_rotation(secret))
         step = plan(seen, options.rules, now)
         keys = read_key_material(seen.artifacts, now)
         self._metrics.show(keys.signer, keys.pair.server, is_rotating=step.action is not Action.KEEP)
@@ -158,16 +161,6 @@ class Reconciler:
         if found[0] is not None and options.creates and secret is not None:
             tried = await self._record(cluster, secret, found[0]) or tried
         return Pass(step, tried)
-
-    def _observed(self, secret: JsonObject | None, configurations: Collection[JsonObject]) -> Observed:
-        bundles, at = registration.trusted_certificates(configurations), self._monotonic_seconds()
-        return Observed(
-            artifacts_in(secret),
-            bundles,
-            self._memory.trusted_for(bundles, at),
-            self._memory.unchanged_for(version_of(secret), at),
-            requested_rotation(secret),
-        )
 
     async def _mend(self, cluster: Cluster, configurations: Collection[JsonObject], wanted: Certificates) -> bool:
         """Write `wanted` to each caBundle that differs; return whether one did."""
