@@ -5,7 +5,6 @@ import binascii
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from importlib.resources import files
 from urllib.parse import urlsplit
 
@@ -86,19 +85,6 @@ def with_ca_bundle(configuration: JsonObject, bundle: bytes) -> JsonObject:
         for webhook in configuration["webhooks"]
     ]
     return {**configuration, "webhooks": webhooks}
-
-
-def merged_ca_bundle(ca: bytes, others: Iterable[bytes], now: datetime) -> bytes:
-    """Return `ca`, followed by the CAs of `others` that have not expired, each once.
-
-    Servers use the certificate of the old CA until they have read the new one, so the API server must trust both.
-    """
-    kept: dict[x509.Certificate, None] = dict.fromkeys(pem.certificates(ca, "ca.crt"))
-    for other in others:
-        for certificate in pem.readable_certificates(other):
-            if now < certificate.not_valid_after_utc:
-                kept[certificate] = None
-    return pem.encode(*kept)
 
 
 def ca_bundles(configuration: JsonObject) -> list[bytes]:

@@ -20,9 +20,9 @@ from datetime import datetime
 from certs import registration
 from certs.cluster.client import Cluster, configuration_named, secret_of
 from certs.cluster.probe import Called, Outcome, probe
-from certs.inspection import Artifacts, inspect
+from certs.inspection import Artifacts, inspect, unexpired
 from certs.names import ServerNames, names_of
-from certs.pem import certificates
+from certs.pem import certificates, encode, readable_certificates
 from certs.pki import SERVER_VALIDITY
 from certs.plan import Action, Rules, Step, carried_out, plan_at_once
 from certs.registration import Endpoint, Target
@@ -88,7 +88,7 @@ async def register(cluster: Cluster, wanted: Registration, now: datetime) -> Asy
     is_first = wanted.secret_first and bool(inspect(held, now).serving_errors())
     if is_first:
         yield await _write_secret(cluster, wanted, artifacts, why)
-    yield await _probed(called, _bundle(artifacts, held, found, now), wanted)
+    yield await _probed(called, merged_ca_bundle(artifacts, held, found, now), wanted)
     if secret is None and not is_first:
         yield await _write_secret(cluster, wanted, artifacts, why)
     yield await _write_configuration(cluster, wanted, manifest, artifacts, held, now)
@@ -123,10 +123,15 @@ def _check(artifacts: Artifacts, place: str, called: Endpoint, now: datetime) ->
         raise InvalidInput(error.prefixed(place) for error in errors)
 
 
-def _bundle(artifacts: Artifacts, held: Artifacts, configuration: JsonObject | None, now: datetime) -> bytes:
-    """Return the new CA, the CA that is served until the server reads the new Secret, and the CAs trusted so far."""
-    before = registration.ca_bundles(configuration) if configuration else []
-    return registration.merged_ca_bundle(artifacts.ca_certificate or b"", [held.ca_certificate or b"", *before], now)
+def merged_ca_bundle(artifacts: Artifacts, held: Artifacts, configuration: JsonObject | None, now: datetime) -> bytes:
+    """Return the new CA, the CA that is served until the server reads the new Secret, and the CAs trusted so far.
+
+    Each is there once, and none that has expired or cannot be read.
+    """
+    others = (held.ca_certificate or b"", *registration.ca_bundles(configuration or {}))
+    known = (certificate for each in others for certificate in readable_certificates(each))
+    own = certificates(artifacts.ca_certificate or b"", "ca.crt")
+    return encode(*dict.fromkeys((*own, *unexpired(known, now))))
 
 
 async def _probed(called: Endpoint, bundle: bytes, wanted: Registration) -> str:
@@ -164,7 +169,7 @@ async def _write_configuration(
     name, place = configuration_named(target.configuration), f"MutatingWebhookConfiguration {target.configuration}"
     for _ in range(_ATTEMPTS):
         found = await cluster.read(name)
-        bundle = _bundle(artifacts, held, found, now)
+        bundle = merged_ca_bundle(artifacts, held, found, now)
         count = len(certificates(bundle, "caBundle"))
         counted = "1 CA in caBundle" if count == 1 else f"{count} CAs in caBundle"
         if found is None:

@@ -8,6 +8,8 @@ import jsonpatch
 import pytest
 
 from certs import registration
+from certs.cluster.register import merged_ca_bundle
+from certs.inspection import Artifacts
 from certs.pem import certificates
 from certs.registration import Endpoint, Target
 from tests.support.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of
@@ -59,7 +61,7 @@ def test_manifest_calls_a_url_in_place_of_the_service() -> None:
     ],
 )
 def test_ca_bundles_are_merged(others: list[bytes], merged: list[bytes]) -> None:
-    bundle = registration.merged_ca_bundle(NEW, others, NOW)
+    bundle = merged_ca_bundle(Artifacts(NEW), Artifacts(), make_configuration(*others), NOW)
     assert certificates(bundle, "caBundle") == [certificates(each, "CA")[0] for each in merged]
 
 
