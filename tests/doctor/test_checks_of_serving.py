@@ -186,8 +186,9 @@ def test_a_certificate_of_a_day_is_renewed_each_day() -> None:
 
 def test_each_replica_with_another_certificate_is_found() -> None:
     good, bad = probes(called())[0], probes(called(trusted=False, detail="unknown authority"))[0]
-    other = bad._replace(address="10.1.0.2:8443")
+    other = tuple(replace(each, address="10.1.0.2:8443") for each in bad)
     assert len(found(make_installation(probes=(good, other)), "certificate")) == 1
+    assert len(found(make_installation(probes=(bad, other)), "certificate")) == 2
 
 
 FAILED = 'Internal error occurred: failed calling webhook "{}": failed to call webhook: Post "https://x": EOF'
