@@ -9,13 +9,13 @@ from urllib.parse import quote
 from certs.registration import Target
 from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
-from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of, texts
+from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of
 from webhook.doctor.kept import PodsRead, kept
 from webhook.doctor.questions import ask_rights, create_on_trial, exported_objects, policy_in_force, probe
 from webhook.doctor.rights import rights_of
 from webhook.doctor.sample_pods import NO_USER, User
 from webhook.doctor.source import BEFORE, LISTS, Source
-from webhook.doctor.workloads import controller_namespace, controller_of, follows_objects, policy_place
+from webhook.doctor.workloads import controller_namespace, controller_of, follows_objects, pod_selector, policy_place
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
 from webhook.policy.loader import built_in_policy
@@ -173,10 +173,8 @@ class _Reader:
         self._objects[Source.CONTROLLER_PODS] = ()
         controller = controller_of(self._found)
         if controller is not None:
-            labels = texts(controller, "spec", "template", "metadata", "labels")
-            query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
-            namespace = quote(controller_namespace(self._found), safe="")
-            await self._list(Source.CONTROLLER_PODS, f"/api/v1/namespaces/{namespace}/pods", query)
+            path = f"/api/v1/namespaces/{quote(controller_namespace(self._found), safe='')}/pods"
+            await self._list(Source.CONTROLLER_PODS, path, {"labelSelector": pod_selector(controller)})
 
     async def policy(self) -> None:
         servers = self._found.deployment or {}

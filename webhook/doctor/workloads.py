@@ -21,6 +21,12 @@ def containers_of(workload: JsonObject) -> list[JsonObject]:
     return listed(workload, "spec", "template", "spec", "containers")
 
 
+def pod_selector(workload: JsonObject) -> str:
+    """Return the label selector of a workload's pods, as kubectl has it."""
+    labels = texts(workload, "spec", "template", "metadata", "labels")
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
 def args_of(container: JsonObject, key: str = "args") -> list[str]:
     """Return the arguments of a container."""
     found = container.get(key)

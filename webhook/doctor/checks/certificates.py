@@ -11,9 +11,9 @@ from certs.names import names_of
 from certs.registration import ca_bundles
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, Severity, check, error, named, warning
-from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of, texts
+from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of
 from webhook.doctor.source import Source
-from webhook.doctor.workloads import Owner, controller_namespace, controller_of, owner_of
+from webhook.doctor.workloads import Owner, controller_namespace, controller_of, owner_of, pod_selector
 from webhook.documents.documents import field
 
 # A controller that was restarted so often, the last time so recently, keeps failing, unless it has been steady since.
@@ -141,9 +141,7 @@ def _not_running(cluster: Cluster, controller: JsonObject) -> tuple[str, str, st
     reason = next((text for pod in pods if (text := _waits(pod))), None)
     if reason is None:
         return ready, "no replica is ready", f"{commands.logs(cluster)} has the reason"
-    labels = texts(controller, "spec", "template", "metadata", "labels")
-    selector = ",".join(f"{key}={value}" for key, value in labels.items())
-    described = commands.of_controller(cluster, "describe", "pods", f"--selector={selector}")
+    described = commands.of_controller(cluster, "describe", "pods", f"--selector={pod_selector(controller)}")
     return ready, f"no replica is ready ({reason})", f"{described} has the events"
 
 
