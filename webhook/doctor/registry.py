@@ -37,7 +37,7 @@ CHECKS: tuple[Check, ...] = (
     certificates.clock,
     schedulers.schedulers,
     schedulers.backends,
-    schedulers.missing_classes,
+    schedulers.priority_classes,
     schedulers.queues,
     namespaces.tolerations_whitelist,
     namespaces.cross_namespace_quotas,

@@ -48,7 +48,6 @@ PEERS = (
 
 
 @check(
-    "selectors",
     "exclude both with a namespaceSelector on `kubernetes.io/metadata.name`",
     needs={Source.CONFIGURATIONS, Source.NAMESPACES, Source.PODS},
 )
@@ -110,7 +109,6 @@ def _selecting_none(cluster: Cluster) -> Iterator[Finding]:
 
 
 @check(
-    "order",
     "rename the configuration so that it sorts first: the default is 00-placement-webhook",
     needs={Source.CONFIGURATIONS},
 )
@@ -145,7 +143,7 @@ def _renamed(cluster: Cluster, before: str) -> str:
     return f"with a NAME that sorts before {before}: {commands.certs(renamed, 'register')}, then {deleted}"
 
 
-@check("reinvocation", "set `reinvocationPolicy: IfNeeded`; admission is idempotent", needs={Source.CONFIGURATIONS})
+@check("set `reinvocationPolicy: IfNeeded`; admission is idempotent", needs={Source.CONFIGURATIONS})
 def reinvocation(cluster: Cluster) -> Iterator[Finding]:
     """The webhook for pods is not called again after a later webhook has changed the pod."""
     own = cluster.pods_webhook
@@ -164,7 +162,6 @@ def reinvocation(cluster: Cluster) -> Iterator[Finding]:
 
 
 @check(
-    "match-conditions",
     "`placement-webhook certs register --policy FILE`, or apply `placement-webhook certs manifest --policy FILE`",
     needs={Source.CONFIGURATIONS, Source.POLICY},
 )
@@ -218,7 +215,6 @@ def _regenerated(cluster: Cluster, index: int, wanted: JsonObject, name: str) ->
 
 
 @check(
-    "timeouts",
     "lower `timeoutSeconds`: the webhook answers in milliseconds; deploy/base has 5",
     needs={Source.CONFIGURATIONS, Source.NAMESPACES},
 )

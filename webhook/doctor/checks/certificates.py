@@ -28,7 +28,6 @@ _LARGEST_HOLDER_SKEW = timedelta(seconds=15)
 
 
 @check(
-    "ca-bundle",
     "the log of the certs controller, or of cert-manager's cainjector; else `placement-webhook certs register`",
     needs={Source.CONFIGURATIONS},
 )
@@ -54,7 +53,6 @@ def ca_bundle(cluster: Cluster) -> Iterator[Finding]:
 
 
 @check(
-    "certificate",
     "`placement-webhook certs rotate` with the certs controller; cert-manager's Certificate; else `certs register`",
     needs={Source.CONFIGURATIONS, Source.PROBE},
 )
@@ -86,7 +84,6 @@ def _of_served(place: str, called: Called, cluster: Cluster) -> Finding | None:
 
 
 @check(
-    "certs-controller",
     "`kubectl -n NAMESPACE logs deployment/placement-webhook-certs`; apply the manifests of deploy/ again",
     needs={Source.CONFIGURATIONS, Source.DEPLOYMENTS, Source.CONTROLLER_PODS, Source.PROBE},
 )
@@ -177,7 +174,6 @@ def _waits(pod: JsonObject) -> str | None:
 
 
 @check(
-    "clock",
     "synchronise the clocks (`chronyc tracking`, `timedatectl`)",
     needs={Source.CLOCK, Source.LEASES, Source.CONFIGURATIONS, Source.PROBE},
 )

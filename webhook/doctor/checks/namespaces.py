@@ -25,7 +25,6 @@ _PRIORITY_CLASS = "PriorityClass"
 
 
 @check(
-    "tolerations-whitelist",
     "add the injected tolerations to the annotation `scheduler.alpha.kubernetes.io/tolerationsWhitelist`",
     needs={Source.NAMESPACES, Source.POLICY},
 )
@@ -82,11 +81,7 @@ def _shown(toleration: JsonObject) -> str:
     return f"{toleration.get('key', '')}{value}:{toleration.get('effect', '')}"
 
 
-@check(
-    "cross-namespace-quotas",
-    "`binPacking.namespaces: same` in the policy, or a higher quota",
-    needs={Source.QUOTAS, Source.POLICY},
-)
+@check("`binPacking.namespaces: same` in the policy, or a higher quota", needs={Source.QUOTAS, Source.POLICY})
 def cross_namespace_quotas(cluster: Cluster) -> Iterator[Finding]:
     """A ResourceQuota of scope CrossNamespacePodAffinity refuses packed pods.
 
@@ -129,7 +124,6 @@ def _amount(text: str) -> float:
 
 
 @check(
-    "gpu-defaults",
     "remove the resource from `default` and `defaultRequest` of the LimitRange",
     needs={Source.LIMIT_RANGES, Source.POLICY},
 )
@@ -152,7 +146,6 @@ def gpu_defaults(cluster: Cluster) -> Iterator[Finding]:
 
 
 @check(
-    "own-namespace",
     "correct the object; deploy/base has a NetworkPolicy and a ResourceQuota that fit",
     needs={
         *(Source.CONFIGURATIONS, Source.SERVICE, Source.DEPLOYMENTS),

@@ -28,7 +28,6 @@ from webhook.policy.policy import Policy
 
 
 @check(
-    "pools",
     "`kubectl label node NODE KEY-DOMAIN/node.usage=POOL`, or remove the pool from `nodeUsage.allow`",
     needs={Source.NODES, Source.POLICY},
 )
@@ -58,7 +57,6 @@ def pools(cluster: Cluster) -> Iterator[Finding]:
 
 
 @check(
-    "workload-types",
     "the finding has the message of kube-scheduler; `placement-webhook check` explains it for a pod",
     needs={Source.NODES, Source.NAMESPACES, Source.POLICY},
 )
@@ -103,7 +101,6 @@ def _why_not(policy: Policy, workload_type: str, namespace: str, cards: Sequence
 
 
 @check(
-    "node-usage",
     "`kubectl taint node NODE KEY=VALUE:NoSchedule`, `kubectl label node NODE KEY=VALUE`",
     needs={Source.NODES, Source.POLICY},
 )
@@ -189,7 +186,6 @@ def _is_tolerated(cluster: Cluster, taint: Taint) -> bool:
 
 
 @check(
-    "node-products",
     "make the taint equal to the label, which vendor discovery writes; allow the pool of the nodes in the policy",
     needs={Source.NODES, Source.POLICY},
 )

@@ -25,7 +25,7 @@ from webhook.policy.policy import Policy
 _MOST_COMPARED = 2000
 
 
-@check("node-spelling", "`kubectl label node NODE WRONG- RIGHT=VALUE`", needs={Source.NODES, Source.POLICY})
+@check("`kubectl label node NODE WRONG- RIGHT=VALUE`", needs={Source.NODES, Source.POLICY})
 def node_spelling(cluster: Cluster) -> Iterator[Finding]:
     """A label or taint of a node is spelt a little differently from the policy."""
     yield from misspelt(nodes_of(cluster), tuple(cluster.policies))

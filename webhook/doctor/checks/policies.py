@@ -29,7 +29,6 @@ _OLDEST_SUPPORTED = 30
 
 
 @check(
-    "policy",
     "`placement-webhook policy check FILE`; apply the ConfigMap, and look at the log of the server",
     needs={Source.DEPLOYMENTS, Source.POLICY, Source.TRIAL},
 )
@@ -80,7 +79,6 @@ def _identities(policies: PolicySet) -> str:
 
 
 @check(
-    "policy-objects",
     "`kubectl get placementpolicies` shows them; `placement-webhook policy check FILE` has all errors",
     needs={Source.DEPLOYMENTS, Source.POLICY},
 )
@@ -120,7 +118,6 @@ def _of_object(cluster: Cluster, where: str, content: JsonObject) -> Iterator[Fi
 
 
 @check(
-    "rights",
     "`kubectl apply -f deploy/base/rbac.yaml`; the finding names the file of an optional part",
     needs={Source.DEPLOYMENTS, Source.GROUPS, Source.RIGHTS},
 )
@@ -143,7 +140,7 @@ def rights(cluster: Cluster) -> Iterator[Finding]:
         yield found(f"ServiceAccount {account}", what, commands.granted(cluster, role))
 
 
-@check("release", "upgrade the cluster, or the webhook", needs={Source.VERSION})
+@check("upgrade the cluster, or the webhook", needs={Source.VERSION})
 def release(cluster: Cluster) -> Iterator[Finding]:
     """The API server is older than 1.30, which ignores matchConditions, or its release is not modelled."""
     found = cluster.release
@@ -157,7 +154,6 @@ def release(cluster: Cluster) -> Iterator[Finding]:
 
 
 @check(
-    "exported-policy",
     "the log of the servers; without `--export-policy=on`, `kubectl replace --force -f` what `policy export` prints",
     needs={Source.DEPLOYMENTS, Source.POLICY, Source.VERSION, Source.EXPORTED},
 )

@@ -18,7 +18,7 @@ _FAILED = re.compile(r'failed calling webhook "(?P<name>[^"]+)": (?P<reason>.*)'
 _DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request: (?P<reason>.*)', re.DOTALL)
 
 
-@check("readable", "grant the rights of [Rights](#rights)")
+@check("grant the rights of [Rights](#rights)")
 def readable(cluster: Cluster) -> Iterator[Finding]:
     """A part of the cluster cannot be read, so the checks that need it find nothing."""
     # The order in which sources are refused varies.
@@ -28,9 +28,7 @@ def readable(cluster: Cluster) -> Iterator[Finding]:
         yield warning(source.title, f"not read: {reason}", f"{remedy}; --list prints the checks that need it")
 
 
-@check(
-    "installed", "`placement-webhook certs register`; or name it with `--configuration`", needs={Source.CONFIGURATIONS}
-)
+@check("`placement-webhook certs register`; or name it with `--configuration`", needs={Source.CONFIGURATIONS})
 def installed(cluster: Cluster) -> Iterator[Finding]:
     """There is no webhook configuration of the name, or a second one, it is not called for pods, or lacks a webhook."""
     if not cluster.knows(Source.CONFIGURATIONS):
@@ -80,7 +78,6 @@ def _with_rules(cluster: Cluster) -> str:
 
 
 @check(
-    "service",
     "`kubectl -n NAMESPACE get service,endpointslices,pods`; apply the manifests of deploy/ again",
     needs={Source.CONFIGURATIONS, Source.SERVICE, Source.ENDPOINTS, Source.DEPLOYMENTS},
 )
@@ -129,7 +126,6 @@ def _ports(cluster: Cluster, where: str, service: JsonObject) -> Iterator[Findin
 
 
 @check(
-    "endpoint",
     "run doctor in the cluster, or `kubectl port-forward` and `--endpoint`; the check `answer` judges meanwhile",
     needs={Source.CONFIGURATIONS, Source.PROBE, Source.TRIAL, Source.ENDPOINTS},
 )
@@ -155,7 +151,6 @@ def endpoint(cluster: Cluster) -> Iterator[Finding]:
 
 
 @check(
-    "answer",
     "the reason is in the finding; if the API server gives none, in its log: `failed calling webhook`",
     needs={Source.CONFIGURATIONS, Source.TRIAL, Source.NAMESPACES, Source.POLICY},
 )
@@ -198,7 +193,6 @@ def _refused(place: str, trial: Trial, own: set[str]) -> Finding:
 
 
 @check(
-    "failure-policy",
     "two replicas on different nodes and a PodDisruptionBudget, as in deploy/base",
     needs={Source.CONFIGURATIONS, Source.DEPLOYMENTS, Source.BUDGETS},
 )
@@ -251,7 +245,6 @@ def _allows_no_eviction(budget: JsonObject, replicas: int) -> bool:
 
 
 @check(
-    "missed-pods",
     "`kubectl rollout restart` of their owners creates them again",
     needs={Source.CONFIGURATIONS, Source.NAMESPACES, Source.PODS, Source.POLICY},
 )
