@@ -44,7 +44,7 @@ async def ask_rights(server: ApiServer, rights: Iterable[Right]) -> tuple[Right,
     return tuple(await asyncio.gather(*map(asked, rights)))
 
 
-async def probe(cluster: Cluster, endpoint: str | None) -> tuple[tuple[Called | None, ...], ...]:
+async def call_servers(cluster: Cluster, endpoint: str | None) -> tuple[tuple[Called | None, ...], ...]:
     """Return the TLS handshakes with `endpoint`; None: with the address that API servers call and ready endpoints.
 
     Each replica can have another certificate, so some of the endpoints are called one by one.

@@ -1,7 +1,7 @@
 """Read a cluster once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from urllib.parse import quote
@@ -11,7 +11,7 @@ from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of
 from webhook.doctor.kept import PodsRead, kept
-from webhook.doctor.questions import ask_rights, create_on_trial, exported_objects, policy_in_force, probe
+from webhook.doctor.questions import ask_rights, call_servers, create_on_trial, exported_objects, policy_in_force
 from webhook.doctor.rights import rights_of
 from webhook.doctor.sample_pods import NO_USER, User
 from webhook.doctor.source import BEFORE, LISTS, Source
@@ -70,7 +70,7 @@ async def read_cluster(server: ApiServer, wanted: Wanted) -> Cluster:
 
 
 class _Reader:
-    """Reads each source once, when it is first asked for, after those that it is found by.
+    """Reads each source once, when it is first asked for, after those that it is found by: by the method of its name.
 
     Readings run side by side, and each replaces the cluster that was found so far. So each looks it up again after it
     has waited for an answer.
@@ -129,7 +129,7 @@ class _Reader:
                 if source in LISTS:
                     await self._list(source, LISTS[source].format(quote(self._found.target.namespace, safe="")))
                 else:
-                    await _READINGS[source](self)
+                    await getattr(self, source.name.lower())()
         except TimeoutError:
             self._refusals[source] = f"not read within {self._wanted.within_seconds:g} s"
         except (ApiServerError, InvalidInput) as error:
@@ -164,7 +164,7 @@ class _Reader:
         query = {"labelSelector": f"kubernetes.io/service-name={self._found.target.service}"}
         await self._list(Source.ENDPOINTS, self._own("/apis/discovery.k8s.io/v1", "endpointslices"), query)
 
-    async def workloads(self) -> None:
+    async def deployments(self) -> None:
         # With an audit volume, the servers are a StatefulSet.
         for kind in WORKLOADS:
             await self._list(Source.DEPLOYMENTS, f"/apis/apps/v1/{kind.lower()}s", kind=kind)
@@ -238,8 +238,8 @@ class _Reader:
         rights = await ask_rights(self._server, rights_of(self._found, self._evidence().groups))
         self._found = replace(self._found, rights=rights)
 
-    async def probes(self) -> None:
-        probes = await probe(self._found, self._wanted.endpoint)
+    async def probe(self) -> None:
+        probes = await call_servers(self._found, self._wanted.endpoint)
         self._found = replace(self._found, probes=probes)
 
     async def trial(self) -> None:
@@ -264,21 +264,3 @@ class _Reader:
     def _evidence(self) -> SchedulerEvidence:
         leases = [each for each in self._found.of(Source.LEASES) if not name_of(each).startswith(_NODE_LEASES)]
         return SchedulerEvidence.of(self._groups, {"items": leases})
-
-
-_READINGS: Mapping[Source, Callable[[_Reader], Awaitable[None]]] = {
-    Source.SERVICE: _Reader.service,
-    Source.ENDPOINTS: _Reader.endpoints,
-    Source.CONTROLLER_PODS: _Reader.controller_pods,
-    Source.DEPLOYMENTS: _Reader.workloads,
-    Source.POLICY: _Reader.policy,
-    Source.PODS: _Reader.pods,
-    Source.GROUPS: _Reader.groups,
-    Source.EXPORTED: _Reader.exported,
-    Source.QUEUES: _Reader.queues,
-    Source.RIGHTS: _Reader.rights,
-    Source.PROBE: _Reader.probes,
-    Source.TRIAL: _Reader.trial,
-    Source.CLOCK: _Reader.clock,
-    Source.VERSION: _Reader.version,
-}
