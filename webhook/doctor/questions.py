@@ -1,64 +1,24 @@
-"""Ask a cluster what no object states: rights, what the endpoints serve, and how a pod is stored."""
+"""Ask a cluster what no object states: the policy that a replica has in force, and how a pod is stored."""
 
 import asyncio
-from collections.abc import Iterable
 from urllib.parse import quote
 
-from certs.cluster.probe import Called, call_webhooks
 from webhook.doctor import sample_pods
-from webhook.doctor.cluster import Cluster, JsonObject, Right, Trial, listed, name_of
+from webhook.doctor.cluster import Cluster, Trial, name_of
 from webhook.doctor.matching import labels_selected_by, selects_namespace
 from webhook.doctor.nodes import nodes_of, offered_cards
-from webhook.doctor.rights import access_review
 from webhook.doctor.sample_pods import NO_USER, User, types_of
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import admin_port
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
-from webhook.kube.api.admission_policy import GROUP, PLURALS
 from webhook.policy.loader import read_policy_document
 from webhook.policy.policy import Policy
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import ApiServer
 
-_AT_ONCE = 8
-_MOST_ENDPOINTS = 3
 # A NetworkPolicy can drop the connection of the API server to the admin port.
 _REPLICA_SECONDS = 3.0
-_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-
-
-async def ask_rights(server: ApiServer, rights: Iterable[Right]) -> tuple[Right, ...]:
-    """Return the rights with whether their accounts have them.
-
-    Raises:
-        ApiServerError: a review was refused.
-    """
-    gate = asyncio.Semaphore(_AT_ONCE)
-
-    async def asked(right: Right) -> Right:
-        async with gate:
-            review = await server.create(_REVIEWS, access_review(right, *right.account.split("/")), {})
-        return right._replace(is_held=field(review, "status", "allowed") is True)
-
-    return tuple(await asyncio.gather(*map(asked, rights)))
-
-
-async def call_servers(cluster: Cluster, endpoint: str | None) -> tuple[tuple[Called | None, ...], ...]:
-    """Return the TLS handshakes with `endpoint`; None: with the address that API servers call and ready endpoints.
-
-    Each replica can have another certificate, so some of the endpoints are called one by one.
-
-    Raises:
-        InvalidInput: `endpoint` is not HOST:PORT.
-    """
-    configuration, addresses = cluster.configuration, [endpoint]
-    if configuration is None:
-        return ()
-    if endpoint is None and cluster.is_called_by_service:
-        addresses += cluster.ready_addresses[:_MOST_ENDPOINTS]
-    called = await asyncio.gather(*(asyncio.to_thread(call_webhooks, configuration, at) for at in addresses))
-    return tuple(map(tuple, called))
 
 
 async def policy_in_force(server: ApiServer, cluster: Cluster) -> Policy | None:
@@ -118,20 +78,3 @@ def _place(cluster: Cluster, given: str | None) -> tuple[str, str] | None:
         if is_sent and workload_type is not None:
             return name, workload_type
     return None
-
-
-async def exported_objects(server: ApiServer) -> tuple[tuple[JsonObject, ...], frozenset[str]]:
-    """Return the admission policies and bindings of the cluster, and their kinds that the API server does not serve.
-
-    Raises:
-        ApiServerError: they may not be listed.
-    """
-    found, unserved = list[JsonObject](), set[str]()
-    for kind, plural in PLURALS.items():
-        for version in (f"{GROUP}/v1", f"{GROUP}/v1beta1"):
-            if (content := await server.find(f"/apis/{version}/{plural}")) is not None:
-                found += ({"apiVersion": version, "kind": kind, **each} for each in listed(content, "items"))
-                break
-        else:
-            unserved.add(kind)
-    return tuple(found), frozenset(unserved)

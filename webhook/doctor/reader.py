@@ -6,18 +6,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from urllib.parse import quote
 
+from certs.cluster.probe import call_webhooks
 from certs.registration import Target
 from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
-from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of
+from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, Right, ServerClock, StoredPolicy, listed, name_of
 from webhook.doctor.kept import PodsRead, kept
-from webhook.doctor.questions import ask_rights, call_servers, create_on_trial, exported_objects, policy_in_force
-from webhook.doctor.rights import rights_of
+from webhook.doctor.questions import create_on_trial, policy_in_force
+from webhook.doctor.rights import access_review, rights_of
 from webhook.doctor.sample_pods import NO_USER, User
 from webhook.doctor.source import BEFORE, LISTS, Source
 from webhook.doctor.workloads import controller_namespace, controller_of, follows_objects, pod_selector, policy_place
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission_policy import GROUP, PLURALS
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_object import accepted_policies
 from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
@@ -32,6 +34,8 @@ _AT_ONCE = 8
 _NODE_LEASES = "kube-node-lease"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _POLICY_OBJECTS = f"/apis/{API_VERSION}/placementpolicies"
+_MOST_ENDPOINTS = 3
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _OWN_REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _NOT_ENDED = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 
@@ -231,16 +235,37 @@ class _Reader:
                         raise
 
     async def exported(self) -> None:
-        self._objects[Source.EXPORTED], unserved = await exported_objects(self._server)
-        self._found = replace(self._found, unserved_kinds=unserved)
+        found, unserved = list[JsonObject](), set[str]()
+        for kind, plural in PLURALS.items():
+            for version in (f"{GROUP}/v1", f"{GROUP}/v1beta1"):
+                if (content := await self._server.find(f"/apis/{version}/{plural}")) is not None:
+                    found += ({"apiVersion": version, "kind": kind, **each} for each in listed(content, "items"))
+                    break
+            else:
+                unserved.add(kind)
+        self._objects[Source.EXPORTED] = tuple(found)
+        self._found = replace(self._found, unserved_kinds=frozenset(unserved))
 
     async def rights(self) -> None:
-        rights = await ask_rights(self._server, rights_of(self._found, self._evidence().groups))
-        self._found = replace(self._found, rights=rights)
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def asked(right: Right) -> Right:
+            async with gate:
+                review = await self._server.create(_REVIEWS, access_review(right, *right.account.split("/")), {})
+            return right._replace(is_held=field(review, "status", "allowed") is True)
+
+        rights = await asyncio.gather(*map(asked, rights_of(self._found, self._evidence().groups)))
+        self._found = replace(self._found, rights=tuple(rights))
 
     async def probe(self) -> None:
-        probes = await call_servers(self._found, self._wanted.endpoint)
-        self._found = replace(self._found, probes=probes)
+        configuration, addresses = self._found.configuration, [self._wanted.endpoint]
+        if configuration is None:
+            return
+        if self._wanted.endpoint is None and self._found.is_called_by_service:
+            # Each replica can have another certificate, so some of the endpoints are called one by one.
+            addresses += self._found.ready_addresses[:_MOST_ENDPOINTS]
+        called = await asyncio.gather(*(asyncio.to_thread(call_webhooks, configuration, at) for at in addresses))
+        self._found = replace(self._found, probes=tuple(map(tuple, called)))
 
     async def trial(self) -> None:
         trial = await create_on_trial(self._server, self._found, self._wanted.trial_namespace, self._user)
