@@ -74,7 +74,7 @@ async def read_cluster(server: ApiServer, wanted: Wanted) -> Cluster:
 
 
 class _Reader:
-    """Reads each source once, when it is first asked for, after those that it is found by: by the method of its name.
+    """Reads each source once, by the method of its name: when it is first asked for, after those that it is found by.
 
     Readings run side by side, and each replaces the cluster that was found so far. So each looks it up again after it
     has waited for an answer.

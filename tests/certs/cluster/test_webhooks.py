@@ -26,7 +26,7 @@ from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/00-placement-webhook"
 UNPROBED = Registration(Target(), skip_probe=True)
 FOO_JOB = WorkloadKind("example.com", "FooJob", "foojobs", (PodTemplatePath("spec.template"),))
-MINE = WebhookRules((*BUILT_IN_KINDS, FOO_JOB), "example.com")
+MINE = WebhookRules((*BUILT_IN_KINDS, FOO_JOB), ("example.com",))
 
 Object = dict[str, Any]
 

@@ -33,9 +33,8 @@ _LARGEST_HOLDER_SKEW = timedelta(seconds=15)
 )
 def ca_bundle(cluster: Cluster) -> Iterator[Finding]:
     """A caBundle is empty, unreadable or expired, so API servers do not trust the webhook."""
-    for index, (webhook, bundle) in enumerate(
-        zip(cluster.webhooks, ca_bundles(cluster.configuration or {}), strict=True)
-    ):
+    pairs = zip(cluster.webhooks, ca_bundles(cluster.configuration or {}), strict=True)
+    for index, (webhook, bundle) in enumerate(pairs):
         where = f"{cluster.place}: webhooks[{index}].clientConfig.caBundle"
         cas = pem.readable_certificates(bundle)
         if not cas:

@@ -138,9 +138,8 @@ def gpu_defaults(cluster: Cluster) -> Iterator[Finding]:
                 cards = [each for each in given if any(fnmatchcase(each, pattern) for pattern in patterns)]
                 if cards:
                     what = f"each container without {named(cards)} gets it, sidecars too, and needs a node with a card"
-                    edited = commands.command(
-                        "kubectl", "-n", namespace, "edit", "limitrange", str(field(limits, "metadata", "name"))
-                    )
+                    own = str(field(limits, "metadata", "name"))
+                    edited = commands.command("kubectl", "-n", namespace, "edit", "limitrange", own)
                     where = f"LimitRange {name_of(limits)}: spec.limits[{index}].{name}"
                     yield warning(where, what, f"{edited}: remove it there")
 
