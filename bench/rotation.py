@@ -27,7 +27,7 @@ from bench.pod_clients import Creations, Load
 from bench.real_cluster import control_plane_and_folder
 from bench.serving import ended, start_program, start_server
 from certs import pem, registration
-from certs.cluster.register import Probing, Registration
+from certs.cluster.register import Registration
 from certs.inspection import KeyMaterial, read_key_material
 from certs.plan import Request
 from certs.registration import Target
@@ -116,7 +116,7 @@ def installed(cluster: Cluster, folder: Path) -> Iterator[Installation]:
         target = Target(cluster.namespace, configuration="placement-webhook", url=f"https://127.0.0.1:{port}/mutate")
         installation = Installation(cluster, target, port, folder / "controller.log")
         cluster.register_webhook(str(target.url), "")
-        register_in(cluster.control_plane.kubeconfig, Registration(target, probing=Probing(skip=True)))
+        register_in(cluster.control_plane.kubeconfig, Registration(target, skip_probe=True))
         for each, seconds in zip(folders, _KUBELET_SECONDS, strict=True):
             stack.enter_context(mounted(installation.secret, each, seconds))
         address.backends.extend(stack.enter_context(_replica(each)) for each in folders)

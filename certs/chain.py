@@ -17,7 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 Extension = TypeVar("Extension", bound=x509.ExtensionType)
 
-_INSECURE_HASHES = ("md5", "sha1")
+_INSECURE_HASHES = {"md5": "MD5", "sha1": "SHA-1"}
 _SERVER_USAGES = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)
 _MOST_INTERMEDIATES = 10
 
@@ -122,9 +122,7 @@ def _insecure_hash(certificate: x509.Certificate) -> str | None:
         algorithm = certificate.signature_hash_algorithm
     except UnsupportedAlgorithm:
         return None
-    if algorithm is None or algorithm.name not in _INSECURE_HASHES:
-        return None
-    return {"md5": "MD5", "sha1": "SHA-1"}[algorithm.name]
+    return None if algorithm is None else _INSECURE_HASHES.get(algorithm.name)
 
 
 def _extension(certificate: x509.Certificate, kind: type[Extension]) -> Extension | None:

@@ -79,29 +79,19 @@ def _content(path: Path) -> bytes | None:
 
 def _replace(directory: Path, files: Mapping[str, bytes]) -> None:
     staged: dict[Path, Path] = {}
-    try:
+    with contextlib.ExitStack() as stack:
         for name, content in files.items():
-            staged[_staged(directory, name, content)] = directory / name
+            # mkstemp creates the file with mode 0600, so that a key is never readable to others.
+            descriptor, path = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
+            stack.callback(Path(path).unlink, missing_ok=True)
+            with os.fdopen(descriptor, "wb") as file:
+                os.fchmod(descriptor, _KEY_MODE if name in (CA_KEY, KEY) else _CERTIFICATE_MODE)
+                file.write(content)
+                file.flush()
+                os.fsync(descriptor)
+            staged[Path(path)] = directory / name
         for temporary, final in staged.items():
             temporary.replace(final)
-    finally:
-        for temporary in staged:
-            temporary.unlink(missing_ok=True)
-
-
-def _staged(directory: Path, name: str, content: bytes) -> Path:
-    # mkstemp creates the file with mode 0600, so that a key is never readable to others.
-    descriptor, path = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), _KEY_MODE if name in (CA_KEY, KEY) else _CERTIFICATE_MODE)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        Path(path).unlink(missing_ok=True)
-        raise
-    return Path(path)
 
 
 def _sync(directory: Path) -> None:

@@ -1,19 +1,17 @@
 """The DNS names and IP addresses that a server certificate is valid for."""
 
 import ipaddress
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cryptography import x509
 
 from webhook.documents.field import FieldError, InvalidInput, invalid, required
+from webhook.kube.names import is_dns_label
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 # Source: k8s.io/apimachinery/pkg/util/validation/validation.go IsDNS1123Subdomain, IsWildcardDNS1123Subdomain
-_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-_DNS_NAME = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 _DNS_NAME_MAX_LENGTH = 253
 
 
@@ -26,14 +24,6 @@ class ServerNames:
 
     def __str__(self) -> str:
         return ", ".join([*self.dns_names, *map(str, self.ip_addresses)])
-
-    def general_names(self) -> list[x509.GeneralName]:
-        """Return the names as the certificate's extension holds them."""
-        return [*map(x509.DNSName, self.dns_names), *map(x509.IPAddress, self.ip_addresses)]
-
-    def same_as(self, other: "ServerNames") -> bool:
-        """Return whether both hold the same names, in any order."""
-        return set(self.dns_names) == set(other.dns_names) and set(self.ip_addresses) == set(other.ip_addresses)
 
     def includes(self, other: "ServerNames") -> bool:
         """Return whether all names of `other` are among these."""
@@ -104,7 +94,7 @@ def _dns_fault(name: str) -> str | None:
         pass
     else:
         return "is an IP address; give it as such, not as a DNS name"
-    if len(name) > _DNS_NAME_MAX_LENGTH or not _DNS_NAME.fullmatch(name):
+    if len(name) > _DNS_NAME_MAX_LENGTH or not all(map(is_dns_label, name.removeprefix("*.").split("."))):
         return (
             "must be a DNS name: labels of a-z, 0-9 and '-' (63 characters at most, a letter or digit at either end), "
             "joined by '.', 253 characters at most; the first may be '*'"

@@ -71,6 +71,7 @@ def issue_server(
             certificate, or it has expired.
     """
     names = server_names(dns_names, ip_addresses)
+    general_names = (*map(x509.DNSName, names.dns_names), *map(x509.IPAddress, names.ip_addresses))
     issuer, issuer_key = _issuer(ca)
     start = now.astimezone(UTC).replace(microsecond=0)
     end = min(start + validity, issuer.not_valid_after_utc)
@@ -83,7 +84,7 @@ def issue_server(
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(sign_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName(names.general_names()), critical=False)
+        .add_extension(x509.SubjectAlternativeName(general_names), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(_authority_key_identifier(issuer, issuer_key), critical=False)
         .sign(issuer_key, hashes.SHA256())

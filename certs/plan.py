@@ -167,7 +167,7 @@ def plan_at_once(
         return Step(Action.ISSUE, ("a replacement was asked for" if found.artifacts else "nothing there yet",))
     if obstacles := _not_issued_here(found):
         return Step(Action.REFUSE, (), obstacles=obstacles)
-    is_named = names is None or names.same_as(found.names)
+    is_named = names is None or (names.includes(found.names) and found.names.includes(names))
     reasons = [*map(str, found.serving_errors()), *_reasons_to_renew(found, now, None if is_named else names)]
     if not reasons:
         return Step(Action.KEEP, _IN_ORDER)

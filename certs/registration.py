@@ -3,8 +3,8 @@
 import base64
 import binascii
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from importlib.resources import files
 from urllib.parse import urlsplit
 
@@ -87,19 +87,6 @@ def with_ca_bundle(configuration: JsonObject, bundle: bytes) -> JsonObject:
     return {**configuration, "webhooks": webhooks}
 
 
-def merged_ca_bundle(ca: bytes, others: Iterable[bytes], now: datetime) -> bytes:
-    """Return `ca`, followed by the CAs of `others` that have not expired, each once.
-
-    Servers use the certificate of the old CA until they have read the new one, so the API server must trust both.
-    """
-    kept: dict[x509.Certificate, None] = dict.fromkeys(pem.certificates(ca, "ca.crt"))
-    for other in others:
-        for certificate in pem.readable_certificates(other):
-            if now < certificate.not_valid_after_utc:
-                kept[certificate] = None
-    return pem.encode(*kept)
-
-
 def ca_bundles(configuration: JsonObject) -> list[bytes]:
     """Return the caBundle of each webhook of `configuration`; empty for a webhook without one."""
     bundles: list[bytes] = []
@@ -179,14 +166,17 @@ def ca_bundle_patch(
     They include the resourceVersion that was read, so that a concurrent change leads to a 409 and is not overwritten.
     """
     encoded = base64.b64encode(bundle).decode()
-    operations: list[JsonObject] = []
-    for index, webhook in enumerate(configuration.get("webhooks") or ()):
-        wanted = {**({"url": url} if url else webhook["clientConfig"]), "caBundle": encoded}
-        if wanted != webhook["clientConfig"]:
-            operations.append({"op": "replace", "path": f"/webhooks/{index}/clientConfig", "value": wanted})
-    for webhook in added:
-        client = {**({"url": url} if url else webhook["clientConfig"]), "caBundle": encoded}
-        operations.append({"op": "add", "path": "/webhooks/-", "value": webhook | {"clientConfig": client}})
+
+    def client(webhook: JsonObject) -> JsonObject:
+        return {**({"url": url} if url else webhook["clientConfig"]), "caBundle": encoded}
+
+    operations: list[JsonObject] = [
+        {"op": "replace", "path": f"/webhooks/{index}/clientConfig", "value": client(webhook)}
+        for index, webhook in enumerate(configuration.get("webhooks") or ())
+        if webhook["clientConfig"] != client(webhook)
+    ]
+    whole = (each | {"clientConfig": client(each)} for each in added)
+    operations += ({"op": "add", "path": "/webhooks/-", "value": each} for each in whole)
     operations += changes
     if not operations:
         return []
@@ -223,24 +213,17 @@ def check_not_injected(configuration: JsonObject) -> None:
             raise InvalidInput([forbidden(place, detail)])
 
 
-def endpoint(configuration: JsonObject) -> Endpoint:
-    """Return the endpoint at which the API server calls the first webhook of `configuration`.
-
-    Raises:
-        InvalidInput: there is no webhook, or it has neither service nor url.
-    """
-    return webhook_endpoint(configuration, (configuration.get("webhooks") or [{}])[0])
-
-
-def webhook_endpoint(configuration: JsonObject, webhook: JsonObject) -> Endpoint:
-    """Return the endpoint at which the API server calls `webhook` of `configuration`.
+def endpoint_of(configuration: JsonObject, webhook: JsonObject | None = None) -> Endpoint:
+    """Return the endpoint at which the API server calls `webhook` of `configuration`; None: its first one.
 
     Source: k8s.io/apiserver/pkg/util/webhook/client.go HookClient
 
     Raises:
-        InvalidInput: it has neither service nor url.
+        InvalidInput: there is no webhook, or it has neither service nor url.
     """
     place = f"MutatingWebhookConfiguration {field(configuration, 'metadata', 'name')}"
+    if webhook is None:
+        webhook = (configuration.get("webhooks") or [{}])[0]
     url, service = field(webhook, "clientConfig", "url"), field(webhook, "clientConfig", "service")
     if url:
         return _url_endpoint(url, place)
@@ -251,17 +234,12 @@ def webhook_endpoint(configuration: JsonObject, webhook: JsonObject) -> Endpoint
 
 
 def _url_endpoint(url: str, place: str) -> Endpoint:
-    try:
+    with suppress(ValueError):
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    else:
-        if parts.scheme != "https":
-            host = None
-    if not host:
-        raise InvalidInput([invalid(place, url, "must be https://HOST[:PORT]/PATH")])
-    return Endpoint(host, port or _HTTPS_PORT, host)
+        host, port = parts.hostname, parts.port or _HTTPS_PORT
+        if host and parts.scheme == "https":
+            return Endpoint(host, port, host)
+    raise InvalidInput([invalid(place, url, "must be https://HOST[:PORT]/PATH")])
 
 
 def names_to_serve(target: Target, called: Endpoint) -> ServerNames:

@@ -104,9 +104,7 @@ def recorded_settings(secret: JsonObject | None) -> JsonObject:
 
 def settings_patch(secret: JsonObject, settings: JsonObject) -> JsonObject:
     """Return the merge patch after which the Secret has recorded `settings`."""
-    text = orjson.dumps(settings).decode() if settings else None
-    metadata = {"resourceVersion": secret["metadata"]["resourceVersion"], "annotations": {SETTINGS_ANNOTATION: text}}
-    return {"metadata": metadata}
+    return _annotated(secret, SETTINGS_ANNOTATION, orjson.dumps(settings).decode() if settings else None)
 
 
 def version_of(secret: JsonObject | None) -> str:
@@ -148,8 +146,12 @@ def secret_patch(secret: JsonObject, artifacts: Artifacts, *, fulfilled: bool) -
 
 def request_patch(secret: JsonObject, request: Request) -> JsonObject:
     """Return the merge patch that requests a rotation."""
-    metadata = {"resourceVersion": secret["metadata"]["resourceVersion"], "annotations": {REQUEST_ANNOTATION: request}}
-    return {"metadata": metadata}
+    return _annotated(secret, REQUEST_ANNOTATION, request)
+
+
+def _annotated(secret: JsonObject, annotation: str, value: str | None) -> JsonObject:
+    version = secret["metadata"]["resourceVersion"]
+    return {"metadata": {"resourceVersion": version, "annotations": {annotation: value}}}
 
 
 def _data(artifacts: Artifacts) -> JsonObject:

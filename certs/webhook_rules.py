@@ -30,8 +30,7 @@ class WebhookRules:
     """What policies add to the objects that the webhooks are called for: their kinds, and their key domains."""
 
     kinds: tuple[WorkloadKind, ...]
-    key_domain: str
-    other_domains: tuple[str, ...] = ()
+    key_domains: tuple[str, ...]
 
     @classmethod
     def of(cls, policies: Iterable[Policy]) -> "WebhookRules":
@@ -41,23 +40,22 @@ class WebhookRules:
         """
         known: dict[tuple[str, str, str], WorkloadKind] = {}
         templates: dict[tuple[str, str], dict[PodTemplatePath, None]] = {}
-        domains = []
+        key_domains: dict[str, None] = {}
         for policy in policies:
-            domains.append(policy.spec.key_domain)
+            key_domains[policy.spec.key_domain] = None
             for each in policy.kinds.values():
                 known.setdefault((each.group, each.kind, each.resource), each)
                 templates.setdefault((each.group, each.kind), {}).update(dict.fromkeys(each.templates))
         kinds = (replace(each, templates=tuple(templates[each.group, each.kind])) for each in known.values())
-        first, *others = dict.fromkeys(domains)
-        return cls(tuple(kinds), first, tuple(others))
+        return cls(tuple(kinds), tuple(key_domains))
 
     def rules(self, webhook: str) -> JsonObject:
         """Return the fields of the webhook of this name that depend on the policy."""
         if webhook == WORKLOADS:
-            conditions = workload_match_conditions(self.kinds, self.key_domain, *self.other_domains)
+            conditions = workload_match_conditions(self.kinds, *self.key_domains)
             return {"rules": workload_rules(self.kinds), "matchConditions": conditions}
         if webhook == NAMESPACES:
-            return {"matchConditions": namespace_match_conditions(self.key_domain, *self.other_domains)}
+            return {"matchConditions": namespace_match_conditions(*self.key_domains)}
         return {}
 
 

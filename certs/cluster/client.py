@@ -63,20 +63,12 @@ class Cluster:
             ApiServerError: the API server does not answer or rejects the request.
         """
         try:
-            return await self._read(name)
+            return await self.api.find(name.path)
         except ApiServerError as error:
             if error.code not in _BUSY:
                 raise
         await asyncio.sleep(_RETRY_SECONDS)
-        return await self._read(name)
-
-    async def _read(self, name: ObjectName) -> JsonObject | None:
-        try:
-            return await self.api.get(name.path, {})
-        except ApiServerError as error:
-            if error.code == NOT_FOUND:
-                return None
-            raise
+        return await self.api.find(name.path)
 
     async def apply(self, name: ObjectName, content: JsonObject, *, manager: str = "", force: bool = False) -> None:
         """Create the object, or change the fields that `manager` owns; `force` takes over those of other managers.

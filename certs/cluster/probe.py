@@ -4,13 +4,13 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from cryptography import x509
 
 from certs.names import names_of
-from certs.registration import Endpoint, ca_bundles, parse_endpoint, webhook_endpoint
+from certs.registration import Endpoint, ca_bundles, endpoint_of, parse_endpoint
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
 
@@ -26,37 +26,35 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """The outcome and its details."""
-
-    outcome: Outcome
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
 class Called:
-    """The result of calling one webhook as the API server does, at `address`.
+    """The outcome of a TLS handshake at `address`.
 
-    `certificate` is the one that the server sends, None if it is not reachable. `trusted`: the API server trusts it.
+    `certificate` is the one that the server sends, None if it is not reachable, or was not asked for it.
     """
 
     address: str
-    trusted: bool
+    outcome: Outcome
     detail: str
-    certificate: x509.Certificate | None
+    certificate: x509.Certificate | None = None
+
+    @property
+    def trusted(self) -> bool:
+        """Whether API servers trust the server."""
+        return self.outcome is Outcome.TRUSTED
 
 
-def probe(endpoint: Endpoint, ca_bundle: bytes) -> Probe:
+def probe(endpoint: Endpoint, ca_bundle: bytes) -> Called:
     """Return the outcome of a TLS handshake at `endpoint`."""
     try:
         with _session(endpoint, lambda: _context(ca_bundle)) as session:
-            return Probe(Outcome.TRUSTED, f"{session.version()}, certificate valid for {endpoint.server_name}")
+            outcome, detail = Outcome.TRUSTED, f"{session.version()}, certificate valid for {endpoint.server_name}"
     except ssl.SSLCertVerificationError as error:
-        return Probe(Outcome.UNTRUSTED, error.verify_message)
+        outcome, detail = Outcome.UNTRUSTED, error.verify_message
     except ssl.SSLError as error:
-        return Probe(Outcome.UNTRUSTED, f"not a TLS server: {error.reason or error}")
+        outcome, detail = Outcome.UNTRUSTED, f"not a TLS server: {error.reason or error}"
     except OSError as error:
-        return Probe(Outcome.UNREACHABLE, str(error.strerror or error))
+        outcome, detail = Outcome.UNREACHABLE, str(error.strerror or error)
+    return Called(str(endpoint), outcome, detail)
 
 
 def call_webhooks(configuration: JsonObject, at: str | None = None) -> list[Called | None]:
@@ -73,16 +71,16 @@ def call_webhooks(configuration: JsonObject, at: str | None = None) -> list[Call
     called: list[Called | None] = []
     for webhook, bundle in zip(configuration.get("webhooks") or (), ca_bundles(configuration), strict=True):
         try:
-            meant = webhook_endpoint(configuration, webhook)
+            meant = endpoint_of(configuration, webhook)
         except InvalidInput:
             called.append(None)
             continue
         endpoint = meant if at is None else parse_endpoint(at, meant.server_name)
         if (endpoint, bundle) not in known:
             result = probe(endpoint, bundle)
-            certificate = None if result.outcome is Outcome.UNREACHABLE else _served_certificate(endpoint)
-            is_trusted = result.outcome is Outcome.TRUSTED
-            known[endpoint, bundle] = Called(str(endpoint), is_trusted, result.detail, certificate)
+            if result.outcome is not Outcome.UNREACHABLE:
+                result = replace(result, certificate=_served_certificate(endpoint))
+            known[endpoint, bundle] = result
         called.append(known[endpoint, bundle])
     return called
 

@@ -19,10 +19,10 @@ from datetime import datetime
 
 from certs import registration
 from certs.cluster.client import Cluster, configuration_named, secret_of
-from certs.cluster.probe import Outcome, Probe, probe
-from certs.inspection import Artifacts, inspect
+from certs.cluster.probe import Called, Outcome, probe
+from certs.inspection import Artifacts, inspect, unexpired
 from certs.names import ServerNames, names_of
-from certs.pem import certificates
+from certs.pem import certificates, encode, readable_certificates
 from certs.pki import SERVER_VALIDITY
 from certs.plan import Action, Rules, Step, carried_out, plan_at_once
 from certs.registration import Endpoint, Target
@@ -38,16 +38,6 @@ _PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Probing:
-    """Options of the probe: skip it, how long to wait, and whether an unreachable server is an error (`required`)."""
-
-    skip: bool = False
-    required: bool = False
-    wait_seconds: float = 0.0
-    endpoint: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Registration:
     """The certificates to register and how.
 
@@ -56,16 +46,22 @@ class Registration:
     certificates in any case and takes over ownership of the Secret. `secret_first` writes the Secret before the probe
     if it is missing or its certificate is not trusted. `webhook_rules` are the objects that the webhooks are called
     for; None: an existing configuration keeps its rules. `only_ca_bundle` changes nothing else in it.
+
+    The probe is repeated for `wait_seconds`, at `endpoint` in place of that of the webhook. With `require_probe`, a
+    server that is not reachable is an error.
     """
 
     target: Target
     artifacts: Artifacts | None = None
     names: ServerNames | None = None
-    probing: Probing = Probing()
     force: bool = False
     secret_first: bool = False
     webhook_rules: WebhookRules | None = None
     only_ca_bundle: bool = False
+    skip_probe: bool = False
+    require_probe: bool = False
+    wait_seconds: float = 0.0
+    endpoint: str | None = None
 
 
 async def register(cluster: Cluster, wanted: Registration, now: datetime) -> AsyncIterator[str]:
@@ -80,7 +76,7 @@ async def register(cluster: Cluster, wanted: Registration, now: datetime) -> Asy
     manifest = registration.manifest(target, wanted.webhook_rules)
     found = await cluster.read(configuration_named(target.configuration))
     registration.check_not_injected(found or manifest)
-    called = registration.endpoint(manifest if target.url else found or manifest)
+    called = registration.endpoint_of(manifest if target.url else found or manifest)
     secret = await cluster.read(secret_of(target))
     # This command stores no key of a CA, because every pod that mounts the Secret could read it.
     held = replace(artifacts_in(secret), ca_key=None)
@@ -92,7 +88,7 @@ async def register(cluster: Cluster, wanted: Registration, now: datetime) -> Asy
     is_first = wanted.secret_first and bool(inspect(held, now).serving_errors())
     if is_first:
         yield await _write_secret(cluster, wanted, artifacts, why)
-    yield await _probed(called, _bundle(artifacts, held, found, now), wanted.probing)
+    yield await _probed(called, merged_ca_bundle(artifacts, held, found, now), wanted)
     if secret is None and not is_first:
         yield await _write_secret(cluster, wanted, artifacts, why)
     yield await _write_configuration(cluster, wanted, manifest, artifacts, held, now)
@@ -127,20 +123,25 @@ def _check(artifacts: Artifacts, place: str, called: Endpoint, now: datetime) ->
         raise InvalidInput(error.prefixed(place) for error in errors)
 
 
-def _bundle(artifacts: Artifacts, held: Artifacts, configuration: JsonObject | None, now: datetime) -> bytes:
-    """Return the new CA, the CA that is served until the server reads the new Secret, and the CAs trusted so far."""
-    before = registration.ca_bundles(configuration) if configuration else []
-    return registration.merged_ca_bundle(artifacts.ca_certificate or b"", [held.ca_certificate or b"", *before], now)
+def merged_ca_bundle(artifacts: Artifacts, held: Artifacts, configuration: JsonObject | None, now: datetime) -> bytes:
+    """Return the new CA, the CA that is served until the server reads the new Secret, and the CAs trusted so far.
+
+    Each is there once, and none that has expired or cannot be read.
+    """
+    others = (held.ca_certificate or b"", *registration.ca_bundles(configuration or {}))
+    known = (certificate for each in others for certificate in readable_certificates(each))
+    own = certificates(artifacts.ca_certificate or b"", "ca.crt")
+    return encode(*dict.fromkeys((*own, *unexpired(known, now))))
 
 
-async def _probed(called: Endpoint, bundle: bytes, probing: Probing) -> str:
-    if probing.skip:
+async def _probed(called: Endpoint, bundle: bytes, wanted: Registration) -> str:
+    if wanted.skip_probe:
         return "probe: skipped"
-    at = registration.parse_endpoint(probing.endpoint, called.server_name) if probing.endpoint else called
-    result = await probe_until_trusted(at, bundle, probing.wait_seconds)
-    if result.outcome is Outcome.TRUSTED:
+    at = registration.parse_endpoint(wanted.endpoint, called.server_name) if wanted.endpoint else called
+    result = await probe_until_trusted(at, bundle, wanted.wait_seconds)
+    if result.trusted:
         return f"probe: {at}: {result.detail}"
-    if result.outcome is Outcome.UNREACHABLE and not probing.required:
+    if result.outcome is Outcome.UNREACHABLE and not wanted.require_probe:
         return f"probe: {at}: not reachable from here ({result.detail}); registered without a probe"
     detail = f"{result.detail}; the API server would not trust it, and the webhook is not registered"
     if result.outcome is Outcome.UNREACHABLE:
@@ -148,7 +149,7 @@ async def _probed(called: Endpoint, bundle: bytes, probing: Probing) -> str:
     raise InvalidInput([invalid("probe", str(at), f"{detail}; --skip-probe registers it without a probe")])
 
 
-async def probe_until_trusted(endpoint: Endpoint, bundle: bytes, wait_seconds: float) -> Probe:
+async def probe_until_trusted(endpoint: Endpoint, bundle: bytes, wait_seconds: float) -> Called:
     """Return the outcome of a TLS handshake at `endpoint`, retried for `wait_seconds` until it is trusted.
 
     The wait gives a server time to start or to read its new certificate.
@@ -156,7 +157,7 @@ async def probe_until_trusted(endpoint: Endpoint, bundle: bytes, wait_seconds: f
     deadline = time.monotonic() + wait_seconds
     while True:
         result = await asyncio.to_thread(probe, endpoint, bundle)
-        if result.outcome is Outcome.TRUSTED or time.monotonic() + _PAUSE_SECONDS > deadline:
+        if result.trusted or time.monotonic() + _PAUSE_SECONDS > deadline:
             return result
         await asyncio.sleep(_PAUSE_SECONDS)
 
@@ -168,7 +169,7 @@ async def _write_configuration(
     name, place = configuration_named(target.configuration), f"MutatingWebhookConfiguration {target.configuration}"
     for _ in range(_ATTEMPTS):
         found = await cluster.read(name)
-        bundle = _bundle(artifacts, held, found, now)
+        bundle = merged_ca_bundle(artifacts, held, found, now)
         count = len(certificates(bundle, "caBundle"))
         counted = "1 CA in caBundle" if count == 1 else f"{count} CAs in caBundle"
         if found is None:

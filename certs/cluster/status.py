@@ -109,11 +109,12 @@ def report(
         problems.extend(error.prefixed(place.name) for error in errors)
     if configuration is not None:
         problems.extend(_calling_errors(configuration, called, now, least_left, require_call=require_call))
+    missing = registration.missing_webhooks(configuration or {}, registration.manifest(registration.Target()))
     return {
         "healthy": not problems,
         "places": described,
         "webhooks": [] if configuration is None else list(_webhooks(configuration, called, now)),
-        "missingWebhooks": [] if configuration is None else _missing(configuration),
+        "missingWebhooks": [webhook["name"] for webhook in missing],
         "problems": [str(error) for error in problems],
     }
 
@@ -215,12 +216,6 @@ def _calling_errors(
         if detail:
             place = f"MutatingWebhookConfiguration {field(configuration, 'metadata', 'name')}: webhooks[{index}]"
             yield invalid(place, call.address, detail)
-
-
-def _missing(configuration: JsonObject) -> list[str]:
-    """Return the names of the webhooks that a configuration made from an earlier manifest lacks."""
-    wanted = registration.manifest(registration.Target())
-    return [webhook["name"] for webhook in registration.missing_webhooks(configuration, wanted)]
 
 
 def _untrusting(configuration: JsonObject, artifacts: Artifacts, now: datetime) -> Iterator[FieldError]:

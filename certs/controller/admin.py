@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import product
 
 from aiohttp import web
 from cryptography import x509
@@ -34,26 +35,18 @@ class ControllerMetrics:
         disable_created_metrics()  # type: ignore[no-untyped-call] # its author left it without types
         self.registry = registry = CollectorRegistry()
 
-        def gauge(name: str, text: str) -> Gauge:
-            return Gauge(name, text, registry=registry)
-
         text = "Changes of the Secret and the webhook configurations, by action and result."
         self.actions = Counter(f"{_PREFIX}_actions", text, ("action", "result"), registry=registry)
-        for action in ACTIONS:
-            for result in _RESULTS:
-                self.actions.labels(action, result)
+        for labels in product(ACTIONS, _RESULTS):
+            self.actions.labels(*labels)
         text = "Attempts to compare the certificates with the cluster that failed; the log has the reason."
         self.failures = Counter(f"{_PREFIX}_failures", text, registry=registry)
-        self._rotating = gauge(
-            f"{_PREFIX}_rotation_in_progress", "1 while the next action is not to keep the certificates."
-        )
-        self._ca_end = gauge(
-            "placement_webhook_ca_not_after_timestamp_seconds", "Expiry time of the CA that signs; 0 if there is none."
-        )
-        self._end = gauge(
-            f"{_PREFIX}_certificate_not_after_timestamp_seconds",
-            "Expiry time of the server certificate in the Secret; 0 if there is none.",
-        )
+        text = "1 while the next action is not to keep the certificates."
+        self._rotating = Gauge(f"{_PREFIX}_rotation_in_progress", text, registry=registry)
+        text = "Expiry time of the CA that signs; 0 if there is none."
+        self._ca_end = Gauge("placement_webhook_ca_not_after_timestamp_seconds", text, registry=registry)
+        text = "Expiry time of the server certificate in the Secret; 0 if there is none."
+        self._end = Gauge(f"{_PREFIX}_certificate_not_after_timestamp_seconds", text, registry=registry)
 
     def show(self, ca: x509.Certificate | None, server: x509.Certificate | None, *, is_rotating: bool) -> None:
         """Export the times of expiry of the CA that signs and of the certificate, and whether a rotation goes on."""

@@ -163,17 +163,15 @@ class Controller:
         while True:
             try:
                 await self._watch_once(watched)
-            except Exception as error:
-                failure = _described(error)
-            else:
                 failures = 0
                 self._watch_failures.pop(watched, None)
-                continue
-            failures += 1
-            if self._watch_failures.get(watched) != failure:
-                self._log.warning("a watch failed", error=failure)
-            self._watch_failures[watched] = failure
-            await asyncio.sleep(backoff_seconds(failures, self._random_share()))
+            except Exception as error:
+                failures += 1
+                failure = _described(error)
+                if self._watch_failures.get(watched) != failure:
+                    self._log.warning("a watch failed", error=failure)
+                self._watch_failures[watched] = failure
+                await asyncio.sleep(backoff_seconds(failures, self._random_share()))
 
     async def _watch_once(self, watched: ObjectName) -> None:
         """Wake the loop at each event of one watch, until the API server ends it.

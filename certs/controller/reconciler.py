@@ -15,7 +15,7 @@ from cryptography import x509
 
 from certs import pem, registration
 from certs.cluster.client import CONFLICT, Cluster, ObjectName, configuration_named, secret_of
-from certs.cluster.probe import Outcome, probe
+from certs.cluster.probe import probe
 from certs.controller.admin import CREATE, MEND, RECORD, ControllerMetrics
 from certs.inspection import Certificates, read_key_material
 from certs.plan import Action, Observed, Rules, Step, carried_out, fulfils, plan
@@ -144,7 +144,10 @@ class Reconciler:
             check_owned(secret, options.target.secret_place)
         for each in configurations:
             registration.check_not_injected(each)
-        now, seen = self._now(), self._observed(secret, configurations)
+        now, at = self._now(), self._monotonic_seconds()
+        bundles = registration.trusted_certificates(configurations)
+        times = (self._memory.trusted_for(bundles, at), self._memory.unchanged_for(version_of(secret), at))
+        seen = Observed(artifacts_in(secret), bundles, *times, requested_rotation(secret))
         step = plan(seen, options.rules, now)
         keys = read_key_material(seen.artifacts, now)
         self._metrics.show(keys.signer, keys.pair.server, is_rotating=step.action is not Action.KEEP)
@@ -158,16 +161,6 @@ class Reconciler:
         if found[0] is not None and options.creates and secret is not None:
             tried = await self._record(cluster, secret, found[0]) or tried
         return Pass(step, tried)
-
-    def _observed(self, secret: JsonObject | None, configurations: Collection[JsonObject]) -> Observed:
-        bundles, at = registration.trusted_certificates(configurations), self._monotonic_seconds()
-        return Observed(
-            artifacts_in(secret),
-            bundles,
-            self._memory.trusted_for(bundles, at),
-            self._memory.unchanged_for(version_of(secret), at),
-            requested_rotation(secret),
-        )
 
     async def _mend(self, cluster: Cluster, configurations: Collection[JsonObject], wanted: Certificates) -> bool:
         """Write `wanted` to each caBundle that differs; return whether one did."""
@@ -216,11 +209,11 @@ class Reconciler:
         """Create the configuration if API servers would trust the server; return what it waits for otherwise."""
         target, at = self._options.target, self._options.probe_at
         manifest = registration.with_settings(registration.manifest(target, self._options.webhook_rules), settings)
-        endpoint = registration.endpoint(manifest)
+        endpoint = registration.endpoint_of(manifest)
         if at:
             endpoint = registration.parse_endpoint(at, endpoint.server_name)
         result = await asyncio.to_thread(probe, endpoint, bundle)
-        if result.outcome is not Outcome.TRUSTED:
+        if not result.trusted:
             waits_for = f"{endpoint} does not serve a certificate of the Secret yet: {result.detail}"
             if waits_for != self._waits_for:
                 self._log.info("the webhook configuration is created later", reason=waits_for)

@@ -8,6 +8,8 @@ import jsonpatch
 import pytest
 
 from certs import registration
+from certs.cluster.register import merged_ca_bundle
+from certs.inspection import Artifacts
 from certs.pem import certificates
 from certs.registration import Endpoint, Target
 from tests.support.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of
@@ -59,7 +61,7 @@ def test_manifest_calls_a_url_in_place_of_the_service() -> None:
     ],
 )
 def test_ca_bundles_are_merged(others: list[bytes], merged: list[bytes]) -> None:
-    bundle = registration.merged_ca_bundle(NEW, others, NOW)
+    bundle = merged_ca_bundle(Artifacts(NEW), Artifacts(), make_configuration(*others), NOW)
     assert certificates(bundle, "caBundle") == [certificates(each, "CA")[0] for each in merged]
 
 
@@ -106,19 +108,19 @@ def test_patch_puts_a_url_in_place_of_the_service() -> None:
     ],
 )
 def test_endpoint_is_where_the_api_server_calls(configuration: dict[str, Any], endpoint: Endpoint) -> None:
-    assert registration.endpoint(configuration) == endpoint
+    assert registration.endpoint_of(configuration) == endpoint
 
 
 @pytest.mark.parametrize("url", ["http://a/mutate", "a:443", "https://", "https://a:x/", "https://[::1/"])
 def test_a_bad_url_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match=r"must be https://HOST\[:PORT\]/PATH"):
-        registration.endpoint(make_configuration(None, url=url))
+        registration.endpoint_of(make_configuration(None, url=url))
 
 
 @pytest.mark.parametrize("configuration", [{"metadata": {"name": "web"}}, {"webhooks": [{"clientConfig": {}}]}])
 def test_a_configuration_without_a_webhook_is_refused(configuration: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="must have a webhook"):
-        registration.endpoint(configuration)
+        registration.endpoint_of(configuration)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def expression(rules: WebhookRules, webhook: str, name: str) -> str:
 
 def test_equal_policies_have_the_rules_of_one() -> None:
     policy = built_in_policy()
-    one = WebhookRules(tuple(policy.kinds.values()), policy.spec.key_domain)
+    one = WebhookRules(tuple(policy.kinds.values()), (policy.spec.key_domain,))
     assert WebhookRules.of([policy]) == WebhookRules.of([policy, built_in_policy()]) == one
 
 

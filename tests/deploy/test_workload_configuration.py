@@ -287,7 +287,7 @@ def test_webhook_is_asked_about_a_kind_of_the_policy(
     with suppress(ApiError):
         cluster.client.create(minimal_crd(kind))
     cluster.kubectl("wait", "--for=condition=Established", "crd/foojobs.example.com", "--timeout=60s")
-    coverage = WebhookRules((*BUILT_IN_KINDS, kind), "example.com")
+    coverage = WebhookRules((*BUILT_IN_KINDS, kind), ("example.com",))
     content = {"apiVersion": "example.com/v1", "kind": "FooJob", "metadata": {"name": "web"}}
 
     with recording_webhook(server_of(LOOPBACK)) as recording:

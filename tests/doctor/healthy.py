@@ -11,7 +11,7 @@ from typing import Any
 
 from cryptography import x509
 
-from certs.cluster.probe import Called
+from certs.cluster.probe import Called, Outcome
 from certs.registration import Target, with_ca_bundle
 from tests.acceptance.pools import pool_node
 from tests.support.admission import policy_with
@@ -20,7 +20,7 @@ from tests.support.command import understand
 from tests.support.manifests import Object, container_of, read
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.check import Finding, diagnose
-from webhook.doctor.cluster import Cluster, Probe, ServerClock, Trial
+from webhook.doctor.cluster import Cluster, ServerClock, Trial
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.rights import needed_rights
 from webhook.doctor.sample_pods import judge, sample_pod
@@ -101,12 +101,12 @@ def configuration() -> Object:
 def called(*, trusted: bool = True, detail: str = "", pem: bytes | None = FRESH.certificate) -> Called:
     """Return the result of a handshake; `pem` is the served certificate."""
     certificate = x509.load_pem_x509_certificate(pem) if pem else None
-    return Called(ADDRESS, trusted, detail, certificate)
+    return Called(ADDRESS, Outcome.TRUSTED if trusted else Outcome.UNTRUSTED, detail, certificate)
 
 
-def probes(result: Called) -> tuple[Probe, ...]:
+def probes(result: Called) -> tuple[tuple[Called, ...], ...]:
     """Return one probe with this result for each webhook."""
-    return (Probe(ADDRESS, (result,) * 4),)
+    return ((result,) * 4,)
 
 
 @cache

@@ -25,10 +25,10 @@ from tests.doctor.healthy import (
 )
 from tests.support.certificates import EXPIRED, NOW, OTHER, make_artifacts
 from tests.support.manifests import Object
-from webhook.doctor.certificate_owner import Owner, owner_of
 from webhook.doctor.check import Finding, Severity
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.source import Source
+from webhook.doctor.workloads import Owner, owner_of
 
 ERROR, WARNING = Severity.ERROR, Severity.WARNING
 ROTATE = "placement-webhook certs rotate"

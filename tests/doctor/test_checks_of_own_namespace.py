@@ -19,7 +19,7 @@ from tests.doctor.healthy import (
 )
 from tests.support.manifests import Object
 from webhook.doctor.check import Severity
-from webhook.doctor.pods_read import PodsRead
+from webhook.doctor.kept import PodsRead
 from webhook.doctor.source import Source
 
 ANYONE = [{"ports": [{"port": "https"}]}]

@@ -186,8 +186,9 @@ def test_a_certificate_of_a_day_is_renewed_each_day() -> None:
 
 def test_each_replica_with_another_certificate_is_found() -> None:
     good, bad = probes(called())[0], probes(called(trusted=False, detail="unknown authority"))[0]
-    other = bad._replace(address="10.1.0.2:8443")
+    other = tuple(replace(each, address="10.1.0.2:8443") for each in bad)
     assert len(found(make_installation(probes=(good, other)), "certificate")) == 1
+    assert len(found(make_installation(probes=(bad, other)), "certificate")) == 2
 
 
 FAILED = 'Internal error occurred: failed calling webhook "{}": failed to call webhook: Post "https://x": EOF'
@@ -198,12 +199,12 @@ FAILED = 'Internal error occurred: failed calling webhook "{}": failed to call w
     [
         (Trial("default", "training", 0.1, {"metadata": {}}), ERROR, "is created without injection"),
         (
-            Trial("default", "training", 0.1, None, FAILED.format("pods.placement.maip.mxsf.io"), 500),
+            Trial("default", "training", 0.1, None, FAILED.format("pods.placement.maip.mxsf.io")),
             ERROR,
             'pods are refused (failurePolicy Fail): failed to call webhook: Post "https://x": EOF',
         ),
-        (Trial("default", "training", 0.1, None, FAILED.format("other.example.com"), 500), WARNING, "something else"),
-        (Trial("default", "training", 0.1, None, "403 exceeded quota: a", 403), WARNING, "exceeded quota"),
+        (Trial("default", "training", 0.1, None, FAILED.format("other.example.com")), WARNING, "something else"),
+        (Trial("default", "training", 0.1, None, "403 exceeded quota: a"), WARNING, "exceeded quota"),
         (
             Trial(
                 "default",
@@ -211,7 +212,6 @@ FAILED = 'Internal error occurred: failed calling webhook "{}": failed to call w
                 0.1,
                 None,
                 'admission webhook "pods.placement.maip.mxsf.io" denied the request: no',
-                403,
             ),
             WARNING,
             "the webhook denies the smallest pod of type training: no",

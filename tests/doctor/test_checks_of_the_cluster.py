@@ -29,9 +29,9 @@ from tests.support.manifests import Object
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.check import MOST_FINDINGS, Severity, diagnose
 from webhook.doctor.cluster import Cluster
+from webhook.doctor.nodes import meant
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.source import Source
-from webhook.doctor.spelling import meant
 
 H20 = f"{PRODUCT}=NVIDIA-H20:NoSchedule"
 POOLS = {"nodeUsage": {"allow": ["training", "hybrid"]}}

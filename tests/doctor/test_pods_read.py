@@ -8,7 +8,7 @@ from tests.support.builders import PodBuilder, make_pod
 from webhook.admission.missed import Scope
 from webhook.admission.registered_selection import registered_selection
 from webhook.doctor.check import MOST_NAMED
-from webhook.doctor.pods_read import PodsRead
+from webhook.doctor.kept import PodsRead
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 

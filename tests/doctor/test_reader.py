@@ -71,12 +71,11 @@ class Api:
 
 def read(api: Api, folder: Path, *sources: Source, within_seconds: float = 30.0) -> Cluster:
     async def run() -> Cluster:
-        names = (None, None, None, None, None)
         async with (
             http_server(api.answer) as url,
             ClientConfig(write_kubeconfig(folder, url)).connect() as server,
         ):
-            return await read_cluster(server, Wanted("c", *names, frozenset(sources), within_seconds))
+            return await read_cluster(server, Wanted("c", sources=frozenset(sources), within_seconds=within_seconds))
 
     return asyncio.run(run())
 

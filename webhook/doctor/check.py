@@ -70,16 +70,12 @@ class Check:
     find: Find
 
 
-def check(
-    id: str,  # noqa: A002 - the field
-    remedy: str,
-    needs: Iterable[Source] = (),
-) -> Callable[[Find], Check]:
-    """Make a check of the decorated function, the first line of whose docstring is the meaning."""
+def check(remedy: str, needs: Iterable[Source] = ()) -> Callable[[Find], Check]:
+    """Make a check of the decorated function, whose name is the id; the first line of its docstring is the meaning."""
 
     def made(find: Find) -> Check:
         meaning = (getdoc(find) or "").partition("\n")[0].removesuffix(".")
-        return Check(id, meaning, remedy, frozenset(needs), find)
+        return Check(find.__name__.replace("_", "-"), meaning, remedy, frozenset(needs), find)
 
     return made
 

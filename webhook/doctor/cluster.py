@@ -1,6 +1,6 @@
 """A cluster as far as it was read: the input of every check. Nothing in it changes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from certs.cluster.probe import Called
-from certs.registration import Target
+from certs.registration import Endpoint, Target
 from certs.webhook_rules import PODS
 from webhook.admission.missed import MissedPod
 from webhook.admission.policy_cases import parse_tested_policies
@@ -28,15 +28,8 @@ WORKLOADS = ("Deployment", "StatefulSet")
 _OWN_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}
 
 
-class Probe(NamedTuple):
-    """The TLS handshake with one address on behalf of each webhook of the configuration."""
-
-    address: str
-    called: tuple[Called | None, ...]
-
-
 class Trial(NamedTuple):
-    """The dry-run creation of a pod that the policy concerns: the pod that would be stored, or the error and code.
+    """The dry-run creation of a pod that the policy concerns: the pod that would be stored, or the error.
 
     `not_enforced` is why the policy is not enforced for it, such as shadow mode; None if it is.
     """
@@ -46,7 +39,6 @@ class Trial(NamedTuple):
     seconds: float
     pod: JsonObject | None = None
     error: str = ""
-    code: int = 0
     not_enforced: str | None = None
 
 
@@ -127,7 +119,7 @@ class Cluster:
     `unserved_kinds` are those of an exported policy that the API server does not serve.
     `bound_schedulers` are the schedulers of running pods. `selects_a_pod` is whether the objectSelector of the webhook
     for pods selects one of the cluster; None without an objectSelector, or without pods. `missed` are the first missed
-    pods of `missed_count`.
+    pods of `missed_count`. `probes` has for each address the TLS handshake on behalf of each webhook.
     """
 
     now: datetime
@@ -144,7 +136,7 @@ class Cluster:
     selects_a_pod: bool | None = None
     missed: tuple[MissedPod, ...] = ()
     missed_count: int = 0
-    probes: tuple[Probe, ...] = ()
+    probes: tuple[tuple[Called | None, ...], ...] = ()
     trial: Trial | None = None
     rights: tuple[Right, ...] = ()
     clock: ServerClock | None = None
@@ -155,6 +147,11 @@ class Cluster:
     def of(self, source: Source) -> tuple[JsonObject, ...]:
         """Return the objects of `source`; empty if it was not read."""
         return self.objects.get(source, ())
+
+    def own(self, source: Source) -> Iterator[JsonObject]:
+        """Return the objects of `source` in the namespace of the webhook."""
+        namespace = self.target.namespace
+        return (each for each in self.of(source) if documents.field(each, "metadata", "namespace") == namespace)
 
     def knows(self, source: Source) -> bool:
         """Return whether `source` was read."""
@@ -172,7 +169,7 @@ class Cluster:
 
     def policy_of(self, namespace: str) -> Policy:
         """Return the policy in force for `namespace`."""
-        return self.policies.of_namespace(namespace, self.known_labels(namespace))
+        return self.policies.of_namespace(namespace, self.labels_by_namespace.get(namespace))
 
     def place_of(self, policy: Policy) -> str:
         """Return the place of a policy in messages."""
@@ -210,6 +207,11 @@ class Cluster:
         return (f"{self.place}: webhooks[{own[0][0]}]", own[0][1]) if own else None
 
     @property
+    def called(self) -> list[Called]:
+        """The TLS handshakes of all probes."""
+        return [each for probe in self.probes for each in probe if each is not None]
+
+    @property
     def is_called_by_service(self) -> bool:
         """Whether API servers call a Service, and not a URL."""
         return any(documents.field(each, "clientConfig", "service") for each in self.webhooks)
@@ -226,32 +228,23 @@ class Cluster:
         None if there is none, or it was not read.
         """
         wanted = texts(self.service or {}, "spec", "selector") or _OWN_LABELS
-        for each in self.of(Source.DEPLOYMENTS):
-            labels = texts(each, "spec", "template", "metadata", "labels")
-            if (
-                documents.field(each, "metadata", "namespace") == self.target.namespace
-                and wanted.items() <= labels.items()
-            ):
-                return each
-        return None
+        known = ((texts(each, "spec", "template", "metadata", "labels"), each) for each in self.own(Source.DEPLOYMENTS))
+        return next((each for labels, each in known if wanted.items() <= labels.items()), None)
 
     @property
-    def ready_addresses(self) -> list[tuple[str, int]]:
-        """The addresses and ports of the ready endpoints of the Service."""
-        found: list[tuple[str, int]] = []
-        for each in self.of(Source.ENDPOINTS):
+    def ready_endpoints(self) -> list[tuple[JsonObject, JsonObject]]:
+        """The ready endpoints of the Service, each with its EndpointSlice."""
+        pairs = ((each, some) for some in self.of(Source.ENDPOINTS) for each in listed(some, "endpoints"))
+        return [pair for pair in pairs if documents.field(pair[0], "conditions", "ready") is not False]
+
+    @property
+    def ready_addresses(self) -> list[str]:
+        """The addresses of the ready endpoints of the Service, as HOST:PORT."""
+        found: list[str] = []
+        for endpoint, each in self.ready_endpoints:
             ports = [port["port"] for port in listed(each, "ports") if isinstance(port.get("port"), int)]
-            for endpoint in listed(each, "endpoints"):
-                if documents.field(endpoint, "conditions", "ready") is not False:
-                    found += [(str(address), ports[0]) for address in endpoint.get("addresses") or () if ports]
+            found += (str(Endpoint(host, ports[0], "")) for host in endpoint.get("addresses") or () if ports)
         return found
-
-    @property
-    def ready_pods(self) -> list[str]:
-        """The names of the pods behind the ready endpoints of the Service."""
-        endpoints = (each for some in self.of(Source.ENDPOINTS) for each in listed(some, "endpoints"))
-        ready = (each for each in endpoints if documents.field(each, "conditions", "ready") is not False)
-        return [str(name) for each in ready if (name := documents.field(each, "targetRef", "name"))]
 
     @property
     def deployment_kind(self) -> str:
@@ -261,14 +254,11 @@ class Cluster:
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """Return the labels of the namespace, as the API server sets them if it was not read."""
-        return self.known_labels(name) or {NAMESPACE_NAME_LABEL: name}
-
-    def known_labels(self, name: str) -> Mapping[str, str] | None:
-        """Return the labels of the namespace; None if it was not read."""
-        return self._labels_by_namespace.get(name)
+        return self.labels_by_namespace.get(name) or {NAMESPACE_NAME_LABEL: name}
 
     @cached_property
-    def _labels_by_namespace(self) -> dict[str, Mapping[str, str]]:
+    def labels_by_namespace(self) -> dict[str, Mapping[str, str]]:
+        """The labels of the namespaces that were read."""
         return {
             name_of(each): {NAMESPACE_NAME_LABEL: name_of(each), **texts(each, "metadata", "labels")}
             for each in self.of(Source.NAMESPACES)

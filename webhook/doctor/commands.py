@@ -10,18 +10,19 @@ from dataclasses import replace
 import orjson
 
 from certs.registration import Target
-from webhook.doctor.certificate_owner import (
+from webhook.cluster.node_info import Node
+from webhook.doctor.check import MOST_NAMED
+from webhook.doctor.cluster import Cluster, Role, texts
+from webhook.doctor.nodes import grouped
+from webhook.doctor.workloads import (
     Owner,
     controller_namespace,
     controller_of,
+    follows_objects,
     injected_from,
     owner_of,
     secret_of,
 )
-from webhook.doctor.check import MOST_NAMED
-from webhook.doctor.cluster import Cluster, Role, texts
-from webhook.doctor.nodes import Node, grouped
-from webhook.doctor.workloads import follows_objects
 from webhook.documents.documents import field
 
 CONTROLLER = "placement-webhook-certs"

@@ -1,11 +1,19 @@
-"""The part of each object that checks read: a large cluster is read in pages, and little of them is kept. Pure."""
+"""What is kept of the objects that checks read: a large cluster is read in pages, and little of them is kept. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.doctor.cluster import JsonObject, listed
+from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
+from webhook.admission.registered_selection import Selection, registered_selection
+from webhook.doctor.check import MOST_NAMED
+from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of, texts
+from webhook.doctor.sample_pods import reason_not_enforced
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import VARIABLE_PREFIX, containers_of
+from webhook.documents import documents
+from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
+from webhook.policy.policy_set import PolicySet
 
 Shape = Mapping[str, Any]
 
@@ -59,3 +67,48 @@ def _part(value: Any, shape: Shape) -> Any:
     if not isinstance(value, dict):
         return None
     return {key: _part(value[key], part) for key, part in shape.items() if key in value}
+
+
+@dataclass(slots=True)
+class PodsRead:
+    """The schedulers of bound pods, and the first of the `missed_count` pods that were missed.
+
+    `selection` are the pods that are sent to the webhook; None: no pod counts as missed. `scopes` are the namespaces.
+    `selects_a_pod` is whether its objectSelector selects one of the pods; None without an objectSelector or a pod.
+    """
+
+    policies: PolicySet
+    selection: Selection | None
+    scopes: Mapping[str, Scope]
+    selects_a_pod: bool | None = None
+    bound_schedulers: set[str] = field(default_factory=set)
+    missed: list[MissedPod] = field(default_factory=list)
+    missed_count: int = 0
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> "PodsRead":
+        """Return what is known before the first pod; none counts as missed unless the namespaces are known."""
+        own = cluster.pods_webhook if cluster.knows(Source.NAMESPACES) else None
+        scopes = {
+            name_of(each): Scope(texts(each, "metadata", "annotations"), texts(each, "metadata", "labels"))
+            for each in cluster.of(Source.NAMESPACES)
+        }
+        return cls(cluster.policies, None if own is None else registered_selection(own[1]), scopes)
+
+    def add(self, pod: JsonObject) -> None:
+        """Take note of `pod`, which has not ended."""
+        scheduler = documents.field(pod, "spec", "schedulerName")
+        if documents.field(pod, "spec", "nodeName") and isinstance(scheduler, str) and scheduler != DEFAULT_SCHEDULER:
+            self.bound_schedulers.add(scheduler)
+        if self.selection is None:
+            return
+        if self.selection.pods:
+            self.selects_a_pod = bool(self.selects_a_pod) or self.selection.selects(pod)
+        namespace = str(documents.field(pod, "metadata", "namespace") or DEFAULT_NAMESPACE)
+        scope = self.scopes.get(namespace)
+        policy = self.policies.of_namespace(namespace, None if scope is None else scope.labels)
+        missed = missed_pod(pod, scope or NO_SCOPE, policy, self.selection)
+        if missed is not None and reason_not_enforced(policy, pod, namespace) is None:
+            self.missed_count += 1
+            if len(self.missed) < MOST_NAMED:
+                self.missed.append(missed)

@@ -4,8 +4,10 @@ Source: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, Should
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+from webhook.admission.registered_selection import Selection
 from webhook.doctor.cluster import JsonObject, listed, texts
 from webhook.documents.field import InvalidInput
 from webhook.kube.cel.expression import compiled
@@ -27,22 +29,9 @@ def is_called_for_pods(webhook: JsonObject) -> bool:
 
 def namespaces_of(webhook: JsonObject) -> LabelSelector:
     """Return the namespaceSelector of `webhook`; a malformed one selects every namespace."""
-    return _selector(webhook, "namespaceSelector")
-
-
-def objects_of(webhook: JsonObject) -> LabelSelector:
-    """Return the objectSelector of `webhook`; a malformed one selects every object."""
-    return _selector(webhook, "objectSelector")
-
-
-def _selector(webhook: JsonObject, name: str) -> LabelSelector:
-    reader = Reader()
-    selector = read_label_selector(reader, webhook.get(name) or {}, name)
-    try:
-        reader.finish()
-    except InvalidInput:
-        return ()
-    return selector or ()
+    with suppress(InvalidInput):
+        return Selection.of({"namespaceSelector": webhook.get("namespaceSelector")}).namespaces
+    return ()
 
 
 def selects_namespace(webhook: JsonObject, labels: Mapping[str, str]) -> bool:
@@ -89,11 +78,6 @@ def timeout_seconds(webhook: JsonObject) -> int:
     """Return the seconds that the API server waits for `webhook`."""
     found = webhook.get("timeoutSeconds")
     return found if isinstance(found, int) else DEFAULT_TIMEOUT_SECONDS
-
-
-def is_reinvoked(webhook: JsonObject) -> bool:
-    """Return whether `webhook` is called again after later ones have changed the pod."""
-    return webhook.get("reinvocationPolicy") == "IfNeeded"
 
 
 def _values(rule: JsonObject, name: str) -> list[str]:

@@ -1,45 +1,42 @@
-"""The nodes of a cluster, as far as checks read them. Pure."""
+"""The nodes of a cluster and the names that policies have for them, and what a mistyped name was meant to be. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from webhook.cluster.node_info import Node
 from webhook.doctor.check import named
-from webhook.doctor.cluster import Cluster, listed, name_of, texts
+from webhook.doctor.cluster import Cluster
 from webhook.doctor.source import Source
-from webhook.doctor.spelling import looks_like, meant
-from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint
+from webhook.documents.field import InvalidInput
+from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE
 from webhook.policy.policy import Policy
 
 _AWAY = (NO_SCHEDULE, NO_EXECUTE)
+_MOST_EDITS = 2
+_SHORTEST = 4
+_LONGEST = 128
+# Characters that people and fonts confuse, and separators.
+_CONFUSED = str.maketrans({"o": "0", "i": "1", "l": "1", "_": "-", ".": "-", " ": "-"})
 K = TypeVar("K", bound=Hashable)
 
 
-class Node(NamedTuple):
-    """The labels and taints of a node, and the resources that it offers."""
-
-    name: str
-    labels: Mapping[str, str]
-    taints: tuple[Taint, ...]
-    resources: frozenset[str]
-
-    def tainted(self, key: str) -> dict[str, tuple[str, ...]]:
-        """Return the effects that keep pods away by the values of the taints of `key`, both in order."""
-        found = {(each.value, each.effect) for each in self.taints if each.key == key}
-        values = sorted({value for value, effect in found if effect in _AWAY})
-        return {value: tuple(effect for effect in _AWAY if (value, effect) in found) for value in values}
-
-
 def nodes_of(cluster: Cluster) -> tuple[Node, ...]:
-    """Return the nodes by name."""
+    """Return the nodes by name, without malformed ones."""
     found = []
-    for each in sorted(cluster.of(Source.NODES), key=name_of):
-        taints = tuple(Taint.of(taint) for taint in listed(each, "spec", "taints"))
-        offered = texts(each, "status", "allocatable") or texts(each, "status", "capacity")
-        resources = frozenset(name for name, amount in offered.items() if amount != "0")
-        found.append(Node(name_of(each), texts(each, "metadata", "labels"), taints, resources))
-    return tuple(found)
+    for each in cluster.of(Source.NODES):
+        with suppress(InvalidInput):
+            found.append(Node.of(each))
+    return tuple(sorted(found, key=lambda node: node.name))
+
+
+def tainted(node: Node, key: str) -> dict[str, tuple[str, ...]]:
+    """Return the effects that keep pods away by the values of the taints of `key`, both in order."""
+    found = {(each.value, each.effect) for each in node.taints if each.key == key}
+    values = sorted({value for value, effect in found if effect in _AWAY})
+    return {value: tuple(effect for effect in _AWAY if (value, effect) in found) for value in values}
 
 
 def grouped(
@@ -94,7 +91,7 @@ class Spelling:
         if value in self._named:
             return None
         others = (other for other, count in self._counts.most_common() if count > self._counts[value])
-        return next((each for each in others if looks_like(value, each)), None)
+        return next((each for each in others if _looks_like(value, each)), None)
 
     def named_wrongly(self, value: str) -> str | None:
         """Return the value of the policies that is a mistyped form of `value`, which several nodes have."""
@@ -121,9 +118,49 @@ def pools_by_key(policies: Iterable[Policy]) -> dict[str, set[str]]:
 
 def offered_cards(policy: Policy, nodes: Iterable[Node]) -> list[str]:
     """Return a resource of cards that `nodes` offer for each accelerator of the policy, if they offer one."""
-    offered = sorted({name for each in nodes for name in each.resources})
+    offered = sorted({name for each in nodes for name, amount in each.allocatable.items() if amount})
     found = []
     for accelerator in policy.spec.accelerators:
         names = (name for pattern in accelerator.resources for name in offered if fnmatchcase(name, pattern))
         found += list(names)[:1]
     return found
+
+
+def meant(name: str, known: Iterable[str]) -> str | None:
+    """Return the name of `known` that `name` is a mistyped form of; None if it is in `known`, or like none.
+
+    Names with other digits are other names (80GB and 40GB), unless a letter stands for the digit (H2O and H20).
+    """
+    candidates = sorted(set(known))
+    if name in candidates or not _SHORTEST <= len(name) <= _LONGEST:
+        return None
+    for each in candidates:
+        if _looks_like(name, each):
+            return each
+    similar = [each for each in candidates if _digits(each) == _digits(name) and _SHORTEST <= len(each) <= _LONGEST]
+    near = (each for edits in range(1, _MOST_EDITS + 1) for each in similar if is_within(edits, name, each))
+    return next(near, None)
+
+
+def is_within(edits: int, left: str, right: str) -> bool:
+    """Return whether at most so many insertions, deletions and replacements make one text of the other in any case."""
+    left, right = left.casefold(), right.casefold()
+    differing = (at for at, (one, other) in enumerate(zip(left, right, strict=False)) if one != other)
+    if (at := next(differing, None)) is None:
+        return abs(len(left) - len(right)) <= edits
+    left, right = left[at:], right[at:]
+    rests = ((left[1:], right), (left, right[1:]), (left[1:], right[1:]))
+    return edits > 0 and any(is_within(edits - 1, *rest) for rest in rests)
+
+
+def _looks_like(name: str, other: str) -> bool:
+    """Return whether two different names look alike: H2O and H20, but not L40 and L40S."""
+    return name != other and _folded(name) == _folded(other)
+
+
+def _folded(name: str) -> str:
+    return name.casefold().translate(_CONFUSED)
+
+
+def _digits(name: str) -> str:
+    return "".join(char for char in name if char.isdigit())

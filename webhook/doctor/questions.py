@@ -1,73 +1,30 @@
-"""Ask a cluster what no object states: rights, what the endpoints serve, and how a pod is stored."""
+"""Ask a cluster what no object states: the policy that a replica has in force, and how a pod is stored."""
 
 import asyncio
-from collections.abc import Iterable
 from urllib.parse import quote
 
-from certs.cluster.probe import call_webhooks
 from webhook.doctor import sample_pods
-from webhook.doctor.cluster import Cluster, JsonObject, Probe, Right, Trial, listed, name_of
+from webhook.doctor.cluster import Cluster, Trial, name_of
 from webhook.doctor.matching import labels_selected_by, selects_namespace
 from webhook.doctor.nodes import nodes_of, offered_cards
-from webhook.doctor.rights import access_review
 from webhook.doctor.sample_pods import NO_USER, User, types_of
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import admin_port
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
-from webhook.kube.api.admission_policy import GROUP, PLURALS
 from webhook.policy.loader import read_policy_document
 from webhook.policy.policy import Policy
 from webhook.watch.api_errors import ApiServerError, UnreachableError
-from webhook.watch.api_server import NOT_FOUND, ApiServer
+from webhook.watch.api_server import ApiServer
 
-_AT_ONCE = 8
-_MOST_ENDPOINTS = 3
 # A NetworkPolicy can drop the connection of the API server to the admin port.
 _REPLICA_SECONDS = 3.0
-_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-
-
-async def ask_rights(server: ApiServer, rights: Iterable[Right]) -> tuple[Right, ...]:
-    """Return the rights with whether their accounts have them.
-
-    Raises:
-        ApiServerError: a review was refused.
-    """
-    gate = asyncio.Semaphore(_AT_ONCE)
-
-    async def asked(right: Right) -> Right:
-        async with gate:
-            review = await server.create(_REVIEWS, access_review(right, *right.account.split("/")), {})
-        return right._replace(is_held=field(review, "status", "allowed") is True)
-
-    return tuple(await asyncio.gather(*map(asked, rights)))
-
-
-async def probe(cluster: Cluster, endpoint: str | None) -> tuple[Probe, ...]:
-    """Return the TLS handshakes with `endpoint`; None: with the address that API servers call and ready endpoints.
-
-    Each replica can have another certificate, so some of the endpoints are called one by one.
-
-    Raises:
-        InvalidInput: `endpoint` is not HOST:PORT.
-    """
-    configuration, addresses = cluster.configuration, [endpoint]
-    if configuration is None:
-        return ()
-    if endpoint is None and cluster.is_called_by_service:
-        ready = cluster.ready_addresses[:_MOST_ENDPOINTS]
-        addresses += [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in ready]
-    called = await asyncio.gather(*(asyncio.to_thread(call_webhooks, configuration, at) for at in addresses))
-    return tuple(
-        Probe(at or next((each.address for each in results if each), ""), tuple(results))
-        for at, results in zip(addresses, called, strict=True)
-    )
 
 
 async def policy_in_force(server: ApiServer, cluster: Cluster) -> Policy | None:
     """Return the default policy that a replica has in force, by its admin port; None if it cannot be asked."""
-    pod, port = next(iter(cluster.ready_pods), None), admin_port(cluster.deployment or {})
+    pods = (field(each, "targetRef", "name") for each, _ in cluster.ready_endpoints)
+    pod, port = next(filter(None, pods), None), admin_port(cluster.deployment or {})
     if pod is None or port is None:
         return None
     namespace, name = quote(cluster.target.namespace, safe=""), quote(f"{pod}:{port}", safe="")
@@ -97,21 +54,18 @@ async def create_on_trial(server: ApiServer, cluster: Cluster, given: str | None
     pod = sample_pods.sample_pod(policy, workload_type, cards[0] if cards else sample_pods.named_resource(policy))
     pod = sample_pods.named_in_the_canary(policy, pod, namespace)
     pod["metadata"]["labels"] = labels_selected_by(cluster.pods_webhook[1]) if cluster.pods_webhook else {}
-    created: JsonObject | None = None
-    message, code = "", 0
+    created, message = None, ""
     clock = asyncio.get_running_loop().time
     began = clock()
     try:
         created = await server.create(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods", pod, {"dryRun": "All"})
-    except UnreachableError:
-        raise
     except ApiServerError as error:
-        if 'cannot create resource "pods"' in str(error):
+        if isinstance(error, UnreachableError) or 'cannot create resource "pods"' in str(error):
             raise
-        message, code = str(error), error.code
+        message = str(error)
     seconds = clock() - began
     reason = sample_pods.reason_not_enforced(policy, pod, namespace, user)
-    return Trial(namespace, workload_type, seconds, created, message, code, reason)
+    return Trial(namespace, workload_type, seconds, created, message, reason)
 
 
 def _place(cluster: Cluster, given: str | None) -> tuple[str, str] | None:
@@ -124,25 +78,3 @@ def _place(cluster: Cluster, given: str | None) -> tuple[str, str] | None:
         if is_sent and workload_type is not None:
             return name, workload_type
     return None
-
-
-async def exported_objects(server: ApiServer) -> tuple[tuple[JsonObject, ...], frozenset[str]]:
-    """Return the admission policies and bindings of the cluster, and their kinds that the API server does not serve.
-
-    Raises:
-        ApiServerError: they may not be listed.
-    """
-    found: list[JsonObject] = []
-    served = set()
-    for kind, plural in PLURALS.items():
-        for version in (f"{GROUP}/v1", f"{GROUP}/v1beta1"):
-            try:
-                items = listed(await server.get(f"/apis/{version}/{plural}", {}), "items")
-            except ApiServerError as error:
-                if error.code != NOT_FOUND:
-                    raise
-                continue
-            found += ({"apiVersion": version, "kind": kind, **each} for each in items)
-            served.add(kind)
-            break
-    return tuple(found), frozenset(PLURALS) - served

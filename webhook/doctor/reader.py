@@ -1,25 +1,25 @@
 """Read a cluster once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from urllib.parse import quote
 
+from certs.cluster.probe import call_webhooks
 from certs.registration import Target
 from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
-from webhook.doctor.certificate_owner import controller_namespace, controller_of
-from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, ServerClock, StoredPolicy, listed, name_of, texts
-from webhook.doctor.kept import kept
-from webhook.doctor.pods_read import PodsRead
-from webhook.doctor.questions import ask_rights, create_on_trial, exported_objects, policy_in_force, probe
-from webhook.doctor.rights import rights_of
+from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, Right, ServerClock, StoredPolicy, listed, name_of
+from webhook.doctor.kept import PodsRead, kept
+from webhook.doctor.questions import create_on_trial, policy_in_force
+from webhook.doctor.rights import access_review, rights_of
 from webhook.doctor.sample_pods import NO_USER, User
 from webhook.doctor.source import BEFORE, LISTS, Source
-from webhook.doctor.workloads import follows_objects, policy_place
+from webhook.doctor.workloads import controller_namespace, controller_of, follows_objects, pod_selector, policy_place
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
+from webhook.kube.api.admission_policy import GROUP, PLURALS
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_object import accepted_policies
 from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
@@ -34,6 +34,8 @@ _AT_ONCE = 8
 _NODE_LEASES = "kube-node-lease"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _POLICY_OBJECTS = f"/apis/{API_VERSION}/placementpolicies"
+_MOST_ENDPOINTS = 3
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _OWN_REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _NOT_ENDED = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 
@@ -46,13 +48,13 @@ class Wanted:
     """
 
     configuration: str
-    namespace: str | None
-    service: str | None
-    policy: PolicyOrSet | None
-    endpoint: str | None
-    trial_namespace: str | None
-    sources: frozenset[Source]
-    within_seconds: float
+    namespace: str | None = None
+    service: str | None = None
+    policy: PolicyOrSet | None = None
+    endpoint: str | None = None
+    trial_namespace: str | None = None
+    sources: frozenset[Source] = frozenset()
+    within_seconds: float = 60.0
 
 
 async def read_cluster(server: ApiServer, wanted: Wanted) -> Cluster:
@@ -72,7 +74,7 @@ async def read_cluster(server: ApiServer, wanted: Wanted) -> Cluster:
 
 
 class _Reader:
-    """Reads each source once, when it is first asked for, after those that it is found by.
+    """Reads each source once, by the method of its name: when it is first asked for, after those that it is found by.
 
     Readings run side by side, and each replaces the cluster that was found so far. So each looks it up again after it
     has waited for an answer.
@@ -99,10 +101,8 @@ class _Reader:
         """
         try:
             await self._list(Source.CONFIGURATIONS, _ADMISSION)
-        except UnreachableError:
-            raise
         except ApiServerError as error:
-            if error.code == 401:
+            if isinstance(error, UnreachableError) or error.code == 401:
                 raise
             self._refusals[Source.CONFIGURATIONS] = str(error)
         wanted, default = self._wanted, Target()
@@ -133,7 +133,7 @@ class _Reader:
                 if source in LISTS:
                     await self._list(source, LISTS[source].format(quote(self._found.target.namespace, safe="")))
                 else:
-                    await _READINGS[source](self)
+                    await getattr(self, source.name.lower())()
         except TimeoutError:
             self._refusals[source] = f"not read within {self._wanted.within_seconds:g} s"
         except (ApiServerError, InvalidInput) as error:
@@ -155,28 +155,20 @@ class _Reader:
         await list_pages(self._server, path, query or {}, take, _PAGE)
         self._objects[source] = (*self._found.of(source), *found)
 
-    async def _get_if_any(self, path: str) -> tuple[JsonObject, ...]:
-        try:
-            return (await self._server.get(path, {}),)
-        except ApiServerError as error:
-            if error.code != NOT_FOUND:
-                raise
-            return ()
-
     def _own(self, group: str, plural: str, name: str = "") -> str:
         """Return the path of a list in the namespace of the webhook, or of an object in it."""
         path = f"{group}/namespaces/{quote(self._found.target.namespace, safe='')}/{plural}"
         return f"{path}/{quote(name, safe='')}" if name else path
 
     async def service(self) -> None:
-        path = self._own("/api/v1", "services", self._found.target.service)
-        self._objects[Source.SERVICE] = await self._get_if_any(path)
+        found = await self._server.find(self._own("/api/v1", "services", self._found.target.service))
+        self._objects[Source.SERVICE] = () if found is None else (found,)
 
     async def endpoints(self) -> None:
         query = {"labelSelector": f"kubernetes.io/service-name={self._found.target.service}"}
         await self._list(Source.ENDPOINTS, self._own("/apis/discovery.k8s.io/v1", "endpointslices"), query)
 
-    async def workloads(self) -> None:
+    async def deployments(self) -> None:
         # With an audit volume, the servers are a StatefulSet.
         for kind in WORKLOADS:
             await self._list(Source.DEPLOYMENTS, f"/apis/apps/v1/{kind.lower()}s", kind=kind)
@@ -185,26 +177,23 @@ class _Reader:
         self._objects[Source.CONTROLLER_PODS] = ()
         controller = controller_of(self._found)
         if controller is not None:
-            labels = texts(controller, "spec", "template", "metadata", "labels")
-            query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
-            namespace = quote(controller_namespace(self._found), safe="")
-            await self._list(Source.CONTROLLER_PODS, f"/api/v1/namespaces/{namespace}/pods", query)
+            path = f"/api/v1/namespaces/{quote(controller_namespace(self._found), safe='')}/pods"
+            await self._list(Source.CONTROLLER_PODS, path, {"labelSelector": pod_selector(controller)})
 
     async def policy(self) -> None:
         servers = self._found.deployment or {}
         place = policy_place(servers)
         if place is not None:
-            found = await self._get_if_any(self._own("/api/v1", "configmaps", place[0]))
-            self._objects[Source.POLICY] = found
-            stored = StoredPolicy.of(found[0] if found else {}, *place)
+            found = await self._server.find(self._own("/api/v1", "configmaps", place[0]))
+            stored = StoredPolicy.of(found or {}, *place)
             self._found = replace(self._found, stored=stored, file=stored.policies or self._found.file)
         if (in_force := await policy_in_force(self._server, self._found)) is not None:
             others = self._found.file.others
             self._found = replace(self._found, in_force=in_force, file=PolicySet.of(in_force, others))
         if follows_objects(servers):
-            found = await self._get_if_any(_POLICY_OBJECTS)
-            items = listed(found[0], "items") if found else []
-            objects = tuple(kept(Source.POLICY, each) for each in items) if found else None
+            found = await self._server.find(_POLICY_OBJECTS)
+            items = listed(found or {}, "items")
+            objects = None if found is None else tuple(kept(Source.POLICY, each) for each in items)
             of_file = self._found.file.default
             accepted = tuple(each for each in accepted_policies(of_file, items) if each is not of_file)
             self._found = replace(self._found, accepted=accepted, policy_objects=objects)
@@ -222,13 +211,12 @@ class _Reader:
 
         await list_pages(self._server, "/api/v1/pods", _NOT_ENDED, take, _PAGE)
         self._objects[Source.PODS] = ()
-        schedulers, missed = frozenset(read.bound_schedulers), tuple(read.missed)
         self._found = replace(
             self._found,
-            bound_schedulers=schedulers,
-            selects_a_pod=read.selects_a_pod,
-            missed=missed,
+            bound_schedulers=frozenset(read.bound_schedulers),
+            missed=tuple(read.missed),
             missed_count=read.missed_count,
+            selects_a_pod=read.selects_a_pod,
         )
 
     async def groups(self) -> None:
@@ -247,16 +235,37 @@ class _Reader:
                         raise
 
     async def exported(self) -> None:
-        self._objects[Source.EXPORTED], unserved = await exported_objects(self._server)
-        self._found = replace(self._found, unserved_kinds=unserved)
+        found, unserved = list[JsonObject](), set[str]()
+        for kind, plural in PLURALS.items():
+            for version in (f"{GROUP}/v1", f"{GROUP}/v1beta1"):
+                if (content := await self._server.find(f"/apis/{version}/{plural}")) is not None:
+                    found += ({"apiVersion": version, "kind": kind, **each} for each in listed(content, "items"))
+                    break
+            else:
+                unserved.add(kind)
+        self._objects[Source.EXPORTED] = tuple(found)
+        self._found = replace(self._found, unserved_kinds=frozenset(unserved))
 
     async def rights(self) -> None:
-        rights = await ask_rights(self._server, rights_of(self._found, self._evidence().groups))
-        self._found = replace(self._found, rights=rights)
+        gate = asyncio.Semaphore(_AT_ONCE)
 
-    async def probes(self) -> None:
-        probes = await probe(self._found, self._wanted.endpoint)
-        self._found = replace(self._found, probes=probes)
+        async def asked(right: Right) -> Right:
+            async with gate:
+                review = await self._server.create(_REVIEWS, access_review(right, *right.account.split("/")), {})
+            return right._replace(is_held=field(review, "status", "allowed") is True)
+
+        rights = await asyncio.gather(*map(asked, rights_of(self._found, self._evidence().groups)))
+        self._found = replace(self._found, rights=tuple(rights))
+
+    async def probe(self) -> None:
+        configuration, addresses = self._found.configuration, [self._wanted.endpoint]
+        if configuration is None:
+            return
+        if self._wanted.endpoint is None and self._found.is_called_by_service:
+            # Each replica can have another certificate, so some of the endpoints are called one by one.
+            addresses += self._found.ready_addresses[:_MOST_ENDPOINTS]
+        called = await asyncio.gather(*(asyncio.to_thread(call_webhooks, configuration, at) for at in addresses))
+        self._found = replace(self._found, probes=tuple(map(tuple, called)))
 
     async def trial(self) -> None:
         trial = await create_on_trial(self._server, self._found, self._wanted.trial_namespace, self._user)
@@ -280,21 +289,3 @@ class _Reader:
     def _evidence(self) -> SchedulerEvidence:
         leases = [each for each in self._found.of(Source.LEASES) if not name_of(each).startswith(_NODE_LEASES)]
         return SchedulerEvidence.of(self._groups, {"items": leases})
-
-
-_READINGS: Mapping[Source, Callable[[_Reader], Awaitable[None]]] = {
-    Source.SERVICE: _Reader.service,
-    Source.ENDPOINTS: _Reader.endpoints,
-    Source.CONTROLLER_PODS: _Reader.controller_pods,
-    Source.DEPLOYMENTS: _Reader.workloads,
-    Source.POLICY: _Reader.policy,
-    Source.PODS: _Reader.pods,
-    Source.GROUPS: _Reader.groups,
-    Source.EXPORTED: _Reader.exported,
-    Source.QUEUES: _Reader.queues,
-    Source.RIGHTS: _Reader.rights,
-    Source.PROBE: _Reader.probes,
-    Source.TRIAL: _Reader.trial,
-    Source.CLOCK: _Reader.clock,
-    Source.VERSION: _Reader.version,
-}

@@ -6,16 +6,14 @@ from functools import partial
 
 from certs.registration import Target
 from webhook.cluster.cache.resources import RESOURCES
-from webhook.doctor.certificate_owner import controller_of, secret_of
 from webhook.doctor.cluster import Cluster, JsonObject, Right, Role
-from webhook.doctor.workloads import containers_of, follows_objects, has_flag, option, options
+from webhook.doctor.workloads import containers_of, controller_of, follows_objects, has_flag, option, options, secret_of
 from webhook.documents.documents import field
 from webhook.kube.api.admission_policy import EXPORT_LEASE, PLURALS
 from webhook.kube.names import KUEUE_CONFIGURATION, KUEUE_GROUP, KUEUE_NAMESPACE
 from webhook.mutation.exported.export import name_of
 from webhook.policy.spec.document import API_VERSION
 
-_READ = ("list", "watch")
 _WRITES = ("on", "remove")
 _ADMISSION, _CONFIGURATIONS = "admissionregistration.k8s.io", "mutatingwebhookconfigurations"
 
@@ -29,7 +27,7 @@ def rights_of(cluster: Cluster, groups: Collection[str]) -> Iterator[Right]:
     if has_flag(servers, "--in-cluster"):
         configuration = option(servers, "--webhook-configuration") or Target().configuration
         rights = [*needed_rights(groups, configuration, writes_events=not has_flag(servers, "--no-events"))]
-        rights += policy_rights() if follows_objects(servers) else ()
+        rights += _policy_rights() if follows_objects(servers) else ()
         if option(servers, "--export-policy") in _WRITES:
             rights += _export_rights(cluster, option(servers, "--export-owner"))
         yield from _of_account(cluster, servers, rights)
@@ -44,53 +42,53 @@ def needed_rights(
 
     `configuration` is the MutatingWebhookConfiguration that the server reads.
     """
-    seen = set()
-    for each in RESOURCES:
-        group = each.api_version.rpartition("/")[0]
-        if (group, each.plural) in seen or (each.is_extension and group not in groups):
-            continue
-        seen.add((group, each.plural))
-        yield from (Right(group, each.plural, verb, each.is_required) for verb in _READ)
-    yield Right("coordination.k8s.io", "leases", "list", False)
+    # The pods are watched twice.
+    resources = {(each.api_version.rpartition("/")[0], each.plural): each for each in RESOURCES}
+    for (group, plural), each in resources.items():
+        if group in groups or not each.is_extension:
+            yield from _rights(Role.SERVER, group, plural, "list watch", is_required=each.is_required)
+    optional = partial(_rights, Role.SERVER, is_required=False)
+    yield from optional("coordination.k8s.io", "leases", "list")
     if KUEUE_GROUP in groups:
-        yield Right("", "configmaps", "get", False, name=KUEUE_CONFIGURATION, namespace=KUEUE_NAMESPACE)
-    yield Right(_ADMISSION, _CONFIGURATIONS, "get", False, name=configuration)
+        yield from optional("", "configmaps", "get", KUEUE_CONFIGURATION, namespace=KUEUE_NAMESPACE)
+    yield from optional(_ADMISSION, _CONFIGURATIONS, "get", configuration)
     if writes_events:
-        yield from (Right("", "events", verb, False) for verb in ("create", "patch"))
-        yield Right("apps", "replicasets", "get", False)
+        yield from optional("", "events", "create patch")
+        yield from optional("apps", "replicasets", "get")
 
 
-def policy_rights() -> Iterator[Right]:
+def _policy_rights() -> Iterator[Right]:
     """Yield the rights of a server that follows PlacementPolicy objects."""
     group = API_VERSION.partition("/")[0]
-    yield from (Right(group, "placementpolicies", verb, True, role=Role.POLICIES) for verb in _READ)
-    yield Right(group, "placementpolicies/status", "patch", False, role=Role.POLICIES)
+    yield from _rights(Role.POLICIES, group, "placementpolicies", "list watch")
+    yield from _rights(Role.POLICIES, group, "placementpolicies/status", "patch", is_required=False)
 
 
 def _export_rights(cluster: Cluster, owner: str | None) -> Iterator[Right]:
     """Yield the rights of a server that keeps the exported policy in step."""
-    required = partial(Right, is_required=True, role=Role.EXPORTED)
     for plural in PLURALS.values():
-        yield from (required(_ADMISSION, plural, verb) for verb in _READ)
-    names = [name_of(each) for each in cluster.policies]
-    for plural, name, verb in itertools.product(PLURALS.values(), names, ("create", "patch", "delete")):
-        yield required(_ADMISSION, plural, verb, name=name)
+        yield from _rights(Role.EXPORTED, _ADMISSION, plural, "list watch")
+        yield from _rights(Role.EXPORTED, _ADMISSION, plural, "create patch delete", *map(name_of, cluster.policies))
     if owner:
-        yield required("rbac.authorization.k8s.io", "clusterroles", "get", name=owner)
-    namespace = cluster.target.namespace
-    for verb in ("get", "create", "patch"):
-        yield required("coordination.k8s.io", "leases", verb, name=EXPORT_LEASE, namespace=namespace)
+        yield from _rights(Role.EXPORTED, "rbac.authorization.k8s.io", "clusterroles", "get", owner)
+    lease = ("coordination.k8s.io", "leases", "get create patch", EXPORT_LEASE)
+    yield from _rights(Role.EXPORTED, *lease, namespace=cluster.target.namespace)
 
 
 def _controller_rights(cluster: Cluster, controller: JsonObject) -> Iterator[Right]:
-    creates = ("create",) if has_flag(controller, "--create-configuration") else ()
     namespace = option(controller, "--namespace") or cluster.target.namespace
-    for verb in ("get", "watch", "create", "patch"):
-        yield Right("", "secrets", verb, True, role=Role.CERTS, name=secret_of(cluster), namespace=namespace)
+    yield from _rights(Role.CERTS, "", "secrets", "get watch create patch", secret_of(cluster), namespace=namespace)
     others = [name for each in containers_of(controller) for name in options(each, "--also-configuration")]
-    for name in (cluster.target.configuration, *others):
-        for verb in ("get", "watch", "patch", *creates):
-            yield Right(_ADMISSION, _CONFIGURATIONS, verb, True, role=Role.CERTS, name=name)
+    verbs = "get watch patch create" if has_flag(controller, "--create-configuration") else "get watch patch"
+    yield from _rights(Role.CERTS, _ADMISSION, _CONFIGURATIONS, verbs, cluster.target.configuration, *others)
+
+
+def _rights(
+    role: Role, group: str, resource: str, verbs: str, *names: str, is_required: bool = True, namespace: str = ""
+) -> Iterator[Right]:
+    """Yield a right for each of `verbs`, which are separated by blanks, on each of `names`; without any, on all."""
+    for name, verb in itertools.product(names or ("",), verbs.split()):
+        yield Right(group, resource, verb, is_required, role=role, name=name, namespace=namespace)
 
 
 def _of_account(cluster: Cluster, workload: JsonObject, rights: Iterable[Right]) -> Iterator[Right]:

@@ -1,11 +1,16 @@
-"""The flags of the containers of a workload, by arguments or environment variables, and what it mounts. Pure."""
+"""The servers and the certs controller: their flags, what they mount, and who owns the certificate. Pure."""
 
+from enum import Enum
 from itertools import islice
 from pathlib import PurePosixPath
 
-from webhook.doctor.cluster import JsonObject, listed
+from certs.registration import INJECTED_BY_CERT_MANAGER, Target
+from certs.secret import OWNER
+from webhook.doctor.cluster import Cluster, JsonObject, listed, texts
+from webhook.doctor.source import Source
 from webhook.documents.documents import field
 
+_CONTROLLER_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "certs"}
 VARIABLE_PREFIX = "PLACEMENT_WEBHOOK_"
 # Source: click/types.py, BoolParamType
 _TRUE, _FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off")
@@ -14,6 +19,12 @@ _TRUE, _FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", 
 def containers_of(workload: JsonObject) -> list[JsonObject]:
     """Return the containers of a workload's pods."""
     return listed(workload, "spec", "template", "spec", "containers")
+
+
+def pod_selector(workload: JsonObject) -> str:
+    """Return the label selector of a workload's pods, as kubectl has it."""
+    labels = texts(workload, "spec", "template", "metadata", "labels")
+    return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
 def args_of(container: JsonObject, key: str = "args") -> list[str]:
@@ -83,6 +94,74 @@ def mounted(workload: JsonObject, container: JsonObject, directory: str, *path: 
         if each.get("name") in volumes and isinstance(found, str):
             return found
     return None
+
+
+class Owner(Enum):
+    """The owners: the certs controller, cert-manager, or a person with own files or `certs register`."""
+
+    CONTROLLER = "certs controller"
+    CERT_MANAGER = "cert-manager"
+    PERSON = "person"
+
+
+def owner_of(cluster: Cluster) -> Owner:
+    """Return the owner of the certificate, by annotations, the Deployment of the controller, and who wrote caBundle."""
+    if injected_from(cluster) is not None:
+        return Owner.CERT_MANAGER
+    if controller_of(cluster) is not None or _writer(cluster.configuration or {}).startswith(OWNER):
+        return Owner.CONTROLLER
+    return Owner.PERSON
+
+
+def injected_from(cluster: Cluster) -> tuple[str, str] | None:
+    """Return annotation and value by which cert-manager injects the CA, such as `NAMESPACE/CERTIFICATE`."""
+    annotations = texts(cluster.configuration or {}, "metadata", "annotations")
+    return next(((key, annotations[key]) for key in INJECTED_BY_CERT_MANAGER if key in annotations), None)
+
+
+def controller_of(cluster: Cluster) -> JsonObject | None:
+    """Return the Deployment of the certs controller, in any namespace; None if there is none, or it was not read."""
+    target = cluster.target
+    for each in cluster.of(Source.DEPLOYMENTS):
+        labels = texts(each, "spec", "template", "metadata", "labels")
+        commands = [args_of(container)[:2] for container in containers_of(each)]
+        if labels.items() >= _CONTROLLER_LABELS.items() or ["certs", "controller"] in commands:
+            # It is beside the webhook, in the namespace of the manifests, or its arguments name the webhook's.
+            own, served = field(each, "metadata", "namespace"), option(each, "--namespace") or Target().namespace
+            if own in (target.namespace, target.controller_namespace) or served == target.namespace:
+                return each
+    return None
+
+
+def controller_namespace(cluster: Cluster) -> str:
+    """Return the namespace of the certs controller; that of the manifests if it does not exist."""
+    found = field(controller_of(cluster) or {}, "metadata", "namespace")
+    return str(found or cluster.target.controller_namespace)
+
+
+def secret_of(cluster: Cluster) -> str:
+    """Return the name of the Secret with the certificate."""
+    servers = cluster.deployment or {}
+    directory = option(servers, "--tls-dir")
+    found = option(controller_of(cluster) or {}, "--secret")
+    if found is None and directory is not None:
+        secrets = (mounted(servers, each, directory, "secret", "secretName") for each in containers_of(servers))
+        found = next(filter(None, secrets), None)
+    return cluster.target.secret if found is None else found
+
+
+def _writer(configuration: JsonObject) -> str:
+    """Return the field manager that wrote a caBundle last; empty if it is not known.
+
+    Source: k8s.io/apimachinery/pkg/apis/meta/v1/types.go, ManagedFieldsEntry
+    """
+    writers = [("", "")]
+    for each in listed(configuration, "metadata", "managedFields"):
+        webhooks = field(each, "fieldsV1", "f:webhooks")
+        entries = webhooks.values() if isinstance(webhooks, dict) else ()
+        if any(field(entry, "f:clientConfig", "f:caBundle") is not None for entry in entries):
+            writers.append((str(each.get("time") or ""), str(each.get("manager") or "")))
+    return max(writers)[1]
 
 
 def _has_flag(container: JsonObject, name: str) -> bool:

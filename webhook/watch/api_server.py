@@ -9,13 +9,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import aiohttp
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
-from kubernetes.aio.config import ConfigException
 from yaml import YAMLError
 
 from webhook.documents.documents import field
@@ -97,10 +95,9 @@ class ClientConfig:
             await _load_kubeconfig(found.content, context=found.context, client_configuration=configuration)
         except InvalidInput:
             raise
-        except (ConfigException, OSError, ValueError, TypeError, AttributeError, YAMLError) as error:
-            raise InvalidInput(
-                [invalid(place, shown, f"no cluster can be read from it: {' '.join(str(error).split())}")]
-            ) from error
+        except (config.ConfigException, OSError, ValueError, TypeError, AttributeError, YAMLError) as error:
+            detail = f"no cluster can be read from it: {' '.join(str(error).split())}"
+            raise InvalidInput([invalid(place, shown, detail)]) from error
         return configuration, f"context {found.context}, {found.server}"
 
 
@@ -123,9 +120,7 @@ class ApiServer:
             raise ApiServerError(f"the client cannot be configured: {error}") from error
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._client.close()
 
     async def get(self, path: str, query: Query, accept: str = _JSON, *, most_bytes: int | None = None) -> JsonObject:
@@ -136,6 +131,19 @@ class ApiServer:
             TooLargeError: the response is larger than `most_bytes`.
         """
         return await self._object("GET", path, query, {"Accept": accept}, most_bytes=most_bytes)
+
+    async def find(self, path: str) -> JsonObject | None:
+        """Return the object at `path`; None if there is none.
+
+        Raises:
+            ApiServerError: the request failed otherwise, or timed out.
+        """
+        try:
+            return await self.get(path, {})
+        except ApiServerError as error:
+            if error.code != NOT_FOUND:
+                raise
+            return None
 
     async def create(self, path: str, content: JsonObject, query: Query) -> JsonObject:
         """Return the object that is created of `content` in the collection at `path`.
@@ -258,7 +266,7 @@ class ApiServer:
                 )
         except aiohttp.WSServerHandshakeError as error:
             raise ApiServerError(f"GET {path}: {error.status} {error.message}", error.status) from error
-        except (aiohttp.ClientError, TimeoutError, OSError, ConfigException) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, config.ConfigException) as error:
             raise UnreachableError(f"the API server does not answer: {message_of(error)}") from error
         return socket
 
@@ -282,7 +290,7 @@ class ApiServer:
                 auth_settings=["BearerToken"],
             )
             answer = await self._client.call_api(method, url, sent_headers, sent_body, _request_timeout=timeout)
-        except (aiohttp.ClientError, TimeoutError, OSError, ConfigException) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, config.ConfigException) as error:
             raise UnreachableError(f"the API server does not answer: {message_of(error)}") from error
         response: aiohttp.ClientResponse = answer.response
         if response.status not in (200, 201):

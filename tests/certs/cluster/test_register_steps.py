@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from certs.cluster.register import Probing, Registration
+from certs.cluster.register import Registration
 from certs.inspection import Artifacts, inspect
 from certs.names import server_names
 from certs.registration import Target
@@ -27,7 +27,7 @@ from webhook.watch.api_errors import ApiServerError
 SECRET = "/api/v1/namespaces/placement-webhook/secrets/placement-webhook-tls"
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/00-placement-webhook"
 SERVICE = "placement-webhook.placement-webhook.svc"
-UNPROBED = Registration(Target(), probing=Probing(skip=True))
+UNPROBED = Registration(Target(), skip_probe=True)
 MINE = replace(make_artifacts(dns_names=(SERVICE,)), ca_key=None)
 
 
@@ -185,17 +185,18 @@ def test_one_that_others_change_all_the_time_is_given_up(api: FakeConfigurationA
 def test_only_the_secret_of_a_server_that_cannot_start_without_is_written_before_the_probe(
     api: FakeConfigurationApi, kubeconfig: Path, secret_first: bool
 ) -> None:
-    probing = Probing(required=True, endpoint=f"127.0.0.1:{closed_port()}")
+    at = f"127.0.0.1:{closed_port()}"
+    wanted = Registration(Target(), require_probe=True, endpoint=at, secret_first=secret_first)
 
     with pytest.raises(InvalidInput, match=r"not reachable \(.*\), and the webhook is not registered; --skip-probe"):
-        reported(kubeconfig, Registration(Target(), probing=probing, secret_first=secret_first))
+        reported(kubeconfig, wanted)
     assert [path for path, _ in api.writes] == ([SECRET] if secret_first else [])
 
 
 def test_a_probe_that_is_not_required_refuses_no_server_out_of_reach(
     api: FakeConfigurationApi, kubeconfig: Path
 ) -> None:
-    steps = reported(kubeconfig, Registration(Target(), probing=Probing(endpoint=f"127.0.0.1:{closed_port()}")))
+    steps = reported(kubeconfig, Registration(Target(), endpoint=f"127.0.0.1:{closed_port()}"))
 
     assert "not reachable from here (" in steps[0]
     assert steps[0].endswith("; registered without a probe")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from certs import registration
-from certs.cluster.register import Probing, Registration
+from certs.cluster.register import Registration
 from certs.cluster.status import as_text, report
 from certs.registration import Target
 from certs.webhook_rules import NAMESPACES, PODS, POLICIES, WORKLOADS, WebhookRules
@@ -24,9 +24,9 @@ from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKi
 from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS
 
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/00-placement-webhook"
-UNPROBED = Registration(Target(), probing=Probing(skip=True))
+UNPROBED = Registration(Target(), skip_probe=True)
 FOO_JOB = WorkloadKind("example.com", "FooJob", "foojobs", (PodTemplatePath("spec.template"),))
-MINE = WebhookRules((*BUILT_IN_KINDS, FOO_JOB), "example.com")
+MINE = WebhookRules((*BUILT_IN_KINDS, FOO_JOB), ("example.com",))
 
 Object = dict[str, Any]
 

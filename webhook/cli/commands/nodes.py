@@ -16,7 +16,6 @@ from webhook.cli.output.terminal import echo_json, plural
 from webhook.cluster.snapshot import Snapshot
 from webhook.doctor.check import Finding
 from webhook.doctor.checks.node_spelling import misspelt
-from webhook.doctor.nodes import Node
 from webhook.placement.capacity.free_blocks import accelerator_of
 from webhook.placement.capacity.free_cards import NONE, FreeCardsByProduct
 from webhook.placement.packing.typical_pods import ExpectedMixes
@@ -74,7 +73,7 @@ def nodes(session: Session) -> int:
     """
     snapshot, policy = session.snapshot, session.rules.default
     groups = [*_groups(snapshot, policy)]
-    mistyped = [*misspelt(_nodes(snapshot), tuple(session.rules))]
+    mistyped = [*misspelt(tuple(info.node for info in snapshot.nodes), tuple(session.rules))]
     if session.is_json:
         echo_json(_to_json(snapshot, groups, mistyped))
         return 0
@@ -104,11 +103,6 @@ def _groups(snapshot: Snapshot, policy: Policy) -> Iterator[_Group]:
             without[info.node.labels.get(policy.node_usage_key) or NONE] += 1
     for pool, count in sorted(without.items()):
         yield _Group(pool, NONE, count)
-
-
-def _nodes(snapshot: Snapshot) -> tuple[Node, ...]:
-    found = (info.node for info in snapshot.nodes)
-    return tuple(Node(each.name, each.labels, each.taints, frozenset(each.allocatable)) for each in found)
 
 
 def _to_json(snapshot: Snapshot, groups: Sequence[_Group], mistyped: Sequence[Finding]) -> dict[str, object]:

@@ -20,9 +20,7 @@ def read_policies_in_force(source: ClientConfig) -> PlacedPolicies | None:
 
     What cannot be read, so that the built-in policy is used in its place, is reported on standard error.
     """
-    wanted = Wanted(
-        Target().configuration, None, None, None, None, None, frozenset(_SOURCES), within_seconds=_MOST_SECONDS
-    )
+    wanted = Wanted(Target().configuration, sources=frozenset(_SOURCES), within_seconds=_MOST_SECONDS)
 
     async def read(server: ApiServer) -> Cluster:
         return await read_cluster(server, wanted)

@@ -7,15 +7,16 @@ from typing import NamedTuple
 from certs.registration import manifest
 from certs.webhook_rules import PODS, WebhookRules
 from webhook.doctor import commands, matching
-from webhook.doctor.certificate_owner import controller_namespace, controller_of
 from webhook.doctor.check import Finding, check, error, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of
-from webhook.doctor.matching import is_called_for_pods, is_reinvoked, selects_namespace, timeout_seconds
+from webhook.doctor.matching import is_called_for_pods, selects_namespace, timeout_seconds
 from webhook.doctor.source import Source
+from webhook.doctor.workloads import controller_namespace, controller_of
 from webhook.documents.documents import field
 from webhook.kube.selectors import selector_matches
 
 _SYSTEM = "kube-system"
+_REINVOCATION = "reinvocationPolicy"
 # Source: k8s.io/apiserver/pkg/server/config.go, RequestTimeout; the flag --request-timeout
 _REQUEST_SECONDS = 60
 _SHIPPED_SECONDS = 5
@@ -47,7 +48,6 @@ PEERS = (
 
 
 @check(
-    "selectors",
     "exclude both with a namespaceSelector on `kubernetes.io/metadata.name`",
     needs={Source.CONFIGURATIONS, Source.NAMESPACES, Source.PODS},
 )
@@ -109,7 +109,6 @@ def _selecting_none(cluster: Cluster) -> Iterator[Finding]:
 
 
 @check(
-    "order",
     "rename the configuration so that it sorts first: the default is 00-placement-webhook",
     needs={Source.CONFIGURATIONS},
 )
@@ -127,17 +126,14 @@ def order(cluster: Cluster) -> Iterator[Finding]:
     for configuration in cluster.of(Source.CONFIGURATIONS):
         name = name_of(configuration)
         for position, webhook in enumerate(listed(configuration, "webhooks") if name < own else ()):
-            peer = _peer_of(name, str(webhook.get("name", "")))
+            names = (name, str(webhook.get("name", "")))
+            peer = next((each for each in PEERS if any(part in text for part in each.parts for text in names)), None)
             is_conditional = webhook.get("matchConditions") or webhook.get("objectSelector")
-            is_called_again = is_reinvoked(webhook) and not is_conditional
+            is_called_again = webhook.get(_REINVOCATION) == "IfNeeded" and not is_conditional
             if peer is not None and is_called_for_pods(webhook) and not is_called_again:
                 what = f"{peer.name} {peer.concern}, and is called before {own}: it does not see what is injected"
                 where = f"MutatingWebhookConfiguration {name}: webhooks[{position}]"
                 yield warning(where, what, _renamed(cluster, name))
-
-
-def _peer_of(configuration: str, webhook: str) -> Peer | None:
-    return next((each for each in PEERS if any(part in configuration or part in webhook for part in each.parts)), None)
 
 
 def _renamed(cluster: Cluster, before: str) -> str:
@@ -147,11 +143,11 @@ def _renamed(cluster: Cluster, before: str) -> str:
     return f"with a NAME that sorts before {before}: {commands.certs(renamed, 'register')}, then {deleted}"
 
 
-@check("reinvocation", "set `reinvocationPolicy: IfNeeded`; admission is idempotent", needs={Source.CONFIGURATIONS})
+@check("set `reinvocationPolicy: IfNeeded`; admission is idempotent", needs={Source.CONFIGURATIONS})
 def reinvocation(cluster: Cluster) -> Iterator[Finding]:
     """The webhook for pods is not called again after a later webhook has changed the pod."""
     own = cluster.pods_webhook
-    if own is None or is_reinvoked(own[1]):
+    if own is None or own[1].get(_REINVOCATION) == "IfNeeded":
         return
     later = [
         name_of(each)
@@ -160,13 +156,12 @@ def reinvocation(cluster: Cluster) -> Iterator[Finding]:
     ]
     who = f": {', '.join(sorted(later)[:3])}" if later else ""
     what = f"Never: what later webhooks add to pods (annotations, containers) is not seen{who}"
-    path = f"/webhooks/{cluster.webhooks.index(own[1])}/reinvocationPolicy"
+    path = f"/webhooks/{cluster.webhooks.index(own[1])}/{_REINVOCATION}"
     remedy = f"{commands.patched(cluster, {path: 'IfNeeded'})}; admission is idempotent"
-    yield warning(f"{own[0]}.reinvocationPolicy", what, remedy)
+    yield warning(f"{own[0]}.{_REINVOCATION}", what, remedy)
 
 
 @check(
-    "match-conditions",
     "`placement-webhook certs register --policy FILE`, or apply `placement-webhook certs manifest --policy FILE`",
     needs={Source.CONFIGURATIONS, Source.POLICY},
 )
@@ -220,7 +215,6 @@ def _regenerated(cluster: Cluster, index: int, wanted: JsonObject, name: str) ->
 
 
 @check(
-    "timeouts",
     "lower `timeoutSeconds`: the webhook answers in milliseconds; deploy/base has 5",
     needs={Source.CONFIGURATIONS, Source.NAMESPACES},
 )
@@ -229,8 +223,8 @@ def timeouts(cluster: Cluster) -> Iterator[Finding]:
 
     API servers call mutating webhooks one after the other. The sum is that of the namespace with the most.
     """
-    seconds_of = dict(enumerate(map(timeout_seconds, cluster.webhooks)))
-    long = {index: seconds for index, seconds in seconds_of.items() if seconds > matching.DEFAULT_TIMEOUT_SECONDS}
+    given = enumerate(map(timeout_seconds, cluster.webhooks))
+    long = {index: seconds for index, seconds in given if seconds > matching.DEFAULT_TIMEOUT_SECONDS}
     command = commands.patched(cluster, {f"/webhooks/{each}/timeoutSeconds": _SHIPPED_SECONDS for each in long})
     for index, seconds in long.items():
         where = f"{cluster.place}: webhooks[{index}].timeoutSeconds"

@@ -10,10 +10,10 @@ from certs.inspection import expires_soon, time_left
 from certs.names import names_of
 from certs.registration import ca_bundles
 from webhook.doctor import commands
-from webhook.doctor.certificate_owner import Owner, controller_namespace, controller_of, owner_of
 from webhook.doctor.check import Finding, Severity, check, error, named, warning
-from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of, texts
+from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of
 from webhook.doctor.source import Source
+from webhook.doctor.workloads import Owner, controller_namespace, controller_of, owner_of, pod_selector
 from webhook.documents.documents import field
 
 # A controller that was restarted so often, the last time so recently, keeps failing, unless it has been steady since.
@@ -28,13 +28,13 @@ _LARGEST_HOLDER_SKEW = timedelta(seconds=15)
 
 
 @check(
-    "ca-bundle",
     "the log of the certs controller, or of cert-manager's cainjector; else `placement-webhook certs register`",
     needs={Source.CONFIGURATIONS},
 )
 def ca_bundle(cluster: Cluster) -> Iterator[Finding]:
     """A caBundle is empty, unreadable or expired, so API servers do not trust the webhook."""
-    for index, (webhook, bundle) in enumerate(zip(cluster.webhooks, _bundles(cluster), strict=True)):
+    pairs = zip(cluster.webhooks, ca_bundles(cluster.configuration or {}), strict=True)
+    for index, (webhook, bundle) in enumerate(pairs):
         where = f"{cluster.place}: webhooks[{index}].clientConfig.caBundle"
         cas = pem.readable_certificates(bundle)
         if not cas:
@@ -51,23 +51,18 @@ def ca_bundle(cluster: Cluster) -> Iterator[Finding]:
             yield warning(where, f"its last CA {time_left(end, cluster.now)}", commands.new_ca(cluster))
 
 
-def _bundles(cluster: Cluster) -> list[bytes]:
-    return [] if cluster.configuration is None else ca_bundles(cluster.configuration)
-
-
 @check(
-    "certificate",
     "`placement-webhook certs rotate` with the certs controller; cert-manager's Certificate; else `certs register`",
     needs={Source.CONFIGURATIONS, Source.PROBE},
 )
 def certificate(cluster: Cluster) -> Iterator[Finding]:
     """The served certificate does not match the caBundle, has other names, or expires soon."""
-    reported = set()
+    reported = set[str]()
     for probe in cluster.probes:
-        for index, called in enumerate(probe.called):
+        for index, called in enumerate(probe):
             found = _of_served(f"{cluster.place}: webhooks[{index}]", called, cluster) if called else None
-            if found is not None and (probe.address, found.what) not in reported:
-                reported.add((probe.address, found.what))
+            if found is not None and found.what not in reported:
+                reported.add(found.what)
                 yield found
 
 
@@ -88,7 +83,6 @@ def _of_served(place: str, called: Called, cluster: Cluster) -> Finding | None:
 
 
 @check(
-    "certs-controller",
     "`kubectl -n NAMESPACE logs deployment/placement-webhook-certs`; apply the manifests of deploy/ again",
     needs={Source.CONFIGURATIONS, Source.DEPLOYMENTS, Source.CONTROLLER_PODS, Source.PROBE},
 )
@@ -118,7 +112,7 @@ def certs_controller(cluster: Cluster) -> Iterator[Finding]:
 
 def _without_controller(cluster: Cluster) -> tuple[Severity, str]:
     """Return how severe it is that no controller runs, and what follows, by the served certificate that ends first."""
-    served = [each.certificate for probe in cluster.probes for each in probe.called if each and each.certificate]
+    served = [each.certificate for each in cluster.called if each.certificate]
     if not served:
         what = "nothing renews the certificate; `placement-webhook certs status` shows how long it lasts"
         return Severity.WARNING, what
@@ -143,9 +137,7 @@ def _not_running(cluster: Cluster, controller: JsonObject) -> tuple[str, str, st
     reason = next((text for pod in pods if (text := _waits(pod))), None)
     if reason is None:
         return ready, "no replica is ready", f"{commands.logs(cluster)} has the reason"
-    labels = texts(controller, "spec", "template", "metadata", "labels")
-    selector = ",".join(f"{key}={value}" for key, value in labels.items())
-    described = commands.of_controller(cluster, "describe", "pods", f"--selector={selector}")
+    described = commands.of_controller(cluster, "describe", "pods", f"--selector={pod_selector(controller)}")
     return ready, f"no replica is ready ({reason})", f"{described} has the events"
 
 
@@ -181,7 +173,6 @@ def _waits(pod: JsonObject) -> str | None:
 
 
 @check(
-    "clock",
     "synchronise the clocks (`chronyc tracking`, `timedatectl`)",
     needs={Source.CLOCK, Source.LEASES, Source.CONFIGURATIONS, Source.PROBE},
 )
@@ -206,15 +197,15 @@ def clock(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _future_certificates(cluster: Cluster, now: datetime) -> Iterator[Finding]:
-    called = [each for probe in cluster.probes for each in probe.called if each is not None]
+    called = cluster.called if cluster.configuration else ()
     sent = [(f"the certificate of {each.address}", each.certificate) for each in called if each.certificate]
     sent += [
         (f"a CA of {cluster.place}: webhooks[{index}].clientConfig.caBundle", ca)
-        for index, bundle in enumerate(_bundles(cluster))
+        for index, bundle in enumerate(ca_bundles(cluster.configuration or {}))
         for ca in pem.readable_certificates(bundle)
     ]
     reported = set()
-    for where, each in sent if cluster.configuration else ():
+    for where, each in sent:
         start = each.not_valid_before_utc
         if start > now and each.serial_number not in reported:
             reported.add(each.serial_number)

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.cluster import node_info
+from webhook.cluster.node_info import Node, NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.doctor.check import Finding, check, info, named, warning
 from webhook.doctor.cluster import Cluster, name_of
 from webhook.doctor.commands import on_nodes, respelt
 from webhook.doctor.nodes import (
-    Node,
     Spelling,
     grouped,
     named_products,
@@ -18,10 +17,10 @@ from webhook.doctor.nodes import (
     pools_of,
     product_labels,
     shown,
+    tainted,
 )
 from webhook.doctor.sample_pods import judge, sample_pod, types_of
 from webhook.doctor.source import Source
-from webhook.documents.field import InvalidInput
 from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.scheduler import Scheduler
@@ -29,7 +28,6 @@ from webhook.policy.policy import Policy
 
 
 @check(
-    "pools",
     "`kubectl label node NODE KEY-DOMAIN/node.usage=POOL`, or remove the pool from `nodeUsage.allow`",
     needs={Source.NODES, Source.POLICY},
 )
@@ -59,7 +57,6 @@ def pools(cluster: Cluster) -> Iterator[Finding]:
 
 
 @check(
-    "workload-types",
     "the finding has the message of kube-scheduler; `placement-webhook check` explains it for a pod",
     needs={Source.NODES, Source.NAMESPACES, Source.POLICY},
 )
@@ -67,7 +64,8 @@ def workload_types(cluster: Cluster) -> Iterator[Finding]:
     """No node could run the smallest pod of a workload type with one card, or no namespace may use the type."""
     if not (cluster.knows(Source.NODES) and cluster.knows(Source.NAMESPACES)):
         return
-    snapshot, nodes = _empty_nodes(cluster), nodes_of(cluster)
+    nodes = nodes_of(cluster)
+    snapshot = Snapshot.of(map(NodeInfo.of, nodes))
     explained = "`placement-webhook check -f POD` explains each node"
     names = [name_of(each) for each in cluster.of(Source.NAMESPACES)]
     for policy in cluster.policies:
@@ -102,18 +100,7 @@ def _why_not(policy: Policy, workload_type: str, namespace: str, cards: Sequence
     return reason
 
 
-def _empty_nodes(cluster: Cluster) -> Snapshot:
-    infos = []
-    for each in cluster.of(Source.NODES):
-        try:
-            infos.append(node_info.NodeInfo.of(node_info.Node.of(each)))
-        except InvalidInput:
-            continue
-    return Snapshot.of(infos)
-
-
 @check(
-    "node-usage",
     "`kubectl taint node NODE KEY=VALUE:NoSchedule`, `kubectl label node NODE KEY=VALUE`",
     needs={Source.NODES, Source.POLICY},
 )
@@ -135,19 +122,15 @@ def _of_usage(key: str, known: set[str], nodes: tuple[Node, ...]) -> Iterator[Fi
     untainted = grouped(bare, lambda node: [node.labels[key]])
     for value, those in untainted.items():
         what = f"label {key}={value} without the taint: pods without a workload type run there, too"
-        right = spelling.right(value) or value
-        tainted = on_nodes(those, "taint", f"{key}={right}:NoSchedule")
-        remedy = tainted if right == value else f"{respelt(those, key, value, right)} and {tainted}"
+        remedy = _completed(those, "taint", key, value, spelling)
         yield warning(f"{shown(those)}: spec.taints", what, remedy)
-    unlabelled = grouped([each for each in nodes if key not in each.labels], lambda node: node.tainted(key))
+    unlabelled = grouped([each for each in nodes if key not in each.labels], lambda node: tainted(node, key))
     for value, those in unlabelled.items():
         what = f"taint {key}={value} without the label: no workload type selects the node, so it stays empty"
-        right = spelling.right(value) or value
-        labels = on_nodes(those, "label", f"{key}={right}")
-        remedy = labels if right == value else f"{respelt(those, key, value, right)} and {labels}"
+        remedy = _completed(those, "label", key, value, spelling)
         yield warning(f"{shown(those)}: metadata.labels", what, remedy)
     different = grouped(
-        labelled, lambda node: [(node.labels[key], value) for value in node.tainted(key) if value != node.labels[key]]
+        labelled, lambda node: [(node.labels[key], value) for value in tainted(node, key) if value != node.labels[key]]
     )
     for (label, value), those in different.items():
         what = f"label {key}={label}, but taint {key}={value}: a type needs both pools to run there"
@@ -161,6 +144,13 @@ def _of_usage(key: str, known: set[str], nodes: tuple[Node, ...]) -> Iterator[Fi
             what = f"{value}: no workload type of the policy allows this pool"
             remedy = "add it to nodeUsage.allow of a type, if one is to"
             yield info(f"{shown(those)}: metadata.labels[{key}]", what, remedy)
+
+
+def _completed(nodes: list[Node], verb: str, key: str, value: str, spelling: Spelling) -> str:
+    """Return the command that adds the missing taint or label (`verb`), after those that correct a mistyped value."""
+    right = spelling.right(value) or value
+    added = on_nodes(nodes, verb, f"{key}={right}:NoSchedule" if verb == "taint" else f"{key}={right}")
+    return added if right == value else f"{respelt(nodes, key, value, right)} and {added}"
 
 
 def _of_effects(cluster: Cluster, key: str, nodes: tuple[Node, ...]) -> Iterator[Finding]:
@@ -196,7 +186,6 @@ def _is_tolerated(cluster: Cluster, taint: Taint) -> bool:
 
 
 @check(
-    "node-products",
     "make the taint equal to the label, which vendor discovery writes; allow the pool of the nodes in the policy",
     needs={Source.NODES, Source.POLICY},
 )
@@ -216,14 +205,12 @@ def node_products(cluster: Cluster) -> Iterator[Finding]:
 def _of_product_taints(key: str, nodes: tuple[Node, ...], spelling: Spelling) -> Iterator[Finding]:
     def differing(node: Node) -> Iterator[tuple[str, str | None, tuple[str, ...]]]:
         label = node.labels.get(key)
-        return ((value, label, effects) for value, effects in node.tainted(key).items() if value != label)
+        return ((value, label, effects) for value, effects in tainted(node, key).items() if value != label)
 
     for (value, label, effects), those in grouped(nodes, differing).items():
         if label is None:
             what = f"taint {key}={value} without the label: no pod that names the product selects the node"
-            right = spelling.right(value) or value
-            labels = on_nodes(those, "label", f"{key}={right}")
-            remedy = labels if right == value else f"{respelt(those, key, value, right)} and {labels}"
+            remedy = _completed(those, "label", key, value, spelling)
             yield warning(f"{shown(those)}: metadata.labels", what, remedy)
         elif (right_label := spelling.right(label)) is not None:
             what = f"label {key}={label}, but taint {key}={value}, and more nodes have {right_label}"

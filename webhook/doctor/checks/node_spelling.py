@@ -2,12 +2,22 @@
 
 from collections.abc import Iterable, Iterator
 
+from webhook.cluster.node_info import Node
 from webhook.doctor.check import Finding, check, warning
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.commands import on_nodes, respelt
-from webhook.doctor.nodes import Node, Spelling, grouped, named_products, nodes_of, pools_by_key, product_labels, shown
+from webhook.doctor.nodes import (
+    Spelling,
+    grouped,
+    meant,
+    named_products,
+    nodes_of,
+    pools_by_key,
+    product_labels,
+    shown,
+    tainted,
+)
 from webhook.doctor.source import Source
-from webhook.doctor.spelling import meant
 from webhook.kube.pod.taints import Taint
 from webhook.policy.policy import Policy
 
@@ -15,7 +25,7 @@ from webhook.policy.policy import Policy
 _MOST_COMPARED = 2000
 
 
-@check("node-spelling", "`kubectl label node NODE WRONG- RIGHT=VALUE`", needs={Source.NODES, Source.POLICY})
+@check("`kubectl label node NODE WRONG- RIGHT=VALUE`", needs={Source.NODES, Source.POLICY})
 def node_spelling(cluster: Cluster) -> Iterator[Finding]:
     """A label or taint of a node is spelt a little differently from the policy."""
     yield from misspelt(nodes_of(cluster), tuple(cluster.policies))
@@ -44,7 +54,7 @@ def _values(nodes: tuple[Node, ...], key: str, known: set[str]) -> Iterator[Find
     spelling = Spelling(key, nodes, known)
 
     def values(node: Node) -> set[str]:
-        return {*node.tainted(key), *([node.labels[key]] if key in node.labels else [])}
+        return {*tainted(node, key), *([node.labels[key]] if key in node.labels else [])}
 
     for value, those in sorted(grouped(nodes, values, _MOST_COMPARED).items()):
         where = f"{shown(those)}: metadata.labels[{key}]"

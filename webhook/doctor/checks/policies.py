@@ -1,22 +1,34 @@
-"""The policy in force is the one that is meant, and servers and API server can put it into force."""
+"""The policy in force, and the exported one, are those that are meant, and servers and API server can apply them."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 
+from webhook.admission.exported_policy import exported_policy as exported
+from webhook.admission.exported_policy import identity_of
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, check, error, info, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, Role, listed, name_of
 from webhook.doctor.source import Source
-from webhook.doctor.workloads import follows_objects
+from webhook.doctor.workloads import follows_objects, option
 from webhook.documents.documents import field
+from webhook.kube.api.admission_policy import (
+    FIRST_BETA_MINOR,
+    PLURALS,
+    Difference,
+    ObjectId,
+    difference,
+    is_exported,
+    mutating_version,
+)
+from webhook.kube.release import Release
 from webhook.policy.policy_set import PolicySet, set_of
 
+_GATES = "--feature-gates=MutatingAdmissionPolicy=true --runtime-config=admissionregistration.k8s.io/v1beta1=true"
 # The release in which matchConditions are stable. Source: k8s.io/apiserver, AdmissionWebhookMatchConditions
 _OLDEST_SUPPORTED = 30
 
 
 @check(
-    "policy",
     "`placement-webhook policy check FILE`; apply the ConfigMap, and look at the log of the server",
     needs={Source.DEPLOYMENTS, Source.POLICY, Source.TRIAL},
 )
@@ -59,7 +71,7 @@ def _of_trial(policies: PolicySet, cluster: Cluster) -> str:
     if cluster.trial is None:
         return policies.default.identity
     namespace = cluster.trial.namespace
-    return policies.of_namespace(namespace, cluster.known_labels(namespace)).identity
+    return policies.of_namespace(namespace, cluster.labels_by_namespace.get(namespace)).identity
 
 
 def _identities(policies: PolicySet) -> str:
@@ -67,7 +79,6 @@ def _identities(policies: PolicySet) -> str:
 
 
 @check(
-    "policy-objects",
     "`kubectl get placementpolicies` shows them; `placement-webhook policy check FILE` has all errors",
     needs={Source.DEPLOYMENTS, Source.POLICY},
 )
@@ -107,7 +118,6 @@ def _of_object(cluster: Cluster, where: str, content: JsonObject) -> Iterator[Fi
 
 
 @check(
-    "rights",
     "`kubectl apply -f deploy/base/rbac.yaml`; the finding names the file of an optional part",
     needs={Source.DEPLOYMENTS, Source.GROUPS, Source.RIGHTS},
 )
@@ -130,7 +140,7 @@ def rights(cluster: Cluster) -> Iterator[Finding]:
         yield found(f"ServiceAccount {account}", what, commands.granted(cluster, role))
 
 
-@check("release", "upgrade the cluster, or the webhook", needs={Source.VERSION})
+@check("upgrade the cluster, or the webhook", needs={Source.VERSION})
 def release(cluster: Cluster) -> Iterator[Finding]:
     """The API server is older than 1.30, which ignores matchConditions, or its release is not modelled."""
     found = cluster.release
@@ -141,3 +151,68 @@ def release(cluster: Cluster) -> Iterator[Finding]:
         yield error("the API server", what, "upgrade the cluster")
     elif found.note and "that is modelled" in found.note:
         yield info("the API server", found.note, "predictions can differ in what changed between the releases")
+
+
+@check(
+    "the log of the servers; without `--export-policy=on`, `kubectl replace --force -f` what `policy export` prints",
+    needs={Source.DEPLOYMENTS, Source.POLICY, Source.VERSION, Source.EXPORTED},
+)
+def exported_policy(cluster: Cluster) -> Iterator[Finding]:
+    """The exported policy is not the one in force, lacks an object, was edited, or the API server has no kind for it.
+
+    Without `--export-policy=on`, objects that were applied by hand are judged in the same way.
+    """
+    release = cluster.release
+    stored = {ObjectId.of(each): each for each in cluster.of(Source.EXPORTED) if is_exported(each)}
+    if release is None or not cluster.knows(Source.EXPORTED) or not (stored or _is_kept(cluster)):
+        return
+    if cluster.unserved_kinds:
+        yield _unserved(cluster, release)
+        return
+    objects = exported(cluster.policies, release.minor, cluster.target.namespace, cluster.configuration).objects
+    wanted = {ObjectId.of(each): each for each in objects}
+    remedy = _rewritten(cluster)
+    for name, content in wanted.items():
+        if name not in stored:
+            without = "its policy has no effect" if name.kind.endswith("Binding") else "pods are not injected by it"
+            yield error(str(name), f"missing: {without}", remedy)
+        else:
+            yield from _of_exported(name, content, stored[name], remedy)
+    for name in stored.keys() - wanted.keys():
+        deleted = commands.command("kubectl", "delete", PLURALS[name.kind], name.name)
+        yield warning(str(name), "the policy in force does not give it, and the API server still applies it", deleted)
+
+
+def _is_kept(cluster: Cluster) -> bool:
+    """Return whether the servers are to keep the exported policy in step."""
+    return option(cluster.deployment or {}, "--export-policy") == "on"
+
+
+def _of_exported(name: ObjectId, wanted: JsonObject, stored: JsonObject, remedy: str) -> Iterator[Finding]:
+    known, found = identity_of(wanted), identity_of(stored)
+    if known != found:
+        yield warning(str(name), f"is of {found or 'no policy'}, and {known} is in force", remedy)
+    elif (part := difference(wanted, stored)) is not None:
+        place = "spec" if part is Difference.SPEC else "metadata"
+        entries = sorted(listed(stored, "metadata", "managedFields"), key=lambda each: str(each.get("time")))
+        last = f"; the last to write it was {entries[-1].get('manager')}" if entries else ""
+        what = f"edited, or written by another version: differs from what {known} gives{last}"
+        yield error(f"{name}: {place}", what, remedy)
+
+
+def _rewritten(cluster: Cluster) -> str:
+    if _is_kept(cluster):
+        return f"the leader corrects it within a minute: {commands.servers(cluster, 'logs')} has the reason why not"
+    replace = commands.command("kubectl", "replace", "--force", "-f", "FILE")
+    return f"{replace}, with what `policy export` of placement-webhook prints in FILE"
+
+
+def _unserved(cluster: Cluster, release: Release) -> Finding:
+    what = f"{release.version} does not serve {named(sorted(cluster.unserved_kinds))}: nothing is injected by it"
+    if release.minor < FIRST_BETA_MINOR:
+        remedy = "upgrade the cluster to 1.36, or leave out --export-policy: then the webhook alone injects"
+    elif mutating_version(release.minor) == "v1":
+        remedy = "remove these kinds from --runtime-config of kube-apiserver"
+    else:
+        remedy = f"start kube-apiserver with {_GATES}, or upgrade the cluster to 1.36"
+    return error("the API server", what, remedy)

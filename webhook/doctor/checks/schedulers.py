@@ -7,8 +7,8 @@ from webhook.backends.registry import api_groups_of
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, check, error, warning
 from webhook.doctor.cluster import Cluster, name_of
+from webhook.doctor.nodes import meant
 from webhook.doctor.source import Source
-from webhook.doctor.spelling import meant
 from webhook.doctor.workloads import args_of, containers_of
 from webhook.documents.documents import field
 from webhook.kube.names import DEFAULT_SCHEDULER
@@ -22,7 +22,6 @@ def _of_types(policy: Policy) -> dict[str, str | None]:
 
 
 @check(
-    "schedulers",
     "install the scheduler, or change `schedulerName` and `allowedSchedulers`",
     needs={Source.POLICY, Source.GROUPS, Source.LEASES, Source.PODS, Source.DEPLOYMENTS},
 )
@@ -63,11 +62,7 @@ def _is_deployed(cluster: Cluster, scheduler: str) -> bool:
     return False
 
 
-@check(
-    "backends",
-    "install the CRDs of the backend, or change `schedulers` and `queueing`",
-    needs={Source.POLICY, Source.GROUPS},
-)
+@check("install the CRDs of the backend, or change `schedulers` and `queueing`", needs={Source.POLICY, Source.GROUPS})
 def backends(cluster: Cluster) -> Iterator[Finding]:
     """The API group of a backend that the policy names is not served, so queues and gangs have no effect."""
     if cluster.evidence is None:
@@ -89,11 +84,10 @@ def backends(cluster: Cluster) -> Iterator[Finding]:
 
 
 @check(
-    "priority-classes",
     "`kubectl create priorityclass NAME --value N`, or change the policy",
     needs={Source.PRIORITY_CLASSES, Source.POLICY},
 )
-def missing_classes(cluster: Cluster) -> Iterator[Finding]:
+def priority_classes(cluster: Cluster) -> Iterator[Finding]:
     """A PriorityClass that the policy names does not exist, or the cluster's default class hides it."""
     classes = cluster.of(Source.PRIORITY_CLASSES)
     names = {name_of(each) for each in classes}
@@ -117,7 +111,7 @@ def missing_classes(cluster: Cluster) -> Iterator[Finding]:
             yield warning(where, what, remedy)
 
 
-@check("queues", "create the queue, or correct `namespaceLimits.queues`", needs={Source.QUEUES, Source.POLICY})
+@check("create the queue, or correct `namespaceLimits.queues`", needs={Source.QUEUES, Source.POLICY})
 def queues(cluster: Cluster) -> Iterator[Finding]:
     """A queue that the policy names in `namespaceLimits` does not exist."""
     known = {str(field(each, "metadata", "name")) for each in cluster.of(Source.QUEUES)}

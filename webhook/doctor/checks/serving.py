@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from certs.registration import manifest, missing_webhooks
 from certs.webhook_rules import PODS
 from webhook.doctor import commands
-from webhook.doctor.certificate_owner import controller_of
 from webhook.doctor.check import Finding, check, error, info, named, warning
 from webhook.doctor.cluster import Cluster, JsonObject, Trial, listed, name_of
 from webhook.doctor.matching import is_called_for_pods, selects_pods_of, timeout_seconds
 from webhook.doctor.source import Source
-from webhook.doctor.workloads import containers_of, has_flag
+from webhook.doctor.workloads import containers_of, controller_of, has_flag
 from webhook.documents.documents import field
 
 _HTTPS = 443
@@ -19,7 +18,7 @@ _FAILED = re.compile(r'failed calling webhook "(?P<name>[^"]+)": (?P<reason>.*)'
 _DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request: (?P<reason>.*)', re.DOTALL)
 
 
-@check("readable", "grant the rights of [Rights](#rights)")
+@check("grant the rights of [Rights](#rights)")
 def readable(cluster: Cluster) -> Iterator[Finding]:
     """A part of the cluster cannot be read, so the checks that need it find nothing."""
     # The order in which sources are refused varies.
@@ -29,9 +28,7 @@ def readable(cluster: Cluster) -> Iterator[Finding]:
         yield warning(source.title, f"not read: {reason}", f"{remedy}; --list prints the checks that need it")
 
 
-@check(
-    "installed", "`placement-webhook certs register`; or name it with `--configuration`", needs={Source.CONFIGURATIONS}
-)
+@check("`placement-webhook certs register`; or name it with `--configuration`", needs={Source.CONFIGURATIONS})
 def installed(cluster: Cluster) -> Iterator[Finding]:
     """There is no webhook configuration of the name, or a second one, it is not called for pods, or lacks a webhook."""
     if not cluster.knows(Source.CONFIGURATIONS):
@@ -81,7 +78,6 @@ def _with_rules(cluster: Cluster) -> str:
 
 
 @check(
-    "service",
     "`kubectl -n NAMESPACE get service,endpointslices,pods`; apply the manifests of deploy/ again",
     needs={Source.CONFIGURATIONS, Source.SERVICE, Source.ENDPOINTS, Source.DEPLOYMENTS},
 )
@@ -130,7 +126,6 @@ def _ports(cluster: Cluster, where: str, service: JsonObject) -> Iterator[Findin
 
 
 @check(
-    "endpoint",
     "run doctor in the cluster, or `kubectl port-forward` and `--endpoint`; the check `answer` judges meanwhile",
     needs={Source.CONFIGURATIONS, Source.PROBE, Source.TRIAL, Source.ENDPOINTS},
 )
@@ -140,11 +135,11 @@ def endpoint(cluster: Cluster) -> Iterator[Finding]:
     API servers reach a Service that other machines do not, so it is an error only for a URL, or if the dry-run
     creation shows that they do not reach it either.
     """
-    called = [each for probe in cluster.probes for each in probe.called if each is not None]
+    called = cluster.called
     if not cluster.probes or any(each.certificate is not None for each in called):
         return
     detail = called[0].detail if called else "no address is known"
-    addresses = ", ".join(dict.fromkeys(each.address for each in cluster.probes))
+    addresses = ", ".join(dict.fromkeys(each.address for each in called))
     what = f"{addresses}: not reachable from this machine ({detail})"
     if cluster.is_called_by_service or cluster.mark:
         judged = "; the dry-run creation of a pod shows that API servers reach it" if cluster.mark else ""
@@ -156,7 +151,6 @@ def endpoint(cluster: Cluster) -> Iterator[Finding]:
 
 
 @check(
-    "answer",
     "the reason is in the finding; if the API server gives none, in its log: `failed calling webhook`",
     needs={Source.CONFIGURATIONS, Source.TRIAL, Source.NAMESPACES, Source.POLICY},
 )
@@ -199,7 +193,6 @@ def _refused(place: str, trial: Trial, own: set[str]) -> Finding:
 
 
 @check(
-    "failure-policy",
     "two replicas on different nodes and a PodDisruptionBudget, as in deploy/base",
     needs={Source.CONFIGURATIONS, Source.DEPLOYMENTS, Source.BUDGETS},
 )
@@ -222,7 +215,8 @@ def failure_policy(cluster: Cluster) -> Iterator[Finding]:
     elif ready < (wanted or 1):
         what = f"{ready} of {wanted} replicas are ready{_why(deployment)}"
         yield warning(f"{where}: status.readyReplicas", what, look)
-    budgets = _budgets(cluster, deployment)
+    known = cluster.of(Source.BUDGETS)
+    budgets = [each for each in known if selects_pods_of(field(each, "spec", "selector"), deployment)]
     for each in budgets:
         if _allows_no_eviction(each, wanted or 1):
             what = "allows no eviction: the drain of a node with a replica never ends"
@@ -245,18 +239,12 @@ def _why(deployment: JsonObject) -> str:
     return next((f"; {each.get('message')}" for each in failed if each.get("status") == "True"), "")
 
 
-def _budgets(cluster: Cluster, deployment: JsonObject) -> list[JsonObject]:
-    """Return the PodDisruptionBudgets that select the pods of the servers."""
-    return [each for each in cluster.of(Source.BUDGETS) if selects_pods_of(field(each, "spec", "selector"), deployment)]
-
-
 def _allows_no_eviction(budget: JsonObject, replicas: int) -> bool:
     least, most = field(budget, "spec", "minAvailable"), field(budget, "spec", "maxUnavailable")
     return most in (0, "0%") or least == "100%" or (isinstance(least, int) and least >= replicas)
 
 
 @check(
-    "missed-pods",
     "`kubectl rollout restart` of their owners creates them again",
     needs={Source.CONFIGURATIONS, Source.NAMESPACES, Source.PODS, Source.POLICY},
 )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 import yaml
@@ -10,7 +11,7 @@ import yaml
 from certs import directory as store
 from certs.cluster.client import Cluster, configuration_named, secret_of
 from certs.cluster.probe import call_webhooks
-from certs.cluster.register import Probing, Registration
+from certs.cluster.register import Registration
 from certs.cluster.register import register as register_in_cluster
 from certs.cluster.status import Place, as_text, report, rotation_of
 from certs.inspection import inspect
@@ -18,7 +19,7 @@ from certs.plan import Action, Rules, carried_out, plan_at_once
 from certs.registration import Target
 from certs.registration import manifest as configuration_of
 from certs.secret import artifacts_in
-from webhook.cli.commands.certs.certs_controller import controller
+from webhook.cli.commands.certs.certs_controller import controller, rotate
 from webhook.cli.commands.certs.certs_options import (
     SeveralValues,
     cluster_options,
@@ -29,7 +30,6 @@ from webhook.cli.commands.certs.certs_options import (
     url_option,
     webhook_rules_of,
 )
-from webhook.cli.commands.certs.certs_rotate import rotate
 from webhook.cli.inputs.files import PolicyFile, policy_option
 from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.terminal import echo, echo_json, echo_lines
@@ -38,6 +38,7 @@ from webhook.watch.api_server import ClientConfig
 
 _DIRECTORY = click.Path(path_type=Path)
 _DEFAULTS = Target()
+_ONE_PROBE = "--skip-probe and --require-probe are mutually exclusive; give one of them."
 _DONE = {Action.ISSUE: "issued", Action.RENEW: "renewed", Action.KEEP: "kept"}
 
 
@@ -115,15 +116,9 @@ def register(
     ip_addresses: tuple[str, ...],
     source: ClientConfig,
     target: Target,
-    endpoint: str | None,
-    wait_seconds: float,
-    require_probe: bool,
-    skip_probe: bool,
-    secret_first: bool,
-    force: bool,
     policy: Path | None,
-    only_ca_bundle: bool,
     dry_run: str,
+    **options: Any,
 ) -> None:
     """Write certificates to the Secret of the cluster and their CA to the caBundle of the webhook configuration.
 
@@ -139,18 +134,12 @@ def register(
     """
     if directory and (dns_names or ip_addresses):
         raise click.UsageError("--dir has a certificate with its names; leave --dns and --ip out.")
-    if skip_probe and require_probe:
-        raise click.UsageError("--skip-probe and --require-probe are mutually exclusive; give one of them.")
-    wanted = Registration(
-        target,
-        store.read(directory) if directory else None,
-        names_given(dns_names, ip_addresses) if dns_names or ip_addresses else None,
-        Probing(skip_probe, require_probe, wait_seconds, endpoint),
-        force,
-        secret_first,
-        webhook_rules_of(policy),
-        only_ca_bundle,
-    )
+    if options["skip_probe"] and options["require_probe"]:
+        raise click.UsageError(_ONE_PROBE)
+    artifacts = store.read(directory) if directory else None
+    names = names_given(dns_names, ip_addresses) if dns_names or ip_addresses else None
+    # The other options have the names of its fields.
+    wanted = Registration(target, artifacts, names, webhook_rules=webhook_rules_of(policy), **options)
     is_dry = dry_run == "server"
 
     async def work(cluster: Cluster) -> None:
@@ -197,7 +186,7 @@ def status(
       placement-webhook certs status --endpoint localhost:8443    # kubectl port-forward service/... 8443:443
     """
     if skip_probe and require_probe:
-        raise click.UsageError("--skip-probe and --require-probe are mutually exclusive; give one of them.")
+        raise click.UsageError(_ONE_PROBE)
     places = []
     if directory:
         places.append(Place(f"directory {directory}", store.read(directory), True, tuple(store.mode_errors(directory))))
