@@ -106,21 +106,6 @@ class Mutated:
         return as_created(self.pod, self.content.namespace)
 
     @property
-    def operations(self) -> list[JsonObject]:
-        """Return the RFC 6902 operations that make the mutated pod."""
-        return self.injection.operations
-
-    @property
-    def patch(self) -> bytes:
-        """Return the operations as JSON; empty without any."""
-        return self.injection.patch if self.injection.operations else b""
-
-    @property
-    def rules(self) -> tuple[RuleOutcome, ...]:
-        """Return the outcome of each rule."""
-        return self.injection.rules
-
-    @property
     def qos_class(self) -> QosClass | None:
         """Return the QoS class of the mutated pod; None if its resources are malformed."""
         if self._qos_class is None:

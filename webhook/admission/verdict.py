@@ -1,97 +1,54 @@
 """The verdict on one admission request."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
+from webhook.admission.mutated_pod import Mutated
 from webhook.documents.field import FieldError
 from webhook.kube.api.review_answer import Denial
-from webhook.kube.pod.qos import QosClass
 from webhook.mutation.mutate import RuleOutcome
 from webhook.placement.scheduler import Placement
-from webhook.placement.waiting.waiting_pods import WaitingPod
 
 JsonObject = dict[str, Any]
 
 
-class MutatedPod(Protocol):
-    """A pod that the policy applies to, after its mutation; it is made, and read, on first use."""
-
-    @property
-    def pod(self) -> JsonObject:
-        """Return the mutated pod."""
-        ...
-
-    @property
-    def operations(self) -> list[JsonObject]:
-        """Return the RFC 6902 operations that make it."""
-        ...
-
-    @property
-    def patch(self) -> bytes:
-        """Return the operations as JSON; empty without any."""
-        ...
-
-    @property
-    def rules(self) -> tuple[RuleOutcome, ...]:
-        """Return the outcome of each rule."""
-        ...
-
-    @property
-    def qos_class(self) -> QosClass | None:
-        """Return the QoS class; None if the resources are malformed."""
-        ...
-
-    @property
-    def waiting(self) -> tuple[bytes, WaitingPod] | None:
-        """Return what a scheduler sees of the pod while it waits; None if it cannot be read."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Patched:
-    """Allowed with a patch: `operations` turn the request's object into `pod`."""
+class _Allowed:
+    """An allowed pod that the policy applies to."""
 
     workload_type: str
-    mutated: MutatedPod
+    mutated: Mutated
     warnings: tuple[str, ...]
     placement: Placement
-    outcome: Literal["Patched"] = "Patched"
 
     @property
     def pod(self) -> JsonObject:
         """Return the mutated pod."""
         return self.mutated.pod
+
+    @property
+    def rules(self) -> tuple[RuleOutcome, ...]:
+        """Return the outcome of each rule."""
+        return self.mutated.injection.rules
+
+
+@dataclass(frozen=True, slots=True)
+class Patched(_Allowed):
+    """Allowed with a patch: `operations` turn the request's object into `pod`."""
+
+    outcome: Literal["Patched"] = "Patched"
 
     @property
     def operations(self) -> list[JsonObject]:
         """Return the RFC 6902 operations."""
-        return self.mutated.operations
-
-    @property
-    def rules(self) -> tuple[RuleOutcome, ...]:
-        """Return the outcome of each rule."""
-        return self.mutated.rules
+        return self.mutated.injection.operations
 
 
 @dataclass(frozen=True, slots=True)
-class Unchanged:
+class Unchanged(_Allowed):
     """Allowed without a patch: the pod already complies with the policy."""
 
-    workload_type: str
-    mutated: MutatedPod
-    warnings: tuple[str, ...]
-    placement: Placement
     outcome: Literal["Unchanged"] = "Unchanged"
-
-    @property
-    def pod(self) -> JsonObject:
-        """Return the pod."""
-        return self.mutated.pod
-
-    @property
-    def rules(self) -> tuple[RuleOutcome, ...]:
-        """Return the outcome of each rule."""
-        return self.mutated.rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import orjson
 
-from webhook.admission.verdict import Advised, Bypassed, Denied, MutatedPod, ObjectVerdict, Patched, Unchanged, Verdict
+from webhook.admission.mutated_pod import Mutated
+from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
 from webhook.audit.bounds import Truncator
 from webhook.audit.lines import RecordTemplate, before_json, owner_json, placement_json, qos_class_json
 from webhook.audit.record import Outcome, ShadowEntry
@@ -47,7 +48,7 @@ class Candidate(NamedTuple):
     least: int = 1
 
     @classmethod
-    def of(cls, result: MutatedPod, placement: Placement) -> "Candidate | None":
+    def of(cls, result: Mutated, placement: Placement) -> "Candidate | None":
         """Return the allowed pod in `result`; None if it does not fit, is held, or cannot be read.
 
         It is also one of a gang that does not start, if its scheduler then starts none of its pods.
@@ -130,7 +131,7 @@ class Renderer:
 
         None if a part is too long for a record.
         """
-        rules, placement = verdict.mutated.rules, verdict.placement
+        rules, placement = verdict.mutated.injection.rules, verdict.placement
         key = (id(rules), verdict.warnings)
         known = self.cache.get(key)
         if known is None:
@@ -145,7 +146,7 @@ class Renderer:
         if pod is None:
             pod = PodParts(
                 owner_json(owner_of(request.object), truncator),
-                before_json(replaced_values(request.object, verdict.mutated.operations), truncator),
+                before_json(replaced_values(request.object, verdict.mutated.injection.operations), truncator),
                 qos_class_json(verdict.mutated.qos_class),
             )
         of_placement = placement_json(placement_entry(placement), truncator)
@@ -216,7 +217,7 @@ def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:
         annotations |= _predicted(verdict.placement)
     patch = b""
     if isinstance(verdict, Patched):
-        patch = verdict.mutated.patch
+        patch = verdict.mutated.injection.patch
     elif isinstance(verdict, Advised) and verdict.operations:
         patch = orjson.dumps(verdict.operations)
     return ReviewAnswer.of(
