@@ -9,9 +9,9 @@ from webhook.documents.field import InvalidInput
 from webhook.kube.pod.amounts import is_extended_resource, is_scalar_resource, is_schedulable_resource
 from webhook.kube.pod.resources import (
     PodResources,
-    extended_resource_names,
     pod_requests,
     read_pod_resources,
+    requested_extended_resources,
 )
 from webhook.kube.reader import Reader
 
@@ -172,7 +172,7 @@ def test_pod_level_report_replaces_those_of_the_containers() -> None:
 
 def test_extended_resources_are_named_where_some_are_requested() -> None:
     pod = make_pod().requests(cpu="1", **{"hugepages-2Mi": "4Mi"}).gpu(8).gpu(1, "amd.com/gpu").gpu(0, "x.io/y").obj()
-    assert extended_resource_names(pod) == ("amd.com/gpu", "nvidia.com/gpu")
+    assert requested_extended_resources(pod) == ("amd.com/gpu", "nvidia.com/gpu")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Suggestions in the user's terms: annotations with the effect of a change of tolerations or required labels."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from webhook.admission.evaluation import evaluate
@@ -10,7 +10,7 @@ from webhook.cluster.node_info import Node
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import Expired
-from webhook.kube.pod.resources import extended_resource_names
+from webhook.kube.pod.resources import requested_extended_resources
 from webhook.mutation.workload.card_request import ABOUT_CARDS, CardRequest
 from webhook.placement.framework.result import Placement, Remedy
 from webhook.placement.reasons.cluster_warnings import meant_product
@@ -58,7 +58,7 @@ def as_annotation_changes(
 
 def _may_include_card(content: PodContent, policy: Policy) -> bool:
     own = content.pod["metadata"].get("annotations") or {}
-    return CardRequest.of(content.pod, own, _extended_resources(content), policy).may_include_card
+    return CardRequest.of(content.pod, own, requested_extended_resources(content.pod), policy).may_include_card
 
 
 def _without_type(content: PodContent, policy: Policy, place: Place, expired: Expired) -> Iterator[str]:
@@ -163,15 +163,8 @@ def _values(node: Node, accelerator: Accelerator, policy: Policy) -> Iterator[tu
         yield label, (annotation, amount)
 
 
-def _extended_resources(content: PodContent) -> Sequence[str]:
-    try:
-        return extended_resource_names(content.pod)
-    except InvalidInput:
-        return ()
-
-
 def _accelerator(content: PodContent, policy: Policy) -> Accelerator:
-    return (policy.accelerators_of(_extended_resources(content)) or policy.spec.accelerators)[0]
+    return (policy.accelerators_of(requested_extended_resources(content.pod)) or policy.spec.accelerators)[0]
 
 
 def _type_for(node: Node, policy: Policy, current: str | None) -> str | None:

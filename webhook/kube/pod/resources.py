@@ -14,7 +14,6 @@ from webhook.kube.pod.amounts import (
     MEMORY,
     Amounts,
     is_extended_resource,
-    may_name_device_class,
     read_milli,
     sum_of,
     whole_units,
@@ -82,29 +81,11 @@ def pod_requests(pod: Mapping[str, Any]) -> dict[str, int]:
     return dict(resources.requests)
 
 
-def extended_resource_names(pod: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the extended resources (devices such as `nvidia.com/gpu`) that `pod` requests, sorted.
-
-    Raises:
-        InvalidInput: a quantity is malformed or negative, or a field has the wrong type; holds every error.
-    """
-    return extended_names(pod_requests(pod))
-
-
-def extended_names(requests: Amounts) -> tuple[str, ...]:
-    """Return the extended resources among `requests`, and those with the name of a DeviceClass, sorted.
-
-    A share of a card counts with an amount of 0, too: it requests the default share.
-    """
-    return tuple(
-        sorted(name for name, amount in requests.items() if (amount or is_share(name)) and may_name_device_class(name))
-    )
-
-
 def requested_extended_resources(pod: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the extended resources that the containers of `pod` request, sorted; malformed amounts do not count.
+    """Return the extended resources (devices such as `nvidia.com/gpu`) that the containers of `pod` request, sorted.
 
-    Those with the name of a DeviceClass are included.
+    Those with the name of a DeviceClass are included. A share of a card counts with an amount of 0, too: it requests
+    the default share. Malformed amounts do not count.
     """
     spec = pod.get("spec")
     found: set[str] = set()

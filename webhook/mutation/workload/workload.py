@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.documents.field import FieldError, InvalidInput, required
-from webhook.kube.pod.resources import extended_resource_names
+from webhook.documents.field import FieldError, required
+from webhook.kube.pod.resources import requested_extended_resources
 from webhook.mutation.workload.annotations import Annotations, keys_without_type, stray_keys
 from webhook.mutation.workload.batch_scheduling import BatchScheduling, ignored_constraints, read_batch_scheduling
 from webhook.mutation.workload.card_request import CardRequest, is_of_kai, without_card_warnings
@@ -85,7 +85,7 @@ def read_workload(
     they are read from the pod.
     """
     if extended_resources is None:
-        extended_resources = _extended_resources(pod)
+        extended_resources = requested_extended_resources(pod)
     own: Mapping[str, str] = pod["metadata"].get("annotations") or {}
     request = CardRequest.of(pod, own, extended_resources, policy)
     applied = request.applicable_defaults(defaults, policy)
@@ -212,14 +212,6 @@ def _requested_workload(
     )
     warnings += ignored_constraints(batch.scheduler, workload_type, workload.spreading, pod, policy)
     return workload
-
-
-def _extended_resources(pod: Mapping[str, Any]) -> Sequence[str]:
-    """Return the extended resources of a pod; none if its resources are malformed, which the API server rejects."""
-    try:
-        return extended_resource_names(pod)
-    except InvalidInput:
-        return ()
 
 
 def _check_mode(value: str | None, policy: Policy, warnings: list[str]) -> CheckMode:
