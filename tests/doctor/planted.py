@@ -16,7 +16,8 @@ from tests.doctor.healthy import PRODUCT, USAGE, WHITELIST
 from tests.doctor.installed import CERTS_NAMESPACE, CONFIGURATION, EXPORTED, NAMESPACE, Installed, replaced
 from tests.support.manifests import DEPLOY, Object, read_one
 from tests.support.service_account import RBAC
-from webhook.admission.exported_policy import IDENTITY, exported_policy
+from webhook.admission.exported_policy import exported_policy
+from webhook.mutation.exported.export import IDENTITY
 from webhook.policy.policy_documents import parse_policies, policy_set
 
 Planted = AbstractContextManager[None]

@@ -1,15 +1,13 @@
 """The exported policy: the objects of the exporter, for the pods that the webhook is called for. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from certs.webhook_rules import PODS
-from webhook.admission.registered_selection import selection_of_configuration
+from webhook.admission.registered_selection import selection_of_configuration, webhook_for_pods
 from webhook.documents.documents import JsonObject, field
-from webhook.mutation.exported.export import Exported, export
+from webhook.mutation.exported.export import IDENTITY, Exported, export
 from webhook.policy.policy_set import PolicySet
-
-IDENTITY = "placement.maip.mxsf.io/policy"
-"""The annotation of exported objects with name and revision of their policy."""
 
 
 def exported_policy(
@@ -24,12 +22,10 @@ def exported_policy(
     """
     excluded = ("kube-system", namespace, f"{namespace}-certs")
     found = export(policies, minor, excluded)
-    webhook = _webhook_for_pods(configuration or {})
-    if webhook is None:
+    webhook, selection = webhook_for_pods(configuration or {}), selection_of_configuration(configuration or {})
+    if webhook is None or selection is None:
         return found
-    selection = selection_of_configuration(configuration or {})
-    conditions = selection.conditions if selection else ()
-    return replace(found, objects=[_selected(each, webhook, conditions) for each in found.objects])
+    return replace(found, objects=[_selected(each, webhook, selection.conditions) for each in found.objects])
 
 
 def identity_of(content: JsonObject) -> str:
@@ -37,13 +33,7 @@ def identity_of(content: JsonObject) -> str:
     return str(field(content, "metadata", "annotations", IDENTITY) or "")
 
 
-def _webhook_for_pods(configuration: JsonObject) -> JsonObject | None:
-    webhooks = configuration.get("webhooks")
-    found = webhooks if isinstance(webhooks, list) else []
-    return next((each for each in found if isinstance(each, dict) and each.get("name") == PODS), None)
-
-
-def _selected(content: JsonObject, webhook: JsonObject, conditions: tuple[tuple[str, str], ...]) -> JsonObject:
+def _selected(content: JsonObject, webhook: Mapping[str, Any], conditions: tuple[tuple[str, str], ...]) -> JsonObject:
     """Return a policy that must also meet the selectors of `webhook` and `conditions`; bindings as they are."""
     spec: JsonObject = content["spec"]
     if "matchConstraints" not in spec:

@@ -99,15 +99,19 @@ def selection_of_configuration(configuration: JsonObject) -> Selection | None:
     Raises:
         InvalidInput: a selector or a condition is malformed.
     """
+    webhook = webhook_for_pods(configuration)
+    try:
+        return None if webhook is None else registered_selection(webhook)
+    except InvalidInput as error:
+        place = f"MutatingWebhookConfiguration {field(configuration, 'metadata', 'name')}"
+        raise InvalidInput(each.prefixed(place) for each in error.errors) from error
+
+
+def webhook_for_pods(configuration: JsonObject) -> JsonObject | None:
+    """Return the entry for pods of a MutatingWebhookConfiguration; None if it has none."""
     webhooks = configuration.get("webhooks")
-    for each in webhooks if isinstance(webhooks, list) else ():
-        if isinstance(each, dict) and each.get("name") == PODS:
-            try:
-                return registered_selection(each)
-            except InvalidInput as error:
-                place = f"MutatingWebhookConfiguration {field(configuration, 'metadata', 'name')}"
-                raise InvalidInput(problem.prefixed(place) for problem in error.errors) from error
-    return None
+    found = webhooks if isinstance(webhooks, list) else []
+    return next((each for each in found if isinstance(each, dict) and each.get("name") == PODS), None)
 
 
 @cache

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.backends.native import Native
-from webhook.kube.names import is_dns_subdomain
+from webhook.kube.api.admission_policy import GROUP, MANAGER, mutating_version
+from webhook.kube.names import MANAGED_BY_LABEL, is_dns_subdomain
 from webhook.mutation.exported import denials
 from webhook.mutation.exported.matching import condition, condition_of_denials, constraints
 from webhook.mutation.exported.policy_objects import injection, mutations, reading
@@ -14,8 +15,9 @@ from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
 JsonObject = dict[str, Any]
-MANAGED_BY = "placement-webhook"
-_GROUP = "admissionregistration.k8s.io"
+IDENTITY = "placement.maip.mxsf.io/policy"
+"""The annotation of exported objects with name and revision of their policy."""
+
 RELEASES = (37, 36, 35, 34)
 """The releases 1.N whose API server evaluates MutatingAdmissionPolicies, those before 1.36 as v1beta1."""
 _STABLE = 36
@@ -103,7 +105,7 @@ def _left_out(policy: Policy, release: int) -> Iterator[LeftOut]:
 def _objects(
     policy: Policy, before: tuple[Policy, ...], release: int, excluded: tuple[str, ...]
 ) -> Iterator[JsonObject]:
-    version = "v1" if release >= _STABLE else "v1beta1"
+    version = f"{GROUP}/{mutating_version(release)}"
     name, read = name_of(policy), [*reading(policy, before)]
     spec = {
         "matchConstraints": constraints(policy, before, excluded),
@@ -116,8 +118,8 @@ def _objects(
         "variables": _listed((*read, *injection(policy))),
         "mutations": mutations(policy),
     }
-    yield _object(f"{_GROUP}/{version}", "MutatingAdmissionPolicy", policy, mutating)
-    yield _object(f"{_GROUP}/{version}", "MutatingAdmissionPolicyBinding", policy, {"policyName": name})
+    yield _object(version, "MutatingAdmissionPolicy", policy, mutating)
+    yield _object(version, "MutatingAdmissionPolicyBinding", policy, {"policyName": name})
     if policy.spec.invalid_annotations == "deny":
         validating = {
             **spec,
@@ -125,9 +127,9 @@ def _objects(
             "variables": _listed((*read, *denials.variables(policy))),
             "validations": denials.validations(),
         }
-        yield _object(f"{_GROUP}/v1", "ValidatingAdmissionPolicy", policy, validating)
+        yield _object(f"{GROUP}/v1", "ValidatingAdmissionPolicy", policy, validating)
         binding = {"policyName": name, "validationActions": ["Deny"]}
-        yield _object(f"{_GROUP}/v1", "ValidatingAdmissionPolicyBinding", policy, binding)
+        yield _object(f"{GROUP}/v1", "ValidatingAdmissionPolicyBinding", policy, binding)
 
 
 def _match_conditions(expression: str) -> list[JsonObject]:
@@ -147,9 +149,9 @@ def _object(api_version: str, kind: str, policy: Policy, spec: JsonObject) -> Js
     metadata = {
         "name": name_of(policy),
         "labels": {
-            "app.kubernetes.io/managed-by": MANAGED_BY,
+            MANAGED_BY_LABEL: MANAGER,
             "app.kubernetes.io/part-of": "placement-webhook",
         },
-        "annotations": {"placement.maip.mxsf.io/policy": policy.identity},
+        "annotations": {IDENTITY: policy.identity},
     }
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
