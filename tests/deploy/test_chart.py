@@ -16,7 +16,8 @@ from tests.deploy.helm import CHART, Helm, Object, with_required
 from tests.deploy.variants import CA_PEM, VARIANTS
 from tests.support.command import understand
 from tests.support.manifests import DEPLOY, container_of, pod_template, read_one
-from webhook.policy.policy_documents import parse_policies, policy_set
+from webhook.policy.loader import parse_policies
+from webhook.policy.policy_documents import policy_set
 from webhook.policy.spec.document import API_VERSION, KIND
 
 Objects = dict[tuple[str, str], Object]

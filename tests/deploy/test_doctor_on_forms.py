@@ -26,7 +26,8 @@ from tests.support.exported import remove
 from tests.support.manifests import DEPLOY, ROOT, Object, container_of
 from webhook.admission.exported_policy import exported_policy
 from webhook.kube.release import NEWEST
-from webhook.policy.policy_documents import parse_policies, policy_set
+from webhook.policy.loader import parse_policies
+from webhook.policy.policy_documents import policy_set
 
 NAMESPACE, CONFIGURATION = "placement-webhook", "00-placement-webhook"
 # The Deployment of the controller and its namespace have one name.

@@ -16,7 +16,8 @@ from tests.differential.exported_cases import NAMESPACES, PRIORITY_CLASSES, Choi
 from tests.golden.case import CASES, load
 from tests.support.admission import DOMAIN, policy_with
 from webhook.admission.verdict import Patched
-from webhook.policy.policy_documents import parse_policies, policy_set
+from webhook.policy.loader import parse_policies
+from webhook.policy.policy_documents import policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import API_VERSION, KIND
 

@@ -8,8 +8,8 @@ from webhook.documents.documents import parse
 from webhook.kube.shape import check_pod
 from webhook.kube.workloads.pod_sets import pod_sets
 from webhook.kube.workloads.workload_kinds import kinds_by_name
-from webhook.policy.loader import built_in_policy, parse_policy
-from webhook.policy.policy_documents import parse_policies, policy_set
+from webhook.policy.loader import built_in_policy, parse_policies, parse_policy
+from webhook.policy.policy_documents import policy_set
 from webhook.policy.spec.document import KIND
 
 PAGE = ROOT / "docs" / "policy.md"

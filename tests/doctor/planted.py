@@ -18,7 +18,8 @@ from tests.support.manifests import DEPLOY, Object, read_one
 from tests.support.service_account import RBAC
 from webhook.admission.exported_policy import exported_policy
 from webhook.mutation.exported.export import IDENTITY
-from webhook.policy.policy_documents import parse_policies, policy_set
+from webhook.policy.loader import parse_policies
+from webhook.policy.policy_documents import policy_set
 
 Planted = AbstractContextManager[None]
 

@@ -24,8 +24,9 @@ from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse
 from webhook.mutation.registry import RULES
+from webhook.policy.loader import parse_policies
 from webhook.policy.policy import Policy
-from webhook.policy.policy_documents import parse_policies, policy_set
+from webhook.policy.policy_documents import policy_set
 from webhook.policy.spec.document import API_VERSION, KIND
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))

@@ -8,9 +8,9 @@ import pytest
 
 from webhook.admission.policy_cases import parse_tested_policies
 from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid
-from webhook.policy.loader import built_in_policy, parse_policy
+from webhook.policy.loader import MOST_POLICIES, built_in_policy, parse_policies, parse_policy
 from webhook.policy.policy import Policy
-from webhook.policy.policy_documents import MOST_POLICIES, load_policies, parse_policies, policy_set
+from webhook.policy.policy_documents import load_policies, policy_set
 from webhook.policy.policy_set import PolicySet
 
 HEAD = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from webhook.admission.pipeline import admit_content
@@ -11,9 +12,8 @@ from webhook.documents.field import FieldError, InvalidInput, invalid
 from webhook.kube.api.admission import pod_request
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.policy.exempt import request_exemption
-from webhook.policy.loader import parse_policy, placed
+from webhook.policy.loader import PlacedPolicy, parse_policies, parse_policy
 from webhook.policy.policy import Policy
-from webhook.policy.policy_documents import PlacedPolicy, parse_policies
 from webhook.policy.spec.cases import Expectation, PolicyTest
 
 ABSENT = "absent"
@@ -57,10 +57,7 @@ def parse_tested_policy(text: str | bytes, place: str, expired: Expired = never)
         InvalidInput: the text is not one valid PlacementPolicy, or a test case fails; lists all errors.
         DeadlineNearError: `expired()` returned true between two cases.
     """
-    policy = parse_policy(text, place)
-    if errors := list(_errors_of_cases(policy, expired)):
-        raise InvalidInput(placed(errors, text, place))
-    return policy
+    return parse_policy(text, place, partial(_errors_of_cases, expired=expired))
 
 
 def parse_tested_policies(text: str | bytes, place: str) -> list[PlacedPolicy]:

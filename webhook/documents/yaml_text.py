@@ -15,19 +15,6 @@ import yaml
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def lines_of_fields(text: str | bytes, paths: Iterable[str]) -> dict[str, int]:
-    """Return the lines of the fields at and around `paths` in the first object of `text`.
-
-    Fields are named as in errors: `spec.accelerators[0].card`. The line is that of the field's key, or of its item in a
-    list. A text that cannot be parsed has none.
-    """
-    try:
-        node = next((node for node in yaml.compose_all(text, _Loader) if isinstance(node, yaml.MappingNode)), None)
-    except yaml.YAMLError:
-        return {}
-    return lines_in(node, paths) if node else {}
-
-
 def objects(text: str | bytes) -> list[yaml.Node]:
     """Return each object in `text`, in the order of `webhook.documents.documents.parse`.
 
@@ -40,7 +27,11 @@ def objects(text: str | bytes) -> list[yaml.Node]:
 
 
 def lines_in(node: yaml.Node, paths: Iterable[str]) -> dict[str, int]:
-    """Return the lines of the fields of an object at and around `paths`; only these fields are looked at."""
+    """Return the lines of the fields of an object at and around `paths`; only these fields are looked at.
+
+    Fields are named as in errors: `spec.accelerators[0].card`. The line is that of the field's key, or of its item in a
+    list.
+    """
     wanted = {outer for path in paths for outer in _outward(path)}
     waiting, seen, lines = deque([("", node)]), set[tuple[str, int]](), dict[str, int]()
     while waiting:

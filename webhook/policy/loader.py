@@ -1,20 +1,29 @@
-"""Load a policy file into a `Policy` and report all its errors at once."""
+"""Read PlacementPolicy documents as policies, and report all their errors at once."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from itertools import islice
 from typing import Any
 
+import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from webhook.documents.documents import JsonObject, parse
+from webhook.documents.documents import Document, JsonObject, field, parse
 from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, forbidden, invalid, required
-from webhook.documents.yaml_text import line_of, lines_of_fields
+from webhook.documents.yaml_text import line_of, lines_in, objects
 from webhook.policy.policy import Policy
 from webhook.policy.spec.cross_field import cross_field_errors
 from webhook.policy.spec.document import API_VERSION, KIND, PolicyDocument
+
+MOST_POLICIES = 256
+"""The most documents, which is also the most objects of a cluster that a server follows."""
+
+_MOST_ALIASED = 100_000
+"""The most values that aliases stand for: each is validated, and kept, as if it were written."""
+
+Check = Callable[[Policy], Iterable[FieldError]]
 
 _TYPES = {
     "string_type": "must be text",
@@ -40,20 +49,75 @@ def built_in_policy() -> Policy:
     return Policy(PolicyDocument.model_validate({"apiVersion": API_VERSION, "kind": KIND}))
 
 
-def parse_policy(text: str | bytes, place: str) -> Policy:
-    """Return the policy in `text`; `place` is the prefix of the errors' paths.
+@dataclass(frozen=True, slots=True)
+class PlacedPolicy:
+    """A policy, its file, and the place of its document: `policies.yaml, document 2 (team-a)`."""
+
+    file: str
+    place: str
+    policy: Policy
+
+
+def parse_policy(text: str | bytes, place: str, check: Check = lambda _: ()) -> Policy:
+    """Return the policy in `text`, as `parse_policies` does.
 
     Raises:
         InvalidInput: the text is not one valid PlacementPolicy; lists all errors.
     """
-    documents = parse(text, place)
-    if len(documents) != 1:
-        detail = f"must hold one {KIND}, holds {len(documents)} documents"
-        raise InvalidInput([FieldError(place, "Invalid value", f"{len(documents)} documents", detail)])
-    try:
-        return read_policy_document(documents[0].content)
-    except InvalidInput as error:
-        raise InvalidInput(placed(error.errors, text, documents[0].place)) from error
+    return parse_policies(text, place, check, most=1)[0].policy
+
+
+def parse_policies(
+    text: str | bytes, place: str, check: Check = lambda _: (), most: int = MOST_POLICIES
+) -> list[PlacedPolicy]:
+    """Return the policies in `text`, one to `most`; `place` is the prefix of the errors' paths.
+
+    `check` returns further errors of a valid policy.
+
+    Raises:
+        InvalidInput: a document is not a valid PlacementPolicy; lists all errors.
+    """
+    documents = parse(text, place, _MOST_ALIASED)
+    if not 0 < len(documents) <= most:
+        wanted = f"one {KIND}" if not documents or most == 1 else f"at most {most} PlacementPolicies"
+        number = f"{len(documents)} documents"
+        raise InvalidInput([FieldError(place, "Invalid value", number, f"must hold {wanted}, holds {number}")])
+    found: list[PlacedPolicy] = []
+    errors: list[FieldError] = []
+    nodes: list[yaml.Node] | None = None
+    for index, document in enumerate(documents):
+        if len(errors) >= MOST_ERRORS:
+            break
+        name = _name(document) if len(documents) > 1 else ""
+        try:
+            policy = read_policy_document(document.content)
+        except InvalidInput as error:
+            own: Sequence[FieldError] = error.errors
+        else:
+            found.append(PlacedPolicy(place, f"{document.place}{name}", policy))
+            own = tuple(check(policy))
+        if own := own[: MOST_ERRORS - len(errors)]:
+            if nodes is None:
+                # A text of one line needs no number.
+                nodes = objects(text) if len(text.strip().splitlines()) > 1 else []
+            is_known = len(nodes) == len(documents)
+            lines = lines_in(nodes[index], (each.path for each in own)) if is_known else {}
+            errors += _placed(own, lines, place, f"{document.place.removeprefix(place)}{name}")
+    if errors:
+        raise InvalidInput(errors)
+    return found
+
+
+def _name(document: Document) -> str:
+    name = field(document.content, "metadata", "name")
+    return f" ({name})" if isinstance(name, str) and name else ""
+
+
+def _placed(errors: Iterable[FieldError], lines: Mapping[str, int], file: str, document: str) -> Iterator[FieldError]:
+    """Yield the errors in the order of their lines, with file, line and document in front."""
+    found = [(line_of(each.path, lines), each) for each in errors]
+    for line, each in sorted(found, key=lambda item: item[0] or 0):
+        yield each.prefixed(f"{file}:{line}{document}" if line else f"{file}{document}")
 
 
 def read_policy_document(content: JsonObject) -> Policy:
@@ -83,21 +147,6 @@ def _as_written(content: JsonObject) -> JsonObject:
         return content
     kept = {key: value for key, value in metadata.items() if key not in _SET_BY_THE_API_SERVER}
     return {**{key: value for key, value in content.items() if key != "status"}, "metadata": kept}
-
-
-def placed(errors: Iterable[FieldError], text: str | bytes, place: str) -> list[FieldError]:
-    """Return the first errors with file and line in front, by line; a text of one line needs no number."""
-    first = list(islice(errors, MOST_ERRORS))
-    if len(text.strip().splitlines()) <= 1:
-        return [each.prefixed(place) for each in first]
-    lines = lines_of_fields(text, (each.path for each in first))
-    return [each.prefixed(f"{place}:{line}" if line else place) for line, each in by_line(first, lines)]
-
-
-def by_line(errors: Iterable[FieldError], lines: Mapping[str, int]) -> list[tuple[int | None, FieldError]]:
-    """Return the errors in the order of their lines, with these; None: not known."""
-    found = [(line_of(each.path, lines), each) for each in errors]
-    return sorted(found, key=lambda item: item[0] or 0)
 
 
 def _read(content: JsonObject, errors: list[FieldError]) -> PolicyDocument | None:

@@ -5,37 +5,15 @@ policy is the one without a `namespaceSelector`, as among the objects of a clust
 every other one must have one.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import yaml
-
-from webhook.documents.documents import Document, field, parse
-from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, forbidden, invalid, required
-from webhook.documents.yaml_text import lines_in, objects
-from webhook.policy.loader import by_line, read_policy_document
+from webhook.documents.field import FieldError, InvalidInput, forbidden, invalid, required
+from webhook.policy.loader import PlacedPolicy, parse_policies
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import DEFAULT_NAME, PolicySet
-from webhook.policy.spec.document import KIND
 
-MOST_POLICIES = 256
-"""The most documents, which is also the most objects of a cluster that a server follows."""
-
-_MOST_ALIASED = 100_000
-"""The most values that aliases stand for: each is validated, and kept, as if it were written."""
-
-Check = Callable[[Policy], Iterable[FieldError]]
 _SELECTOR = "spec.namespaceSelector"
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedPolicy:
-    """A policy, its file, and the place of its document: `policies.yaml, document 2 (team-a)`."""
-
-    file: str
-    place: str
-    policy: Policy
 
 
 def load_policies(paths: Sequence[Path], argument: str = "--policy") -> list[PlacedPolicy]:
@@ -53,45 +31,6 @@ def load_policies(paths: Sequence[Path], argument: str = "--policy") -> list[Pla
             errors.append(invalid(argument, str(path), f"cannot be read: {error.strerror}"))
         except InvalidInput as error:
             errors += error.errors
-    if errors:
-        raise InvalidInput(errors)
-    return found
-
-
-def parse_policies(text: str | bytes, place: str, check: Check = lambda _: ()) -> list[PlacedPolicy]:
-    """Return the policies in `text`, at least one; `place` is the prefix of the errors' paths.
-
-    `check` returns further errors of a valid policy.
-
-    Raises:
-        InvalidInput: a document is not a valid PlacementPolicy; lists all errors.
-    """
-    documents = parse(text, place, _MOST_ALIASED)
-    if not 0 < len(documents) <= MOST_POLICIES:
-        wanted = f"one {KIND}" if not documents else f"at most {MOST_POLICIES} PlacementPolicies"
-        number = f"{len(documents)} documents"
-        raise InvalidInput([FieldError(place, "Invalid value", number, f"must hold {wanted}, holds {number}")])
-    found: list[PlacedPolicy] = []
-    errors: list[FieldError] = []
-    nodes: list[yaml.Node] | None = None
-    for index, document in enumerate(documents):
-        if len(errors) >= MOST_ERRORS:
-            break
-        name = _name(document) if len(documents) > 1 else ""
-        try:
-            policy = read_policy_document(document.content)
-        except InvalidInput as error:
-            own: Sequence[FieldError] = error.errors
-        else:
-            found.append(PlacedPolicy(place, f"{document.place}{name}", policy))
-            own = tuple(check(policy))
-        if own := own[: MOST_ERRORS - len(errors)]:
-            if nodes is None:
-                # A text of one line needs no number.
-                nodes = objects(text) if len(text.strip().splitlines()) > 1 else []
-            is_known = len(nodes) == len(documents)
-            lines = lines_in(nodes[index], (each.path for each in own)) if is_known else {}
-            errors += _placed(own, lines, place, f"{document.place.removeprefix(place)}{name}")
     if errors:
         raise InvalidInput(errors)
     return found
@@ -149,13 +88,3 @@ def _selection_errors(found: Sequence[PlacedPolicy], fallback: Policy | None) ->
 
 def _selects(each: PlacedPolicy) -> bool:
     return each.policy.spec.namespace_selector is not None
-
-
-def _name(document: Document) -> str:
-    name = field(document.content, "metadata", "name")
-    return f" ({name})" if isinstance(name, str) and name else ""
-
-
-def _placed(errors: Iterable[FieldError], lines: Mapping[str, int], file: str, document: str) -> Iterable[FieldError]:
-    for line, each in by_line(errors, lines):
-        yield each.prefixed(f"{file}:{line}{document}" if line else f"{file}{document}")

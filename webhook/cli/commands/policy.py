@@ -19,9 +19,9 @@ from webhook.documents.field import InvalidInput
 from webhook.mutation.exported import LEFT_TO_WEBHOOK, RELEASES, Exported
 from webhook.mutation.exported import export as exported_of
 from webhook.placement.reasons.cluster_warnings import absent_schedulers_of, unfit_classes_of
-from webhook.policy.loader import built_in_policy
+from webhook.policy.loader import PlacedPolicy, built_in_policy, parse_policies
 from webhook.policy.policy import Policy
-from webhook.policy.policy_documents import PlacedPolicy, has_default, parse_policies, policy_set
+from webhook.policy.policy_documents import has_default, policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import PolicyDocument
 

@@ -27,9 +27,9 @@ from webhook.events.recorder import EventRecorder
 from webhook.kube.names import NAMESPACE_NAME_LABEL
 from webhook.objects.policy_object import validated_policy
 from webhook.placement.profiles.profile import Profile
-from webhook.policy.loader import built_in_policy
+from webhook.policy.loader import PlacedPolicy, built_in_policy
 from webhook.policy.policy import Policy
-from webhook.policy.policy_documents import PlacedPolicy, policy_set
+from webhook.policy.policy_documents import policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings

@@ -17,7 +17,8 @@ from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.records.replay_sources import ReplaySources
 from webhook.documents.field import FieldError
 from webhook.kube.workloads.workload_kinds import Kinds
-from webhook.policy.policy_documents import parse_policies, policy_set
+from webhook.policy.loader import parse_policies
+from webhook.policy.policy_documents import policy_set
 
 PLACE = "candidate"
 _MOST_CHANGES, _MOST_NAMES, _MOST_NAMESPACES = 100, 10, 500
