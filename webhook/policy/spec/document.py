@@ -3,9 +3,10 @@
 The docstrings of its fields are the descriptions in the reference page (docs/policy.md) and in the JSON schema.
 """
 
-from typing import Annotated, Any, Literal
+from operator import attrgetter
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field
 
 from webhook.kube import names as wellknown
 from webhook.policy.spec.admission import Exemption, NamespaceLimits, NamespaceSelector, PlacementCheck, WorkloadObjects
@@ -19,12 +20,12 @@ from webhook.policy.spec.fields import (
     Priority,
     ProductPattern,
     ProductSuffix,
+    SomeValues,
     StrictModel,
     Subdomain,
     Values,
     WholePercent,
-    not_empty,
-    wrong,
+    checked,
 )
 from webhook.policy.spec.schedulers import BinPacking, NodeTemplate, PackGpus, SchedulerSettings, Spread
 from webhook.policy.spec.workloads import (
@@ -48,10 +49,12 @@ _MOST_VARIANTS = 10
 _MOST_ENTRIES = 100
 
 
-def _few_variants(suffixes: tuple[str, ...]) -> tuple[str, ...]:
-    if len(suffixes) > _MOST_VARIANTS:
-        raise wrong(f"must hold at most {_MOST_VARIANTS} suffixes")
-    return suffixes
+_FEW = checked(lambda entries: len(entries) <= _MOST_ENTRIES, f"must hold at most {_MOST_ENTRIES} entries")
+
+
+def _distinct(detail: str, *fields: str) -> AfterValidator:
+    """Return the validator of objects of which no two are equal in all of `fields`."""
+    return checked(lambda values: len(set(map(attrgetter(*fields), values))) == len(values), detail)
 
 
 class PolicySpec(StrictModel):
@@ -64,22 +67,26 @@ class PolicySpec(StrictModel):
     """Domains that annotations had before. A pod or object with an annotation of one gets a warning with the key that
     has an effect."""
 
-    workload_types: dict[LabelValue, WorkloadType] = Field(
-        default={
-            "training": WorkloadType(
-                node_usage=NodeUsage(allow=("training", "hybrid"), prefer={"training": 100}),
-                scheduler_name="volcano",
-                bin_packing=True,
-            ),
-            "inference": WorkloadType(
-                node_usage=NodeUsage(allow=("inference", "hybrid"), prefer={"inference": 100}),
-                spread=Spread(topology=wellknown.HOSTNAME_LABEL),
-            ),
-        }
+    workload_types: Annotated[dict[LabelValue, WorkloadType], checked(bool, "must hold at least one workload type")] = (
+        Field(
+            default={
+                "training": WorkloadType(
+                    node_usage=NodeUsage(allow=("training", "hybrid"), prefer={"training": 100}),
+                    scheduler_name="volcano",
+                    bin_packing=True,
+                ),
+                "inference": WorkloadType(
+                    node_usage=NodeUsage(allow=("inference", "hybrid"), prefer={"inference": 100}),
+                    spread=Spread(topology=wellknown.HOSTNAME_LABEL),
+                ),
+            }
+        )
     )
     """The values of the annotation `workload-type`. A policy that sets this field must list all its types."""
 
-    accelerators: Values[Accelerator] = BUILT_IN_ACCELERATORS
+    accelerators: Annotated[
+        SomeValues[Accelerator], _distinct("each accelerator must have a name of its own", "name")
+    ] = BUILT_IN_ACCELERATORS
     """The vendors. The accelerator of a pod is the first one whose resource the pod requests, or the first of the list
     if it requests none."""
 
@@ -92,7 +99,10 @@ class PolicySpec(StrictModel):
     names no product: any product that `allowedProducts` allows will do. With `false`, such a pod runs on nodes without
     a product taint only."""
 
-    product_variants: Annotated[Values[ProductSuffix], AfterValidator(_few_variants)] = ()
+    product_variants: Annotated[
+        Values[ProductSuffix],
+        checked(lambda suffixes: len(suffixes) <= _MOST_VARIANTS, f"must hold at most {_MOST_VARIANTS} suffixes"),
+    ] = ()
     """Suffixes of products that are accepted with the product: with `-SHARED`, `gpu-product: NVIDIA-H20` accepts
     `NVIDIA-H20-SHARED`, too. A restriction in `allowedProducts` on a product also holds for its variants. At most 10
     suffixes. See docs/annotations.md for the variants that GPU Feature Discovery reports."""
@@ -163,11 +173,19 @@ class PolicySpec(StrictModel):
     pack_gpus: PackGpus = PackGpus()
     """Settings of the scheduler profile `pack-gpus`."""
 
-    node_templates: Annotated[tuple[NodeTemplate, ...], Field(strict=False)] = ()
+    node_templates: Annotated[
+        tuple[NodeTemplate, ...],
+        Field(strict=False),
+        _distinct("each node template must have a name of its own", "name"),
+    ] = ()
     """The nodes that an autoscaler can add. If no node of the cluster could ever run a pod, but an empty node of a
     template could, the verdict is Waiting instead of Infeasible."""
 
-    workload_kinds: Annotated[tuple[WorkloadKind, ...], Field(strict=False)] = ()
+    workload_kinds: Annotated[
+        tuple[WorkloadKind, ...],
+        Field(strict=False),
+        _distinct("must hold each kind of a group once", "group", "kind"),
+    ] = ()
     """Kinds that create pods, beside the built-in ones; an entry replaces the built-in kind of its group and name."""
 
     invalid_annotations: Literal["deny", "warn"] = "deny"
@@ -198,7 +216,7 @@ class PolicySpec(StrictModel):
     of it was ever valid: `default` applies the next policy that selects the namespace, `deny` denies them. Only that
     of the default policy counts. It does not change the revision."""
 
-    exemptions: Annotated[tuple[Exemption, ...], Field(strict=False)] = ()
+    exemptions: Annotated[tuple[Exemption, ...], Field(strict=False), _FEW] = ()
     """Requests and pods that the policy leaves alone, at most 100 entries. The first one that matches is on record."""
 
     mode: Literal["enforce", "shadow"] = "enforce"
@@ -210,52 +228,14 @@ class PolicySpec(StrictModel):
     in shadow mode. All pods of one owner, or of one `gang`, are treated alike. Below 100, other objects than pods are
     in shadow mode. See docs/operations.md for the hash."""
 
-    tests: Annotated[tuple[PolicyTest, ...], Field(strict=False)] = ()
+    tests: Annotated[
+        tuple[PolicyTest, ...],
+        Field(strict=False),
+        _FEW,
+        _distinct("each test case must have a name of its own", "name"),
+    ] = ()
     """Test cases, at most 100. A policy with a case that fails is not valid, so that it never gets into force. They do
     not change the revision. `placement-webhook policy test` runs them."""
-
-    @field_validator("workload_types")
-    @classmethod
-    def _some_type(cls, types: dict[str, WorkloadType]) -> dict[str, WorkloadType]:
-        if not types:
-            raise wrong("must hold at least one workload type")
-        return types
-
-    @field_validator("accelerators")
-    @classmethod
-    def _accelerators_have_names_of_their_own(cls, accelerators: tuple[Accelerator, ...]) -> tuple[Accelerator, ...]:
-        names = [accelerator.name for accelerator in accelerators]
-        if len(set(names)) < len(names):
-            raise wrong("each accelerator must have a name of its own")
-        return not_empty(accelerators)
-
-    @field_validator("node_templates")
-    @classmethod
-    def _templates_have_names_of_their_own(cls, templates: tuple[NodeTemplate, ...]) -> tuple[NodeTemplate, ...]:
-        if len({template.name for template in templates}) < len(templates):
-            raise wrong("each node template must have a name of its own")
-        return templates
-
-    @field_validator("exemptions", "tests")
-    @classmethod
-    def _are_few(cls, entries: tuple[Any, ...]) -> tuple[Any, ...]:
-        if len(entries) > _MOST_ENTRIES:
-            raise wrong(f"must hold at most {_MOST_ENTRIES} entries")
-        return entries
-
-    @field_validator("tests")
-    @classmethod
-    def _tests_have_names_of_their_own(cls, tests: tuple[PolicyTest, ...]) -> tuple[PolicyTest, ...]:
-        if len({test.name for test in tests}) < len(tests):
-            raise wrong("each test case must have a name of its own")
-        return tests
-
-    @field_validator("workload_kinds")
-    @classmethod
-    def _kinds_are_given_once(cls, kinds: tuple[WorkloadKind, ...]) -> tuple[WorkloadKind, ...]:
-        if len({(each.group, each.kind) for each in kinds}) < len(kinds):
-            raise wrong("must hold each kind of a group once")
-        return kinds
 
 
 class Metadata(StrictModel):

@@ -39,26 +39,21 @@ def wrong(detail: str) -> PydanticCustomError:
     return PydanticCustomError("placement", "{detail}", {"detail": detail})
 
 
-def _each_once(values: tuple[T, ...]) -> tuple[T, ...]:
-    if len(set(values)) < len(values):
-        raise wrong("must not hold a value twice")
-    return values
+def checked(holds: Callable[[Any], object], detail: str) -> AfterValidator:
+    """Return the validator of values for which `holds` is true; `detail` describes them."""
 
-
-def not_empty(values: tuple[T, ...]) -> tuple[T, ...]:
-    """Return `values`, which must not be empty."""
-    if not values:
-        raise wrong("must hold at least one value")
-    return values
-
-
-def _checked(holds: Callable[[Any], bool], detail: str) -> AfterValidator:
     def check(value: Any) -> Any:
         if not holds(value):
             raise wrong(detail)
         return value
 
     return AfterValidator(check)
+
+
+def between(least: int, most: int) -> tuple[AfterValidator, Any]:
+    """Return the validator of integers from `least` to `most`, and what the schema says of them."""
+    validator = checked(lambda number: least <= number <= most, f"must be in [{least}, {most}]")
+    return validator, Field(json_schema_extra={"minimum": least, "maximum": most})
 
 
 def _is_resource_pattern(text: str) -> bool:
@@ -85,109 +80,94 @@ def _is_namespace_pattern(text: str) -> bool:
 
 
 # Strict models do not accept a list for a tuple, and YAML has only lists.
-Values = Annotated[tuple[T, ...], Field(strict=False), AfterValidator(_each_once)]
-SomeValues = Annotated[Values[T], AfterValidator(not_empty)]
+Values = Annotated[
+    tuple[T, ...],
+    Field(strict=False),
+    checked(lambda values: len(set(values)) == len(values), "must not hold a value twice"),
+]
+SomeValues = Annotated[Values[T], checked(bool, "must hold at least one value")]
 
-Weight = Annotated[
-    int,
-    _checked(lambda weight: 1 <= weight <= 100, "must be in [1, 100]"),
-    Field(json_schema_extra={"minimum": 1, "maximum": 100}),
-]
-Percent = Annotated[
-    int,
-    _checked(lambda percent: 0 <= percent <= 50, "must be in [0, 50]"),
-    Field(json_schema_extra={"minimum": 0, "maximum": 50}),
-]
-WholePercent = Annotated[
-    int,
-    _checked(lambda percent: 0 <= percent <= 100, "must be in [0, 100]"),
-    Field(json_schema_extra={"minimum": 0, "maximum": 100}),
-]
-Priority = Annotated[
-    int,
-    _checked(lambda priority: -1_000_000 <= priority <= 1_000_000, "must be in [-1000000, 1000000]"),
-    Field(json_schema_extra={"minimum": -1_000_000, "maximum": 1_000_000}),
-]
+Weight = Annotated[int, *between(1, 100)]
+Percent = Annotated[int, *between(0, 50)]
+WholePercent = Annotated[int, *between(0, 100)]
+Priority = Annotated[int, *between(-1_000_000, 1_000_000)]
+TolerationSeconds = Annotated[int, *between(0, 1_000_000_000)]
+Count = Annotated[int, *between(1, 1_000_000)]
 Seconds = Annotated[
-    int, _checked(lambda seconds: seconds >= 1, "must be at least 1"), Field(json_schema_extra={"minimum": 1})
+    int, checked(lambda seconds: seconds >= 1, "must be at least 1"), Field(json_schema_extra={"minimum": 1})
 ]
-TolerationSeconds = Annotated[
-    int,
-    _checked(lambda seconds: 0 <= seconds <= 1_000_000_000, "must be in [0, 1000000000]"),
-    Field(json_schema_extra={"minimum": 0, "maximum": 1_000_000_000}),
-]
-LabelValue = Annotated[str, _checked(lambda text: bool(text) and is_label_value(text), LABEL_VALUE_RULE)]
-LabelText = Annotated[str, _checked(is_label_value, f"{LABEL_VALUE_RULE}; it may be empty")]
-LabelKey = Annotated[str, _checked(is_qualified_name, QUALIFIED_NAME_RULE)]
+LabelValue = Annotated[str, checked(lambda text: bool(text) and is_label_value(text), LABEL_VALUE_RULE)]
+LabelText = Annotated[str, checked(is_label_value, f"{LABEL_VALUE_RULE}; it may be empty")]
+LabelKey = Annotated[str, checked(is_qualified_name, QUALIFIED_NAME_RULE)]
 # A card is the prefix of label keys; `.driver-version` is the longest suffix.
 Card = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: "/" in text and is_qualified_name(f"{text}.driver-version"),
         "must be VENDOR-DOMAIN/CARD like nvidia.com/gpu, CARD at most 48 letters, digits, '-', '_', '.'",
     ),
 ]
-Subdomain = Annotated[str, _checked(is_dns_subdomain, SUBDOMAIN_RULE)]
+Subdomain = Annotated[str, checked(is_dns_subdomain, SUBDOMAIN_RULE)]
 KeyDomain = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: is_dns_subdomain(text) and not f".{text}".endswith((".kubernetes.io", ".k8s.io")),
         f"{SUBDOMAIN_RULE}, and not Kubernetes' own",
     ),
 ]
 ResourcePattern = Annotated[
     str,
-    _checked(
+    checked(
         _is_resource_pattern,
         "must be an extended resource like nvidia.com/gpu, or a prefix like nvidia.com/mig-*",
     ),
 ]
 NamespacePattern = Annotated[
-    str, _checked(_is_namespace_pattern, "must be a namespace, or a pattern with * such as team-a-*")
+    str, checked(_is_namespace_pattern, "must be a namespace, or a pattern with * such as team-a-*")
 ]
 ProductPattern = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: bool(text) and is_label_value(text.replace("*", "x")),
         "must be a product like NVIDIA-H20, or a pattern with * such as NVIDIA-A100*",
     ),
 ]
 QueuePattern = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: bool(text) and is_label_value(text.replace("*", "x")),
         "must be a queue like research, or a pattern with * such as team-a-*",
     ),
 ]
 UserPattern = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: 0 < len(text) <= 256 and text.isprintable() and text == text.strip() and text.strip("*") != "",
         "must be a name, or a pattern with * such as system:serviceaccount:ci:*, of at most 256 characters",
     ),
 ]
 ServiceAccountPattern = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: _is_service_account(text.removeprefix("system:serviceaccount:")),
         "must be NAMESPACE:NAME, or a pattern with * such as ci:*",
     ),
 ]
 Text = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: 0 < len(text.strip()) <= 256 and text.isprintable(), "must be one line of 1 to 256 characters"
     ),
 ]
 ProductSuffix = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: text.startswith("-") and is_label_value(f"x{text}"),
         "must be the end of a product's label value like -SHARED or -MIG-1g.10gb, without *",
     ),
 ]
 ResourceName = Annotated[
-    str, _checked(is_qualified_name, "must be a resource like cpu, memory, pods, ephemeral-storage or nvidia.com/gpu")
+    str, checked(is_qualified_name, "must be a resource like cpu, memory, pods, ephemeral-storage or nvidia.com/gpu")
 ]
 # YAML parses an unquoted 8 as a number, which means the same.
 Quantity = Annotated[

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from webhook.kube import names as wellknown
 from webhook.policy.spec.fields import (
+    Count,
     LabelKey,
     LabelText,
     LabelValue,
@@ -17,7 +18,7 @@ from webhook.policy.spec.fields import (
     Subdomain,
     Values,
     Weight,
-    wrong,
+    checked,
 )
 
 BackendName = Literal["default", "volcano", "kai", "coscheduling", "native"]
@@ -66,18 +67,6 @@ class BinPacking(StrictModel):
     namespaces: Literal["all", "same"] = "all"
     """The packed pods that a pod prefers to join. `all`: those of every namespace. `same`: those of its own namespace;
     for clusters whose ResourceQuotas of scope CrossNamespacePodAffinity would reject the pod."""
-
-
-_MOST = 1_000_000
-
-
-def _count(value: int) -> int:
-    if not 1 <= value <= _MOST:
-        raise wrong(f"must be in [1, {_MOST}]")
-    return value
-
-
-Count = Annotated[int, AfterValidator(_count), Field(json_schema_extra={"minimum": 1, "maximum": _MOST})]
 
 
 class TypicalPodSpec(StrictModel):
@@ -135,12 +124,6 @@ class Spread(StrictModel):
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
-def _some_amounts(amounts: dict[str, str]) -> dict[str, str]:
-    if not amounts:
-        raise wrong("must hold at least one resource")
-    return amounts
-
-
 class TemplateTaint(StrictModel):
     """A taint of a new node."""
 
@@ -167,5 +150,5 @@ class NodeTemplate(StrictModel):
     taints: Values[TemplateTaint] = ()
     """Taints of a new node."""
 
-    capacity: Annotated[dict[ResourceName, Quantity], AfterValidator(_some_amounts)]
+    capacity: Annotated[dict[ResourceName, Quantity], checked(bool, "must hold at least one resource")]
     """Allocatable resources of a new node, as Quantities. The default for `pods` is 110."""

@@ -4,7 +4,6 @@ import re
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     GetJsonSchemaHandler,
@@ -31,6 +30,7 @@ from webhook.policy.spec.fields import (
     TolerationSeconds,
     Values,
     Weight,
+    checked,
     wrong,
 )
 from webhook.policy.spec.schedulers import Spread
@@ -201,36 +201,17 @@ class WorkloadType(StrictModel):
 
 
 _PATH = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.([A-Za-z0-9_-]+|\*)){0,15}")
-_PATH_RULE = "must be a dotted path like spec.tasks.*.template, with * for each item of a list or value of a map"
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _RESOURCE = re.compile(r"[a-z][a-z0-9]{0,62}")
 
 
-def _path(text: str) -> str:
-    if not _PATH.fullmatch(text) or text.count("*") > 3:
-        raise wrong(_PATH_RULE)
-    return text
-
-
-def _group(text: str) -> str:
-    if text and not is_dns_subdomain(text):
-        raise wrong("must be an API group like batch.volcano.sh; empty for the core group")
-    return text
-
-
-def _kind(text: str) -> str:
-    if not _KIND.fullmatch(text):
-        raise wrong("must be a kind like PyTorchJob")
-    return text
-
-
-def _resource(text: str) -> str:
-    if not _RESOURCE.fullmatch(text):
-        raise wrong("must be the plural of the kind in lower case, like pytorchjobs")
-    return text
-
-
-FieldPath = Annotated[str, AfterValidator(_path)]
+FieldPath = Annotated[
+    str,
+    checked(
+        lambda text: _PATH.fullmatch(text) is not None and text.count("*") <= 3,
+        "must be a dotted path like spec.tasks.*.template, with * for each item of a list or value of a map",
+    ),
+]
 
 
 class PodTemplateOfKind(StrictModel):
@@ -257,13 +238,21 @@ class PodTemplateOfKind(StrictModel):
 class WorkloadKind(StrictModel):
     """A kind that creates pods, or that creates none."""
 
-    group: Annotated[str, AfterValidator(_group)]
+    group: Annotated[
+        str,
+        checked(
+            lambda text: not text or is_dns_subdomain(text),
+            "must be an API group like batch.volcano.sh; empty for the core group",
+        ),
+    ]
     """Its API group, without a version; empty for the core group."""
 
-    kind: Annotated[str, AfterValidator(_kind)]
+    kind: Annotated[str, checked(_KIND.fullmatch, "must be a kind like PyTorchJob")]
     """Its kind."""
 
-    resource: Annotated[str, AfterValidator(_resource)]
+    resource: Annotated[
+        str, checked(_RESOURCE.fullmatch, "must be the plural of the kind in lower case, like pytorchjobs")
+    ]
     """Its plural in lower case, for the rules of the webhook configuration."""
 
     templates: Values[PodTemplateOfKind]
