@@ -1,4 +1,7 @@
-"""Write CEL expressions: literals, choices, patterns. An expression is text, in parentheses where it has operators.
+"""Write CEL expressions: literals, choices, patterns, operations of JSON patches.
+
+An expression is text, in parentheses where it has operators. Lists of operations see the pod as it was before all of
+them.
 
 The expressions compile in the environment of Kubernetes 1.33 and newer: an API server accepts new expressions in the
 environment of the release before its own.
@@ -9,6 +12,9 @@ Source: k8s.io/apiserver/pkg/cel/environment/base.go
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+
+from webhook.kube.api.json_patch import escaped
+from webhook.mutation.edits.editor import Path
 
 Cel = str
 
@@ -118,3 +124,37 @@ def json_patch(op: str, path: Cel, value: Cel | None = None) -> Cel:
     """Return an operation of a JSON patch; `path` is an expression."""
     given = "" if value is None else f", value: {value}"
     return f"JSONPatch{{op: {text(op)}, path: {path}{given}}}"
+
+
+def pointer(path: Path) -> str:
+    """Return the JSON pointer of a path."""
+    return "".join("/" + escaped(str(step)) for step in path)
+
+
+def value_at(path: Path) -> Cel:
+    """Return the optional value at `path` of the pod."""
+    return "object" + "".join(f".?{step}" if str(step).isidentifier() else f"[?{text(str(step))}]" for step in path)
+
+
+def add(path: Path, value: Cel) -> Cel:
+    """Return the operation that sets the value at `path`, as a list."""
+    return f"[{json_patch('add', text(pointer(path)), value)}]"
+
+
+def add_missing(path: Path, value: Cel) -> Cel:
+    """Return the operation that sets the value at `path` if there is none."""
+    return when(f"!{value_at(path)}.hasValue()", add(path, value))
+
+
+def parents(path: Path, depth: int = 1) -> Cel:
+    """Return the operations that add the missing parents of `path` below the first `depth` steps, which exist."""
+    return concatenated(add_missing(path[:end], "dyn({})") for end in range(depth + 1, len(path)))
+
+
+def append(items: Cel, path: Path, depth: int = 1) -> Cel:
+    """Return the operations that append each of `items`, at least one, to the list at `path`.
+
+    The first `depth` steps of the path exist.
+    """
+    added = f"{items}.map(item, {json_patch('add', text(pointer(path) + '/-'), 'item')})"
+    return concatenated((parents(path, depth), add_missing(path, "dyn([])"), added))

@@ -3,8 +3,22 @@
 from collections.abc import Iterator, Sequence
 
 from webhook.mutation.edits.node_edits import PREFERRED_NODES, REQUIRED_NODE
-from webhook.mutation.exported.cel import Cel, all_of, any_of, concatenated, dyn_map, json_patch, text, texts, when
-from webhook.mutation.exported.edits import append, parents, pointer, value_at
+from webhook.mutation.exported.cel import (
+    Cel,
+    add,
+    all_of,
+    any_of,
+    append,
+    concatenated,
+    dyn_map,
+    json_patch,
+    parents,
+    pointer,
+    text,
+    texts,
+    value_at,
+    when,
+)
 from webhook.mutation.exported.variables import Variable, by_type, types_of
 from webhook.policy.policy import Policy
 from webhook.policy.spec.workloads import WorkloadType
@@ -77,7 +91,7 @@ def required_operations() -> Cel:
     value = f"variables.terms[i].?matchExpressions.orValue([]).map(e, {copied}) + lacking"
     into_terms = f"variables.lacking.transformList(i, lacking, lacking.size() > 0, {json_patch('add', path, value)})"
     term = dyn_map({"nodeSelectorTerms": f"[{dyn_map({'matchExpressions': 'variables.requirements'})}]"})
-    new = concatenated((parents(REQUIRED_NODE), f"[{json_patch('add', text(pointer(REQUIRED_NODE)), term)}]"))
+    new = concatenated((parents(REQUIRED_NODE), add(REQUIRED_NODE, term)))
     return f"({value_at(REQUIRED_NODE)}.hasValue() ? {into_terms} : {new})"
 
 

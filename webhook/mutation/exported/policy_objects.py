@@ -8,20 +8,16 @@ from webhook.mutation.exported import (
     limits,
     node_affinity,
     qos,
-    record,
     scheduling,
     spreading,
     tolerations,
     variables,
 )
-from webhook.mutation.exported.cel import Cel, all_of, concatenated, text, when
-from webhook.mutation.exported.edits import parents
+from webhook.mutation.exported.cel import Cel, add, all_of, concatenated, parents, text, texts, when
 from webhook.mutation.exported.matching import in_force
 from webhook.mutation.exported.variables import Variable
 from webhook.policy.keys import Keys
-from webhook.policy.policy import Policy
-
-USABLE: Cel = "variables.usable"
+from webhook.policy.policy import WITHDRAWAL, Policy
 
 
 def reading(policy: Policy, before: tuple[Policy, ...]) -> Iterator[Variable]:
@@ -89,7 +85,7 @@ def mutations(policy: Policy) -> list[dict[str, Any]]:
 
     Its operations are in the order of the rules, and each is expressed on the pod as it was before all of them.
     """
-    expression = when(USABLE, concatenated(_operations(policy)))
+    expression = when("variables.usable", concatenated(_operations(policy)))
     return [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]
 
 
@@ -110,4 +106,29 @@ def _operations(policy: Policy) -> Iterator[Cel]:
     if qos.asks_for_class(policy) and qos.fills_limits(policy):
         yield qos.limit_operations()
     yield spreading.spread_operations(policy)
-    yield record.operations(policy)
+    yield _record_operations(policy)
+
+
+def _record_operations(policy: Policy) -> Cel:
+    """Return the operations that write the policy and the rules that apply to the annotations of the pod."""
+    recorded = f'variables.own[?{text(policy.rules_annotation)}].orValue("")'
+    withdrawn = when(f"{recorded}.startsWith({text(WITHDRAWAL)})", texts([WITHDRAWAL]))
+    names = concatenated((withdrawn, *(when(condition, texts([name])) for name, condition in _effective(policy))))
+    values = {policy.policy_annotation: text(policy.identity), policy.rules_annotation: f'{names}.join(",")'}
+    return concatenated(add(("metadata", "annotations", key), value) for key, value in values.items())
+
+
+def _effective(policy: Policy) -> Iterator[tuple[str, Cel]]:
+    """Yield the rules, each with the condition under which it has not kept the user's values throughout."""
+    yield "NodeUsageAffinity", "true"
+    yield "GpuProduct", cards.is_effective()
+    if tolerations.has_extra(policy):
+        yield "ExtraTolerations", "variables.extra.size() > 0"
+    yield "BinPacking", "variables.isPacked"
+    yield "SchedulerName", scheduling.scheduler_is_effective()
+    yield "BatchScheduler", scheduling.batch_is_effective(policy)
+    if scheduling.has_priority(policy):
+        yield "Priority", "variables.priorityIsEffective"
+    yield "Spread", "variables.spreads"
+    if qos.asks_for_class(policy):
+        yield "Guaranteed", qos.is_effective()

@@ -14,6 +14,8 @@ from webhook.mutation.edits.scheduling_edits import PREEMPT_LOWER_PRIORITY
 from webhook.mutation.exported.cards import is_positive, matches_fraction, shortest_fraction
 from webhook.mutation.exported.cel import (
     Cel,
+    add,
+    add_missing,
     all_of,
     any_of,
     concatenated,
@@ -21,9 +23,9 @@ from webhook.mutation.exported.cel import (
     json_patch,
     text,
     texts,
+    value_at,
     when,
 )
-from webhook.mutation.exported.edits import pointer, value_at, value_when_packed
 from webhook.mutation.exported.variables import Variable, by_type, is_of_backend, types_of, value_of
 from webhook.policy.keys import Keys
 from webhook.policy.policy import Policy
@@ -127,11 +129,18 @@ def field_operations(policy: Policy, *, native: bool) -> Iterator[Cel]:
     for condition, path, value in batch_fields(policy):
         if (path == NATIVE_GROUP) == native:
             is_new = f"!{value_when_packed(policy, path)}.hasValue()"
-            needed = f"[{json_patch('add', text(pointer(path)), value)}]"
+            needed = add(path, value)
             if native:
-                parent = json_patch("add", text(pointer(path[:-1])), "dyn({})")
-                needed = f"({when(f'!{value_at(path[:-1])}.hasValue()', f'[{parent}]')} + {needed})"
+                needed = concatenated((add_missing(path[:-1], "dyn({})"), needed))
             yield when(all_of((condition, is_new)), needed)
+
+
+def value_when_packed(policy: Policy, path: Path) -> Cel:
+    """Return the optional value at `path` of the pod with the label of packing, which is added first."""
+    packing, own = policy.spec.bin_packing, value_at(path)
+    if path != ("metadata", "labels", packing.label_key):
+        return own
+    return f"{own}.or(variables.isPacked ? optional.of({text(packing.label_value)}) : optional.none())"
 
 
 def batch_labels(policy: Policy) -> Iterator[tuple[Cel, Cel, Cel]]:
@@ -154,8 +163,7 @@ def scheduler_operations() -> Cel:
     """Return the operations that set the scheduler."""
     is_new = 'variables.scheduler != "" && variables.ownScheduler == ""'
     differs = f"variables.scheduler != {text(DEFAULT_SCHEDULER)}"
-    added = json_patch("add", text(pointer(_SCHEDULER)), "variables.scheduler")
-    return when(all_of((is_new, differs)), f"[{added}]")
+    return when(all_of((is_new, differs)), add(_SCHEDULER, "variables.scheduler"))
 
 
 def scheduler_is_effective() -> Cel:
@@ -198,7 +206,7 @@ def priority_operations() -> Cel:
         when(f"object.spec.?{each}.hasValue()", f"[{json_patch('remove', text(f'/spec/{each}'))}]")
         for each in ("priority", "preemptionPolicy")
     )
-    added = f"[{json_patch('add', text('/spec/priorityClassName'), 'variables.priorityClass')}]"
+    added = add(("spec", "priorityClassName"), "variables.priorityClass")
     return when("variables.priorityIsNew", concatenated((*removed, added)))
 
 

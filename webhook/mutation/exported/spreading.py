@@ -7,18 +7,20 @@ from webhook.mutation.edits.spread_edits import CONSTRAINTS, REQUIRED
 from webhook.mutation.exported.cel import (
     LABEL_VALUE,
     Cel,
+    add,
+    add_missing,
     all_of,
     any_of,
+    append,
     choose,
     concatenated,
     dyn_map,
-    json_patch,
     text,
     texts,
+    value_at,
     when,
 )
-from webhook.mutation.exported.edits import append, pointer, value_at, value_when_packed
-from webhook.mutation.exported.scheduling import batch_labels, packing_hint_schedulers
+from webhook.mutation.exported.scheduling import batch_labels, packing_hint_schedulers, value_when_packed
 from webhook.mutation.exported.variables import Variable, by_type, types_of, value_of
 from webhook.mutation.replica_group import OWNER_LABELS
 from webhook.policy.keys import NO_TOPOLOGY, Keys
@@ -93,9 +95,7 @@ def packing_operations(policy: Policy) -> Cel:
     """Return the operations that add the label and the preferred pod affinity of packed pods."""
     settings = policy.spec.bin_packing
     label = ("metadata", "labels", settings.label_key)
-    add_label = when(
-        f"!{value_at(label)}.hasValue()", f"[{json_patch('add', text(pointer(label)), text(settings.label_value))}]"
-    )
+    add_label = add_missing(label, text(settings.label_value))
     requirement = dyn_map(
         {"key": text(settings.label_key), "operator": '"In"', "values": texts([settings.label_value])}
     )
@@ -242,5 +242,5 @@ def spread_operations(policy: Policy) -> Cel:
     is_new = (
         f"variables.groupKey == {text(policy.spread_group_label)} && !{value_when_packed(policy, label)}.hasValue()"
     )
-    labelled = when(is_new, f"[{json_patch('add', text(pointer(label)), 'variables.group')}]")
+    labelled = when(is_new, add(label, "variables.group"))
     return when("variables.spreads", concatenated((when("variables.spreadIsNew", added), labelled)))

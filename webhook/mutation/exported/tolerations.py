@@ -5,8 +5,7 @@ from typing import Any
 
 from webhook.kube.pod.taints import NO_SCHEDULE, covers
 from webhook.mutation.edits.edits import AddToleration
-from webhook.mutation.exported.cel import Cel, all_of, concatenated, dyn_map, negated, text, when
-from webhook.mutation.exported.edits import append, value_at
+from webhook.mutation.exported.cel import Cel, all_of, append, concatenated, dyn_map, negated, text, value_at, when
 from webhook.mutation.exported.variables import Variable, is_type, types_of
 from webhook.policy.policy import Policy
 from webhook.policy.spec.workloads import ExtraToleration
