@@ -20,10 +20,9 @@ from webhook.mutation.exported.cel import (
     texts,
     when,
 )
-from webhook.mutation.exported.namespaces import NAMESPACE, limited
 from webhook.mutation.exported.node_affinity import requirement
 from webhook.mutation.exported.tolerations import equal, exists
-from webhook.mutation.exported.variables import OWN, Variable, value_of
+from webhook.mutation.exported.variables import NAMESPACE, OWN, Variable, by_limit, is_limited, value_of
 from webhook.policy.keys import MEBIBYTE, MOST_PRODUCTS, Keys
 from webhook.policy.policy import Policy
 from webhook.policy.products import named_products, namespaces_of_product, with_variants
@@ -88,13 +87,7 @@ def may_use_product(policy: Policy, product: Cel) -> Cel:
 
 def within_product_limits(policy: Policy, product: Cel) -> Cel:
     """Return whether the limits of the namespace allow `product`."""
-    return choose(
-        (
-            (f"variables.limit == {index}", matches_product(policy, product, each.products or ()))
-            for index, each in limited(policy, "products")
-        ),
-        "true",
-    )
+    return by_limit(policy, "products", lambda each: matches_product(policy, product, each.products or ()), "true")
 
 
 def matches_product(policy: Policy, product: Cel, patterns: Sequence[str]) -> Cel:
@@ -151,14 +144,6 @@ def any_product(policy: Policy) -> Iterator[Variable]:
     names_it = f"(variables.products.size() > 0 || {text(policy.keys.gpu_product)} in {OWN})"
     will_do = "variables.accelerators.size() > 0" if policy.spec.tolerate_any_product else "false"
     yield "anyWillDo", all_of((will_do, negated(names_it)))
-    lists, exact = [], []
-    for index, limits in limited(policy, "products"):
-        at = f"variables.limit == {index}"
-        names = with_variants(policy.spec, named_products(policy.spec, limits.products or ()))
-        found = _usable(policy, names, index)
-        lists.append((at, found))
-        is_exact = not any("*" in each for each in limits.products or ())
-        exact.append((at, "true" if is_exact and policy.spec.product_affinity else "false"))
     excluded, listed, is_listed = "[]", "[]", "false"
     if policy.spec.allowed_products:
         every = with_variants(policy.spec, named_products(policy.spec))
@@ -170,17 +155,29 @@ def any_product(policy: Policy) -> Iterator[Variable]:
             if "*" in pattern
         )
         is_listed = any_of((of_patterns, "false" if policy.spec.product_affinity else f"{excluded}.size() > 0"))
-    yield "listsProducts", choose([(at, "true") for at, _ in lists], is_listed)
-    yield "listed", choose(lists, listed)
-    yield "listIsRequired", choose(exact, "false")
-    yield "excluded", choose([(at, "[]") for at, _ in lists], excluded)
+    yield "listsProducts", by_limit(policy, "products", lambda _: "true", is_listed)
+    yield "listed", by_limit(policy, "products", lambda each: _listed(policy, each.products or ()), listed)
+    yield (
+        "listIsRequired",
+        by_limit(policy, "products", lambda each: _is_required(policy, each.products or ()), "false"),
+    )
+    yield "excluded", by_limit(policy, "products", lambda _: "[]", excluded)
 
 
-def _usable(policy: Policy, names: Iterable[str], limit: int | None, *, denied: bool = False) -> Cel:
-    """Return those of `names` that the namespace may use, or those that it may not; under the limits at an index."""
+def _listed(policy: Policy, allowed: tuple[str, ...]) -> Cel:
+    """Return the products that the namespace may use under limits that allow those `allowed`."""
+    return _usable(policy, with_variants(policy.spec, named_products(policy.spec, allowed)), allowed)
+
+
+def _is_required(policy: Policy, allowed: tuple[str, ...]) -> Cel:
+    return "true" if policy.spec.product_affinity and not any("*" in each for each in allowed) else "false"
+
+
+def _usable(policy: Policy, names: Iterable[str], allowed: Sequence[str] | None, *, denied: bool = False) -> Cel:
+    """Return those of `names` that the namespace may use, or may not; `allowed` are those of its limits, if any."""
     found: list[tuple[Cel, list[str]]] = []
     for name in names:
-        may = _may_use(policy, name, limit)
+        may = _may_use(policy, name, allowed)
         condition = negated(may) if denied else may
         if not found or found[-1][0] != condition:
             found.append((condition, []))
@@ -188,8 +185,7 @@ def _usable(policy: Policy, names: Iterable[str], limit: int | None, *, denied: 
     return concatenated(when(condition, texts(each)) for condition, each in found)
 
 
-def _may_use(policy: Policy, product: str, limit: int | None) -> Cel:
-    allowed = None if limit is None else policy.spec.namespace_limits[limit].products
+def _may_use(policy: Policy, product: str, allowed: Sequence[str] | None) -> Cel:
     if allowed is not None and not re.search(_regex(policy, allowed), product):
         return "false"
     namespaces = namespaces_of_product(policy.spec, product)
@@ -210,7 +206,7 @@ def requirements(policy: Policy) -> Iterator[Cel]:
         of_list = when("variables.listIsRequired", in_listed)
         not_in = f"[{requirement(label, 'Exists')}, {requirement(label, 'NotIn', 'variables.excluded')}]"
         of_others = when("variables.excluded.size() > 0", not_in)
-        if policy.spec.allowed_products or limited(policy, "products"):
+        if policy.spec.allowed_products or is_limited(policy, "products"):
             yield when(asks, choose([("variables.listsProducts", of_list)], of_others))
 
 

@@ -7,8 +7,8 @@ from webhook.documents.field import FieldError, required, unsupported
 from webhook.mutation.exported import cards, qos
 from webhook.mutation.exported.cel import Cel, any_of, choose, concatenated, matches_any, negated, text, texts, when
 from webhook.mutation.exported.limits import NAMED, allowed_text
-from webhook.mutation.exported.namespaces import NAMESPACE, limited, may_use_type
-from webhook.mutation.exported.variables import OWN, Variable, types_of, value_of
+from webhook.mutation.exported.scheduling import REQUESTED
+from webhook.mutation.exported.variables import NAMESPACE, OWN, Variable, is_limited, may_use_type, types_of, value_of
 from webhook.policy.keys import MOST_PRODUCTS, NO_TOPOLOGY, Annotation, Keys, UnsupportedValueError
 from webhook.policy.policy import Policy
 
@@ -17,11 +17,8 @@ _LONGEST_MESSAGE = 4000
 _PROBE = "\0"
 
 _VALID: dict[str, Cel] = {
+    **REQUESTED,
     "gpu_product": 'variables.productText != "" && variables.productsValid',
-    "queue": 'variables.queue != ""',
-    "gang": 'variables.gang != ""',
-    "gang_size": "variables.gangSize > 0",
-    "preemptible": 'variables.preemptible != ""',
     "gpu_memory": "variables.memory > 0",
     "gpu_count": "variables.count > 0",
     "gpu_driver": "variables.driver > 0",
@@ -198,7 +195,7 @@ def _of_type(policy: Policy) -> Cel:
         )
         for name, each in types_of(policy)
     ]
-    allowed = choose(of_namespaces, allowed_text(policy, "workload_types", "workload types"))
+    allowed = choose(of_namespaces, allowed_text(policy, "workload_types"))
     detail = f'{NAMED}ask for workload type \\"" + {named} + "\\"" + {allowed}'
     return when(denied, f"[{path} + {detail}]")
 
@@ -207,10 +204,10 @@ def _of_products(policy: Policy) -> Cel:
     """Return the denials of the pod's own products; their valid namespaces are those of all entries that match."""
     key = policy.keys.gpu_product
     path = text(f"metadata.annotations[{key}]: Forbidden: ")
-    if not policy.spec.allowed_products and not limited(policy, "products"):
+    if not policy.spec.allowed_products and not is_limited(policy, "products"):
         return "[]"
     begin = f'{NAMED}ask for product \\"" + p + "\\""'
-    of_limits = allowed_text(policy, "products", "products")
+    of_limits = allowed_text(policy, "products")
     denied_by_limits = negated(cards.within_product_limits(policy, "p"))
     entries = [
         when(cards.matches_product(policy, "p", [pattern]), texts(namespaces))

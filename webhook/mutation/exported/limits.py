@@ -10,7 +10,6 @@ from webhook.kube.pod.card_names import CARD_BY_OTHER_NAME
 from webhook.mutation.exported.cel import (
     Cel,
     any_of,
-    choose,
     concatenated,
     matches_any,
     negated,
@@ -19,9 +18,17 @@ from webhook.mutation.exported.cel import (
     texts,
     when,
 )
-from webhook.mutation.exported.namespaces import NAMESPACE, limited
-from webhook.mutation.exported.variables import DEFAULTS, OWN, Variable, is_of_any, is_of_backend, is_share_of_card
-from webhook.policy.keys import Keys
+from webhook.mutation.exported.variables import (
+    DEFAULTS,
+    NAMESPACE,
+    OWN,
+    Variable,
+    by_limit,
+    is_limited,
+    is_of_any,
+    is_of_backend,
+    is_share_of_card,
+)
 from webhook.policy.policy import Policy
 from webhook.policy.spec.admission import NamespaceLimits
 
@@ -39,11 +46,8 @@ def allowed_defaults(policy: Policy) -> Iterator[Variable]:
 def _is_allowed(policy: Policy, field: str, value: Cel) -> Cel:
     """Return whether the limits of the namespace allow a queue or scheduler; without a value they do."""
     always = ["", DEFAULT_SCHEDULER] if field == "schedulers" else [""]
-    limits = [
-        (f"variables.limit == {index}", any_of((f"{value} in {texts(always)}", _is_one_of(value, field, each))))
-        for index, each in limited(policy, field)
-    ]
-    return choose(limits, "true")
+    is_always = f"{value} in {texts(always)}"
+    return by_limit(policy, field, lambda each: any_of((is_always, _is_one_of(value, field, each))), "true")
 
 
 def _is_one_of(value: Cel, field: str, limits: NamespaceLimits) -> Cel:
@@ -53,72 +57,47 @@ def _is_one_of(value: Cel, field: str, limits: NamespaceLimits) -> Cel:
     return f"{value} in {texts(allowed)}" if allowed else "false"
 
 
-def allowed_text(policy: Policy, field: str, noun: str) -> Cel:
+def allowed_text(policy: Policy, field: str) -> Cel:
     """Return the end of a denial: the values that the limits of the namespace allow for a `field`."""
-    found = [
-        (f"variables.limit == {index}", text(f"; allowed {noun}: {', '.join(getattr(each, field)) or 'none'}"))
-        for index, each in limited(policy, field)
-    ]
-    return choose(found, '""')
+    begin = f"; allowed {field.replace('_', ' ')}: "
+    return by_limit(policy, field, lambda each: text(begin + (", ".join(getattr(each, field)) or "none")), '""')
 
 
 def denials(policy: Policy) -> Iterator[Variable]:
     """Yield the texts of the limits of queues, schedulers and cards that the pod is beyond."""
-    found = [_of_annotations(policy), _of_queue_fields(policy), _of_scheduler_name(policy)]
-    if limited(policy, "max_cards_per_pod"):
+    annotations = (("queue", policy.keys.queue), ("scheduler", policy.keys.scheduler))
+    found = [
+        concatenated(
+            _denial(policy, f"metadata.annotations[{key}]", noun, f"variables.{noun}Text") for noun, key in annotations
+        ),
+        concatenated(_of_queue_fields(policy)),
+        _denial(policy, "spec.schedulerName", "scheduler", 'object.spec.?schedulerName.orValue("")'),
+    ]
+    if is_limited(policy, "max_cards_per_pod"):
         yield from _cards(policy)
-        most = choose(
-            (
-                (f"variables.limit == {i}", str(each.max_cards_per_pod))
-                for i, each in limited(policy, "max_cards_per_pod")
-            ),
-            "1000000000",
-        )
+        most = by_limit(policy, "max_cards_per_pod", lambda each: str(each.max_cards_per_pod), "1000000000")
         detail = f'{NAMED}request " + string(variables.cards) + " cards in a pod; allowed: at most " + string({most})'
         found.append(when(f"variables.cards > {most}", f'["spec.containers: Forbidden: " + {detail}]'))
     yield "limitDenials", concatenated(found)
 
 
-def _detail(policy: Policy, noun: str, value: Cel) -> Cel:
-    begin = NAMED + f'use {noun} \\""'
-    return f'{begin} + {_cut(value)} + "\\"" + {allowed_text(policy, noun + "s", noun + "s")}'
-
-
-def _cut(value: Cel) -> Cel:
-    return f'({value}.size() <= {_SHOWN} ? {value} : {value}.substring(0, {_SHOWN - 1}) + "…")'
-
-
-def _of_annotations(policy: Policy) -> Cel:
-    lists = []
-    for name, annotation in (("queue", Keys.queue), ("scheduler", Keys.scheduler)):
-        key, value = policy.keys.of(annotation), f"variables.{name}Text"
-        allowed = _is_allowed(policy, f"{name}s", value)
-        detail = _detail(policy, name, value)
-        path = text(f"metadata.annotations[{key}]: Forbidden: ")
-        lists.append(when(negated(allowed), f"[{path} + {detail}]"))
-    return concatenated(lists)
-
-
-def _of_queue_fields(policy: Policy) -> Cel:
-    """Return the denials of queues that the pod names in the terms of its scheduler or of Kueue."""
-    lists = []
+def _of_queue_fields(policy: Policy) -> Iterator[Cel]:
+    """Yield the denials of queues that the pod names in the terms of its scheduler or of Kueue."""
     for name, backend in BACKENDS.items():
         is_it = "true" if backend is Kueue else is_of_backend(policy, name, "variables.batchScheduler")
-        for holder, key in backend.queue_at:
+        for holder, key in backend.queue_at if is_it != "false" else ():
             value = f'object.metadata.?{holder}[?{text(key)}].orValue("")'
-            detail = _detail(policy, "queue", value)
-            path = text(f"metadata.{holder}[{key}]: Forbidden: ")
-            denied = negated(_is_allowed(policy, "queues", value))
-            if is_it != "false" and denied != "false":
-                lists.append(when(f"{is_it} && {denied}", f"[{path} + {detail}]"))
-    return concatenated(lists)
+            yield _denial(policy, f"metadata.{holder}[{key}]", "queue", value, f"{is_it} && ")
 
 
-def _of_scheduler_name(policy: Policy) -> Cel:
-    value = 'object.spec.?schedulerName.orValue("")'
-    denied = negated(_is_allowed(policy, "schedulers", value))
-    detail = _detail(policy, "scheduler", value)
-    return when(denied, f'["spec.schedulerName: Forbidden: " + {detail}]')
+def _denial(policy: Policy, path: str, noun: str, value: Cel, where: Cel = "") -> Cel:
+    """Return the denial of a queue or scheduler, the `value` at `path` of the pod, if the condition `where` holds."""
+    denied = negated(_is_allowed(policy, f"{noun}s", value))
+    if denied == "false":
+        return "[]"
+    shown = f'({value}.size() <= {_SHOWN} ? {value} : {value}.substring(0, {_SHOWN - 1}) + "…")'
+    detail = f'{NAMED}use {noun} \\"" + {shown} + "\\"" + {allowed_text(policy, f"{noun}s")}'
+    return when(f"{where}{denied}", f"[{text(f'{path}: Forbidden: ')} + {detail}]")
 
 
 def _cards(policy: Policy) -> Iterator[Variable]:
@@ -154,7 +133,7 @@ def _named_cards(name: Cel, cards: Cel) -> Cel:
 
 def is_countable(policy: Policy) -> Cel:
     """Return whether the cards of the pod can be counted: not a share of several cards of KAI, which is a decimal."""
-    if not limited(policy, "max_cards_per_pod"):
+    if not is_limited(policy, "max_cards_per_pod"):
         return "true"
     is_kai = is_of_backend(policy, Kai.name, "variables.batchScheduler")
     return f"!({is_kai} && {text(KAI_SHARE_DEVICES)} in {OWN})"

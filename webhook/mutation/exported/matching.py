@@ -5,9 +5,8 @@ from typing import Any
 from webhook.kube.names import DAEMON_SET, KAI_SHARES, MIRROR_POD_ANNOTATION, NAMESPACE_NAME_LABEL
 from webhook.kube.selectors import LabelRequirement, LabelSelector, label_matches
 from webhook.mutation.exported.cel import Cel, all_of, any_of, choose, matches_any, negated, stripped, text, texts
-from webhook.mutation.exported.namespaces import NAMESPACE
 from webhook.mutation.exported.qos import asks_for_class
-from webhook.mutation.exported.variables import DEFAULTS, OWN
+from webhook.mutation.exported.variables import DEFAULTS, NAMESPACE, OWN
 from webhook.policy.policy import Policy, opt_out_namespaces
 from webhook.policy.spec.admission import Exemption
 

@@ -33,14 +33,15 @@ from webhook.policy.policy import Policy
 _SCHEDULER: Path = ("spec", "schedulerName")
 _SIZE = 1_234_567
 _PROBE = BatchRequest("variables.queue", "variables.gang", _SIZE, "variables.fraction", preemptible=True)
-_ATTRIBUTES = ("queue", "gang", "gang_size", "gpu_fraction", "preemptible")
-_REQUESTED = {
+REQUESTED = {
     "queue": 'variables.queue != ""',
     "gang": 'variables.gang != ""',
     "gang_size": "variables.gangSize > 0",
     "gpu_fraction": 'variables.fraction != ""',
     "preemptible": 'variables.preemptible != ""',
 }
+"""Whether the pod has a valid value of each attribute of a request."""
+
 _OF_QUEUE = frozenset(("queue", "gang", "gang_size"))
 
 
@@ -77,7 +78,7 @@ def batch(policy: Policy) -> Iterator[Variable]:
 
 def _backends(policy: Policy) -> Iterator[tuple[Cel, type[Backend], frozenset[str]]]:
     """Yield the backends that read annotations, whether the pod is of one, and the attributes that it reads."""
-    every = frozenset(_ATTRIBUTES)
+    every = frozenset(REQUESTED)
     if policy.spec.queueing == "kueue":
         yield "true", Kueue, _OF_QUEUE
         every -= _OF_QUEUE
@@ -97,13 +98,13 @@ def batch_fields(policy: Policy) -> Iterator[tuple[Cel, Path, Cel]]:
 def _fields(backend: type[Backend], attributes: frozenset[str]) -> Iterator[tuple[Cel, PodField]]:
     """Yield the fields that `backend` writes, each with the attributes that it needs."""
     known: dict[tuple[str, ...], None] = {}
-    ordered = [each for each in _ATTRIBUTES if each in attributes]
+    ordered = [each for each in REQUESTED if each in attributes]
     for size in range(1, len(ordered) + 1):
         for chosen in combinations(ordered, size):
             for field in _expressed(backend, chosen):
                 if field.path not in known:
                     known[field.path] = None
-                    yield all_of(_REQUESTED[each] for each in chosen), field
+                    yield all_of(REQUESTED[each] for each in chosen), field
 
 
 def _expressed(backend: type[Backend], chosen: Sequence[str], *, preemptible: bool = True) -> Sequence[PodField]:

@@ -4,7 +4,7 @@ They are evaluated when they are first used, on the pod as it was before the mut
 the same, which is a law of edits.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from webhook.backends.kai import Kai
@@ -17,19 +17,21 @@ from webhook.mutation.exported.cel import (
     any_of,
     choose,
     concatenated,
+    matches_any,
     negated,
     stripped,
     text,
     texts,
     when,
 )
-from webhook.mutation.exported.namespaces import limit_index, may_use_type
 from webhook.policy.keys import Annotation
 from webhook.policy.policy import Policy
+from webhook.policy.spec.admission import NamespaceLimits
 from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, settings_of
 from webhook.policy.spec.workloads import Accelerator, WorkloadType
 
 Variable = tuple[str, Cel]
+NAMESPACE: Cel = "request.namespace"
 OWN: Cel = "variables.own"
 DEFAULTS: Cel = "variables.defaults"
 
@@ -135,7 +137,8 @@ def workload_type(policy: Policy) -> Iterator[Variable]:
     """Yield the type of the pod, empty if it has none that exists and that its namespace may use."""
     key = text(policy.keys.workload_type)
     if policy.spec.namespace_limits:
-        yield "limit", limit_index(policy)
+        entries = enumerate(policy.spec.namespace_limits)
+        yield "limit", choose(((matches_any(NAMESPACE, each.namespaces), str(index)) for index, each in entries), "-1")
     applies = policy.spec.without_accelerator.namespace_defaults != "leave"
     yield "defaultsApply", "true" if applies else "variables.mayIncludeCard"
     required = policy.spec.require_type
@@ -157,3 +160,30 @@ def is_left_without_card(policy: Policy) -> Cel:
     if policy.spec.without_accelerator.pod_annotations != "leave":
         return "false"
     return f"({text(policy.keys.workload_type)} in {OWN} && {negated('variables.mayIncludeCard')})"
+
+
+def may_use_type(policy: Policy, type_name: Cel) -> Cel:
+    """Return whether pods of the namespace may use the workload type `type_name`, which exists."""
+    allowed = [
+        (f'{type_name} == "{name}"', matches_any(NAMESPACE, each.allowed_namespaces)) for name, each in types_of(policy)
+    ]
+
+    def is_listed(limits: NamespaceLimits) -> Cel:
+        return any_of(f'{type_name} == "{name}"' for name in limits.workload_types or ())
+
+    return f"({choose(allowed, 'false')} && {by_limit(policy, 'workload_types', is_listed, 'true')})"
+
+
+def by_limit(policy: Policy, field: str, value: Callable[[NamespaceLimits], Cel], otherwise: Cel) -> Cel:
+    """Return the `value` of the entry of `namespaceLimits` for the namespace, `otherwise` if it does not set `field`.
+
+    The variable `limit` has the index of the entry.
+    """
+    entries = enumerate(policy.spec.namespace_limits)
+    set_by = ((f"variables.limit == {i}", value(each)) for i, each in entries if getattr(each, field) is not None)
+    return choose(set_by, otherwise)
+
+
+def is_limited(policy: Policy, field: str) -> bool:
+    """Return whether an entry of `namespaceLimits` sets `field`."""
+    return any(getattr(each, field) is not None for each in policy.spec.namespace_limits)
