@@ -40,7 +40,7 @@ def test_rule_that_acts_on_an_annotation_is_named() -> None:
 
 
 def test_rule_of_an_annotation_is_registered() -> None:
-    assert {row.rule for row in ANNOTATIONS if row.rule} <= {rule.name for rule in RULES}
+    assert {row.rule for row in ANNOTATIONS if row.rule} <= {rule.__name__ for rule in RULES}
 
 
 def test_every_row_is_a_key_under_the_domain() -> None:

@@ -81,14 +81,14 @@ def policy_of(case: dict[str, Any]) -> Policy:
 def rules_of(case: dict[str, Any]) -> set[str]:
     """The names of the rules that apply in the case."""
     want = case["want"]
-    return {rule.name for rule in RULES} if "rules" not in want or "operations" in want else set(want["rules"])
+    return {rule.__name__ for rule in RULES} if "rules" not in want or "operations" in want else set(want["rules"])
 
 
 @contextmanager
 def _only(names: set[str]) -> Iterator[None]:
     """Admission under the rules of these names, until the block ends."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(evaluation, "RULES", tuple(rule for rule in RULES if rule.name in names))
+        patched.setattr(evaluation, "RULES", tuple(rule for rule in RULES if rule.__name__ in names))
         yield
 
 

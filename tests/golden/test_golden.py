@@ -49,13 +49,13 @@ def test_every_case_says_why() -> None:
 
 
 def test_a_case_names_rules_that_exist() -> None:
-    existing = {rule.name for rule in RULES}
+    existing = {rule.__name__ for rule in RULES}
 
     assert {path.name: rules_of(load(path)) - existing for path in CASES if rules_of(load(path)) - existing} == {}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_a_case_of_all_rules_pins_what_each_does(rule: type[Rule]) -> None:
     together = [want for path in CASES if "operations" in (want := load(path)["want"])]
 
-    assert [want for want in together if isinstance(want["rules"].get(rule.name), list)]
+    assert [want for want in together if isinstance(want["rules"].get(rule.__name__), list)]

@@ -1,6 +1,6 @@
 """The result of each rule, and the rules that a mutation writes to the pod."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -20,8 +20,6 @@ RULES_KEY = f"{DOMAIN}/placement-rules"
 class Tolerant:
     """Two tolerations."""
 
-    name: ClassVar[str] = "Tolerant"
-
     @staticmethod
     def edits(*_: object) -> Any:
         """The two."""
@@ -31,8 +29,6 @@ class Tolerant:
 class Labelled:
     """One label."""
 
-    name: ClassVar[str] = "Labelled"
-
     @staticmethod
     def edits(*_: object) -> Any:
         """The one."""
@@ -41,8 +37,6 @@ class Labelled:
 
 class Absent:
     """No concern."""
-
-    name: ClassVar[str] = "Absent"
 
     @staticmethod
     def edits(*_: object) -> Any:
@@ -80,7 +74,7 @@ def test_rule_lists_the_edits_that_changed_the_pod() -> None:
 def test_rule_that_changes_nothing_has_a_reason(rule: Any, pod: PodBuilder, skipped: str, effective_rules: str) -> None:
     mutation = mutated(pod, rule)
 
-    assert mutation.rules == (RuleOutcome(rule.name, skipped=skipped),)
+    assert mutation.rules == (RuleOutcome(rule.__name__, skipped=skipped),)
     assert written(mutation) == effective_rules
 
 

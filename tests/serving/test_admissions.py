@@ -125,7 +125,7 @@ def test_the_record_holds_user_pod_and_reason() -> None:
     assert record.owner is not None
     assert (record.owner.kind, record.owner.name) == ("Job", "train")
     assert (record.dry_run, record.outcome, record.workload_type) == (True, "Patched", "training")
-    assert [rule.name for rule in record.rules] == [rule.name for rule in RULES]
+    assert [rule.name for rule in record.rules] == [rule.__name__ for rule in RULES]
     assert record.patch
     assert record.placement is not None
     assert record.placement.verdict == "Unknown"

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
 import pytest
@@ -44,8 +44,6 @@ class ReplaceApp:
 
 def rule_with(edit: Edit) -> type[Rule]:
     class Wrong:
-        name: ClassVar[str] = "wrong"
-
         @staticmethod
         def edits(*_: object) -> Sequence[Edit]:
             return (edit,)

@@ -54,13 +54,13 @@ def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[
     for rule in rules:
         edits = rule.edits(workload, policy)
         if isinstance(edits, Skipped):
-            outcomes.append(RuleOutcome(rule.name, skipped=edits.reason))
+            outcomes.append(RuleOutcome(rule.__name__, skipped=edits.reason))
             continue
         effects = [edit.apply(editor) for edit in edits]
-        outcomes.append(_outcome(rule.name, edits, effects))
+        outcomes.append(_outcome(rule.__name__, edits, effects))
         warnings += [warning for effect in effects for warning in effect.warnings]
         if not all(effect.kept_value for effect in effects):
-            effective_rules.append(rule.name)
+            effective_rules.append(rule.__name__)
     SetAnnotation(policy.policy_annotation, policy.identity).apply(editor)
     SetAnnotation(policy.rules_annotation, ",".join(effective_rules)).apply(editor)
     return Mutation(editor.pod, editor.operations, tuple(outcomes), tuple(warnings))

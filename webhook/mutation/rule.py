@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from webhook.mutation.edits.edits import Edit
 from webhook.mutation.workload.workload import Workload
@@ -17,13 +17,11 @@ class Skipped:
 
 
 class Rule(Protocol):
-    """One rule of the policy for the pods of a workload.
+    """One rule of the policy for the pods of a workload. It has the name of its class.
 
     A rule reads the workload and the policy, never the pod or the cluster. The injection thus depends only on the pod
     template and the policy revision, as schedulers that group equal pods require.
     """
-
-    name: ClassVar[str]
 
     @staticmethod
     def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:

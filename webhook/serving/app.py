@@ -139,7 +139,7 @@ def build_server(
     """
     now = partial(datetime.now, UTC)
     certificate = Certificate(settings.tls_dir, metrics, now, settings.server_name, settings.client_ca)
-    metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, (rule.name for rule in RULES))
+    metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, (rule.__name__ for rule in RULES))
     observe = metrics.placement_seconds.observe
     small_scorer, waiting, bound = scoring(policies, profiles, observe) if placing is None else placing
     make = partial(scheduler_for, profiles=profiles, cache_bytes=_LARGE_BYTES)

@@ -1,7 +1,6 @@
 """BatchScheduler: request queue, gang, share of a card and preemptibility in the terms of the pod's scheduler."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from webhook.documents.text import cut
 from webhook.mutation.edits.edits import Edit
@@ -15,10 +14,8 @@ from webhook.policy.policy import Policy
 class BatchScheduler:
     """Sets the labels, annotations and fields that the backend of the scheduler reads."""
 
-    name: ClassVar[str] = "BatchScheduler"
-
     @staticmethod
-    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:  # noqa: ARG004 - the rules' signature
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
         """Return an edit for each field."""
         batch = workload.batch
         if batch.request.is_empty:

@@ -1,7 +1,6 @@
 """BinPacking: pack small pods on few nodes, so that whole nodes stay free for large pods."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from webhook.mutation.edits.edits import AddLabel, Edit, packing_hint
 from webhook.mutation.rule import Skipped
@@ -11,8 +10,6 @@ from webhook.policy.policy import Policy
 
 class BinPacking:
     """Adds a label to the pod and prefers nodes that run pods with that label."""
-
-    name: ClassVar[str] = "BinPacking"
 
     @staticmethod
     def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:

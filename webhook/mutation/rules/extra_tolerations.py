@@ -1,7 +1,6 @@
 """ExtraTolerations: tolerate the taints that the policy lists for the pod's accelerators and workload type."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from webhook.mutation.edits.edits import AddToleration, Edit
 from webhook.mutation.rule import Skipped
@@ -12,10 +11,8 @@ from webhook.policy.policy import Policy
 class ExtraTolerations:
     """Tolerates taints of cloud providers and other software."""
 
-    name: ClassVar[str] = "ExtraTolerations"
-
     @staticmethod
-    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:  # noqa: ARG004 - the rules' signature
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
         """Return the tolerations of the accelerators that the pod requests, then those of its type."""
         listed = [accelerator.extra_tolerations for accelerator in workload.requested_accelerators]
         edits = [

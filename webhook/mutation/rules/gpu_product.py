@@ -1,7 +1,6 @@
 """GpuProduct: run the pod on cards that meet its annotations."""
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
 
 from webhook.mutation.edits.edits import AddToleration, Edit
 from webhook.mutation.edits.node_edits import RequireNode
@@ -16,8 +15,6 @@ class GpuProduct:
 
     A pod that requests a card and names no product tolerates the taint of every product that it may use.
     """
-
-    name: ClassVar[str] = "GpuProduct"
 
     @staticmethod
     def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:

@@ -1,7 +1,6 @@
 """Guaranteed: set the requests that the QoS class Guaranteed needs."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from webhook.mutation.edits.edits import Edit
 from webhook.mutation.edits.scheduling_edits import SetAmount
@@ -13,10 +12,8 @@ from webhook.policy.policy import Policy
 class Guaranteed:
     """Sets missing requests of cpu and memory to the limits, and limits to requests if the policy says so."""
 
-    name: ClassVar[str] = "Guaranteed"
-
     @staticmethod
-    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:  # noqa: ARG004 - the rules' signature
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
         """Return an edit for each amount that follows from another."""
         qos = workload.qos
         if qos is None:

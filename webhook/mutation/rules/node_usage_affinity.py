@@ -1,7 +1,6 @@
 """NodeUsageAffinity: run the pod on the node pools of its workload type."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from webhook.mutation.edits.edits import AddToleration, Edit
 from webhook.mutation.edits.node_edits import PreferNode, RequireNode
@@ -12,8 +11,6 @@ from webhook.policy.policy import Policy
 
 class NodeUsageAffinity:
     """Requires the type's `node.usage` labels, prefers its own pool, and tolerates the pools' taints."""
-
-    name: ClassVar[str] = "NodeUsageAffinity"
 
     @staticmethod
     def edits(workload: Workload, policy: Policy) -> Sequence[Edit]:

@@ -1,7 +1,6 @@
 """Priority: give the pod the PriorityClass of its workload type."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from webhook.mutation.edits.edits import Edit
 from webhook.mutation.edits.scheduling_edits import SetPriorityClass
@@ -12,8 +11,6 @@ from webhook.policy.policy import Policy
 
 class Priority:
     """Sets `priorityClassName` if the pod names no class."""
-
-    name: ClassVar[str] = "Priority"
 
     @staticmethod
     def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:

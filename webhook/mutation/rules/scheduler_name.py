@@ -1,7 +1,6 @@
 """SchedulerName: assign the pod to the scheduler of its workload type or annotation."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from webhook.mutation.edits.edits import Edit, SetScheduler
 from webhook.mutation.rule import Skipped
@@ -12,10 +11,8 @@ from webhook.policy.policy import Policy
 class SchedulerName:
     """Sets `schedulerName` if the pod has the default one."""
 
-    name: ClassVar[str] = "SchedulerName"
-
     @staticmethod
-    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:  # noqa: ARG004 - the rules' signature
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
         """Return the scheduler, if the workload type or the pod names one."""
         if workload.scheduler is None:
             return Skipped("the type names no scheduler")

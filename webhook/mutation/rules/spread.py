@@ -1,7 +1,6 @@
 """Spread: keep the replicas of one owner apart."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from webhook.mutation.edits.edits import Edit, packing_hint
 from webhook.mutation.edits.spread_edits import SpreadByAntiAffinity, SpreadByConstraint, WhenUnsatisfiable
@@ -12,8 +11,6 @@ from webhook.policy.policy import Policy
 
 class Spread:
     """Adds podAntiAffinity or a topology spread constraint, and a label if no other selects the replicas."""
-
-    name: ClassVar[str] = "Spread"
 
     @staticmethod
     def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
