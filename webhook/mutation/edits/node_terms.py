@@ -119,13 +119,15 @@ class NodeLabelRequirement:
         if not expressions:
             return False
         listed = [frozenset(each.get("values") or ()) for each in expressions if each.get("operator") == "In"]
-        if not listed and self.operator == "Gt":
-            return self._excludes_every_integer(expressions)
-        if not listed and self.operator == "Exists":
-            return any(each.get("operator") == "DoesNotExist" for each in expressions)
         if not listed and self.operator == "NotIn":
             # The products that it excludes are no integers, so no bounds of the user are left without a value.
             return False
+        if not listed and self.operator == "Gt":
+            least_admitted = {self.key: str(int(self.values[0]) + 1)}
+            bounds = [each for each in expressions if each.get("operator") in ("DoesNotExist", "Lt")]
+            return not all(requirement_matches(each, least_admitted) for each in bounds)
+        if not listed and self.operator == "Exists":
+            return any(each.get("operator") == "DoesNotExist" for each in expressions)
         candidates = frozenset.intersection(*listed, *([frozenset(self.values)] if self.operator == "In" else []))
         if self.operator == "NotIn":
             candidates = candidates.difference(self.values)
@@ -135,16 +137,6 @@ class NodeLabelRequirement:
         if len(candidates) * len(others) > _MOST_COMPARED:
             return False
         return not any(all(requirement_matches(each, {self.key: value}) for each in others) for value in candidates)
-
-    def _excludes_every_integer(self, expressions: Sequence[Expression]) -> bool:
-        """Return, for Gt, whether no integer is left between this bound and the upper bounds of `expressions`."""
-        for each in expressions:
-            if each.get("operator") == "DoesNotExist":
-                return True
-            least_admitted = str(int(self.values[0]) + 1)
-            if each.get("operator") == "Lt" and not requirement_matches(each, {self.key: least_admitted}):
-                return True
-        return False
 
 
 @lru_cache(maxsize=64)

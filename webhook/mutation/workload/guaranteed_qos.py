@@ -10,7 +10,7 @@ from webhook.documents.text import cut
 from webhook.kube.pod.amounts import CPU
 from webhook.kube.pod.qos import COMPUTE_RESOURCES, ComputeResources, compute_resources, container_resources
 from webhook.kube.reader import Reader
-from webhook.mutation.edits.editor import Path
+from webhook.mutation.edits.editor import Path, PodEditor
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.policy.spec.workloads import WorkloadType
 
@@ -39,21 +39,22 @@ def read_guaranteed_qos(pod: Mapping[str, Any], type_name: str, workload_type: W
     if reader.errors:
         return GuaranteedQos()
     fills_limits = workload_type.qos.limits_from_requests
-    amounts = tuple(each for part in parts for each in _amounts(pod, part, fills_limits=fills_limits))
+    editor = PodEditor(dict(pod))
+    amounts = tuple(each for part in parts for each in _amounts(editor, part, fills_limits=fills_limits))
     end = f'workload type "{type_name}" asks for QoS class Guaranteed'
     found = [gap for part in parts for gap in _gaps(part, end, fills_limits=fills_limits)]
     found += [gap for part in apps for gap in _fractions(part, end)]
     return GuaranteedQos(amounts, tuple(islice(found, MOST_REPORTED)))
 
 
-def _amounts(pod: Mapping[str, Any], part: ComputeResources, *, fills_limits: bool) -> Iterator[tuple[Path, Any]]:
+def _amounts(pod: PodEditor, part: ComputeResources, *, fills_limits: bool) -> Iterator[tuple[Path, Any]]:
     """Yield the requests equal to limits, and the limits equal to requests, with the user's text of the amount."""
     for name in COMPUTE_RESOURCES:
         if name in part.limits and part.requests.get(name) == part.limits[name]:
-            yield (*part.place, "requests", name), _value(pod, (*part.place, "limits", name))
+            yield (*part.place, "requests", name), pod.get(*part.place, "limits", name)
         elif name not in part.limits and name in part.requests and fills_limits:
             # A request of the pod can be one that the API server has not written yet: the sum of the containers'.
-            value = _value(pod, (*part.place, "requests", name))
+            value = pod.get(*part.place, "requests", name)
             if value is not None:
                 yield (*part.place, "limits", name), value
 
@@ -82,12 +83,3 @@ def _owner(part: ComputeResources) -> str:
 def _field(part: ComputeResources, kind: str, name: str) -> str:
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in part.place)
     return f"{place[1:]}.{kind}.{name}"
-
-
-def _value(pod: Mapping[str, Any], path: Path) -> Any:
-    value: Any = pod
-    for step in path:
-        value = value.get(step) if isinstance(value, Mapping) else value[step]
-        if value is None:
-            return None
-    return value

@@ -31,9 +31,9 @@ def read_type(annotations: Annotations, namespace: str, policy: Policy) -> tuple
     workload_type = policy.spec.workload_types[type_name]
     detail = f'namespace "{namespace}" may not ask for workload type "{type_name}"'
     if not allows_namespace(workload_type, namespace):
-        denial = _of_namespaces(annotations.path(key), detail, workload_type.allowed_namespaces)
+        denial = _denial(annotations.path(key), detail, "namespaces", workload_type.allowed_namespaces)
     elif limits is not None and limits.workload_types is not None and type_name not in limits.workload_types:
-        denial = _of_values(annotations.path(key), detail, "workload types", limits.workload_types)
+        denial = _denial(annotations.path(key), detail, "workload types", limits.workload_types)
     else:
         return type_name, []
     if annotations.is_own(key):
@@ -50,11 +50,10 @@ def read_products(
     denied = [product for product in products if not may_use_product(policy.spec, product, namespace)]
     for product in denied:
         detail = f'namespace "{namespace}" may not ask for product "{product}"'
-        listed = products_instead_of(policy.spec, product, namespace)
-        if listed is None:
-            denial = _of_namespaces(annotations.path(key), detail, namespaces_of_product(policy.spec, product) or ())
-        else:
-            denial = _of_values(annotations.path(key), detail, "products", listed)
+        noun, allowed = "products", products_instead_of(policy.spec, product, namespace)
+        if allowed is None:
+            noun, allowed = "namespaces", namespaces_of_product(policy.spec, product) or ()
+        denial = _denial(annotations.path(key), detail, noun, allowed)
         if annotations.is_own(key):
             denials.append(denial)
         else:
@@ -86,10 +85,8 @@ def limit_denials(
         return
     yield from (denial for _, denial in _denied_annotations(annotations, namespace, policy))
     yield from _denied_queues(pod["metadata"], batch.scheduler, namespace, policy)
-    scheduler = pod["spec"].get("schedulerName")
-    if scheduler and not _may_use_scheduler(scheduler, limits.schedulers):
-        detail = f'namespace "{namespace}" may not use scheduler "{cut(scheduler, LONGEST_SHOWN)}"'
-        yield _of_values("spec.schedulerName", detail, "schedulers", limits.schedulers or ())
+    if denial := _scheduler_denial("spec.schedulerName", pod["spec"].get("schedulerName"), namespace, policy):
+        yield denial
     if limits.max_cards_per_pod is None:
         return
     if (cards := cards_of(pod, batch.scheduler, batch.request.gpu_fraction, policy)) > limits.max_cards_per_pod:
@@ -99,18 +96,9 @@ def limit_denials(
 
 def _denied_annotations(annotations: Annotations, namespace: str, policy: Policy) -> Iterator[tuple[str, FieldError]]:
     """Yield key and denial of each annotation for queue or scheduler with a value that is not allowed."""
-    limits = limits_of(policy.spec, namespace)
-    if limits is None:
-        return
-    key = policy.keys.queue
-    queue = (annotations.text(key) or "").strip()
-    if denial := queue_denial(annotations.path(key), queue, namespace, policy):
-        yield key, denial
-    key = policy.keys.scheduler
-    scheduler = (annotations.text(key) or "").strip()
-    if scheduler and not _may_use_scheduler(scheduler, limits.schedulers):
-        detail = f'namespace "{namespace}" may not use scheduler "{cut(scheduler, LONGEST_SHOWN)}"'
-        yield key, _of_values(annotations.path(key), detail, "schedulers", limits.schedulers or ())
+    for key, denial_of in ((policy.keys.queue, queue_denial), (policy.keys.scheduler, _scheduler_denial)):
+        if denial := denial_of(annotations.path(key), (annotations.text(key) or "").strip(), namespace, policy):
+            yield key, denial
 
 
 def _denied_queues(metadata: Mapping[str, Any], scheduler: str, namespace: str, policy: Policy) -> Iterator[FieldError]:
@@ -127,16 +115,18 @@ def queue_denial(path: str, queue: str | None, namespace: str, policy: Policy) -
     if not queue or limits is None or limits.queues is None or matches_any(queue, limits.queues):
         return None
     detail = f'namespace "{namespace}" may not use queue "{cut(queue, LONGEST_SHOWN)}"'
-    return _of_values(path, detail, "queues", limits.queues)
+    return _denial(path, detail, "queues", limits.queues)
 
 
-def _may_use_scheduler(scheduler: str, allowed: Sequence[str] | None) -> bool:
-    return allowed is None or scheduler == DEFAULT_SCHEDULER or scheduler in allowed
+def _scheduler_denial(path: str, scheduler: str | None, namespace: str, policy: Policy) -> FieldError | None:
+    limits = limits_of(policy.spec, namespace)
+    if not scheduler or limits is None or limits.schedulers is None:
+        return None
+    if scheduler in (DEFAULT_SCHEDULER, *limits.schedulers):
+        return None
+    detail = f'namespace "{namespace}" may not use scheduler "{cut(scheduler, LONGEST_SHOWN)}"'
+    return _denial(path, detail, "schedulers", limits.schedulers)
 
 
-def _of_namespaces(path: str, detail: str, allowed: Sequence[str]) -> FieldError:
-    return forbidden(path, f"{detail}; allowed namespaces: {', '.join(allowed) or 'none'}")
-
-
-def _of_values(path: str, detail: str, noun: str, allowed: Sequence[str]) -> FieldError:
+def _denial(path: str, detail: str, noun: str, allowed: Sequence[str]) -> FieldError:
     return forbidden(path, f"{detail}; allowed {noun}: {', '.join(allowed) or 'none'}")
