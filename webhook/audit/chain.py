@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
 
-from webhook.audit.head import ChainHead
-from webhook.audit.kept_heads import NO_RECORD, REMEDY, compare, count
+from webhook.audit.head import NO_RECORD, REMEDY, ChainHead, compare, count
 from webhook.audit.lines import digest, stated_hash
 from webhook.audit.reading import Entry, InvalidLine, oldest_files
 from webhook.audit.record import FIRST, moment

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from webhook.audit.file import FILE_MODE, write_whole
-from webhook.audit.kept_heads import REMEDY
+from webhook.audit.head import REMEDY
 from webhook.audit.reading import Entry, InvalidLine
 from webhook.documents.field import FieldError, InvalidInput, invalid, required
 

@@ -6,6 +6,7 @@ import select
 import socket
 import stat
 from collections.abc import Callable
+from functools import partial
 
 _OPEN_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
 _PIPE_BYTES = select.PIPE_BUF  # a pipe with room accepts this many bytes without blocking
@@ -58,22 +59,16 @@ class AuditStream:
         try:
             mode = os.fstat(descriptor).st_mode
         except OSError:  # a closed stream: each write fails with an error
-            return self._write_plain
+            return partial(os.write, descriptor)
         if stat.S_ISREG(mode):
-            return self._write_plain
+            return partial(os.write, descriptor)
         if stat.S_ISSOCK(mode):
             return self._send
         try:
             self._own_descriptor = os.open(f"/proc/self/fd/{descriptor}", _OPEN_FLAGS)
         except OSError:
             return self._write_with_room
-        return self._write_to_own
-
-    def _write_plain(self, data: bytes) -> int:
-        return os.write(self._descriptor, data)
-
-    def _write_to_own(self, data: bytes) -> int:
-        return os.write(self._own_descriptor, data)
+        return partial(os.write, self._own_descriptor)
 
     def _write_with_room(self, data: bytes) -> int:
         if not _has_room(self._descriptor):

@@ -6,7 +6,9 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+
+from pydantic.alias_generators import to_camel
 
 from webhook.audit.record import AuditRecord
 from webhook.documents.documents import JsonObject
@@ -49,32 +51,16 @@ class Summary:
     """The admissions without a record, by reason. They count nowhere else."""
     policies: Counter[str] = field(default_factory=Counter)
     """By `NAME@REVISION`."""
-    slowest: list[AuditRecord] = field(default_factory=list)
     duration_ms: dict[str, float] = field(default_factory=dict)
     """`p50`, `p90`, `p99` (nearest rank) and `max`; empty without records."""
+    slowest: list[AuditRecord] = field(default_factory=list)
 
     def to_json(self) -> JsonObject:
         """Return the summary as `audit summary -o json` prints it."""
-        return {
-            "total": self.total,
-            "dryRuns": self.dry_runs,
-            "first": self.first,
-            "last": self.last,
-            "workloadTypes": dict(self.workload_types.most_common()),
-            "outcomes": dict(self.outcomes.most_common()),
-            "shadowed": dict(self.shadowed.most_common()),
-            "rules": {name: asdict(rule) for name, rule in self.rules.items()},
-            "refusals": dict(self.refusals.most_common()),
-            "bypasses": dict(self.bypasses.most_common()),
-            "errors": dict(self.errors.most_common()),
-            "verdicts": dict(self.verdicts.most_common()),
-            "users": dict(self.users.most_common()),
-            "namespaces": dict(self.namespaces.most_common()),
-            "omitted": dict(self.omitted.most_common()),
-            "policies": dict(self.policies.most_common()),
-            "durationMs": self.duration_ms,
-            "slowest": [_slow_json(record) for record in self.slowest],
-        }
+        content: JsonObject = {to_camel(each.name): getattr(self, each.name) for each in fields(self)}
+        counts = {key: dict(value.most_common()) for key, value in content.items() if isinstance(value, Counter)}
+        rules = {name: asdict(rule) for name, rule in self.rules.items()}
+        return content | counts | {"rules": rules, "slowest": [_slow_json(record) for record in self.slowest]}
 
 
 def _slow_json(record: AuditRecord) -> JsonObject:

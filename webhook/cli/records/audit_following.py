@@ -7,8 +7,7 @@ from typing import NoReturn
 
 import click
 
-from webhook.audit.following import FollowedFile
-from webhook.audit.reading import InvalidLine, read
+from webhook.audit.reading import FollowedFile, InvalidLine, read
 from webhook.audit.selection import Selection
 from webhook.audit.sources import STANDARD_INPUT
 from webhook.cli.output.screen import SafeConsole
