@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.burst_trace import trace_node, trace_pod
+from bench.outcome.fragmentation import Shape
 from tests.support.builders import PodBuilder
 from webhook.analysis.simulation.arrival import filling
-from webhook.analysis.simulation.fragmentation import Shape
 
 Object = dict[str, Any]
 

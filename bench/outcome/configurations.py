@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from bench.clusters import DOMAIN
 from bench.outcome.arrivals import Object, TracePod
-from bench.outcome.fragmentation import Policy, fgd, fgd_exact
-from webhook.analysis.simulation.fragmentation import Shape
+from bench.outcome.fragmentation import Policy, Shape, fgd, fgd_exact
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, Profile
 
 _PROFILES, _EXTENDER = "kube-scheduler-configuration.yaml", "kube-scheduler-extender.yaml"

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from bench.outcome.arrivals import Trace, TracePod
-from webhook.analysis.simulation.fragmentation import Mix, Shape
+from bench.outcome.fragmentation import Shape
+from webhook.analysis.simulation.outcome import Mix
 
 
 @dataclass(frozen=True, slots=True)

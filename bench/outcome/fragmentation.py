@@ -1,11 +1,40 @@
 """The policy of the FGD paper, to compare the configurations with."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from webhook.analysis.simulation.fragmentation import Amounts, Mix, Shape
+from webhook.analysis.simulation.outcome import Amounts, Mix
+
+
+class Shape(NamedTuple):
+    """The capacity of a node, or the request of a pod: CPU, memory, and cards, in any units that are used alike."""
+
+    cpu: int
+    memory: int
+    gpus: int
+
+    def fits(self, free: "Shape") -> bool:
+        """Return whether a pod of this shape fits into `free`."""
+        return self.cpu <= free.cpu and self.memory <= free.memory and self.gpus <= free.gpus
+
+    def without(self, pod: "Shape") -> "Shape":
+        """Return what is left with `pod` placed."""
+        return Shape(self.cpu - pod.cpu, self.memory - pod.memory, self.gpus - pod.gpus)
+
+
+def mix_of(shapes: Iterable[Shape], covered: float = 1.0) -> Mix:
+    """Return the mix of the most frequent of `shapes` that are together at least the share `covered` of them."""
+    counts = Counter(shapes)
+    kept: list[tuple[Shape, int]] = []
+    for shape, count in counts.most_common():
+        if sum(number for _, number in kept) >= covered * counts.total():
+            break
+        kept.append((shape, count))
+    return Mix(kept)
+
 
 # The score of each node for a pod, from the free amounts of the nodes that can take it: a row of cores (thousandths),
 # MiB and GPUs for each.
@@ -29,7 +58,7 @@ def fgd(shapes: tuple[Shape, ...]) -> Policy:
     Source: github.com/hkust-adsl/kubernetes-scheduler-simulator at 8f3d6417: pkg/simulator/plugin/fgd_score.go,
     pkg/utils/frag.go (GetTypicalPods, NodeGpuShareFragAmountScore) and scripts/generate_config_and_run.py
     """
-    mix = Mix((each._replace(memory=0) for each in shapes), covered=0.95)
+    mix = mix_of((each._replace(memory=0) for each in shapes), covered=0.95)
 
     def scores(pod: Shape, free: Amounts) -> Amounts:
         decrease = mix.fragmentation(free) - mix.fragmentation(free - np.array(pod))
@@ -44,7 +73,7 @@ def fgd_exact(shapes: tuple[Shape, ...]) -> Policy:
 
     The difference between this and `fgd` is what the published simplifications cost.
     """
-    mix = Mix(shapes)
+    mix = mix_of(shapes)
 
     def scores(pod: Shape, free: Amounts) -> Amounts:
         decrease = mix.fragmentation(free) - mix.fragmentation(free - np.array(pod))

@@ -9,8 +9,8 @@ from bench.burst import Webhooks, serving, settled
 from bench.outcome.arrivals import Trace, TracePod
 from bench.outcome.configurations import Configuration
 from bench.outcome.figures import Figures, figures
+from bench.outcome.fragmentation import mix_of
 from tests.controlplane.cluster import Cluster
-from webhook.analysis.simulation.fragmentation import Mix
 
 _FILES = Path(__file__).parents[2] / "deploy" / "scheduler"
 
@@ -27,7 +27,7 @@ def replayed(
     scheduler has decided on all of them. Configurations with a file of deploy/scheduler get a kube-scheduler with that
     file, and the webhook is its scheduler extender if the file has one; the others a kube-scheduler without a file.
     """
-    mix = Mix(trace.shapes)
+    mix = mix_of(trace.shapes)
     pods: list[TracePod] = []
     result = []
     with serving(cluster.control_plane, folder, extender_profile=configuration.extender_profile) as webhooks:

@@ -9,10 +9,10 @@ import numpy as np
 from bench.outcome.arrivals import Trace, TracePod
 from bench.outcome.configurations import Configuration
 from bench.outcome.figures import Figures, figures
+from bench.outcome.fragmentation import Shape, mix_of
 from bench.packing import admitted
-from webhook.analysis.simulation.cluster import SimulatedCluster
-from webhook.analysis.simulation.fragmentation import Amounts, Mix, Shape
-from webhook.analysis.simulation.ranked_scheduler import RankedScheduler
+from webhook.analysis.simulation.cluster import RankedScheduler, SimulatedCluster
+from webhook.analysis.simulation.outcome import Amounts
 from webhook.analysis.simulation.sweep import random_choice
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
@@ -33,7 +33,7 @@ def simulated(trace: Trace, configuration: Configuration, seed: int, steps: tupl
     cluster = SimulatedCluster(Snapshot.of([NodeInfo.of(Node.of(node)) for node in trace.nodes]))
     best_rows, admit = _chooser(trace, configuration), _admission(configuration)
     choose = random_choice(seed)
-    mix = Mix(trace.shapes)
+    mix = mix_of(trace.shapes)
     pods: list[TracePod] = []
     nodes: dict[str, str] = {}
     result = []

@@ -12,10 +12,10 @@ import pytest
 from bench.outcome.arrivals import Sample, Trace
 from bench.outcome.configurations import CONFIGURATIONS
 from bench.outcome.figures import Figures, unplaceable
+from bench.outcome.fragmentation import Shape, mix_of
 from bench.outcome.replay import replayed
 from bench.outcome.simulation import simulated
 from tests.controlplane.cluster import Cluster
-from webhook.analysis.simulation.fragmentation import Mix, Shape
 
 _NODES = "sn,cpu_milli,memory_mib,gpu,model\nnode-0,96000,393216,8,G2\nnode-1,96000,393216,8,G2\n"
 _POD = "pod-{number},{cpu},32768,{gpus},1000\n"
@@ -76,7 +76,7 @@ def test_unplaceable_pods_are_those_beyond_the_best_assignment(
 
 
 def test_fragmented_gpus_are_those_that_the_mix_cannot_use() -> None:
-    mix = Mix([Shape(8, 0, 1), Shape(8, 0, 1), Shape(8, 0, 1), Shape(64, 0, 8)])
+    mix = mix_of([Shape(8, 0, 1), Shape(8, 0, 1), Shape(8, 0, 1), Shape(64, 0, 8)])
     rows = [Shape(96, 0, 8), Shape(96, 0, 4), Shape(4, 0, 2)]
 
     assert list(mix.fragmentation(np.array(rows, dtype=np.float64))) == [0, 1, 2]

@@ -1,14 +1,14 @@
 """An audit log of the API server as a trace: the pods that were created, and when they were deleted."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
 
 from webhook.analysis.api_audit_event import is_dry_run, is_of_pod
-from webhook.analysis.simulation.arrival import Arrival, JsonObject
-from webhook.analysis.simulation.created_pods import CreatedPods, from_first
+from webhook.analysis.simulation.arrival import Arrival, CreatedPods, JsonObject, from_first
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, invalid, required
 from webhook.kube.names import DEFAULT_NAMESPACE
@@ -48,7 +48,7 @@ def read_api_audit_log(data: bytes, place: str, is_card: Callable[[str], bool]) 
         if event.verb == "delete":
             if (created := running.pop(event.key, None)) is not None:
                 arrival = found[created]
-                found[created] = _ending(arrival, event.at)
+                found[created] = replace(arrival, duration_seconds=max(event.at - arrival.at_seconds, 0))
         elif event.pod is not None and not field(event.pod, "spec", "nodeName"):
             place = f"{event.place}: requestObject"
             found[number] = created_pods.arrival(event.at, event.key[0], event.pod, place)
@@ -57,10 +57,6 @@ def read_api_audit_log(data: bytes, place: str, is_card: Callable[[str], bool]) 
     if not found:
         raise InvalidInput([invalid(place, "no pod", "must have the creation of a pod, at the level Request")])
     return from_first(found.values())
-
-
-def _ending(arrival: Arrival, at: float) -> Arrival:
-    return Arrival(arrival.at_seconds, max(at - arrival.at_seconds, 0), arrival.pod, arrival.cards, arrival.place)
 
 
 def _events(data: bytes, place: str) -> Iterator[_Event]:

@@ -7,12 +7,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from webhook.analysis.simulation.backlog import TracePod
-from webhook.analysis.simulation.fragmentation import Amounts, Mix, Shape
 from webhook.analysis.simulation.templates import IsCard
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.pod.amounts import CPU, MEMORY
+
+Amounts = NDArray[np.float64]
+Shape = tuple[int, int, int]
+"""The CPU, memory and cards that a pod requests, in any units that are used alike."""
 
 _SAMPLES = 200
 
@@ -75,6 +79,29 @@ class Outcome:
         return asdict(self)
 
 
+class Mix:
+    """The shapes of the pods that are to be expected, each with its share of the pods."""
+
+    def __init__(self, counts: Iterable[tuple[Shape, int]]) -> None:
+        """Keep the shapes, at least one, with their number of pods."""
+        shapes, numbers = zip(*counts, strict=True)
+        self._shapes: Amounts = np.array(shapes, dtype=np.float64)
+        self._shares: Amounts = np.array(numbers, dtype=np.float64) / sum(numbers)
+
+    def fragmentation(self, free: Amounts) -> Amounts:
+        """Return for each node the free cards that a pod of the mix cannot use, on average.
+
+        `free` has a row of free CPU, memory and cards for each node. A pod can use all cards of a node that can take
+        it, and none of another node.
+
+        Source: Weng et al., Beware of Fragmentation, USENIX ATC 2023, section 3: the fragmentation of a node is the
+        sum over the pods of a typical workload of their popularity times the GPUs that they cannot use.
+        """
+        fits = (free[:, None, :] >= self._shapes).all(axis=2)
+        unusable: Amounts = free[:, 2] - (free[:, 2, None] * fits) @ self._shares
+        return unusable
+
+
 class Cards:
     """The cards of a cluster, and how fragmented the free ones are for the pods of a trace, one mix a resource."""
 
@@ -87,8 +114,8 @@ class Cards:
             amounts = dict(pod)
             for name in self.resources:
                 if cards := amounts.get(name, 0):
-                    shapes[name][Shape(amounts.get(CPU, 0), amounts.get(MEMORY, 0), cards)] += 1
-        self._mixes = {name: Mix(found.elements()) for name, found in shapes.items() if found}
+                    shapes[name][amounts.get(CPU, 0), amounts.get(MEMORY, 0), cards] += 1
+        self._mixes = {name: Mix(found.most_common()) for name, found in shapes.items() if found}
 
     def requested(self, snapshot: Snapshot) -> int:
         """Return the number of cards that are allocated."""

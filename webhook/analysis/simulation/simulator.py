@@ -11,9 +11,8 @@ from functools import partial
 from itertools import count
 
 from webhook.analysis.simulation.arrival import Arrival
-from webhook.analysis.simulation.backlog import Backlog, Order, TracePod, Unit
+from webhook.analysis.simulation.backlog import Backlog, Group, Groups, Order, TracePod, Unit
 from webhook.analysis.simulation.cluster import SimulatedCluster
-from webhook.analysis.simulation.groups import Group, Groups
 from webhook.analysis.simulation.outcome import Recorder
 from webhook.analysis.simulation.templates import Template, Templates
 from webhook.cluster.node_info import RunningPod

@@ -10,7 +10,7 @@ from webhook.admission.mutated_pod import Mutated, as_created
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Denied
 from webhook.analysis.simulation.arrival import Arrival, JsonObject
-from webhook.analysis.simulation.ranked_scheduler import RankedScheduler
+from webhook.analysis.simulation.cluster import RankedScheduler
 from webhook.backends.registry import backend_of
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot

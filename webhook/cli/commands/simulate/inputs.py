@@ -5,8 +5,7 @@ from pathlib import Path
 
 from webhook.analysis.replay.admission import Admission
 from webhook.analysis.simulation.api_audit import is_api_audit_log, read_api_audit_log
-from webhook.analysis.simulation.arrival import Arrival, Load
-from webhook.analysis.simulation.created_pods import CreatedPods, from_first
+from webhook.analysis.simulation.arrival import Arrival, CreatedPods, Load, from_first
 from webhook.analysis.simulation.csv_rows import csv_header
 from webhook.analysis.simulation.openb import is_openb, read_nodes, read_openb_pods
 from webhook.analysis.simulation.plain_csv import read_plain_csv

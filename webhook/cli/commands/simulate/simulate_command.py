@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from webhook.analysis.simulation.arrival import Load, Mode
-from webhook.analysis.simulation.on_ray import swept_on_ray
 from webhook.analysis.simulation.outcome import Outcome
-from webhook.analysis.simulation.sweep import Experiment, Run, simulated, swept
+from webhook.analysis.simulation.sweep import Experiment, Run, simulated, swept, swept_on_ray
 from webhook.cli.commands.simulate.inputs import read_experiment
 from webhook.cli.commands.simulate.plot import svg
 from webhook.cli.commands.simulate.text import print_outcomes
