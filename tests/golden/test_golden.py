@@ -8,8 +8,8 @@ import pytest
 
 from tests.golden.case import CASES, admitted, load, rules_of, seen, wanted
 from webhook.admission.verdict import Patched
+from webhook.mutation.mutate import Rule
 from webhook.mutation.registry import RULES
-from webhook.mutation.rule import Rule
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)

@@ -15,8 +15,8 @@ from tests.support.server import Clock, World, review_bytes
 from tests.support.workloads import SAMPLES, Object
 from webhook.mutation.edits.editor import PodEditor
 from webhook.mutation.edits.edits import CHANGED, AddLabel, Edit, Effect
+from webhook.mutation.mutate import Rule
 from webhook.mutation.registry import RULES
-from webhook.mutation.rule import Rule
 from webhook.serving.decisions.admissions import Answer
 from webhook.serving.decisions.patch_proofs import MAX_BYTES
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from webhook.mutation.edits.editor import PodEditor
 from webhook.mutation.edits.edits import Edit, Effect, SetAnnotation
-from webhook.mutation.rule import Rule, Skipped
 from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import WITHDRAWAL, Policy
 
@@ -37,6 +36,19 @@ class Mutation:
         return Mutation(other.pod, operations, rules, (*self.warnings, *other.warnings))
 
 
+class Rule(Protocol):
+    """One rule of the policy for the pods of a workload. It has the name of its class.
+
+    A rule reads the workload and the policy, never the pod or the cluster. The injection thus depends only on the pod
+    template and the policy revision, as schedulers that group equal pods require.
+    """
+
+    @staticmethod
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
+        """Return the edits of the rule, in the order in which they are applied, or why it does not apply."""
+        ...
+
+
 def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[type[Rule]]) -> Mutation:
     """Return the mutation of `pod` by the rules; `pod` itself is not changed.
 
@@ -53,8 +65,8 @@ def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[
     effective_rules = [WITHDRAWAL] if recorded.startswith(WITHDRAWAL) else []
     for rule in rules:
         edits = rule.edits(workload, policy)
-        if isinstance(edits, Skipped):
-            outcomes.append(RuleOutcome(rule.__name__, skipped=edits.reason))
+        if isinstance(edits, str):
+            outcomes.append(RuleOutcome(rule.__name__, skipped=edits))
             continue
         effects = [edit.apply(editor) for edit in edits]
         outcomes.append(_outcome(rule.__name__, edits, effects))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from webhook.mutation.rule import Rule
+from webhook.mutation.mutate import Rule
 from webhook.mutation.rules.batch_scheduler import BatchScheduler
 from webhook.mutation.rules.bin_packing import BinPacking
 from webhook.mutation.rules.extra_tolerations import ExtraTolerations

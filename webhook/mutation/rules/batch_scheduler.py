@@ -6,7 +6,6 @@ from webhook.documents.text import cut
 from webhook.mutation.edits.edits import Edit
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.mutation.edits.scheduling_edits import SetField
-from webhook.mutation.rule import Skipped
 from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
@@ -15,11 +14,11 @@ class BatchScheduler:
     """Sets the labels, annotations and fields that the backend of the scheduler reads."""
 
     @staticmethod
-    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
         """Return an edit for each field."""
         batch = workload.batch
         if batch.request.is_empty:
-            return Skipped("no queue, gang or share of a card is requested")
+            return "no queue, gang or share of a card is requested"
         if not batch.fields:
-            return Skipped(f"scheduler {cut(batch.scheduler, LONGEST_SHOWN)} cannot express what is requested")
+            return f"scheduler {cut(batch.scheduler, LONGEST_SHOWN)} cannot express what is requested"
         return [SetField(field) for field in batch.fields]

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from webhook.mutation.edits.edits import AddLabel, Edit, packing_hint
-from webhook.mutation.rule import Skipped
 from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
@@ -12,16 +11,16 @@ class BinPacking:
     """Adds a label to the pod and prefers nodes that run pods with that label."""
 
     @staticmethod
-    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
         """Return the label and the preferred podAffinity."""
         if not workload.bin_packing:
-            return Skipped("bin-packing is off for this pod")
+            return "bin-packing is off for this pod"
         if not workload.batch.adds_packing_hint:
-            return Skipped("the policy leaves packing to the scheduler (schedulers.NAME.binPackingHint)")
+            return "the policy leaves packing to the scheduler (schedulers.NAME.binPackingHint)"
         packing = policy.spec.bin_packing
         spreading = workload.spreading
         if not isinstance(spreading, str) and spreading.is_undone_by(packing):
-            return Skipped(f"the pod prefers to be spread over {spreading.topology_key}, which packing would undo")
+            return f"the pod prefers to be spread over {spreading.topology_key}, which packing would undo"
         return (
             AddLabel(packing.label_key, packing.label_value, "others are not drawn to this pod"),
             packing_hint(packing),

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from webhook.mutation.edits.edits import AddToleration, Edit
-from webhook.mutation.rule import Skipped
 from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
@@ -12,7 +11,7 @@ class ExtraTolerations:
     """Tolerates taints of cloud providers and other software."""
 
     @staticmethod
-    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
         """Return the tolerations of the accelerators that the pod requests, then those of its type."""
         listed = [accelerator.extra_tolerations for accelerator in workload.requested_accelerators]
         edits = [
@@ -20,4 +19,4 @@ class ExtraTolerations:
             for tolerations in (*listed, workload.type.extra_tolerations)
             for each in tolerations
         ]
-        return edits or Skipped("the policy lists no extra tolerations for this pod")
+        return edits or "the policy lists no extra tolerations for this pod"

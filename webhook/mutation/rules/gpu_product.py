@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from webhook.mutation.edits.edits import AddToleration, Edit
 from webhook.mutation.edits.node_edits import RequireNode
 from webhook.mutation.edits.node_terms import NodeLabelRequirement
-from webhook.mutation.rule import Skipped
 from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
@@ -17,7 +16,7 @@ class GpuProduct:
     """
 
     @staticmethod
-    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
         """Return required expressions on the accelerator's labels, and tolerations of products."""
         product_label = f"{workload.accelerator.card}.product"
         edits: list[Edit] = []
@@ -27,8 +26,8 @@ class GpuProduct:
         edits += [AddToleration(product_label, product) for product in workload.products]
         edits += _any_product(workload)
         if not edits and not workload.requested_accelerators:
-            return Skipped("the pod has no valid gpu- annotation and requests no accelerator")
-        return edits or Skipped("the pod has no valid gpu- annotation")
+            return "the pod has no valid gpu- annotation and requests no accelerator"
+        return edits or "the pod has no valid gpu- annotation"
 
 
 def _amounts(workload: Workload) -> Iterator[Edit]:

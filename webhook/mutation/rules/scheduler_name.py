@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from webhook.mutation.edits.edits import Edit, SetScheduler
-from webhook.mutation.rule import Skipped
 from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
@@ -12,8 +11,8 @@ class SchedulerName:
     """Sets `schedulerName` if the pod has the default one."""
 
     @staticmethod
-    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
         """Return the scheduler, if the workload type or the pod names one."""
         if workload.scheduler is None:
-            return Skipped("the type names no scheduler")
+            return "the type names no scheduler"
         return (SetScheduler(workload.scheduler, workload.scheduler_is_requested),)

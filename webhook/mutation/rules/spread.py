@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from webhook.mutation.edits.edits import Edit, packing_hint
 from webhook.mutation.edits.spread_edits import SpreadByAntiAffinity, SpreadByConstraint, WhenUnsatisfiable
-from webhook.mutation.rule import Skipped
 from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 
@@ -13,11 +12,11 @@ class Spread:
     """Adds podAntiAffinity or a topology spread constraint, and a label if no other selects the replicas."""
 
     @staticmethod
-    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | Skipped:
+    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
         """Return the edit for the topology of the annotation or the workload type."""
         spreading = workload.spreading
         if isinstance(spreading, str):
-            return Skipped(spreading)
+            return spreading
         settings, hint = spreading.settings, packing_hint(policy.spec.bin_packing)
         key, group, is_requested = spreading.topology_key, spreading.group, spreading.is_requested
         is_preferred = settings.mode == "preferred"
