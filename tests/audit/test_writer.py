@@ -17,12 +17,12 @@ from structlog.testing import capture_logs
 
 from tests.support.audit_records import encode, make_record
 from webhook.audit.chain import Verification, verify
+from webhook.audit.file import AuditStream
 from webhook.audit.head import ChainHead, head_path, read_head
 from webhook.audit.lines import digest
 from webhook.audit.reading import Entry, read, rotated_files
 from webhook.audit.rotation import RotatedFiles
 from webhook.audit.sources import Sources
-from webhook.audit.stream import AuditStream
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES, MAX_TOTAL_BYTES, AuditWriter
 from webhook.documents.field import InvalidInput
 

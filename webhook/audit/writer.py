@@ -9,13 +9,12 @@ from typing import Literal, Self, TypeVar
 
 import structlog
 
-from webhook.audit.file import AuditFile
+from webhook.audit.file import AuditFile, AuditStream
 from webhook.audit.head import ChainHead
 from webhook.audit.lines import UnsealedRecord, seal
 from webhook.audit.omitted import OmittedDryRuns, record_of
 from webhook.audit.record import FIRST, AuditRecord, Dropped, Omitted, Rotation
 from webhook.audit.rotation import Retention
-from webhook.audit.stream import AuditStream
 
 Argument = TypeVar("Argument")
 Done = TypeVar("Done")
