@@ -17,7 +17,7 @@ from webhook.documents.field import InvalidInput
 from webhook.objects.policy_object import validated_policy
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
-from webhook.policy.policy_object import accepted_policies, policy_text
+from webhook.policy.policy_documents import accepted_policies, policy_text
 from webhook.policy.spec.document import API_VERSION, KIND
 from webhook.runtime.metrics import Metrics
 from webhook.serving.policies import cluster_policies

@@ -17,7 +17,7 @@ from webhook.audit.writer import AuditWriter
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
 from webhook.policy.loader import parse_policy
-from webhook.policy.policy_object import policy_text
+from webhook.policy.policy_documents import policy_text
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.app import build_server

@@ -21,7 +21,7 @@ from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission_policy import GROUP, PLURALS
 from webhook.policy.loader import built_in_policy
-from webhook.policy.policy_object import accepted_policies
+from webhook.policy.policy_documents import accepted_policies
 from webhook.policy.policy_set import PolicyOrSet, PolicySet, set_of
 from webhook.policy.spec.document import API_VERSION
 from webhook.watch.api_errors import ApiServerError, UnreachableError

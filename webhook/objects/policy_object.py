@@ -8,7 +8,7 @@ from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import DeadlineNearError, Expired, never
 from webhook.policy.policy import Policy
-from webhook.policy.policy_object import check_selection, policy_text
+from webhook.policy.policy_documents import check_selection, policy_text
 
 _NOT_CHECKED = "the policy is not validated yet, because its test cases take long; its status has the result"
 

@@ -16,7 +16,7 @@ from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
 from tests.support.policy_objects import policy
 from webhook.cli.inputs import session
 from webhook.policy.loader import built_in_policy, parse_policy
-from webhook.policy.policy_object import policy_text
+from webhook.policy.policy_documents import policy_text
 
 OWN = "placement-webhook"
 SERVERS = {

@@ -23,7 +23,7 @@ from webhook.cluster.snapshot import Namespace
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, invalid
 from webhook.policy.policy import Policy
-from webhook.policy.policy_object import accepted_policies
+from webhook.policy.policy_documents import accepted_policies
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import API_VERSION, KIND
 

@@ -18,7 +18,7 @@ from webhook.cluster.cache.resources import Resource
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.policy.policy import Policy
-from webhook.policy.policy_object import last_good_policy, policy_text
+from webhook.policy.policy_documents import last_good_policy, policy_text
 from webhook.policy.policy_set import DEFAULT_NAME
 from webhook.policy.spec.admission import NamespaceSelector
 from webhook.policy.spec.document import API_VERSION, KIND
