@@ -222,9 +222,7 @@ def missed_pod(pod: JsonObject, scope: Scope, policy: Policy, selection: Selecti
         str(metadata.get("name") or ""),
         owner_of(pod),
         str(metadata.get("creationTimestamp") or ""),
-        lacks.workload_type,
-        lacks.rules,
-        lacks.denial,
+        *lacks,
     )
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from webhook.admission.annotation_suggestions import as_annotation_changes
-from webhook.admission.evaluation import PolicyResult, evaluate
+from webhook.admission.evaluation import evaluate
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
@@ -66,9 +66,6 @@ class ClusterView:
 # The same objects each time, so that a decision on them is known to be the same.
 _CHECK_IS_OFF = Placement.unknown("the placement check is off")
 _NO_VIEW = Placement.unknown("no view of the cluster")
-
-Evaluate = Callable[[PodContent, Policy, Expired], PolicyResult]
-
 
 _NO_PROFILES: Mapping[str, Profile] = {}
 
@@ -131,19 +128,10 @@ def read_pod(request: AdmissionRequest, cluster: ClusterView | None) -> PodConte
     return PodContent.of(request, cluster.snapshot.namespace_annotations(namespace) if cluster else {})
 
 
-def admit_content(
-    content: PodContent,
-    policy: Policy,
-    cluster: ClusterView | None,
-    expired: Expired,
-    evaluation: Evaluate = evaluate,
-) -> Verdict:
-    """Return the verdict on the creation of the pod in `content`; see `admit`.
-
-    `evaluation` is `evaluate` or a cached version of it.
-    """
+def admit_content(content: PodContent, policy: Policy, cluster: ClusterView | None, expired: Expired) -> Verdict:
+    """Return the verdict on the creation of the pod in `content`; see `admit`."""
     try:
-        result = evaluation(content, policy, expired)
+        result = evaluate(content, policy, expired)
         if not isinstance(result, Mutated):
             return result
         return conclude(result, predict(result, policy, cluster, expired), cluster_warnings(result, policy, cluster))

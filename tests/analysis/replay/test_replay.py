@@ -1,6 +1,6 @@
 """What a replay reports: nothing for the same policy, and otherwise what `mutate` prints."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,11 @@ from webhook.analysis.replay import replay as module
 from webhook.analysis.replay.admission import Admission, admission_of
 from webhook.analysis.replay.changes import Change
 from webhook.analysis.replay.decision import Decider, Decision
-from webhook.analysis.replay.replay import Replay, Report, replay
+from webhook.analysis.replay.replay import Replay, Report
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.records.replay_sources import ReplaySources
 from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import FieldError
 from webhook.policy.policy import Policy
@@ -37,6 +38,15 @@ WITH_POLICY = [path for path in CASES if "policy" in load(path)][::2]
 
 def fail(error: FieldError) -> None:
     raise AssertionError(error)
+
+
+def replay(
+    admissions: Iterable[Admission], new: PolicySet, against: PolicySet, snapshot: Snapshot | None = None
+) -> Report:
+    made = Replay(new, against, snapshot)
+    for each in admissions:
+        made.add(each)
+    return made.report
 
 
 def replayed(path: Path, policy: Policy) -> Report:

@@ -1,7 +1,7 @@
 """The pods and the objects that create pods of a cluster, as if they were created now."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeVar
 
@@ -22,19 +22,17 @@ T = TypeVar("T")
 _Name = tuple[str, str, str]
 
 
-def admissions_of_objects(
-    documents: Iterable[Document], kinds: Kinds, left_out: Counter[str], scopes: Mapping[str, Scope] | None = None
-) -> Iterator[Admission]:
+def admissions_of_objects(documents: Iterable[Document], kinds: Kinds, left_out: Counter[str]) -> Iterator[Admission]:
     """Yield the pods, without the nodes that a scheduler chose, and one pod of each template.
 
     A stored pod has what was injected into it, as values of its own, so the template of its object stands for it if
-    that is there. `scopes` are namespaces that are not among the `documents`.
+    that is there.
 
     Raises:
         InvalidInput: an object cannot be read.
     """
     objects = list(documents)
-    known = dict(scopes or {})
+    known: dict[str, Scope] = {}
     owners: set[_Name] = set()
     for each in objects:
         if each.content.get("kind") == "Namespace":

@@ -133,12 +133,9 @@ def _is_mark(operation: Mapping[str, Any], policy: Policy) -> bool:
     path, value = operation["path"], operation.get("value")
     if path == "/metadata/annotations":
         return not value
-    pointers = (f"/metadata/annotations/{each.replace('/', '~1')}" for each in _marks(policy))
+    marks = policy.policy_annotation, policy.rules_annotation
+    pointers = (f"/metadata/annotations/{each.replace('/', '~1')}" for each in marks)
     return path in pointers
-
-
-def _marks(policy: Policy) -> tuple[str, str]:
-    return policy.policy_annotation, policy.rules_annotation
 
 
 def _scheduling(pod: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:

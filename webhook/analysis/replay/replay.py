@@ -1,7 +1,6 @@
 """Decide on many admissions by two policies, and count what differs."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
@@ -17,10 +16,10 @@ from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.runtime.byte_cache import ByteCache
 
-MEMO_BYTES = 64 * 1024 * 1024
 OTHERS = "others"
 """Stands for the changes, owners and namespaces that are not counted one by one."""
 
+_MEMO_BYTES = 64 * 1024 * 1024
 _MOST_CHANGES = 1000
 _MOST_NAMES = 1000
 _MOST_EXAMPLES = 3
@@ -115,14 +114,12 @@ _EQUAL = _Known(Decision("", ""), Decision("", ""), ())
 
 
 class Replay:
-    """Decides by two sets of policies, and keeps the decisions on equal pods in `memo_bytes`.
+    """Decides by two sets of policies, and remembers the decisions on equal pods.
 
     With `snapshot`, pods are also placed on it, each as if no other one was created.
     """
 
-    def __init__(
-        self, new: PolicySet, against: PolicySet, snapshot: Snapshot | None = None, memo_bytes: int = MEMO_BYTES
-    ) -> None:
+    def __init__(self, new: PolicySet, against: PolicySet, snapshot: Snapshot | None = None) -> None:
         self.report = Report()
 
         @cache
@@ -135,7 +132,7 @@ class Replay:
 
         self._old, self._new = (Decider(each, view_of, scope_of) for each in (against, new))
         self._reads_users = self._old.reads_users or self._new.reads_users
-        self._memo: ByteCache[tuple[str, bytes, str], _Known] = ByteCache(memo_bytes)
+        self._memo: ByteCache[tuple[str, bytes, str], _Known] = ByteCache(_MEMO_BYTES)
 
     def add(self, admission: Admission) -> Difference | None:
         """Decide on an admission, count it, and return the difference; None if there is none.
@@ -166,22 +163,6 @@ class Replay:
         found = changes(old, new)
         # Most decisions are equal, and nothing of them is shown.
         return _Known(old, new, found) if found else _EQUAL
-
-
-def replay(
-    admissions: Iterable[Admission], new: PolicySet, against: PolicySet, snapshot: Snapshot | None = None
-) -> Report:
-    """Return what `new` would decide differently from `against` on these admissions.
-
-    With `snapshot`, the verdicts of the placement check on it are compared, too.
-
-    Raises:
-        InvalidInput: the pod of an admission cannot be read.
-    """
-    made = Replay(new, against, snapshot)
-    for each in admissions:
-        made.add(each)
-    return made.report
 
 
 def _size_bytes(known: _Known) -> int:

@@ -1,6 +1,6 @@
 """The annotations of a pod over those of its namespace, and keys that nothing reads."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -58,10 +58,10 @@ class Annotations:
             self._report(key, invalid(self.path(key), value, str(error)))
         return None
 
-    def reject(self, annotation: Annotation[Any], error: Callable[[str], FieldError]) -> None:
-        """Report the error that `error` makes of the path of a value that parses and cannot hold for this pod."""
+    def reject(self, annotation: Annotation[Any], value: str, detail: str) -> None:
+        """Report a `value` that parses and cannot hold for this pod."""
         key = self._policy.keys.of(annotation)
-        self._report(key, error(self.path(key)))
+        self._report(key, invalid(self.path(key), value, detail))
 
     def ignore(self, error: FieldError) -> None:
         """Add the warning that a value of the namespace is ignored because of `error`."""

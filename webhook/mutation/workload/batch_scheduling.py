@@ -16,7 +16,6 @@ from webhook.backends.kueue import Kueue
 from webhook.backends.registry import backend_of, queueing_backend_of
 from webhook.backends.volcano import JOB_LABEL, Volcano
 from webhook.documents.documents import field
-from webhook.documents.field import invalid
 from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.mutation.edits.node_edits import PREFERRED_NODES
@@ -161,5 +160,5 @@ def _read_fraction(annotations: Annotations, accelerators: Sequence[Accelerator]
     if fraction is None or not accelerators:
         return fraction
     detail = f"the pod requests whole cards of {accelerators[0].name}: remove that request or this annotation"
-    annotations.reject(Keys.gpu_fraction, lambda path: invalid(path, fraction, detail))
+    annotations.reject(Keys.gpu_fraction, fraction, detail)
     return None

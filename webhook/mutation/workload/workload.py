@@ -111,9 +111,12 @@ def read_workload(
     workload = _requested_workload(annotations, request, pod, type_name, namespace, policy, warnings, denials)
     warnings += annotations.ignored
     beyond_limits = [*limit_denials(annotations, pod, workload.batch, namespace, policy)]
-    beyond_limits += _denied_gaps(workload)
+    gaps = workload.qos.gaps if workload.qos is not None else ()
+    if workload.type.qos.on_missing == "deny":
+        beyond_limits += gaps
+    else:
+        warnings += [f"{each.path}: {each.detail}" for each in gaps]
     denials += beyond_limits
-    warnings += _warned_gaps(workload)
     is_usable = workload.type is not _ANY_TYPE and not beyond_limits
     bypass_reason = "" if is_usable else "invalid annotations"
     if is_usable and not request.may_include_card:
@@ -150,16 +153,6 @@ def _without_type(
         else:
             warnings.append(str(missing))
     return WorkloadReading(None, None, errors, warnings=tuple(warnings), bypass_reason=reason)
-
-
-def _denied_gaps(workload: Workload) -> tuple[FieldError, ...]:
-    return workload.qos.gaps if workload.qos is not None and workload.type.qos.on_missing == "deny" else ()
-
-
-def _warned_gaps(workload: Workload) -> list[str]:
-    if workload.qos is None or workload.type.qos.on_missing == "deny":
-        return []
-    return [f"{each.path}: {each.detail}" for each in workload.qos.gaps]
 
 
 # Placeholder for an unknown type, while the other annotations are validated.
