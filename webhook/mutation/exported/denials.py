@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.documents.field import FieldError, required, unsupported
+from webhook.documents.field import required, unsupported
 from webhook.mutation.exported import cards, qos
 from webhook.mutation.exported.cel import Cel, any_of, choose, concatenated, matches_any, negated, text, texts, when
 from webhook.mutation.exported.limits import NAMED, allowed_text
@@ -89,16 +89,14 @@ def _of_annotation(policy: Policy, annotation: Annotation[Any]) -> Cel:
         is_valid = any_of(f"{_value(policy, annotation)} == {text(each)}" for each in supported)
         error = f"[{text(f'{path}: Unsupported value: ')} + {_shown(own)} + {detail}]"
         return when(f"{text(key)} in {OWN} && !({is_valid})", error)
-    given = _shown_fraction(own) if annotation is Keys.gpu_fraction else own
+    given, is_invalid = own, f"!({_VALID[annotation.attribute]})"
+    if annotation is Keys.gpu_fraction:
+        # The message shows a decimal in its shortest form.
+        given = f"({cards.matches_fraction()} ? {cards.shortest_fraction()} : {own})"
+        is_invalid = 'variables.fraction == ""'
     begin = f"{text(f'{path}: Invalid value: ')} + {_shown(given)}"
     details = choose(_details(policy, annotation), text("; " + _detail(policy, annotation, _PROBE)))
-    return when(f"{text(key)} in {OWN} && {_is_invalid(annotation)}", f"[{begin} + {details}]")
-
-
-def _is_invalid(annotation: Annotation[Any]) -> Cel:
-    if annotation is Keys.gpu_fraction:
-        return 'variables.fraction == ""'
-    return f"!({_VALID[annotation.attribute]})"
+    return when(f"{text(key)} in {OWN} && {is_invalid}", f"[{begin} + {details}]")
 
 
 def _value(policy: Policy, annotation: Annotation[Any]) -> Cel:
@@ -156,11 +154,6 @@ def _meant_memory() -> Cel:
     return f'({is_small} ? "; did you mean " + string({size}) + "Gi?" : "")'
 
 
-def _shown_fraction(own: Cel) -> Cel:
-    """Return the value that the message shows: that of a decimal in its shortest form."""
-    return f"({cards.matches_fraction()} ? {cards.shortest_fraction()} : {own})"
-
-
 def _shown(value: Cel) -> Cel:
     quoted = f"strings.quote({value})"
     is_short = f"{quoted}.size() <= {_LONGEST_VALUE}"
@@ -174,11 +167,7 @@ def _missing_type(policy: Policy) -> Cel:
     detail = f"the pod requests an accelerator, and the policy requires a workload type of such pods: {types}"
     error = required(f"metadata.annotations[{policy.keys.workload_type}]", detail)
     has_card = "(variables.requested.size() > 0 || variables.share)"
-    return when(f"variables.inForce && {has_card} && !variables.hasType", f"[{_text(error)}]")
-
-
-def _text(error: FieldError) -> Cel:
-    return text(str(error))
+    return when(f"variables.inForce && {has_card} && !variables.hasType", f"[{text(str(error))}]")
 
 
 def _of_type(policy: Policy) -> Cel:
