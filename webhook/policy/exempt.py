@@ -32,9 +32,7 @@ def shadow_reason(request: AdmissionRequest, spec: PolicySpec) -> str | None:
         return None
     if request.kind in ("", "Pod") and request.resource in ("", "pods"):
         return pod_shadow_reason(request.object or {}, request.namespace, spec)
-    if spec.mode == "shadow":
-        return _SHADOW
-    return _outside(spec) if spec.canary_percent < _ALL else None
+    return _SHADOW if spec.mode == "shadow" else _outside(spec)
 
 
 def pod_shadow_reason(pod: Mapping[str, Any], namespace: str, spec: PolicySpec) -> str | None:

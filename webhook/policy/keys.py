@@ -1,7 +1,7 @@
 """The annotations: their keys and values."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from string import ascii_letters
 from typing import Any, Generic, TypeVar, get_args, overload
 
@@ -133,6 +133,7 @@ def name(text: str) -> str:
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class Annotation(Generic[T]):
     """One annotation, a row of `Keys`: the attribute `gpu_memory` is the annotation `KEY-DOMAIN/gpu-memory`.
 
@@ -140,19 +141,11 @@ class Annotation(Generic[T]):
     docs/annotations.md. `rule` is the name of the mutation rule that uses it; empty: no rule does.
     """
 
-    def __init__(
-        self,
-        parser: Callable[[PolicySpec], Callable[[str], T]],
-        values: str,
-        meaning: str,
-        *,
-        rule: str = "",
-    ) -> None:
-        self.parser = parser
-        self.values = values
-        self.meaning = meaning
-        self.rule = rule
-        self.attribute = ""
+    parser: Callable[[PolicySpec], Callable[[str], T]]
+    values: str
+    meaning: str
+    rule: str = field(default="", kw_only=True)
+    attribute: str = field(default="", init=False)
 
     def __set_name__(self, owner: type["Keys"], attribute: str) -> None:
         self.attribute = attribute

@@ -1,7 +1,7 @@
 """What differs between two decisions on one pod."""
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import orjson
 
@@ -12,9 +12,7 @@ from webhook.documents.text import cut, printable
 
 Kind = Literal["outcome", "verdict", "workload type", "scheduler", "rules", "tolerations", "fields", "warnings"]
 
-KINDS: tuple[Kind, ...] = (
-    *("outcome", "verdict", "workload type", "scheduler", "rules", "tolerations", "fields", "warnings"),
-)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds of changes, the most important first."""
 
 _LONGEST_DETAIL = 300

@@ -3,8 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,10 +72,6 @@ class Outcome:
     series: tuple[Sample, ...]
     unmodelled: tuple[str, ...] = ()
     denial: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the outcome as a JSON object."""
-        return asdict(self)
 
 
 class Mix:

@@ -1,6 +1,7 @@
 """The outcomes of `simulate` as a Parquet file: a row for each run."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import IO, Any
 
 import pyarrow as pa
@@ -28,5 +29,5 @@ SCHEMA = pa.schema(
 
 def write_parquet(file: IO[bytes], outcomes: Sequence[Outcome]) -> None:
     """Write the outcomes in their order."""
-    rows: list[dict[str, Any]] = [each.as_json() for each in outcomes]
+    rows: list[dict[str, Any]] = [asdict(each) for each in outcomes]
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), file)

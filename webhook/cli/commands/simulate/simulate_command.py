@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -153,7 +154,7 @@ def simulate(
         print_outcomes(text_console(), found)
         return
     for each in found:
-        echo_json(each.as_json())
+        echo_json(asdict(each))
 
 
 def _check_extras(parquet: Path | None, engine: str) -> None:
