@@ -34,7 +34,9 @@ def as_annotation_changes(
     if placement.verdict not in ("Waiting", "Infeasible"):
         return placement
     current = _current(content)
-    has_type, has_card = policy.keys.workload_type in current, _may_include_card(content, policy)
+    own, resources = content.pod["metadata"].get("annotations") or {}, requested_extended_resources(content.pod)
+    has_card = CardRequest.of(content.pod, own, resources, policy).may_include_card
+    has_type = policy.keys.workload_type in current
     if not placement.remedies and (has_card or not has_type):
         return placement
     suggestions = [*_without_type(content, policy, place, expired)] if has_type and not has_card else []
@@ -54,11 +56,6 @@ def as_annotation_changes(
         names_product |= is_about_product and (tolerates_product or found is not None)
         suggestions += [*([found] if found else []), *([text] if not found or not has_type else [])]
     return replace(placement, suggestions=tuple(dict.fromkeys(suggestions)))
-
-
-def _may_include_card(content: PodContent, policy: Policy) -> bool:
-    own = content.pod["metadata"].get("annotations") or {}
-    return CardRequest.of(content.pod, own, requested_extended_resources(content.pod), policy).may_include_card
 
 
 def _without_type(content: PodContent, policy: Policy, place: Place, expired: Expired) -> Iterator[str]:

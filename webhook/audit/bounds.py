@@ -57,7 +57,8 @@ class Truncator:
 
         If it takes more than `most_bytes`, texts are truncated and the last items are left out.
         """
-        if len(value) <= _FEW and not any(len(text) > most_bytes for text in _texts_of(value)):
+        items = value.values() if isinstance(value, Mapping) else value
+        if len(value) <= _FEW and not any(isinstance(item, str) and len(item) > most_bytes for item in items):
             data = dump(value)
             if len(data) <= most_bytes:
                 return data
@@ -132,11 +133,6 @@ class Truncator:
             is_plain = isinstance(part, str) and _PLAIN_KEY.fullmatch(key)
             text += f".{key}" if is_plain else f"[{key}]"
         return text
-
-
-def _texts_of(value: Sequence[Any] | Mapping[str, Any]) -> list[str]:
-    items = value.values() if isinstance(value, Mapping) else value
-    return [item for item in items if isinstance(item, str)]
 
 
 def _more(count: int, noun: str) -> str:

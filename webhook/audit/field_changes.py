@@ -32,7 +32,8 @@ def values_before(pod: Mapping[str, Any], patch: Iterable[Mapping[str, Any]]) ->
     before: JsonObject = {}
     for operation in patch:
         path = _parts_of(operation["path"])
-        if not path or _is_container(path):
+        # In a pod template, the spec is further in.
+        if not path or any(outer == "spec" and inner in _CONTAINERS for outer, inner in pairwise(path)):
             continue
         parent = _value_at(pod, path[:-1])
         if isinstance(parent, list) and operation["op"] == "add":
@@ -41,11 +42,6 @@ def values_before(pod: Mapping[str, Any], patch: Iterable[Mapping[str, Any]]) ->
         if value is not None:
             before.setdefault(operation["path"], value)
     return before
-
-
-def _is_container(path: list[str]) -> bool:
-    # In a pod template, the spec is further in.
-    return any(outer == "spec" and inner in _CONTAINERS for outer, inner in pairwise(path))
 
 
 class FieldChange(NamedTuple):

@@ -218,15 +218,11 @@ def parse_line(line: bytes) -> AuditRecord:
     try:
         record = _ADAPTER.validate_json(line)
     except ValidationError as error:
-        raise ValueError(_first_problem(error)) from error
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from error
     moment(record.time)
     return record
-
-
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else first["msg"]
 
 
 def moment(time: str) -> datetime:

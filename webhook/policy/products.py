@@ -85,7 +85,9 @@ def any_product(spec: PolicySpec, namespace: str) -> AnyProduct:
     """
     limits = limits_of(spec, namespace)
     if limits is not None and limits.products is not None:
-        return _any_of(spec, namespace, limits.products)
+        listed = accepted_products(spec, named_products(spec, limits.products), namespace)
+        is_exact = not any("*" in product for product in limits.products)
+        return AnyProduct(listed=listed, is_required=is_exact and spec.product_affinity)
     if not spec.allowed_products:
         return AnyProduct()
     patterns = sorted(spec.allowed_products)
@@ -97,13 +99,6 @@ def any_product(spec: PolicySpec, namespace: str) -> AnyProduct:
     if excludes_a_pattern or (excluded and not spec.product_affinity):
         return AnyProduct(listed=tuple(each for each in every if each not in excluded))
     return AnyProduct(excluded)
-
-
-def _any_of(spec: PolicySpec, namespace: str, products: tuple[str, ...]) -> AnyProduct:
-    """Return the choice for a namespace that may use only `products`, names or patterns."""
-    is_exact = not any("*" in product for product in products)
-    listed = accepted_products(spec, named_products(spec, products), namespace)
-    return AnyProduct(listed=listed, is_required=is_exact and spec.product_affinity)
 
 
 def _matches(pattern: str, names: tuple[str, ...]) -> bool:

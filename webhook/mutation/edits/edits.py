@@ -94,18 +94,15 @@ class AddToleration:
     def apply(self, pod: PodEditor) -> Effect:
         """Append the toleration, unless another one covers it."""
         toleration = self.to_json()
+        # Under a NoExecute taint, `covers` must compare tolerationSeconds.
+        has_time = self.effect in ("", NO_EXECUTE)
         if self._may_be_covered(pod.tolerations) and (
-            not self._has_time or any(covers(present, toleration) for present in pod.get("spec", "tolerations") or ())
+            not has_time or any(covers(present, toleration) for present in pod.get("spec", "tolerations") or ())
         ):
             return KEPT
         pod.append(toleration, "spec", "tolerations")
         pod.tolerations.add(Toleration.of(toleration))
         return CHANGED
-
-    @property
-    def _has_time(self) -> bool:
-        """Return whether it can tolerate a NoExecute taint, so that `covers` must compare tolerationSeconds."""
-        return self.effect in ("", NO_EXECUTE)
 
     def _may_be_covered(self, present: AbstractSet[Toleration]) -> bool:
         """Return whether one of `present` covers it, apart from tolerationSeconds: a lookup instead of a pass."""

@@ -113,9 +113,11 @@ class PreferNode:
                 and not any(term.get("weight") == weight and each.equals(alone) for weight, each in added)
             )
         if user_prefers_others:
-            return Effect(
-                changed=False, warnings=(self._warning(),), kept_value=f"preference for {self.requirement.key}"
+            key = self.requirement.key
+            warning = (
+                f"the pod's own preferred node affinity for {key} wins over the policy's, which is not added: {self}"
             )
+            return Effect(changed=False, warnings=(warning,), kept_value=f"preference for {key}")
         term = {"weight": self.weight, "preference": {"matchExpressions": [self.requirement.to_json()]}}
         pod.append(term, *PREFERRED_NODES)
         return CHANGED
@@ -135,10 +137,6 @@ class PreferNode:
         return any(
             each.get("key") == self.requirement.key for each in expressions
         ) and not self.requirement.is_implied_by(expressions)
-
-    def _warning(self) -> str:
-        key = self.requirement.key
-        return f"the pod's own preferred node affinity for {key} wins over the policy's, which is not added: {self}"
 
 
 def _only_expression(term: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -86,7 +86,8 @@ def _of_annotation(policy: Policy, annotation: Annotation[Any]) -> Cel:
     supported = _supported(policy, annotation)
     if supported is not None:
         detail = text("; " + unsupported("", "", supported).detail)
-        is_valid = any_of(f"{_value(policy, annotation)} == {text(each)}" for each in supported)
+        value = "variables.namedType" if annotation is Keys.workload_type else value_of(policy, annotation)
+        is_valid = any_of(f"{value} == {text(each)}" for each in supported)
         error = f"[{text(f'{path}: Unsupported value: ')} + {_shown(own)} + {detail}]"
         return when(f"{text(key)} in {OWN} && !({is_valid})", error)
     given, is_invalid = own, f"!({_VALID[annotation.attribute]})"
@@ -97,10 +98,6 @@ def _of_annotation(policy: Policy, annotation: Annotation[Any]) -> Cel:
     begin = f"{text(f'{path}: Invalid value: ')} + {_shown(given)}"
     details = choose(_details(policy, annotation), text("; " + _detail(policy, annotation, _PROBE)))
     return when(f"{text(key)} in {OWN} && {is_invalid}", f"[{begin} + {details}]")
-
-
-def _value(policy: Policy, annotation: Annotation[Any]) -> Cel:
-    return "variables.namedType" if annotation is Keys.workload_type else value_of(policy, annotation)
 
 
 def _supported(policy: Policy, annotation: Annotation[Any]) -> tuple[str, ...] | None:

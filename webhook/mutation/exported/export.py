@@ -72,13 +72,9 @@ def export(policies: PolicySet, release: int = _STABLE, excluded: tuple[str, ...
         if each is policies.default and twin is not None:
             reasons.append(LeftOut(each.identity, "metadata.name", "another policy has the name of the default policy"))
         left_out += reasons
-        if not reasons and _is_enforced(each):
+        if not reasons and each.spec.mode == "enforce" and each.spec.canary_percent > 0:
             objects += _objects(each, policies.others[:index], release, excluded)
     return Exported(objects, left_out)
-
-
-def _is_enforced(policy: Policy) -> bool:
-    return policy.spec.mode == "enforce" and policy.spec.canary_percent > 0
 
 
 def _left_out(policy: Policy, release: int) -> Iterator[LeftOut]:

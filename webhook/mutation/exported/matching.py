@@ -12,6 +12,7 @@ from webhook.policy.spec.admission import Exemption
 
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 _OWN: Cel = "object.metadata.annotations"
+_OPPOSITES = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}
 _LABELS: Cel = "namespaceObject.metadata.?labels.orValue({})"
 
 
@@ -22,9 +23,8 @@ def constraints(policy: Policy, before: tuple[Policy, ...], excluded: tuple[str,
     """
     requirements = [LabelRequirement(NAMESPACE_NAME_LABEL, "NotIn", excluded)]
     requirements += _requirements(policy)
-    requirements += [
-        _negated(*_requirements(each)) for each in _competing(policy, before) if len(_requirements(each)) == 1
-    ]
+    alone = [found[0] for each in _competing(policy, before) if len(found := _requirements(each)) == 1]
+    requirements += [each._replace(operator=_OPPOSITES[each.operator]) for each in alone]
     expressions = [
         {"key": each.key, "operator": each.operator, **({"values": list(each.values)} if each.values else {})}
         for each in dict.fromkeys(requirements)
@@ -36,13 +36,6 @@ def constraints(policy: Policy, before: tuple[Policy, ...], excluded: tuple[str,
         "objectSelector": {},
         "resourceRules": [{**rule, "scope": "Namespaced"}],
     }
-
-
-_OPPOSITES = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}
-
-
-def _negated(requirement: LabelRequirement) -> LabelRequirement:
-    return requirement._replace(operator=_OPPOSITES[requirement.operator])
 
 
 def _requirements(policy: Policy) -> LabelSelector:

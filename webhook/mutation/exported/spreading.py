@@ -145,9 +145,10 @@ def spread_variables(policy: Policy) -> Iterator[Variable]:
     ]
     yield "labelsBefore", _labels_before(policy)
     yield "isSettled", any_of((constraints, *terms, *attracted))
-    yield "spreadTerm", _term()
-    for name in ("AntiAffinity", "Constraint"):
-        found = ((of, _is_present(each.spread)) for of, each in types_of(policy) if _form(each.spread) == name)
+    selector = dyn_map({"matchLabels": "{variables.groupKey: variables.group}"})
+    yield "spreadTerm", dyn_map({"labelSelector": selector, "topologyKey": "variables.topology"})
+    for name, form in (("AntiAffinity", "antiAffinity"), ("Constraint", "topologySpread")):
+        found = ((of, _is_present(each.spread)) for of, each in types_of(policy) if each.spread.form == form)
         yield f"has{name}", by_type(found, "false")
     is_present = "(variables.hasAntiAffinity || variables.hasConstraint)"
     yield "spreads", f'variables.isSpread && variables.group != "" && ({is_present} || !variables.isSettled)'
@@ -180,10 +181,6 @@ def _attracts(policy: Policy, term: Cel) -> Cel:
     )
 
 
-def _form(settings: Spread) -> str:
-    return "AntiAffinity" if settings.form == "antiAffinity" else "Constraint"
-
-
 def _selects(expression: Cel) -> Cel:
     """Return whether the labels of the pod meet an expression of a label selector."""
     key, values = f"{expression}.key in variables.labelsBefore", f"{expression}.?values.orValue([])"
@@ -198,11 +195,6 @@ def _selects(expression: Cel) -> Cel:
 
 def _terms(kind: str, when_: str) -> Cel:
     return f"{value_at(('spec', 'affinity', kind, when_))}.orValue([])"
-
-
-def _term() -> Cel:
-    selector = dyn_map({"matchLabels": "{variables.groupKey: variables.group}"})
-    return dyn_map({"labelSelector": selector, "topologyKey": "variables.topology"})
 
 
 def _constraint(settings: Spread) -> Cel:

@@ -37,7 +37,8 @@ def read_spreading(
     requested = annotations.read(Keys.spread)
     if requested == NO_TOPOLOGY:
         return "the annotation spread is none"
-    key = requested or _topology_key(settings, policy)
+    of_type = settings.topology
+    key = requested or (None if of_type is None else policy.spec.topology_aliases.get(of_type, of_type))
     if key is None:
         return "the type does not spread its pods"
     group = replica_group(pod, policy.spread_group_label)
@@ -55,8 +56,3 @@ def read_spreading(
             f"{policy.keys.spread} wins over {policy.keys.bin_packing}: both are over {key}, and packing would undo it"
         )
     return spreading
-
-
-def _topology_key(settings: Spread, policy: Policy) -> str | None:
-    topology = settings.topology
-    return None if topology is None else policy.spec.topology_aliases.get(topology, topology)

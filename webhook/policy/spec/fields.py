@@ -75,10 +75,6 @@ def _is_service_account(text: str) -> bool:
     return bool(colon) and all(bool(each) and is_dns_subdomain(each.replace("*", "x")) for each in (namespace, name))
 
 
-def _is_namespace_pattern(text: str) -> bool:
-    return bool(text) and is_dns_subdomain(text.replace("*", "x"))
-
-
 # Strict models do not accept a list for a tuple, and YAML has only lists.
 Values = Annotated[
     tuple[T, ...],
@@ -123,7 +119,11 @@ ResourcePattern = Annotated[
     ),
 ]
 NamespacePattern = Annotated[
-    str, checked(_is_namespace_pattern, "must be a namespace, or a pattern with * such as team-a-*")
+    str,
+    checked(
+        lambda text: bool(text) and is_dns_subdomain(text.replace("*", "x")),
+        "must be a namespace, or a pattern with * such as team-a-*",
+    ),
 ]
 ProductPattern = Annotated[
     str,
