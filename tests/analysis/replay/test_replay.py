@@ -18,8 +18,7 @@ from tests.support.server import review_bytes
 from webhook.admission.missed import Scope
 from webhook.analysis.replay import replay as module
 from webhook.analysis.replay.admission import Admission, admission_of
-from webhook.analysis.replay.changes import Change
-from webhook.analysis.replay.decision import Decider, Decision
+from webhook.analysis.replay.decision import Change, Decider, Decision
 from webhook.analysis.replay.replay import Replay, Report
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.records.replay_sources import ReplaySources

@@ -9,8 +9,14 @@ from webhook.admission.missed import Scope
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.pod_content import JsonObject
 from webhook.analysis.replay.admission import Admission
-from webhook.analysis.replay.changes import KINDS, Change, changes, has_worse_verdict, is_newly_refused
-from webhook.analysis.replay.decision import Decider, Decision
+from webhook.analysis.replay.decision import (
+    KINDS,
+    Change,
+    Decider,
+    Decision,
+    changes,
+    has_worse_verdict,
+)
 from webhook.cluster.snapshot import Snapshot
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
@@ -93,7 +99,7 @@ class Report:
     def count(self, found: Difference) -> None:
         """Count a difference."""
         self.changed += 1
-        self.refused += is_newly_refused(found.old, found.new)
+        self.refused += found.new.is_refused and not found.old.is_refused
         self.worse += has_worse_verdict(found.old, found.new)
         for each in found.changes:
             key = each if each in self.tallies or len(self.tallies) < _MOST_CHANGES else Change(each.kind, OTHERS)

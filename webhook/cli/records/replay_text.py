@@ -6,8 +6,7 @@ from collections import Counter
 
 import orjson
 
-from webhook.analysis.replay.changes import Change
-from webhook.analysis.replay.decision import Decision
+from webhook.analysis.replay.decision import Change, Decision
 from webhook.analysis.replay.replay import Difference, Report, Tally
 from webhook.cli.output.screen import SafeConsole
 from webhook.cli.output.table import Column, Row, print_line, print_table

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from webhook.analysis.replay.admission import Admission
-from webhook.analysis.replay.changes import Change
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
+from webhook.analysis.replay.decision import Change
 from webhook.analysis.replay.replay import Replay, Report, Tally
 from webhook.cli.console.endpoint import Asked, Endpoint, reported_once
 from webhook.cli.console.sources import Sources
