@@ -1,13 +1,23 @@
-"""Edits of queues, priority and resources."""
+"""Edits of queues, priority, resources and spreading; `webhook.mutation.edits.edits` has the invariants of edits."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from webhook.backends.backend import PodField
 from webhook.documents.text import cut
-from webhook.mutation.edits.editor import Path, PodEditor
-from webhook.mutation.edits.edits import CHANGED, KEPT, Effect
+from webhook.kube.selectors import requirement_matches
+from webhook.mutation.edits.editor import JsonObject, Path, PodEditor
+from webhook.mutation.edits.edits import CHANGED, KEPT, PREFERRED, Effect, PreferPodAffinity
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN
+from webhook.mutation.replica_group import ReplicaGroup
+
+PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+CONSTRAINTS: Path = ("spec", "topologySpreadConstraints")
+WhenUnsatisfiable = Literal["DoNotSchedule", "ScheduleAnyway"]
+_ANTI_AFFINITY: Path = ("spec", "affinity", "podAntiAffinity")
+_AFFINITY: Path = ("spec", "affinity", "podAffinity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +39,6 @@ class SetField:
             return KEPT
         kept = str(self.field._replace(value=cut(str(present), LONGEST_SHOWN)))
         return Effect(changed=False, warnings=(f"{kept} of the pod wins over {self.field.value}",), kept_value=kept)
-
-
-PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +99,117 @@ class SetAmount:
             return KEPT
         pod.set(self.value, *self.path)
         return CHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Spread the pods of `group` over the domains of `topology_key`, unless the user has settled that.
+
+    The user has, with a spread constraint or pod anti-affinity over this key, or with pod affinity over it for pods
+    like this one. `hint` is the packing hint of the policy, which does not count. `is_requested`: the pod's annotation
+    requests it, so that there is a warning if it is not added.
+    """
+
+    topology_key: str
+    group: ReplicaGroup
+    hint: PreferPodAffinity
+    is_requested: bool
+
+    @property
+    def _selector(self) -> JsonObject:
+        return {"matchLabels": {self.group.key: self.group.value}}
+
+    def _added(self, pod: PodEditor, item: JsonObject, path: Path, *, is_present: bool) -> Effect:
+        """Append `item`, and the label of the group if it is the webhook's own."""
+        if not is_present:
+            if kept := self._kept(pod):
+                return kept
+            pod.append(item, *path)
+        if self.group.is_added and pod.get("metadata", "labels", self.group.key) is None:
+            pod.set(self.group.value, "metadata", "labels", self.group.key)
+            return CHANGED
+        return KEPT if is_present else CHANGED
+
+    def _kept(self, pod: PodEditor) -> Effect | None:
+        """Return the effect if the user's own values stay alone; None if there are none over this topology key."""
+        anti_affinity = _terms(pod, _ANTI_AFFINITY)
+        if any(each.get("topologyKey") == self.topology_key for each in pod.get(*CONSTRAINTS) or ()):
+            own = "topologySpreadConstraints"
+        elif any(each.get("topologyKey") == self.topology_key for each in anti_affinity):
+            own = "podAntiAffinity"
+        elif any(self._attracts(pod, each) for each in _terms(pod, _AFFINITY)):
+            own = "podAffinity"
+        else:
+            return None
+        warning = f"spec: {own} over {self.topology_key} of the pod wins over its annotation spread, which adds nothing"
+        kept_value = f"{own} over {self.topology_key}"
+        return Effect(changed=False, warnings=(warning,) if self.is_requested else (), kept_value=kept_value)
+
+    def _attracts(self, pod: PodEditor, term: Mapping[str, Any]) -> bool:
+        """Return whether the affinity `term` draws the pod to others like it, in one domain."""
+        if term.get("topologyKey") != self.topology_key or self.hint.is_same(term):
+            return False
+        selector, labels = term.get("labelSelector"), pod.get("metadata", "labels") or {}
+        if selector is None:
+            return False
+        exact: Mapping[str, str] = selector.get("matchLabels") or {}
+        return all(labels.get(key) == value for key, value in exact.items()) and all(
+            requirement_matches(each, labels) for each in selector.get("matchExpressions") or ()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadByAntiAffinity(_Spread):
+    """Add podAntiAffinity for the group: required, or preferred with `weight`."""
+
+    weight: int | None
+
+    def __str__(self) -> str:
+        verb = "require" if self.weight is None else "prefer"
+        weight = "" if self.weight is None else f" (weight {self.weight})"
+        return f"{verb} {self.topology_key} without pods {self.group}{weight}"
+
+    def apply(self, pod: PodEditor) -> Effect:
+        """Append the term, unless the pod has it or the user's own values stay."""
+        term = {"labelSelector": self._selector, "topologyKey": self.topology_key}
+        if self.weight is None:
+            path: Path = (*_ANTI_AFFINITY, REQUIRED)
+            return self._added(pod, term, path, is_present=term in (pod.get(*path) or ()))
+        path = (*_ANTI_AFFINITY, PREFERRED)
+        is_present = any(each.get("podAffinityTerm") == term for each in pod.get(*path) or ())
+        return self._added(pod, {"weight": self.weight, "podAffinityTerm": term}, path, is_present=is_present)
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadByConstraint(_Spread):
+    """Add a topology spread constraint for the group.
+
+    Nodes whose taints the pod does not tolerate do not count as domains; kube-scheduler leaves out those that the pod's
+    node affinity excludes by itself.
+    """
+
+    max_skew: int
+    when_unsatisfiable: WhenUnsatisfiable
+
+    def __str__(self) -> str:
+        return f"spread pods {self.group} over {self.topology_key} ({self.when_unsatisfiable}, maxSkew {self.max_skew})"
+
+    def apply(self, pod: PodEditor) -> Effect:
+        """Append the constraint, unless the pod has it or the user's own values stay."""
+        constraint = {
+            "maxSkew": self.max_skew,
+            "topologyKey": self.topology_key,
+            "whenUnsatisfiable": self.when_unsatisfiable,
+            "labelSelector": self._selector,
+            "nodeTaintsPolicy": "Honor",
+        }
+        is_present = constraint in (pod.get(*CONSTRAINTS) or ())
+        return self._added(pod, constraint, CONSTRAINTS, is_present=is_present)
+
+
+def _terms(pod: PodEditor, path: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the terms of a pod affinity or anti-affinity, required and preferred."""
+    required: Sequence[Mapping[str, Any]] = pod.get(*path, REQUIRED) or ()
+    yield from required
+    for weighted in pod.get(*path, PREFERRED) or ():
+        yield weighted.get("podAffinityTerm") or {}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from webhook.mutation.edits.edits import PREFERRED, PREFERRED_PODS
-from webhook.mutation.edits.spread_edits import CONSTRAINTS, REQUIRED
+from webhook.mutation.edits.scheduling_edits import CONSTRAINTS, REQUIRED
 from webhook.mutation.exported.cel import (
     LABEL_VALUE,
     Cel,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from webhook.mutation.edits.edits import Edit, packing_hint
-from webhook.mutation.edits.spread_edits import SpreadByAntiAffinity, SpreadByConstraint, WhenUnsatisfiable
+from webhook.mutation.edits.scheduling_edits import SpreadByAntiAffinity, SpreadByConstraint, WhenUnsatisfiable
 from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import Policy
 

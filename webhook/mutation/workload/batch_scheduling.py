@@ -20,7 +20,7 @@ from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.mutation.edits.node_edits import PREFERRED_NODES
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN
-from webhook.mutation.edits.spread_edits import CONSTRAINTS
+from webhook.mutation.edits.scheduling_edits import CONSTRAINTS
 from webhook.mutation.workload.annotations import Annotations
 from webhook.mutation.workload.spreading import Spreading
 from webhook.policy.keys import Keys
