@@ -1,6 +1,6 @@
 """An audit log of the API server as a trace: the pods that were created, and when they were deleted."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.analysis.api_audit_event import is_dry_run, is_of_pod
-from webhook.analysis.simulation.arrival import Arrival, CreatedPods, JsonObject, from_first
+from webhook.analysis.simulation.arrival import Arrival, CreatedPods, IsCard, JsonObject, from_first
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, invalid, required
 from webhook.kube.names import DEFAULT_NAMESPACE
@@ -29,7 +29,7 @@ def is_api_audit_log(data: bytes) -> bool:
     return data.lstrip()[:1] == b"{"
 
 
-def read_api_audit_log(data: bytes, place: str, is_card: Callable[[str], bool]) -> list[Arrival]:
+def read_api_audit_log(data: bytes, place: str, is_card: IsCard) -> list[Arrival]:
     """Return the pods that were created, at least one. The first is created at 0 seconds.
 
     A pod runs from its creation to its deletion, since the log has no other end; one that was not deleted never ends.

@@ -12,6 +12,9 @@ from webhook.documents.field import InvalidInput, invalid, required
 from webhook.placement.scorer import PodSignature
 
 JsonObject = dict[str, Any]
+IsCard = Callable[[str], bool]
+"""Returns true for a resource whose units are cards."""
+
 T = TypeVar("T")
 
 Mode = Literal["trace", "fill", "random"]
@@ -117,7 +120,7 @@ def filling(pods: Sequence[T], cards_of: Callable[[T], int], seed: int, targets:
 class CreatedPods:
     """Makes arrivals of the pods that were created; equal pods share one object. `is_card` knows the resources."""
 
-    def __init__(self, is_card: Callable[[str], bool]) -> None:
+    def __init__(self, is_card: IsCard) -> None:
         self._is_card = is_card
         self._shared: dict[bytes, JsonObject] = {}
 

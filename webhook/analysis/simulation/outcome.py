@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.analysis.simulation.arrival import IsCard
 from webhook.analysis.simulation.backlog import TracePod
-from webhook.analysis.simulation.templates import IsCard
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.pod.amounts import CPU, MEMORY
 

@@ -1,8 +1,6 @@
 """A plain CSV trace: a line for each group of equal pods, as anyone can write it."""
 
-from collections.abc import Callable
-
-from webhook.analysis.simulation.arrival import Arrival, JsonObject
+from webhook.analysis.simulation.arrival import Arrival, IsCard, JsonObject
 from webhook.analysis.simulation.csv_rows import CsvRow, csv_rows
 from webhook.documents.field import InvalidInput
 from webhook.placement.scorer import PodSignature
@@ -10,10 +8,8 @@ from webhook.placement.scorer import PodSignature
 COLUMNS = ("arrival", "requests")
 OPTIONAL = ("duration", "replicas", "annotations", "name", "namespace", "labels", "priority", "scheduler")
 
-CardsOf = Callable[[str], bool]
 
-
-def read_plain_csv(data: bytes, place: str, is_card: CardsOf) -> list[Arrival]:
+def read_plain_csv(data: bytes, place: str, is_card: IsCard) -> list[Arrival]:
     """Return the pods of a CSV trace; `is_card` returns true for a resource whose units are cards.
 
     `arrival` and `duration` are in seconds, from the beginning of the trace; a pod without a duration never ends.
@@ -26,7 +22,7 @@ def read_plain_csv(data: bytes, place: str, is_card: CardsOf) -> list[Arrival]:
     return [_arrival(row, pods, is_card) for row in csv_rows(data, place, COLUMNS, OPTIONAL)]
 
 
-def _arrival(row: CsvRow, pods: dict[tuple[str, ...], tuple[JsonObject, int]], is_card: CardsOf) -> Arrival:
+def _arrival(row: CsvRow, pods: dict[tuple[str, ...], tuple[JsonObject, int]], is_card: IsCard) -> Arrival:
     key = tuple(row.cells.get(name, "") for name in ("requests", *OPTIONAL[2:]))
     if key not in pods:
         pods[key] = _pod(row, is_card)
@@ -36,7 +32,7 @@ def _arrival(row: CsvRow, pods: dict[tuple[str, ...], tuple[JsonObject, int]], i
     return Arrival(row.seconds("arrival"), duration, pod, cards, row.place, replicas)
 
 
-def _pod(row: CsvRow, is_card: CardsOf) -> tuple[JsonObject, int]:
+def _pod(row: CsvRow, is_card: IsCard) -> tuple[JsonObject, int]:
     """Return the pod of a row, and the number of cards that it requests."""
     row.text("requests")
     requests = _pairs(row, "requests")

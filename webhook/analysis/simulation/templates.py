@@ -1,6 +1,6 @@
 """The pods of a trace as one policy admits them, one template for all equal pods."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -9,7 +9,7 @@ from webhook.admission.evaluation import evaluate
 from webhook.admission.mutated_pod import Mutated, as_created
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Denied
-from webhook.analysis.simulation.arrival import Arrival, JsonObject
+from webhook.analysis.simulation.arrival import Arrival, IsCard, JsonObject
 from webhook.analysis.simulation.cluster import RankedScheduler
 from webhook.backends.registry import backend_of
 from webhook.cluster.node_info import RunningPod
@@ -29,8 +29,6 @@ from webhook.placement.waiting.waiting_pods import WaitingPod, running_pod
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import PolicySpec
-
-IsCard = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
