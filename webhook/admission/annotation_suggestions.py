@@ -34,8 +34,8 @@ def as_annotation_changes(
     if placement.verdict not in ("Waiting", "Infeasible"):
         return placement
     current = _current(content)
-    own, resources = content.pod["metadata"].get("annotations") or {}, requested_extended_resources(content.pod)
-    has_card = CardRequest.of(content.pod, own, resources, policy).may_include_card
+    resources = requested_extended_resources(content.pod)
+    has_card = CardRequest.of(content.pod, _own(content), resources, policy).may_include_card
     has_type = policy.keys.workload_type in current
     if not placement.remedies and (has_card or not has_type):
         return placement
@@ -60,10 +60,10 @@ def as_annotation_changes(
 
 def _without_type(content: PodContent, policy: Policy, place: Place, expired: Expired) -> Iterator[str]:
     """Yield the suggestion to leave the pod alone, if it then fits."""
-    key = policy.keys.workload_type
-    bare = content.without_annotation(key)
+    key, own = policy.keys.workload_type, _own(content)
+    bare = content.with_annotations({each: own[each] for each in own if each != key})
     remedy = f"remove {key}"
-    if bare is content or isinstance(evaluate(bare, policy, expired), Mutated):
+    if key not in own or isinstance(evaluate(bare, policy, expired), Mutated):
         # The type is a default of the namespace.
         remedy = "set withoutAccelerator: leave in the policy"
     try:
@@ -105,7 +105,7 @@ def _proven(
     wanted: Mapping[str, str], content: PodContent, policy: Policy, place: Place, expired: Expired
 ) -> str | None:
     """Return the suggestion of the `wanted` annotations; None if they do not make the pod fit."""
-    result = evaluate(content.with_annotations(wanted), policy, expired)
+    result = evaluate(content.with_annotations({**_own(content), **wanted}), policy, expired)
     if not isinstance(result, Mutated) or (waiting := result.waiting) is None:
         return None
     placed = place(waiting[1])
@@ -120,7 +120,12 @@ def _proven(
 
 def _current(content: PodContent) -> Mapping[str, str]:
     """Return the annotations of the pod over those of its namespace."""
-    return {**content.defaults, **(content.pod["metadata"].get("annotations") or {})}
+    return {**content.defaults, **_own(content)}
+
+
+def _own(content: PodContent) -> Mapping[str, str]:
+    annotations: Mapping[str, str] | None = content.pod["metadata"].get("annotations")
+    return annotations or {}
 
 
 def _annotations(remedy: Remedy, node: Node, content: PodContent, policy: Policy) -> dict[str, str] | None:

@@ -96,18 +96,8 @@ class PodContent:
         return self.policy_data + self.containers_data
 
     def with_annotations(self, annotations: Mapping[str, str]) -> "PodContent":
-        """Return the content of the same pod with these annotations added, without its serialised data."""
-        metadata = self.pod["metadata"]
-        added = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}
-        return PodContent(self.namespace, {**self.pod, "metadata": added}, self.defaults, None, None)
-
-    def without_annotation(self, key: str) -> "PodContent":
-        """Return the content of the same pod without its annotation `key`; the same object if it has none."""
-        annotations = self.pod["metadata"].get("annotations") or {}
-        if key not in annotations:
-            return self
-        kept = {each: value for each, value in annotations.items() if each != key}
-        metadata = {**self.pod["metadata"], "annotations": kept}
+        """Return the content of the same pod with these annotations alone, without its serialised data."""
+        metadata = {**self.pod["metadata"], "annotations": annotations}
         return PodContent(self.namespace, {**self.pod, "metadata": metadata}, self.defaults, None, None)
 
 
