@@ -106,14 +106,9 @@ def set_of(policies: PolicyOrSet) -> PolicySet:
 
 def may_be_in_shadow(policies: PolicyOrSet) -> bool:
     """Return whether a policy is in shadow mode."""
-    return any(_modes(policies))
+    return any(each.spec.mode == "shadow" for each in set_of(policies))
 
 
 def is_all_in_shadow(policies: PolicyOrSet) -> bool:
     """Return whether every policy is in shadow mode."""
-    return all(_modes(policies))
-
-
-def _modes(policies: PolicyOrSet) -> Iterator[bool]:
-    every = (policies.default, *policies.others) if isinstance(policies, PolicySet) else (policies,)
-    return (each.spec.mode == "shadow" for each in every)
+    return all(each.spec.mode == "shadow" for each in set_of(policies))

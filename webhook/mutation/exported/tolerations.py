@@ -67,7 +67,8 @@ def _extra(policy: Policy) -> Iterator[Cel]:
     """Yield the tolerations in their order, each unless one before it covers it."""
     before: list[tuple[Cel, Mapping[str, Any]]] = []
     for condition, each in _listed(policy):
-        toleration = _edit(each).to_json()
+        edit = AddToleration(each.key, each.value, each.effect or "", each.operator, each.toleration_seconds)
+        toleration = edit.to_json()
         if any(covers(other, toleration) and holds == condition for holds, other in before):
             continue
         covered = [holds for holds, other in before if covers(other, toleration) and _may_both(holds, condition)]
@@ -88,10 +89,6 @@ def _listed(policy: Policy) -> Iterator[tuple[Cel, ExtraToleration]]:
     for name, of_type in types_of(policy):
         for each in of_type.extra_tolerations:
             yield is_type([name]), each
-
-
-def _edit(each: ExtraToleration) -> AddToleration:
-    return AddToleration(each.key, each.value, each.effect or "", each.operator, each.toleration_seconds)
 
 
 def _literal(toleration: Mapping[str, Any]) -> Cel:
