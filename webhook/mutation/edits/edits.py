@@ -10,7 +10,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from webhook.documents.field import FieldError
 from webhook.documents.text import cut
 from webhook.kube import names as wellknown
 from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, any_tolerates, covers
@@ -27,11 +26,7 @@ LARGEST_GROWTH_BYTES = 1536 * 1024
 
 
 class PodTooLargeError(Exception):
-    """Raised if the pod would become too large to be stored."""
-
-    def __init__(self, error: FieldError) -> None:
-        self.error = error
-        super().__init__(str(error))
+    """Raised if the pod would become too large to be stored; its argument is the field error."""
 
 
 @dataclass(frozen=True, slots=True)
