@@ -1,8 +1,8 @@
-"""The interface of a scheduler backend: a kind of scheduler, and the fields of a pod that it reads."""
+"""What all scheduler backends have: a backend is a kind of scheduler, and the fields of a pod that it reads."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,13 @@ class BatchRequest:
 
 
 _NOTHING = BatchRequest()
-
-
 FieldPath = tuple[str, ...]
 
 
 class PodField(NamedTuple):
     """A text field of a pod, by its path, and the value that a scheduler reads there."""
 
-    path: tuple[str, ...]
+    path: FieldPath
     value: str
 
     def __str__(self) -> str:
@@ -75,30 +73,47 @@ class BatchNames(NamedTuple):
     starts_whole: bool = False
 
 
-class Backend(Protocol):
-    """One kind of scheduler. `name` is its value in the policy."""
-
-    name: ClassVar[str]
-    api_groups: ClassVar[Sequence[str]]
-    """The API groups that its CRDs have: none of them is served where it is not installed."""
-    gang_fields: ClassVar[Sequence[Sequence[FieldPath]]]
-    """The fields by which it starts the pods of a gang together or not at all: a pod has all of one of these sets."""
-    gang_owners: ClassVar[Sequence[tuple[str, str]]]
-    """The API groups and kinds of the controllers whose pods it makes a gang of by itself."""
-    profile: ClassVar[str]
-    """The profile that predicts its choice; empty: the one that is chosen for kube-scheduler."""
-    queue_at: ClassVar[Sequence[tuple[str, str]]]
-    """The places of the queue of a pod: `labels` or `annotations`, and the key; the first that is set counts."""
-    group_at: ClassVar[FieldPath]
-    """The place of the name of a PodGroup that must exist; empty: there is none."""
-    ignores: ClassVar[Sequence[str]]
-    """The constraints of a pod that it does not follow, among PREFERRED_NODE_AFFINITY and SPREAD_CONSTRAINTS."""
-
-    @staticmethod
-    def express(request: BatchRequest) -> Expressed:
-        """Return `request` in the terms of the scheduler."""
-        ...
-
+Terms = Mapping[str, Callable[[Any], PodField] | str]
+"""By attribute of `BatchRequest`: the field of a pod for its value, or what the scheduler lacks (`Expressed`)."""
 
 PREFERRED_NODE_AFFINITY = "preferred node affinity"
 SPREAD_CONSTRAINTS = "topology spread constraints with DoNotSchedule"
+SIZE_IN_POD_GROUP = "reads the size of a gang from minMember of its PodGroup: name it"
+"""What a scheduler lacks that reads the size of a gang from the PodGroup."""
+
+
+class Backend:
+    """One kind of scheduler; a subclass sets what it has. `name` is its value in the policy."""
+
+    name: ClassVar[str]
+    api_groups: ClassVar[Sequence[str]] = ()
+    """The API groups that its CRDs have: none of them is served where it is not installed."""
+    gang_fields: ClassVar[Sequence[Sequence[FieldPath]]] = ()
+    """The fields by which it starts the pods of a gang together or not at all: a pod has all of one of these sets."""
+    gang_owners: ClassVar[Sequence[tuple[str, str]]] = ()
+    """The API groups and kinds of the controllers whose pods it makes a gang of by itself."""
+    profile: ClassVar[str] = ""
+    """The profile that predicts its choice; empty: the one that is chosen for kube-scheduler."""
+    queue_at: ClassVar[Sequence[tuple[str, str]]] = ()
+    """The places of the queue of a pod: `labels` or `annotations`, and the key; the first that is set counts."""
+    group_at: ClassVar[FieldPath] = ()
+    """The place of the name of a PodGroup that must exist; empty: there is none."""
+    ignores: ClassVar[Sequence[str]] = ()
+    """The constraints of a pod that it does not follow, among PREFERRED_NODE_AFFINITY and SPREAD_CONSTRAINTS."""
+    terms: ClassVar[Terms] = {}
+    """How it expresses a request, in the order of the fields and of what is missing."""
+
+    @classmethod
+    def express(cls, request: BatchRequest) -> Expressed:
+        """Return `request` in the terms of the scheduler."""
+        fields, missing = [], []
+        for attribute, term in cls.terms.items():
+            value = getattr(request, attribute)
+            # The PodGroup of a gang that is named has its size.
+            if value is None or (attribute == "gang_size" and request.gang is not None):
+                continue
+            if isinstance(term, str):
+                missing.append((attribute, term))
+            else:
+                fields.append(term(value))
+        return Expressed(fields, missing)

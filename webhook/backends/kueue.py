@@ -4,10 +4,7 @@ Measured with Kueue 0.15.0: it reads the queue and the group of a plain pod from
 group until all of them exist and fit the quota. A missing LocalQueue is reported on the Workload, not on the pod.
 """
 
-from collections.abc import Sequence
-from typing import ClassVar
-
-from webhook.backends.backend import BatchRequest, Expressed, FieldPath, annotation, label
+from webhook.backends.backend import Backend, BatchRequest, Expressed, annotation, label
 from webhook.kube.names import KUEUE_QUEUE
 
 QUEUE = KUEUE_QUEUE
@@ -24,25 +21,21 @@ QUEUED_WHOLE = frozenset(
 )
 
 
-class Kueue:
+class Kueue(Backend):
     """Reads labels and annotations of the pod.
 
     Source: sigs.k8s.io/kueue/pkg/controller/constants/constants.go, pkg/controller/jobs/pod/constants/constants.go
     """
 
-    name: ClassVar[str] = "kueue"
-    api_groups: ClassVar[Sequence[str]] = ("kueue.x-k8s.io",)
-    gang_fields: ClassVar[Sequence[Sequence[FieldPath]]] = (
+    name = "kueue"
+    api_groups = ("kueue.x-k8s.io",)
+    gang_fields = (
         (("metadata", "labels", QUEUE), ("metadata", "labels", GROUP), ("metadata", "annotations", TOTAL_COUNT)),
     )
-    gang_owners: ClassVar[Sequence[tuple[str, str]]] = ()
-    profile: ClassVar[str] = ""
-    queue_at: ClassVar[Sequence[tuple[str, str]]] = (("labels", QUEUE),)
-    group_at: ClassVar[FieldPath] = ()
-    ignores: ClassVar[Sequence[str]] = ()
+    queue_at = (("labels", QUEUE),)
 
-    @staticmethod
-    def express(request: BatchRequest) -> Expressed:
+    @classmethod
+    def express(cls, request: BatchRequest) -> Expressed:
         """Return the labels, and the annotation with the size of the gang, without which no pod of it is admitted."""
         fields, missing = [], []
         if request.queue is not None:

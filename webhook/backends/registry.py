@@ -4,11 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from webhook.backends.backend import Backend, BatchNames
-from webhook.backends.coscheduling import Coscheduling
-from webhook.backends.default import Default
 from webhook.backends.kai import Kai
+from webhook.backends.kube_scheduler import Coscheduling, Default, Native
 from webhook.backends.kueue import QUEUE, TOPOLOGIES, Kueue
-from webhook.backends.native import Native
 from webhook.backends.volcano import Volcano
 from webhook.documents.documents import field
 from webhook.policy.spec.document import PolicySpec

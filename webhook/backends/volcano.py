@@ -4,10 +4,10 @@ Measured with Volcano 1.15.1: it reads the queue from this annotation alone, the
 `scheduling.k8s.io/group-name` alone. A pod of a missing group or queue waits without a condition or an event.
 """
 
-from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
-from webhook.backends.backend import BatchRequest, Expressed, FieldPath, annotation
+from webhook.backends.backend import SIZE_IN_POD_GROUP, Backend, Terms, annotation
 from webhook.kube.names import VOLCANO_GROUP
 
 QUEUE = "scheduling.volcano.sh/queue-name"
@@ -17,36 +17,22 @@ PREEMPTABLE = "volcano.sh/preemptable"
 JOB_LABEL = "volcano.sh/job-name"
 
 
-class Volcano:
+class Volcano(Backend):
     """Reads annotations of the pod.
 
     Source: volcano.sh/apis/pkg/apis/scheduling/v1beta1/labels.go
     """
 
-    name: ClassVar[str] = "volcano"
-    api_groups: ClassVar[Sequence[str]] = ("scheduling.volcano.sh",)
-    gang_fields: ClassVar[Sequence[Sequence[FieldPath]]] = (
-        (("metadata", "annotations", GROUP),),
-        (("metadata", "labels", JOB_LABEL),),
-    )
-    gang_owners: ClassVar[Sequence[tuple[str, str]]] = ()
-    profile: ClassVar[str] = "volcano"
-    queue_at: ClassVar[Sequence[tuple[str, str]]] = (("annotations", QUEUE),)
-    group_at: ClassVar[FieldPath] = ("metadata", "annotations", GROUP)
-    ignores: ClassVar[Sequence[str]] = ()
-
-    @staticmethod
-    def express(request: BatchRequest) -> Expressed:
-        """Return the annotations; the size of a gang is a field of its PodGroup, and cards are shared by resources."""
-        fields, missing = [], []
-        if request.queue is not None:
-            fields.append(annotation(QUEUE, request.queue))
-        if request.gang is not None:
-            fields.append(annotation(GROUP, request.gang))
-        elif request.gang_size is not None:
-            missing.append(("gang_size", "reads the size of a gang from minMember of its PodGroup: name it"))
-        if request.preemptible is not None:
-            fields.append(annotation(PREEMPTABLE, str(request.preemptible).lower()))
-        if request.gpu_fraction is not None:
-            missing.append(("gpu_fraction", "shares cards by the resources of its device plugin"))
-        return Expressed(fields, missing)
+    name = "volcano"
+    api_groups = ("scheduling.volcano.sh",)
+    gang_fields = ((("metadata", "annotations", GROUP),), (("metadata", "labels", JOB_LABEL),))
+    profile = "volcano"
+    queue_at = (("annotations", QUEUE),)
+    group_at = ("metadata", "annotations", GROUP)
+    terms: ClassVar[Terms] = {
+        "queue": partial(annotation, QUEUE),
+        "gang": partial(annotation, GROUP),
+        "gang_size": SIZE_IN_POD_GROUP,
+        "preemptible": lambda value: annotation(PREEMPTABLE, str(value).lower()),
+        "gpu_fraction": "shares cards by the resources of its device plugin",
+    }

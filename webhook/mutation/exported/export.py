@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.backends.native import Native
+from webhook.backends.kube_scheduler import Native
 from webhook.kube.api.admission_policy import GROUP, MANAGER, mutating_version
 from webhook.kube.names import MANAGED_BY_LABEL, is_dns_subdomain
 from webhook.mutation.exported import denials

@@ -5,8 +5,8 @@ from itertools import combinations
 from typing import Any
 
 from webhook.backends.backend import Backend, BatchRequest, PodField
+from webhook.backends.kube_scheduler import Native
 from webhook.backends.kueue import Kueue
-from webhook.backends.native import GROUP as NATIVE_GROUP
 from webhook.backends.registry import BACKENDS
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.mutation.edits.editor import Path
@@ -128,7 +128,7 @@ def _value(backend: type[Backend], field: PodField, attributes: frozenset[str]) 
 def field_operations(policy: Policy, *, native: bool) -> Iterator[Cel]:
     """Yield the operations that set the batch fields, `native` those of `spec`, the others those of the metadata."""
     for condition, path, value in batch_fields(policy):
-        if (path == NATIVE_GROUP) == native:
+        if (path == Native.group_at) == native:
             is_new = f"!{value_when_packed(policy, path)}.hasValue()"
             needed = add(path, value)
             if native:
