@@ -1,6 +1,6 @@
 """Buckets as those of client-go: a burst, then one token at a time."""
 
-from webhook.events.token_bucket import SourceBuckets, TokenBucket
+from webhook.events.token_bucket import TokenBucket, TokenBuckets
 
 
 def test_bucket_gives_its_burst_and_then_one_at_a_time() -> None:
@@ -17,14 +17,14 @@ def test_bucket_holds_no_more_than_its_burst() -> None:
     assert bucket.available(1000.0) == 1
 
 
-def test_each_source_has_25_events_and_then_one_in_five_minutes() -> None:
-    buckets = SourceBuckets()
-    assert [buckets.take("a", 0.0) for _ in range(26)] == [0.0] * 25 + [300.0]
-    assert buckets.take("b", 0.0) == 0.0
+def test_each_key_has_a_bucket_of_its_own() -> None:
+    buckets = TokenBuckets(25, 300.0)
+    assert [buckets.of("a", 0.0).take(0.0) for _ in range(26)] == [0.0] * 25 + [300.0]
+    assert buckets.of("b", 0.0).take(0.0) == 0.0
 
 
-def test_memory_of_many_sources_is_bounded() -> None:
-    buckets = SourceBuckets()
+def test_memory_of_many_keys_is_bounded() -> None:
+    buckets = TokenBuckets(25, 300.0)
     for number in range(20_000):
-        buckets.take(f"source-{number}", 0.0)
+        buckets.of(f"source-{number}", 0.0)
     assert len(buckets._buckets) < 5000

@@ -2,30 +2,42 @@
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
-from typing import Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, Self, TypeVar
+
+from webhook.events.report import Report
 
 MOST_ITEMS = 1024
 MOST_ITEMS_OF_NAMESPACE = 64
 
 
-class Item(Protocol):
-    """An item of a backlog, due at `due_seconds` of the monotonic clock."""
+@dataclass(slots=True, eq=False)
+class Item:
+    """Equal reports that wait until `due_seconds`. Times in `…_seconds` are monotonic, others of the wall clock."""
 
+    report: Report
+    first_at: float
+    last_at: float
     due_seconds: float
+    expires_seconds: float
+    count: int = field(default=1, kw_only=True)
+    failures: int = field(default=0, kw_only=True)
 
     @property
     def namespace(self) -> str:
         """Return the namespace whose turn the item takes."""
-        ...
+        raise NotImplementedError
 
     @property
     def key(self) -> Hashable:
         """Return the key: items with equal keys become one."""
-        ...
+        raise NotImplementedError
 
     def absorb(self, later: Self) -> None:
-        """Add what `later` counts; this item keeps its time."""
-        ...
+        """Count the reports of `later`, too, and keep its note; this item keeps its time."""
+        self.report = later.report
+        self.first_at, self.last_at = min(self.first_at, later.first_at), max(self.last_at, later.last_at)
+        self.count += later.count
 
 
 T = TypeVar("T", bound=Item)

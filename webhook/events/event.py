@@ -4,33 +4,25 @@ core/v1 has a count and a lastTimestamp: `kubectl describe` prints "(x12 over 3m
 --sort-by=.lastTimestamp` sorts them, which it does not with events.k8s.io/v1.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Self
 
-from webhook.events.report import Report
+from webhook.events.backlog import Item
 from webhook.events.subject import ObjectReference, Subject
 from webhook.kube.names import DEFAULT_NAMESPACE
 
 COMPONENT = "placement-webhook"
 _LONGEST_NAME = 253
-_ACTION = "Admit"
 
 
 @dataclass(slots=True, eq=False)
-class Observation:
-    """Pods of one owner with equal reports. Times are of the wall clock, but those in `…_seconds` monotonic."""
+class Observation(Item):
+    """Pods of one owner with equal reports."""
 
     subject: Subject
-    report: Report
-    first_at: float
-    last_at: float
-    due_seconds: float
-    expires_seconds: float
-    count: int = 1
-    lookups: int = 0
-    failures: int = 0
+    lookups: int = field(default=0, kw_only=True)
 
     @property
     def namespace(self) -> str:
@@ -44,25 +36,16 @@ class Observation:
 
     def absorb(self, later: Self) -> None:
         """Count the pods of `later`, too, and keep its note."""
+        Item.absorb(self, later)  # super() would look for the class without slots
         self.subject = self.subject.common_with(later.subject)
-        self.report = later.report
-        self.first_at, self.last_at = min(self.first_at, later.first_at), max(self.last_at, later.last_at)
-        self.count += later.count
 
 
 @dataclass(slots=True, eq=False)
-class PendingEvent:
-    """An Event on `target` that counts `count` reports more; the same fields of time as an observation."""
+class PendingEvent(Item):
+    """An Event on `target` that counts `count` reports more; `source` is that of its subject."""
 
     target: ObjectReference
-    report: Report
     source: str
-    first_at: float
-    last_at: float
-    due_seconds: float
-    expires_seconds: float
-    count: int = 1
-    failures: int = 0
 
     @property
     def namespace(self) -> str:
@@ -82,12 +65,6 @@ class PendingEvent:
         """Return whether there is nothing to count: a pod is admitted once, in rounds that replicas share."""
         return self.report.is_on_pod and self.target.kind == "Pod"
 
-    def absorb(self, later: Self) -> None:
-        """Count the reports of `later`, too, and keep its note."""
-        self.report = later.report
-        self.first_at, self.last_at = min(self.first_at, later.first_at), max(self.last_at, later.last_at)
-        self.count += later.count
-
     def manifest(self, replica: str) -> dict[str, Any]:
         """Return the new Event, reported by `replica`."""
         target = self.target
@@ -105,7 +82,7 @@ class PendingEvent:
             "type": "Warning",
             "reason": self.report.reason,
             "message": self.report.note,
-            "action": _ACTION,
+            "action": "Admit",
             "count": self.count,
             "firstTimestamp": _rfc3339(self.first_at),
             "lastTimestamp": _rfc3339(self.last_at),

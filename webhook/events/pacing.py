@@ -5,9 +5,11 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from webhook.events.token_bucket import SourceBuckets, TokenBucket
+from webhook.events.token_bucket import TokenBucket, TokenBuckets
 from webhook.runtime.byte_cache import ByteCache
 
+_SOURCE_BURST = 25
+_SOURCE_REFILL_SECONDS = 300.0
 _REQUEST_BURST = 25
 _SECONDS_PER_REQUEST = 0.1
 # A clock may not advance by less.
@@ -39,7 +41,7 @@ class Pacing:
         self.urgent = False
         self._clocks = clocks
         self._requests = TokenBucket(_REQUEST_BURST, _SECONDS_PER_REQUEST, clocks.monotonic_seconds())
-        self._sources = SourceBuckets()
+        self._sources = TokenBuckets(_SOURCE_BURST, _SOURCE_REFILL_SECONDS)
         self._written: ByteCache[tuple[str, str], tuple[float, float]] = ByteCache(_WRITES_BYTES)
 
     async def wait_for_request(self) -> None:
@@ -50,7 +52,8 @@ class Pacing:
     def wait_seconds(self, namespace: str, name: str, source: str) -> float:
         """Take the turn of the Event `name` of `source` and return 0, or return the seconds until it has one.
 
-        The interval between two writes of one Event doubles from one second to a minute.
+        The interval between two writes of one Event doubles from one second to a minute. A source has 25 writes at
+        once, then one in five minutes.
         """
         now = self._clocks.monotonic_seconds()
         written = self._written.get((namespace, name))
@@ -63,7 +66,7 @@ class Pacing:
             interval_seconds = (
                 _FIRST_INTERVAL_SECONDS if is_quiet else min(2 * interval_seconds, _LONGEST_INTERVAL_SECONDS)
             )
-        if seconds := self._sources.take(source, now):
+        if seconds := self._sources.of(source, now).take(now):
             return seconds
         self._written.put((namespace, name), (now, interval_seconds), _WRITE_BYTES + len(name))
         return 0.0

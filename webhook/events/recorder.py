@@ -5,15 +5,15 @@ Nothing here affects an admission: a report costs a look at a bounded queue, and
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 
 import structlog
 
 from webhook.documents.documents import field
-from webhook.events.backlog import Backlog
+from webhook.events.backlog import Backlog, T
 from webhook.events.event import Observation, PendingEvent
-from webhook.events.lookup import Lookup
 from webhook.events.pacing import Clocks, Pacing
 from webhook.events.report import Report
 from webhook.events.resolver import Resolver
@@ -48,7 +48,7 @@ class EventRecorder:
         self._clocks = clocks or Clocks()
         self._pacing = Pacing(self._clocks)
         self._writer = EventWriter(replica, self._pacing.wait_for_request)
-        self._resolver = Resolver(Lookup(self._pacing.wait_for_request))
+        self._resolver = Resolver(self._pacing.wait_for_request)
         self._observations: Backlog[Observation] = Backlog()
         self._events: Backlog[PendingEvent] = Backlog()
         self._wake = asyncio.Event()
@@ -87,8 +87,7 @@ class EventRecorder:
         """Report on an object that is known to exist."""
         wall, now = self._clocks.wall_seconds(), self._clocks.monotonic_seconds()
         source = f"{target.namespace}/{target.uid}"
-        if not self._events.put(PendingEvent(target, report, source, wall, wall, now, now + _EXPIRY_SECONDS)):
-            self._count("dropped")
+        self._put(self._events, PendingEvent(report, wall, wall, now, now + _EXPIRY_SECONDS, target, source))
         self._wake.set()
 
     def _add(self, request: AdmissionRequest, report: Report | None, *, reinvoked: bool) -> None:
@@ -104,10 +103,13 @@ class EventRecorder:
             self._count("no_object")
             return
         wall, now = self._clocks.wall_seconds(), self._clocks.monotonic_seconds()
-        observation = Observation(subject, report, wall, wall, now + _LINGER_SECONDS, now + _EXPIRY_SECONDS)
-        if not self._observations.put(observation):
-            self._count("dropped")
+        observation = Observation(report, wall, wall, now + _LINGER_SECONDS, now + _EXPIRY_SECONDS, subject)
+        self._put(self._observations, observation)
         self._wake.set()
+
+    def _put(self, backlog: Backlog[T], item: T) -> None:
+        if not backlog.put(item):
+            self._count("dropped")
 
     def _withdraw(self, subject: Subject) -> None:
         """Take back the last report of a pod like `subject`."""
@@ -152,12 +154,8 @@ class EventRecorder:
         self._is_writing = True
         try:
             async with self._connect() as server:
-                while (observation := self._observations.take_due(self._clocks.monotonic_seconds())) is not None:
-                    if not await self._resolved(server, observation):
-                        return
-                while (event := self._events.take_due(self._clocks.monotonic_seconds())) is not None:
-                    if not await self._written(server, event):
-                        return
+                if await self._work_off(self._observations, partial(self._resolve, server)):
+                    await self._work_off(self._events, partial(self._write, server))
         except Exception as error:
             # The connection could not be configured, or an internal error.
             self._pause()
@@ -165,53 +163,49 @@ class EventRecorder:
         finally:
             self._is_writing = False
 
-    async def _resolved(self, server: ApiServer, observation: Observation) -> bool:
-        """Look up the objects of `observation`; return False if the API server is to be left alone for a while."""
-        now = self._clocks.monotonic_seconds()
-        if now > observation.expires_seconds:
-            self._count("dropped")
-            return True
-        try:
-            resolution = await self._resolver.resolve(server, observation, now)
-        except ApiServerError as error:
-            return self._failed(lambda: self._observations.put(observation), observation, error)
-        self._count("no_object", resolution.without_object)
-        for event in resolution.events:
-            if not self._events.put(event):
+    async def _work_off(self, backlog: Backlog[T], step: Callable[[T, float], Awaitable[None]]) -> bool:
+        """Call `step` with what is due; return False if the API server is to be left alone for a while."""
+        while (item := backlog.take_due(now := self._clocks.monotonic_seconds())) is not None:
+            if now > item.expires_seconds:
                 self._count("dropped")
-        if resolution.again is not None and not self._observations.put(resolution.again):
-            self._count("dropped")
+                continue
+            try:
+                await step(item, now)
+            except ApiServerError as error:
+                if not self._is_rejected(backlog, item, error):
+                    return False
         return True
 
-    async def _written(self, server: ApiServer, event: PendingEvent) -> bool:
-        """Write `event` if it has its turn; return False if the API server is to be left alone for a while."""
-        now = self._clocks.monotonic_seconds()
-        if now > event.expires_seconds:
-            self._count("dropped")
-            return True
+    async def _resolve(self, server: ApiServer, observation: Observation, now: float) -> None:
+        """Look up the objects of `observation`."""
+        resolution = await self._resolver.resolve(server, observation, now)
+        self._count("no_object", resolution.without_object)
+        for event in resolution.events:
+            self._put(self._events, event)
+        if resolution.again is not None:
+            self._put(self._observations, resolution.again)
+
+    async def _write(self, server: ApiServer, event: PendingEvent, now: float) -> None:
+        """Write `event` if it has its turn."""
         if wait_seconds := self._pacing.wait_seconds(event.namespace, event.key, event.source):
             event.due_seconds = now + wait_seconds
             self._events.put(event)
-            return True
-        try:
-            await self._writer.write(server, event)
-        except ApiServerError as error:
-            return self._failed(lambda: self._events.put(event), event, error)
+            return
+        await self._writer.write(server, event)
         self._count("written")
         self._pause_seconds = 0.0
         if self._logged:
             self._logged = ""
             self._log.info("events are written again")
-        return True
 
-    def _failed(self, put_back: Callable[[], bool], item: Observation | PendingEvent, error: ApiServerError) -> bool:
+    def _is_rejected(self, backlog: Backlog[T], item: T, error: ApiServerError) -> bool:
         """Try `item` again later or give it up; return False if the API server is to be left alone for a while."""
         is_terminating = _NAMESPACE_TERMINATING in error.causes
         # An admission webhook or policy of one namespace answers 403, too; it holds up no other namespace.
         is_forbidden = error.code == HTTPStatus.FORBIDDEN and _LACKS_RIGHT.search(str(error)) is not None
         is_rejected = 400 <= error.code < 500 and error.code != HTTPStatus.TOO_MANY_REQUESTS and not is_forbidden
         item.failures += 1
-        if is_forbidden or is_rejected or item.failures >= _MOST_FAILURES or not put_back():
+        if is_forbidden or is_rejected or item.failures >= _MOST_FAILURES or not backlog.put(item):
             self._count("failed")
         if is_rejected:
             if not is_terminating and error.code not in self._rejections:

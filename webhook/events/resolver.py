@@ -4,14 +4,17 @@ Each of the first pods of an owner gets an Event of its own; further ones are co
 a thousand replicas give a handful of Events. A missing scheduler is reported on the owner for the first pods, too.
 """
 
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, NamedTuple
 
+from webhook.documents.documents import field
 from webhook.events.event import Observation, PendingEvent
-from webhook.events.lookup import Lookup
-from webhook.events.subject import ObjectReference
-from webhook.events.token_bucket import TokenBucket
+from webhook.events.subject import ObjectReference, Subject, controller_of
+from webhook.events.token_bucket import TokenBuckets
 from webhook.runtime.byte_cache import ByteCache
-from webhook.watch.api_server import ApiServer
+from webhook.watch.api_errors import ApiServerError, TooLargeError
+from webhook.watch.api_server import METADATA_LIST, NOT_READABLE, ApiServer, JsonObject
 
 PODS_OF_OWNER = 5
 """The number of pods of one owner that get an Event of their own, for each reason within ten minutes."""
@@ -19,8 +22,24 @@ PODS_OF_OWNER = 5
 _ALLOWANCE_SECONDS = 120.0
 # The API server stores a pod after its other webhooks, which take up to 30 s.
 _LOOKUP_PAUSES_SECONDS = (3.0, 10.0, 20.0)
-_MEMORY_BYTES = 512 * 1024
+_COUNTED_BYTES = 512 * 1024
 _ENTRY_BYTES = 512
+# Metadata alone: a pod can have 1.5 MiB, and its spec is not needed.
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_MOST_PODS = 500
+# 500 pods have about 1.5 MiB. A user can give each pod 256 KiB of annotations, and decoding blocks the event loop.
+_MOST_BYTES = 2 * 1024 * 1024
+# A creationTimestamp has whole seconds, and the clocks of two machines differ slightly.
+_CLOSE_SECONDS = 5.0
+_CONTROLLERS_BYTES = 1024 * 1024
+_CONTROLLER_BYTES = 2048
+
+
+class Pods(NamedTuple):
+    """Pods, the oldest first; not `complete` if there may be more."""
+
+    found: list[ObjectReference]
+    complete: bool
 
 
 class Resolution(NamedTuple):
@@ -32,12 +51,13 @@ class Resolution(NamedTuple):
 
 
 class Resolver:
-    """Finds the objects of observations by means of `lookup`."""
+    """Finds the objects of observations: pods, and the owner of an owner. It calls `pace` before each request."""
 
-    def __init__(self, lookup: Lookup) -> None:
-        self._lookup = lookup
-        self._counted: ByteCache[tuple[str, str], bool] = ByteCache(_MEMORY_BYTES)
-        self._allowances: ByteCache[tuple[str, str], TokenBucket] = ByteCache(_MEMORY_BYTES)
+    def __init__(self, pace: Callable[[], Awaitable[None]]) -> None:
+        self._pace = pace
+        self._controllers: ByteCache[ObjectReference, ObjectReference] = ByteCache(_CONTROLLERS_BYTES)
+        self._counted: ByteCache[tuple[str, str], bool] = ByteCache(_COUNTED_BYTES)
+        self._allowances = TokenBuckets(PODS_OF_OWNER, _ALLOWANCE_SECONDS)
 
     async def resolve(self, server: ApiServer, observation: Observation, now: float) -> Resolution:
         """Resolve `observation` at `now` of the monotonic clock.
@@ -47,10 +67,10 @@ class Resolver:
         """
         if not observation.report.is_on_pod:
             return Resolution(await self._on_owners(server, observation, observation.count, now))
-        pods = await self._lookup.pods(server, observation.subject, observation.first_at)
+        pods = await self._pods(server, observation.subject, observation.first_at)
         reason = observation.report.reason
         fresh = [pod for pod in pods.found if self._counted.get((pod.uid, reason)) is None][: observation.count]
-        allowance = self._allowance(observation, now)
+        allowance = self._allowances.of(f"{observation.subject.identity}\0{reason}", now)
         own = fresh[: allowance.available(now)]
         others = len(fresh) - len(own) if pods.complete else observation.count - len(own)
         on_owners = others + len(own) if observation.report.is_on_owner else others
@@ -71,17 +91,8 @@ class Resolver:
         controller = observation.subject.controller
         if not count or controller is None:
             return []
-        owners = await self._lookup.with_owner(server, controller)
+        owners = await self._with_owner(server, controller)
         return [_event(observation, owner, count, now) for owner in owners]
-
-    def _allowance(self, observation: Observation, now: float) -> TokenBucket:
-        """Return the bucket of the pods that get an Event of their own."""
-        key = observation.subject.identity, observation.report.reason
-        bucket = self._allowances.get(key)
-        if bucket is None:
-            bucket = TokenBucket(PODS_OF_OWNER, _ALLOWANCE_SECONDS, now)
-            self._allowances.put(key, bucket, _ENTRY_BYTES)
-        return bucket
 
     def _again(self, observation: Observation, count: int, now: float) -> Observation | None:
         if observation.lookups >= len(_LOOKUP_PAUSES_SECONDS):
@@ -91,15 +102,84 @@ class Resolver:
         observation.count = count
         return observation
 
+    async def _pods(self, server: ApiServer, subject: Subject, since: float) -> Pods:
+        """Return the pods of `subject` that were created after `since` (wall clock) and have no node.
+
+        None are found if their metadata is too large to be read.
+
+        Raises:
+            ApiServerError: they cannot be listed.
+        """
+        fields = ["spec.nodeName=", *([f"metadata.name={subject.name}"] if subject.name else [])]
+        query: dict[str, str | int] = {"fieldSelector": ",".join(fields), "limit": _MOST_PODS}
+        if subject.labels:
+            query["labelSelector"] = ",".join(f"{key}={value}" for key, value in sorted(subject.labels))
+        await self._pace()
+        path = f"/api/v1/namespaces/{subject.namespace}/pods"
+        try:
+            content = await server.get(path, query, METADATA_LIST, most_bytes=_MOST_BYTES)
+        except TooLargeError:
+            return Pods([], complete=False)
+        items = content.get("items")
+        created = [(_created_at(pod), pod) for pod in items if isinstance(pod, dict)] if isinstance(items, list) else []
+        fitting = [
+            (created_at, _reference(pod, subject.namespace))
+            for created_at, pod in created
+            if created_at >= since - _CLOSE_SECONDS and _is_of(pod, subject)
+        ]
+        return Pods([pod for _, pod in sorted(fitting)], not field(content, "metadata", "continue"))
+
+    async def _with_owner(self, server: ApiServer, owner: ObjectReference) -> tuple[ObjectReference, ...]:
+        """Return `owner` and, for a ReplicaSet, the object that controls it: users look at the Deployment.
+
+        Raises:
+            ApiServerError: the ReplicaSet cannot be read, though it may exist.
+        """
+        if (owner.api_version, owner.kind) != ("apps/v1", "ReplicaSet"):
+            return (owner,)
+        controller = self._controllers.get(owner)
+        if controller is None:
+            controller = await self._controller(server, owner)
+            if controller is None:
+                return (owner,)
+            self._controllers.put(owner, controller, _CONTROLLER_BYTES)
+        return owner, controller
+
+    async def _controller(self, server: ApiServer, replica_set: ObjectReference) -> ObjectReference | None:
+        path = f"/apis/apps/v1/namespaces/{replica_set.namespace}/replicasets/{replica_set.name}"
+        await self._pace()
+        try:
+            content = await server.get(path, {}, _METADATA, most_bytes=_MOST_BYTES)
+        except TooLargeError:
+            return None
+        except ApiServerError as error:
+            if error.code in NOT_READABLE:
+                return None
+            raise
+        metadata = content.get("metadata")
+        if not isinstance(metadata, dict) or metadata.get("uid") != replica_set.uid:
+            return None
+        return controller_of(metadata, replica_set.namespace)
+
 
 def _event(observation: Observation, target: ObjectReference, count: int, now: float) -> PendingEvent:
+    seen, source = observation, observation.subject.source
     return PendingEvent(
-        target,
-        observation.report,
-        observation.subject.source,
-        observation.first_at,
-        observation.last_at,
-        now,
-        observation.expires_seconds,
-        count,
+        seen.report, seen.first_at, seen.last_at, now, seen.expires_seconds, target, source, count=count
     )
+
+
+def _is_of(pod: JsonObject, subject: Subject) -> bool:
+    metadata = pod["metadata"]
+    if metadata.get("deletionTimestamp") or controller_of(metadata, subject.namespace) != subject.controller:
+        return False
+    return bool(subject.controller) or (metadata.get("generateName") or "") == subject.generate_name
+
+
+def _reference(pod: JsonObject, namespace: str) -> ObjectReference:
+    metadata = pod["metadata"]
+    return ObjectReference("v1", "Pod", namespace, str(metadata.get("name")), str(metadata.get("uid")))
+
+
+def _created_at(pod: dict[str, Any]) -> float:
+    return datetime.fromisoformat(str(field(pod, "metadata", "creationTimestamp"))).timestamp()

@@ -1,13 +1,11 @@
-"""Token buckets on a given clock, and one for each source of Events.
+"""Token buckets on a given clock, and one for each key.
 
 Source: k8s.io/client-go/tools/events and tools/record/events_cache.go, EventSourceObjectSpamFilter
 """
 
 from webhook.runtime.byte_cache import ByteCache
 
-_SOURCE_BURST = 25
-_SOURCE_REFILL_SECONDS = 300.0
-_SOURCES_BYTES = 1024 * 1024
+_BUCKETS_BYTES = 1024 * 1024
 _BUCKET_BYTES = 256
 
 
@@ -34,16 +32,18 @@ class TokenBucket:
         return (count - self._tokens) * self._refill_seconds
 
 
-class SourceBuckets:
-    """A bucket for each source, of the sources used last: 25 Events at once, then one in five minutes."""
+class TokenBuckets:
+    """A bucket for each key, of the keys used last."""
 
-    def __init__(self) -> None:
-        self._buckets: ByteCache[str, TokenBucket] = ByteCache(_SOURCES_BYTES)
+    def __init__(self, burst: int, refill_seconds: float) -> None:
+        self._burst = burst
+        self._refill_seconds = refill_seconds
+        self._buckets: ByteCache[str, TokenBucket] = ByteCache(_BUCKETS_BYTES)
 
-    def take(self, source: str, now: float) -> float:
-        """Take a token of `source` and return 0; if there is none, return the seconds until there is one."""
-        bucket = self._buckets.get(source)
+    def of(self, key: str, now: float) -> TokenBucket:
+        """Return the bucket of `key`; a new one is full at `now`."""
+        bucket = self._buckets.get(key)
         if bucket is None:
-            bucket = TokenBucket(_SOURCE_BURST, _SOURCE_REFILL_SECONDS, now)
-            self._buckets.put(source, bucket, _BUCKET_BYTES + len(source))
-        return bucket.take(now)
+            bucket = TokenBucket(self._burst, self._refill_seconds, now)
+            self._buckets.put(key, bucket, _BUCKET_BYTES + len(key))
+        return bucket
