@@ -1,5 +1,6 @@
 """Buckets as those of client-go: a burst, then one token at a time."""
 
+from webhook.events.pacing import Clocks, Pacing
 from webhook.events.token_bucket import TokenBucket, TokenBuckets
 
 
@@ -28,3 +29,9 @@ def test_memory_of_many_keys_is_bounded() -> None:
     for number in range(20_000):
         buckets.of(f"source-{number}", 0.0)
     assert len(buckets._buckets) < 5000
+
+
+def test_each_source_has_25_events_and_then_one_in_five_minutes() -> None:
+    pacing = Pacing(Clocks(lambda: 0.0))
+    assert [pacing.wait_seconds("team-a", f"event-{number}", "a") for number in range(26)] == [0.0] * 25 + [300.0]
+    assert pacing.wait_seconds("team-a", "another", "b") == 0.0
