@@ -13,7 +13,7 @@ from tests.support.builders import make_pod
 from tests.support.registered import Webhook
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.watch.api_server import ClientConfig
-from webhook.watch.scheduler_evidence import read_scheduler_evidence
+from webhook.watch.polling import read_scheduler_evidence
 
 IN_PART = "would start and hold what they request while the others wait"
 

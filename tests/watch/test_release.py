@@ -15,7 +15,7 @@ from webhook.documents.field import InvalidInput
 from webhook.kube.release import Release
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, ClientConfig
-from webhook.watch.release import poll_release, read_release
+from webhook.watch.polling import Polling, read_release
 
 
 def version(text: str) -> Answer:
@@ -37,7 +37,7 @@ def polled(folder: Path, answers: list[Answer], enough: Callable[[list[Release]]
     async def poll() -> None:
         async with fake_api("/version", *answers) as api:
             config = ClientConfig(api.kubeconfig(folder))
-            task = asyncio.create_task(poll_release(config.connect, found.append, 0.0))
+            task = asyncio.create_task(Polling(config.connect, 0.0).release(found.append))
             await until(lambda: enough(found))
             task.cancel()
 
@@ -82,7 +82,7 @@ def test_internal_error_is_reported_and_ends_nothing(tmp_path: Path) -> None:
                     raise LookupError
                 return config.connect()
 
-            task = asyncio.create_task(poll_release(connect, found.append, 0.0, lambda: faults.append("fault")))
+            task = asyncio.create_task(Polling(connect, 0.0, lambda: faults.append("fault")).release(found.append))
             await until(lambda: bool(found))
             task.cancel()
 

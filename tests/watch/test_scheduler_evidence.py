@@ -21,7 +21,7 @@ from webhook.backends.volcano import Volcano
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, ClientConfig
-from webhook.watch.scheduler_evidence import poll_scheduler_evidence, read_scheduler_evidence
+from webhook.watch.polling import Polling, read_scheduler_evidence
 
 (_SHIPPED,) = [each for each in read("base/rbac.yaml") if each["kind"] == "ClusterRole"]
 
@@ -187,7 +187,7 @@ def test_internal_error_is_reported_and_ends_nothing(tmp_path: Path) -> None:
                 raise LookupError
             return ClientConfig(kubeconfig).connect()
 
-        polling = poll_scheduler_evidence(connect, found.append, 0.0, lambda: faults.append("fault"))
+        polling = Polling(connect, 0.0, lambda: faults.append("fault")).scheduler_evidence(found.append)
         task = asyncio.create_task(polling)
         await until(lambda: any(found))
         task.cancel()

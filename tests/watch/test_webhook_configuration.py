@@ -14,7 +14,7 @@ from tests.support.live import until
 from tests.support.server import connections_gone
 from webhook.documents.field import InvalidInput, required
 from webhook.watch.api_server import ApiServer, ClientConfig
-from webhook.watch.webhook_configuration import poll_webhook_configuration
+from webhook.watch.polling import Polling
 
 NAME = Target().configuration
 PATH = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}"
@@ -34,7 +34,7 @@ def polled(folder: Path, answers: list[Answer], wanted: int) -> tuple[Found, lis
     async def poll() -> None:
         async with fake_api(PATH, *answers) as api:
             config = ClientConfig(api.kubeconfig(folder))
-            task = asyncio.create_task(poll_webhook_configuration(config.connect, NAME, take, 0.0))
+            task = asyncio.create_task(Polling(config.connect, 0.0).webhook_configuration(NAME, take))
             await until(lambda: len(found) >= wanted)
             task.cancel()
         await connections_gone()
@@ -113,10 +113,8 @@ def followed(
     async def poll() -> None:
         async with fake_api(PATH, *answers) as api:
             config = ClientConfig(api.kubeconfig(folder))
-            polling = poll_webhook_configuration(
-                lambda: connect(config, faults), NAME, taken, 0.0, lambda: faults.append("fault")
-            )
-            task = asyncio.create_task(polling)
+            polling = Polling(lambda: connect(config, faults), 0.0, lambda: faults.append("fault"))
+            task = asyncio.create_task(polling.webhook_configuration(NAME, taken))
             await until(lambda: bool(found) or task.done())
             task.cancel()
         await connections_gone()

@@ -27,7 +27,7 @@ from webhook.policy.spec.document import API_VERSION
 from webhook.watch.api_errors import ApiServerError, UnreachableError
 from webhook.watch.api_server import NOT_FOUND, ApiServer
 from webhook.watch.pages import list_pages
-from webhook.watch.release import read_release
+from webhook.watch.polling import read_release
 
 _PAGE = 500
 _AT_ONCE = 8

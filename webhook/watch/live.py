@@ -13,11 +13,9 @@ from webhook.cluster.cache.object_key import Key
 from webhook.cluster.cache.resources import RESOURCES
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import Connect, JsonObject
+from webhook.watch.polling import Polling
 from webhook.watch.reflector import Reflector
-from webhook.watch.release import poll_release
-from webhook.watch.scheduler_evidence import poll_scheduler_evidence
 from webhook.watch.timing import Timing
-from webhook.watch.webhook_configuration import poll_webhook_configuration
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -32,7 +30,7 @@ class LiveCluster:
     called with every pod that is bound while it is watched, `on_page` after each page of a list, `on_settled` with each
     snapshot that is taken in the background, `on_object` as by `ClusterCache`. `on_fault` is called after an internal
     error, which is logged and ends nothing; a view that cannot be updated becomes stale. `on_configuration` is called
-    with the MutatingWebhookConfiguration `webhook_configuration`, if it has a name, as by `poll_webhook_configuration`.
+    with the MutatingWebhookConfiguration `webhook_configuration`, if it has a name, as by `Polling`.
     """
 
     is_live = True
@@ -82,16 +80,16 @@ class LiveCluster:
         """Keep the view current until cancelled; required kinds come first."""
         async with asyncio.TaskGroup() as group:
             self._follow(group, [each for each in self._reflectors if each.resource.is_required])
-            evidence = poll_scheduler_evidence(
-                self._connect, self._cache.put_scheduler_evidence, self._timing.evidence_seconds, self._on_fault
-            )
-            group.create_task(evidence, name="signs of schedulers")
-            release = poll_release(
-                self._connect, self._cache.put_release, self._timing.evidence_seconds, self._on_fault
-            )
-            group.create_task(release, name="release of the cluster")
+            polling = Polling(self._connect, self._timing.evidence_seconds, self._on_fault)
+            polled = {
+                "signs of schedulers": polling.scheduler_evidence(self._cache.put_scheduler_evidence),
+                "release of the cluster": polling.release(self._cache.put_release),
+            }
             if self._webhook_configuration:
-                group.create_task(self._poll_configuration(), name="webhook configuration")
+                configuration = polling.webhook_configuration(self._webhook_configuration, self._on_configuration)
+                polled["webhook configuration"] = configuration
+            for name, work in polled.items():
+                group.create_task(work, name=name)
             optional = [each for each in self._reflectors if not each.resource.is_required]
             while True:
                 await asyncio.sleep(_SETTLE_SECONDS)
@@ -102,15 +100,6 @@ class LiveCluster:
                     self._update()
                     if self._snapshot is not None:
                         self._on_settled(self._snapshot)
-
-    async def _poll_configuration(self) -> None:
-        await poll_webhook_configuration(
-            self._connect,
-            self._webhook_configuration,
-            self._on_configuration,
-            self._timing.evidence_seconds,
-            self._on_fault,
-        )
 
     def list_pods_again(self) -> None:
         """List all pods once more, after the current watches."""

@@ -19,8 +19,7 @@ from webhook.kube.release import Release
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import NOT_FOUND, NOT_READABLE, ApiServer, ClientConfig
 from webhook.watch.pages import list_pages
-from webhook.watch.release import read_release
-from webhook.watch.scheduler_evidence import read_scheduler_evidence
+from webhook.watch.polling import read_release, read_scheduler_evidence
 
 JsonObject = dict[str, Any]
 OnPage = Callable[[Resource, list[JsonObject], bool], None]

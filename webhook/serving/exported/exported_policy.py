@@ -35,8 +35,8 @@ from webhook.serving.scheduling.worker import in_background
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import NOT_FOUND, ApiServer, Connect
 from webhook.watch.lease import LeaseOptions, lead
+from webhook.watch.polling import read_release, read_webhook_configuration
 from webhook.watch.reflector import Reflector
-from webhook.watch.release import read_release
 from webhook.watch.timing import Timing
 
 FIELD_MANAGER = "placement-webhook-export"
@@ -45,7 +45,6 @@ _RETRY_SECONDS = 2.0
 _CONFLICT = 409
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
-_CONFIGURATIONS = f"/apis/{GROUP}/v1/mutatingwebhookconfigurations"
 _MOST_LEFT_OUT = 20
 # The API server repeats the expression that it rejects.
 _LONGEST_ERROR = 2000
@@ -199,7 +198,7 @@ class ExportedPolicy:
         if not self._options.configuration:
             return None
         try:
-            return await api.get(f"{_CONFIGURATIONS}/{self._options.configuration}", {})
+            return await read_webhook_configuration(api, self._options.configuration)
         except ApiServerError as error:
             if error.code != NOT_FOUND:
                 raise
