@@ -22,9 +22,8 @@ from webhook.documents.documents import field as value_of
 from webhook.documents.field import InvalidInput, invalid
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import NOT_FOUND, ApiServer, ClientConfig
-from webhook.watch.exec_stream import FORBIDDEN, printed_by
 from webhook.watch.pages import list_pages
-from webhook.watch.port_stream import http_get
+from webhook.watch.pod_streams import FORBIDDEN, http_get, printed_by
 
 NAMESPACE = "placement-webhook"
 SELECTOR = "app.kubernetes.io/name=placement-webhook,app.kubernetes.io/component=server"

@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.support.fake_api import Answer, fake_api
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
-from webhook.watch.exec_stream import printed_by
+from webhook.watch.pod_streams import printed_by
 
 POD = "/api/v1/namespaces/n/pods/p"
 SUCCESS = b'\x03{"status": "Success"}'
