@@ -50,9 +50,9 @@ def test_counts_are_exported_from_zero() -> None:
     counts = AdmissionCounts()
     assert shown(counts, "admission_requests", outcome="Error", workload_type="") is None
 
-    counts.start_at_zero("Error")
-    counts.start_verdict_at_zero("Waiting")
-    counts.start_rule_at_zero("Spread")
+    counts.start_at_zero("admission_requests", "Error", "")
+    counts.start_at_zero("placement_verdicts", "Waiting")
+    counts.start_at_zero("rule_edits", "Spread")
 
     assert shown(counts, "admission_requests", outcome="Error", workload_type="") == 0
     assert shown(counts, "placement_verdicts", verdict="Waiting") == 0

@@ -21,17 +21,6 @@ def test_caches_of_one_name_are_summed_at_each_scrape() -> None:
     assert [shown("cache_bytes", "alone"), shown("cache_budget_bytes", "alone")] == [0, 7_000]
 
 
-def test_the_view_is_read_at_each_scrape() -> None:
-    metrics, seen = Metrics(), {"nodes": 1.0, "pods": 2.0, "left": 7.0, "age": 3.0}
-    metrics.view_follows(lambda: seen["nodes"], lambda: seen["pods"], lambda: seen["left"], lambda: seen["age"])
-    names = ("cluster_nodes", "cluster_pods", "cluster_left_out_objects", "cluster_age_seconds")
-    values = [metrics.registry.get_sample_value(f"placement_webhook_{name}") for name in names]
-    seen.update(nodes=4.0, pods=5.0, left=0.0, age=6.0)
-
-    assert values == [1.0, 2.0, 7.0, 3.0]
-    assert [metrics.registry.get_sample_value(f"placement_webhook_{name}") for name in names] == [4.0, 5.0, 0.0, 6.0]
-
-
 def test_memory_and_garbage_collections_of_the_process_are_shown_where_asked_for() -> None:
     names = ("process_resident_memory_bytes", "process_cpu_seconds_total", "python_gc_collections_total")
     metrics = Metrics()
@@ -62,16 +51,6 @@ def test_counters_have_no_second_series_of_their_creation() -> None:
     metrics.feed_faults.inc()
 
     assert "_created" not in metrics.render().decode()
-
-
-def test_pods_that_wait_are_read_at_each_scrape() -> None:
-    metrics, seen = Metrics(), {"reserved": 16.0, "without_room": 4.0}
-    metrics.waiting_pods_follow(lambda: seen["reserved"], lambda: seen["without_room"])
-    seen["reserved"] = 17.0
-
-    name = "placement_webhook_waiting_pods"
-    shown = {state: metrics.registry.get_sample_value(name, {"state": state}) for state in seen}
-    assert shown == {"reserved": 17.0, "without_room": 4.0}
 
 
 # Names and labels on which users build.

@@ -4,7 +4,7 @@ import gc
 import weakref
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -16,8 +16,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
-from webhook.runtime.metrics import PREDICTION_RESULTS
-from webhook.serving.observed.predictions import PredictionResult, Predictions
+from webhook.serving.observed.predictions import Predictions
 
 NOW_SECONDS = 1_800_000_000.0
 SNAPSHOT = Snapshot.of(
@@ -29,10 +28,6 @@ SNAPSHOT = Snapshot.of(
 def pod(cpu: str = "4", name: str = "") -> PodBuilder:
     made = make_pod(name) if name else make_pod().generate_name("worker-")
     return made.namespace("x").owner("Job", "train").requests(cpu=cpu)
-
-
-def test_the_metric_has_every_result() -> None:
-    assert get_args(PredictionResult) == PREDICTION_RESULTS
 
 
 def remember(

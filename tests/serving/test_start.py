@@ -11,8 +11,10 @@ import structlog
 
 from certs.pki import issue_server
 from tests.support.admission import policy_with
+from tests.support.builders import make_node_object, make_pod
 from tests.support.policy_objects import policy
 from tests.support.server import policies_of, utc_now, write_certificate, write_pair
+from tests.support.views import made_anew
 from webhook.audit.writer import AuditWriter
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
@@ -20,7 +22,8 @@ from webhook.policy.loader import parse_policy
 from webhook.policy.policy_documents import policy_text
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
-from webhook.serving.app import build_server
+from webhook.serving.app import build_server, scoring
+from webhook.serving.view.start_of_view import FixedView
 
 
 def logs_and_metrics_of_the_start(folder: Path) -> tuple[list[Any], Metrics]:
@@ -120,6 +123,30 @@ def test_without_a_view_of_the_cluster_it_has_no_age(tmp_path: Path) -> None:
     age_seconds = metrics.registry.get_sample_value("placement_webhook_cluster_age_seconds")
     assert age_seconds is not None
     assert math.isnan(age_seconds)
+
+
+def test_the_view_and_the_pods_that_wait_are_read_at_each_scrape(tmp_path: Path) -> None:
+    write_certificate(tmp_path)
+    policies, metrics = policies_of(policy_with()), Metrics()
+    placing, view = scoring(policies), FixedView(made_anew([make_node_object("a")]))
+    with AuditWriter(str(tmp_path / "audit.jsonl")) as audit:
+        build_server(Settings(tls_dir=tmp_path), policies, view, audit, metrics, placing=placing)
+
+    def shown(name: str, **labels: str) -> float:
+        value = metrics.registry.get_sample_value(f"placement_webhook_{name}", labels)
+        assert value is not None
+        return value
+
+    def waiting() -> list[float]:
+        return [shown("waiting_pods", state=state) for state in ("reserved", "without_room")]
+
+    assert [shown("cluster_nodes"), shown("cluster_pods"), shown("cluster_left_out_objects")] == [1, 0, 0]
+    assert shown("cluster_age_seconds") < shown("cluster_age_seconds")
+    assert waiting() == [0, 0]
+
+    small, large = (make_pod(f"of-{cpu}").namespace("x").requests(cpu=cpu).obj() for cpu in ("1", "9999"))
+    placing.waiting.settle(made_anew([make_node_object("a"), small, large]))
+    assert waiting() == [1, 1]
 
 
 def test_the_budget_of_each_cache_is_shown(tmp_path: Path) -> None:

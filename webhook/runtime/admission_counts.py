@@ -8,6 +8,19 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 _MOST_COUNTS = 1024
+_FAMILIES = {
+    "admission_requests": ("Admission requests answered, by outcome.", ("outcome", "workload_type")),
+    "rule_edits": ("Edits made to pods, by rule.", ("rule",)),
+    "placement_verdicts": ("Placement checks, by verdict.", ("verdict",)),
+    "object_admission_requests": (
+        "Admission requests for objects other than pods answered, by kind and outcome.",
+        ("kind", "outcome"),
+    ),
+    "shadowed_admissions": (
+        "Admission requests that shadow mode or the canary left alone, by the outcome that they would have had.",
+        ("outcome",),
+    ),
+}
 
 
 class AdmissionCount(NamedTuple):
@@ -39,11 +52,7 @@ class AdmissionCounts(Collector):
 
     def __init__(self) -> None:
         self._counts: dict[AdmissionCount, int] = {}
-        self._admissions: Counter[tuple[str, str]] = Counter()
-        self._edits: Counter[str] = Counter()
-        self._verdicts: Counter[str] = Counter()
-        self._objects: Counter[tuple[str, str]] = Counter()
-        self._shadowed: Counter[str] = Counter()
+        self._series: dict[str, Counter[tuple[str, ...]]] = {name: Counter() for name in _FAMILIES}
 
     def count(self, counted: AdmissionCount) -> None:
         """Count one admission."""
@@ -51,64 +60,29 @@ class AdmissionCounts(Collector):
         if len(self._counts) > _MOST_COUNTS:
             self._spread()
 
-    def start_at_zero(self, outcome: str) -> None:
-        """Export the count of an outcome as 0 before the first one."""
-        self._admissions[(outcome, "")] += 0
-        self._shadowed[outcome] += 0
-
-    def start_verdict_at_zero(self, verdict: str) -> None:
-        """Export the count of a verdict as 0 before the first one."""
-        self._verdicts[verdict] += 0
-
-    def start_rule_at_zero(self, rule: str) -> None:
-        """Export the count of the edits of a rule as 0 before the first one."""
-        self._edits[rule] += 0
+    def start_at_zero(self, family: str, *labels: str) -> None:
+        """Export a series as 0 before the first count."""
+        self._series[family][labels] += 0
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         """Yield the five metrics."""
         self._spread()
-        admissions = _family(
-            "admission_requests", "Admission requests answered, by outcome.", "outcome", "workload_type"
-        )
-        for (outcome, workload_type), count in self._admissions.items():
-            admissions.add_metric((outcome, workload_type), count)
-        edits = _family("rule_edits", "Edits made to pods, by rule.", "rule")
-        for rule, count in self._edits.items():
-            edits.add_metric((rule,), count)
-        verdicts = _family("placement_verdicts", "Placement checks, by verdict.", "verdict")
-        for verdict, count in self._verdicts.items():
-            verdicts.add_metric((verdict,), count)
-        objects = _family(
-            "object_admission_requests",
-            "Admission requests for objects other than pods answered, by kind and outcome.",
-            "kind",
-            "outcome",
-        )
-        for (kind, outcome), count in self._objects.items():
-            objects.add_metric((kind, outcome), count)
-        shadowed = _family(
-            "shadowed_admissions",
-            "Admission requests that shadow mode or the canary left alone, by the outcome that they would have had.",
-            "outcome",
-        )
-        for outcome, count in self._shadowed.items():
-            shadowed.add_metric((outcome,), count)
-        yield from (admissions, edits, verdicts, objects, shadowed)
+        for name, (text, labels) in _FAMILIES.items():
+            family = CounterMetricFamily(f"placement_webhook_{name}", text, labels=labels)
+            for values, count in self._series[name].items():
+                family.add_metric(values, count)
+            yield family
 
     def _spread(self) -> None:
         for counted, count in self._counts.items():
             if counted.shadow:
-                self._shadowed[counted.shadow] += count
+                self._series["shadowed_admissions"][(counted.shadow,)] += count
             if counted.kind:
-                self._objects[(counted.kind, counted.outcome)] += count
+                self._series["object_admission_requests"][(counted.kind, counted.outcome)] += count
                 continue
-            self._admissions[(counted.outcome, counted.workload_type)] += count
+            self._series["admission_requests"][(counted.outcome, counted.workload_type)] += count
             for rule, edits in counted.edits:
-                self._edits[rule] += count * edits
+                self._series["rule_edits"][(rule,)] += count * edits
             if counted.verdict is not None:
-                self._verdicts[counted.verdict] += count
+                self._series["placement_verdicts"][(counted.verdict,)] += count
         self._counts.clear()
-
-
-def _family(name: str, text: str, *labels: str) -> CounterMetricFamily:
-    return CounterMetricFamily(f"placement_webhook_{name}", text, labels=labels)

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from prometheus_client import (
     CollectorRegistry,
@@ -25,14 +25,14 @@ from webhook.runtime.byte_cache import ByteCache
 AUDIT_RESULTS = ("written", "failed", "omitted")
 EVENT_RESULTS = ("written", "failed", "dropped", "no_object")
 AUDIT_DROP_REASONS = ("age", "size")
-PREDICTION_RESULTS = (
+PredictionResult = Literal[
     "same_node",
     "in_best_set",
     "feasible_elsewhere",
     "foretold_infeasible_but_bound",
     "foretold_waiting_but_bound",
     "foretold_feasible_but_pending",
-)
+]
 EXTENDER_VERBS = ("filter", "prioritize")
 EXTENDER_RESULTS = ("scored", "neutral", "failed")
 PROOF_RESULTS = ("proven", "failed")
@@ -95,7 +95,7 @@ class Metrics:
     predictions: Counter = _counter(
         "predictions",
         "Predictions, by whether the pod was bound to the predicted node.",
-        result=PREDICTION_RESULTS,
+        result=get_args(PredictionResult),
     )
     placement_seconds: Histogram = _durations("placement_duration_seconds", "Duration of a placement check.")
     extender_requests: Counter = _counter(
@@ -218,13 +218,14 @@ class Metrics:
     ) -> None:
         """Export these series with 0 from the start: increase() in Prometheus misses the first 1 of a new series."""
         for outcome in outcomes:
-            self.admissions.start_at_zero(outcome)
+            self.admissions.start_at_zero("admission_requests", outcome, "")
+            self.admissions.start_at_zero("shadowed_admissions", outcome)
         for verdict in verdicts:
-            self.admissions.start_verdict_at_zero(verdict)
+            self.admissions.start_at_zero("placement_verdicts", verdict)
         for status in refusals:
             self.refused_requests.labels(str(status))
         for rule in rules:
-            self.admissions.start_rule_at_zero(rule)
+            self.admissions.start_at_zero("rule_edits", rule)
 
     def count_audit_record(self, result: str) -> None:
         """Count one audit record, `written` or `failed`."""
@@ -239,24 +240,6 @@ class Metrics:
     def render(self) -> bytes:
         """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
-
-    def view_follows(
-        self,
-        nodes: Callable[[], float],
-        pods: Callable[[], float],
-        left_out: Callable[[], float],
-        age_seconds: Callable[[], float],
-    ) -> None:
-        """Read the size and the age of the view at each scrape."""
-        self.cluster_nodes.set_function(nodes)
-        self.cluster_pods.set_function(pods)
-        self.cluster_left_out.set_function(left_out)
-        self.cluster_age_seconds.set_function(age_seconds)
-
-    def waiting_pods_follow(self, reserved: Callable[[], float], without_room: Callable[[], float]) -> None:
-        """Read the numbers of pods that wait at each scrape."""
-        self.waiting_pods.labels("reserved").set_function(reserved)
-        self.waiting_pods.labels("without_room").set_function(without_room)
 
     def show_process(self) -> None:
         """Add metrics of the process: memory, CPU time and garbage collections."""

@@ -146,8 +146,13 @@ def build_server(
     large_scorer = PolicyScorer(make, policies.current(), observe)
     throttle = _throttle(view, policies, small_scorer, metrics, profiles)
     free_cards = _free_cards(throttle, policies, metrics) if throttle else None
-    health = _health(
-        settings, metrics, _readiness(certificate, view, policies, policy_file), policies, free_cards, audit
+    health = Health(
+        metrics,
+        *_readiness(certificate, view, policies, policy_file),
+        policy=policies.describe,
+        token=BearerToken(settings.admin_token_file) if settings.admin_token_file else None,
+        audit=AuditArchive(audit.path),
+        **({"before_scrape": free_cards.refresh} if free_cards else {}),
     )
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit)
@@ -165,41 +170,22 @@ def build_server(
     )
     small, large = EventLoopDecider(observe, small_scorer.of), WorkerDecider(large_scorer.of)
     _show_caches(metrics, small, large, small_scorer, large_scorer)
-    metrics.waiting_pods_follow(lambda: waiting.reserved, lambda: len(waiting) - waiting.reserved)
+    metrics.waiting_pods.labels("reserved").set_function(lambda: waiting.reserved)
+    metrics.waiting_pods.labels("without_room").set_function(lambda: len(waiting) - waiting.reserved)
     cluster = ReservedView(throttle, waiting) if throttle else lambda _: None
     dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
     extender = _extender(settings, policies, throttle, metrics, bound)
     endpoint = MutateEndpoint(
         dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender, certificate.current, timeout
     )
-    description = _description(settings, policies.current(), audit)
-    return Server(settings, certificate, endpoint, health, metrics, description, policy_file)
-
-
-def _description(settings: Settings, policy: Policy, audit: AuditWriter) -> dict[str, str]:
-    return {
-        "policy": policy.name,
-        "revision": policy.revision,
+    description = {
+        "policy": policies.current().name,
+        "revision": policies.current().revision,
         "cluster": settings.cluster,
         "audit": audit.path,
         "extender": settings.extender_profile,
     }
-
-
-def _health(
-    settings: Settings,
-    metrics: Metrics,
-    readiness: Sequence[Callable[[], str]],
-    policies: Policies,
-    free_cards: FreeCardGauges | None,
-    audit: AuditWriter,
-) -> Health:
-    token = BearerToken(settings.admin_token_file) if settings.admin_token_file else None
-    archive = AuditArchive(audit.path)
-    if free_cards is None:
-        return Health(metrics, *readiness, policy=policies.describe, token=token, audit=archive)
-    refresh = free_cards.refresh
-    return Health(metrics, *readiness, policy=policies.describe, token=token, audit=archive, before_scrape=refresh)
+    return Server(settings, certificate, endpoint, health, metrics, description, policy_file)
 
 
 def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics) -> FreeCardGauges:
@@ -276,10 +262,8 @@ def _throttle(
 
     throttle = SnapshotThrottle(current, time.monotonic)
     policies.follow(lambda _: throttle.forget())
-    metrics.view_follows(
-        lambda: len(throttle().snapshot.nodes),
-        lambda: int(throttle().snapshot.load.pods.sum()),
-        lambda: throttle().snapshot.left_out.count,
-        view.age_seconds,
-    )
+    metrics.cluster_nodes.set_function(lambda: len(throttle().snapshot.nodes))
+    metrics.cluster_pods.set_function(lambda: int(throttle().snapshot.load.pods.sum()))
+    metrics.cluster_left_out.set_function(lambda: throttle().snapshot.left_out.count)
+    metrics.cluster_age_seconds.set_function(view.age_seconds)
     return throttle

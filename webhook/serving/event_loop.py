@@ -4,33 +4,27 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import nullcontext
 
 from webhook.events.recorder import EventRecorder
 from webhook.runtime.allocator import bound_kept_memory
+from webhook.serving.exported.exported_policy import ExportedPolicy
+from webhook.serving.scheduling.worker import in_background
 from webhook.serving.server import Server
 from webhook.watch.live import LiveCluster
 
 # The longest time that the event loop waits for the worker thread to release the interpreter.
 _SWITCH_SECONDS = 0.001
-
-
 # The longest time that a stopping server takes to write its last Events.
 _DRAIN_SECONDS = 3.0
 
 
-class Job(Protocol):
-    """What runs beside the server."""
-
-    async def run(self) -> None:
-        """Run until cancelled."""
-        ...
-
-
 def serve_until_signalled(
-    server: Server, live: LiveCluster | None = None, events: EventRecorder | None = None, exported: Job | None = None
+    server: Server,
+    live: LiveCluster | None = None,
+    events: EventRecorder | None = None,
+    exported: ExportedPolicy | None = None,
 ) -> None:
     """Run `server` until SIGTERM or SIGINT, on uvloop if it is installed, with `live`, `events` and `exported`."""
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -40,7 +34,7 @@ def serve_until_signalled(
 
 
 async def _until_signalled(
-    server: Server, live: LiveCluster | None, events: EventRecorder | None, exported: Job | None
+    server: Server, live: LiveCluster | None, events: EventRecorder | None, exported: ExportedPolicy | None
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -57,26 +51,14 @@ async def _until_signalled(
     loop.add_signal_handler(signal.SIGHUP, reload)
     # Modules, policy and view are long-lived: freezing them spares the garbage collector.
     gc.freeze()
-    async with _running(live, "live cluster"):
-        async with _running(events, "events"), _running(exported, "exported policy"):
+    async with in_background(live.run(), "live cluster") if live else nullcontext():
+        async with (
+            in_background(events.run(), "events") if events else nullcontext(),
+            in_background(exported.run(), "exported policy") if exported else nullcontext(),
+        ):
             await server.run(stop)
         if events is not None:
             await events.drain(_DRAIN_SECONDS)
-
-
-@asynccontextmanager
-async def _running(job: Job | None, name: str) -> AsyncIterator[None]:
-    """Run the job, if there is one, until the block ends."""
-    if job is None:
-        yield
-        return
-    task = asyncio.create_task(job.run(), name=name)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:

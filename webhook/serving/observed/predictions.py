@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -23,16 +23,9 @@ from webhook.cluster.pods.pending_pods import PendingPod, PodKey, pending_change
 from webhook.documents.documents import field
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.framework.result import Bits, Placement, PlacementVerdict
+from webhook.runtime.metrics import PredictionResult
 from webhook.serving.waiting.admitted_pods import identity_keys
 
-PredictionResult = Literal[
-    "same_node",
-    "in_best_set",
-    "feasible_elsewhere",
-    "foretold_infeasible_but_bound",
-    "foretold_waiting_but_bound",
-    "foretold_feasible_but_pending",
-]
 # The pods of a burst. An entry takes about a KiB without its sets of nodes.
 _MOST_PREDICTIONS = 5_000
 _SETS_BYTES = 8 * 1024 * 1024
