@@ -13,16 +13,12 @@ from urllib.parse import quote
 from certs.registration import FIELD_MANAGER, Target
 from webhook.documents.documents import JsonObject
 from webhook.watch.api_errors import ApiServerError, UnreachableError
-from webhook.watch.api_server import NOT_FOUND, ApiServer, ClientConfig
+from webhook.watch.api_server import CONFLICT, NOT_FOUND, ApiServer, ClientConfig
 
-CONFLICT = 409
 TOO_MANY_REQUESTS = 429
 _BUSY = (TOO_MANY_REQUESTS, 503)
 # The pause that an API server asks for when it limits requests.
 _RETRY_SECONDS = 1.0
-_APPLY = "application/apply-patch+yaml"
-_JSON_PATCH = "application/json-patch+json"
-_MERGE_PATCH = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +74,7 @@ class Cluster:
                 manager.
         """
         forced = {"force": "true"} if force else {}
-        await self.api.patch(name.path, content, self._query(manager or self.manager) | forced, _APPLY)
+        await self.api.apply(name.path, content, self._query(manager or self.manager) | forced)
 
     async def change(self, name: ObjectName, patch: JsonObject | list[JsonObject]) -> bool:
         """Apply an RFC 7386 or RFC 6902 patch with a resourceVersion; return False if the object has changed since.
@@ -88,9 +84,8 @@ class Cluster:
         Raises:
             ApiServerError: the API server does not answer or rejects the request.
         """
-        media_type = _JSON_PATCH if isinstance(patch, list) else _MERGE_PATCH
         try:
-            await self.api.patch(name.path, patch, self._query(self.manager), media_type)
+            await self.api.patch(name.path, patch, self._query(self.manager))
         except ApiServerError as error:
             if error.code in (CONFLICT, NOT_FOUND):
                 return False

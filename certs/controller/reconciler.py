@@ -14,7 +14,7 @@ import structlog
 from cryptography import x509
 
 from certs import pem, registration
-from certs.cluster.client import CONFLICT, Cluster, ObjectName, configuration_named, secret_of
+from certs.cluster.client import Cluster, ObjectName, configuration_named, secret_of
 from certs.cluster.probe import probe
 from certs.controller.admin import CREATE, MEND, RECORD, ControllerMetrics
 from certs.inspection import Certificates, read_key_material
@@ -34,7 +34,7 @@ from certs.secret import (
 from certs.webhook_rules import WebhookRules
 from webhook.documents.documents import JsonObject
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import ApiServer
+from webhook.watch.api_server import CONFLICT, ApiServer
 
 _PROBE_AGAIN = timedelta(seconds=2)
 _SERVED = (Action.KEEP, Action.DROP_OLD_CA)

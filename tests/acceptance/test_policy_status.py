@@ -19,8 +19,7 @@ from webhook.events.recorder import EventRecorder
 from webhook.policy.spec.document import API_VERSION, KIND
 from webhook.runtime.metrics import Metrics
 from webhook.serving.policies.cluster_policies import POLICY_OBJECTS
-from webhook.serving.policies.policy_status import GoodGeneration
-from webhook.serving.policies.policy_status_writer import JudgedObject, StatusWriter
+from webhook.serving.policies.policy_status import GoodGeneration, JudgedObject, StatusWriter
 from webhook.watch.api_server import ClientConfig
 
 NOW = "2026-01-01T00:00:00Z"

@@ -40,8 +40,11 @@ _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _JSON = "application/json"
 _MERGE_PATCH = "application/merge-patch+json"
+_JSON_PATCH = "application/json-patch+json"
+_APPLY_PATCH = "application/apply-patch+yaml"
 GONE = 410
 NOT_FOUND = 404
+CONFLICT = 409
 NOT_READABLE = (403, NOT_FOUND)
 """The status codes of a kind that this client may not read or that the API server does not serve."""
 
@@ -130,7 +133,8 @@ class ApiServer:
             ApiServerError: the request failed or timed out.
             TooLargeError: the response is larger than `most_bytes`.
         """
-        return await self._object("GET", path, query, {"Accept": accept}, most_bytes=most_bytes)
+        headers = {"Accept": accept}
+        return parsed("GET", path, await self._body("GET", path, query, headers, most_bytes=most_bytes))
 
     async def find(self, path: str) -> JsonObject | None:
         """Return the object at `path`; None if there is none.
@@ -149,36 +153,25 @@ class ApiServer:
         """Return the object that is created of `content` in the collection at `path`.
 
         Raises:
-            ApiServerError: the request failed or timed out.
+            ApiServerError: the request failed or timed out, as of each method that writes.
         """
-        return await self._object("POST", path, query, {"Accept": _JSON, "Content-Type": _JSON}, content)
+        return await self._written("POST", path, query, _JSON, content)
 
-    async def patch(self, path: str, body: Body, query: Query, media_type: str = _MERGE_PATCH) -> JsonObject:
-        """Return the object at `path` after a patch of this media type; by default a merge patch (RFC 7386).
+    async def patch(self, path: str, body: Body, query: Query) -> JsonObject:
+        """Return the object at `path` after a merge patch (RFC 7386) or, of a list, a JSON patch (RFC 6902)."""
+        return await self._written("PATCH", path, query, _JSON_PATCH if isinstance(body, list) else _MERGE_PATCH, body)
 
-        Raises:
-            ApiServerError: the request failed or timed out.
-        """
-        return await self._object("PATCH", path, query, {"Accept": _JSON, "Content-Type": media_type}, body)
+    async def apply(self, path: str, content: JsonObject, query: Query) -> JsonObject:
+        """Return the object at `path`, created or changed by server-side apply of `content`."""
+        return await self._written("PATCH", path, query, _APPLY_PATCH, content)
 
     async def delete(self, path: str, content: JsonObject) -> None:
-        """Delete the object at `path`, with the DeleteOptions `content`.
+        """Delete the object at `path`, with the DeleteOptions `content`."""
+        await self._written("DELETE", path, {}, _JSON, content)
 
-        Raises:
-            ApiServerError: the request failed or timed out.
-        """
-        await self._object("DELETE", path, {}, {"Accept": _JSON, "Content-Type": _JSON}, content)
-
-    async def _object(
-        self,
-        method: str,
-        path: str,
-        query: Query,
-        headers: Mapping[str, str],
-        body: Body | None = None,
-        most_bytes: int | None = None,
-    ) -> JsonObject:
-        return parsed(method, path, await self._body(method, path, query, headers, body, most_bytes))
+    async def _written(self, method: str, path: str, query: Query, media_type: str, body: Body) -> JsonObject:
+        headers = {"Accept": _JSON, "Content-Type": media_type}
+        return parsed(method, path, await self._body(method, path, query, headers, body))
 
     async def body(self, path: str, query: Query, most_bytes: int) -> bytes:
         """Return the JSON at `path`, which `parsed` decodes.
@@ -187,7 +180,7 @@ class ApiServer:
             ApiServerError: the request failed or timed out.
             TooLargeError: the response is larger than `most_bytes`.
         """
-        return await self._body("GET", path, query, {"Accept": _JSON}, None, most_bytes)
+        return await self._body("GET", path, query, {"Accept": _JSON}, most_bytes=most_bytes)
 
     async def _body(
         self,
@@ -195,8 +188,8 @@ class ApiServer:
         path: str,
         query: Query,
         headers: Mapping[str, str],
-        body: Body | None,
-        most_bytes: int | None,
+        body: Body | None = None,
+        most_bytes: int | None = None,
     ) -> bytes:
         response = await self._request(method, path, query, headers, _ANSWER_SECONDS, body)
         try:

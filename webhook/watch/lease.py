@@ -24,12 +24,10 @@ from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import ApiServer, Connect, JsonObject
+from webhook.watch.api_server import CONFLICT, NOT_FOUND, ApiServer, Connect, JsonObject
 
 _VERSION = "coordination.k8s.io/v1"
-_APPLY = "application/apply-patch+yaml"
 _LONGEST_MANAGER = 128
-_CONFLICT = 409
 _NO_ANSWER = 503
 _NOT_HELD = "a Lease cannot be read or written, so no replica may be the leader"
 
@@ -74,7 +72,7 @@ class _Lock(BaseLock):
         lease = {"apiVersion": _VERSION, "kind": "Lease", "metadata": {"name": name}, "spec": _spec(election_record)}
         # By its name, so that a role can limit the right to it. Of two replicas that create it, one gets a conflict.
         query = {"fieldManager": self.identity[:_LONGEST_MANAGER]}
-        return await self._written(lambda api: api.patch(self._path, lease, query, _APPLY))
+        return await self._written(lambda api: api.apply(self._path, lease, query))
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:  # noqa: ARG002
         return await self._written(lambda api: self._patch(api, _spec(updated_record)))
@@ -109,7 +107,7 @@ class _Lock(BaseLock):
         self._failure = ""
 
     def _logged(self, error: ApiServerError) -> ApiServerError:
-        if error.code not in (404, _CONFLICT) and str(error) != self._failure:
+        if error.code not in (NOT_FOUND, CONFLICT) and str(error) != self._failure:
             self._failure = str(error)
             self._log.warning(_NOT_HELD, error=self._failure)
         return error

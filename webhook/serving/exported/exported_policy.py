@@ -33,7 +33,7 @@ from webhook.runtime.metrics import Metrics
 from webhook.serving.policies.policy_objects import PolicyObjects
 from webhook.serving.scheduling.worker import in_background
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import NOT_FOUND, ApiServer, Connect
+from webhook.watch.api_server import CONFLICT, NOT_FOUND, ApiServer, Connect
 from webhook.watch.lease import LeaseOptions, lead
 from webhook.watch.polling import read_release, read_webhook_configuration
 from webhook.watch.reflector import Reflector
@@ -42,9 +42,6 @@ from webhook.watch.timing import Timing
 FIELD_MANAGER = "placement-webhook-export"
 _RESYNC_SECONDS = 30.0
 _RETRY_SECONDS = 2.0
-_CONFLICT = 409
-_APPLY = "application/apply-patch+yaml"
-_JSON_PATCH = "application/json-patch+json"
 _MOST_LEFT_OUT = 20
 # The API server repeats the expression that it rejects.
 _LONGEST_ERROR = 2000
@@ -185,7 +182,7 @@ class ExportedPolicy:
         try:
             await request
         except ApiServerError as error:
-            if error.code in (NOT_FOUND, _CONFLICT):
+            if error.code in (NOT_FOUND, CONFLICT):
                 # Another client was faster. The watch reports its change, and then the object is compared again.
                 return ""
             if not error.code:
@@ -257,7 +254,7 @@ async def _write(api: ApiServer, content: JsonObject, before: JsonObject | None)
     that another client has added, so it is not used for changes.
     """
     if before is None:
-        await api.patch(path_of(content), content, {"fieldManager": FIELD_MANAGER}, _APPLY)
+        await api.apply(path_of(content), content, {"fieldManager": FIELD_MANAGER})
         return
     stored, metadata = before["metadata"], content["metadata"]
     merged = {key: {**(stored.get(key) or {}), **(metadata.get(key) or {})} for key in ("labels", "annotations")}
@@ -268,7 +265,7 @@ async def _write(api: ApiServer, content: JsonObject, before: JsonObject | None)
         *({"op": "add", "path": f"/metadata/{key}", "value": value} for key, value in merged.items()),
         {"op": "replace", "path": "/spec", "value": content["spec"]},
     ]
-    await api.patch(path_of(content), patch, {"fieldManager": FIELD_MANAGER}, _JSON_PATCH)
+    await api.patch(path_of(content), patch, {"fieldManager": FIELD_MANAGER})
 
 
 async def _remove(api: ApiServer, content: JsonObject) -> None:

@@ -5,11 +5,9 @@ the objects cannot be read, what is in force stays in force.
 """
 
 import asyncio
-import dataclasses
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 
 import structlog
 from pydantic import ValidationError
@@ -25,8 +23,7 @@ from webhook.policy.spec.document import API_VERSION, KIND
 from webhook.serving.policies.in_force import ALL_OBJECTS, MOST_ERRORS, Policies, Selection, errors_of
 from webhook.serving.policies.policy_file import PolicyFile
 from webhook.serving.policies.policy_objects import PolicyObjects
-from webhook.serving.policies.policy_status import GoodGeneration
-from webhook.serving.policies.policy_status_writer import JudgedObject, Reported, StatusWriter
+from webhook.serving.policies.policy_status import JudgedObject, Reported, StatusWriter
 from webhook.serving.scheduling.worker import in_background
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import Connect
@@ -48,41 +45,6 @@ _UNREADABLE = (
     "the PlacementPolicies of the cluster cannot be read: install deploy/crd, and let the service "
     "account list and watch placementpolicies"
 )
-
-
-@dataclass(slots=True)
-class _Judged:
-    """One object: its identity when it was judged, its last good policy, and the errors of the newest content.
-
-    `tried` is what the status had as last good generation when it was judged.
-    """
-
-    uid: str = ""
-    generation: int = -1
-    good: Policy | None = None
-    good_generation: GoodGeneration | None = None
-    tried: tuple[object, object] | None = None
-    errors: tuple[str, ...] = ()
-    content: JsonObject = dataclasses.field(default_factory=dict)
-
-    @property
-    def is_judged(self) -> bool:
-        """Return false after an internal error, which says nothing of the policy."""
-        return self.generation >= 0
-
-    @property
-    def missing_revision(self) -> str:
-        """The revision that was in force, if this replica has none and rejects the newest content."""
-        return str(field(self.content, "status", "revision") or "") if self.lacks_good else ""
-
-    @property
-    def lacks_good(self) -> bool:
-        """Return whether no generation of the object is known to be valid."""
-        return bool(self.errors) and self.good is None
-
-    def keep(self, policy: Policy, spec: JsonObject, generation: int) -> None:
-        """Keep the policy in `spec` as the last good one. A generation that is not known is 0."""
-        self.good, self.good_generation = policy, GoodGeneration(policy.revision, spec, generation)
 
 
 class ClusterPolicies:
@@ -109,7 +71,7 @@ class ClusterPolicies:
         self._file, self._on_fault = file, on_fault
         self.store = PolicyObjects()
         self._reflector = Reflector(POLICY_OBJECTS, self.store, connect, Timing(), on_fault=on_fault)
-        self._judged: dict[str, _Judged] = {}
+        self._judged: dict[str, JudgedObject] = {}
         self._is_judged = self._is_complete = False
         self._monotonic_seconds, self._end_seconds = monotonic_seconds, monotonic_seconds() + _LONGEST_WAIT_SECONDS
         self._log = structlog.get_logger()
@@ -170,44 +132,42 @@ class ClusterPolicies:
         for name in self._judged.keys() - objects.keys():
             del self._judged[name]
         for name, content in objects.items():
-            known = self._judged.setdefault(name, _Judged())
-            await self._judge_one(known, name, content)
+            known = self._judged.setdefault(name, JudgedObject(content))
+            known.content = content
+            await self._judge_one(known)
             if known.lacks_good:
-                await self._restore(known, name)
-        never_valid = {
-            name: _selection_in(name, each.content) for name, each in self._judged.items() if each.lacks_good
-        }
-        good = [each.good for each in self._judged.values() if each.good is not None]
-        self._policies.put_objects(good, never_valid)
-        rejected = {name: each.errors for name, each in self._judged.items() if each.errors}
-        missing = {name: revision for name, each in self._judged.items() if (revision := each.missing_revision)}
+                await self._restore(known)
+        lacking = {name: each.content for name, each in self._judged.items() if each.lacks_good}
+        good = [each.policy for each in self._judged.values() if each.policy is not None]
+        self._policies.put_objects(good, {name: _selection_in(name, content) for name, content in lacking.items()})
+        rejected = {name: tuple(each.errors) for name, each in self._judged.items() if each.errors}
+        revisions = {name: str(field(content, "status", "revision") or "") for name, content in lacking.items()}
+        missing = {name: revision for name, revision in revisions.items() if revision}
         self._policies.miss_objects(missing)
         self._policies.reject_objects(rejected | {name: (_TOO_MANY,) for name, _ in by_age[_MOST_OBJECTS:]})
         is_too_late = self._monotonic_seconds() >= self._end_seconds
         self._is_judged, self._is_complete = True, self._is_complete or not missing or is_too_late
 
-    async def _judge_one(self, known: _Judged, name: str, content: JsonObject) -> None:
-        metadata = content["metadata"]
-        uid, generation = str(metadata.get("uid")), int(metadata.get("generation", 0))
-        known.content = content
-        if (known.uid, known.generation) == (uid, generation):
+    async def _judge_one(self, known: JudgedObject) -> None:
+        uid, generation = known.version
+        if known.judged == known.version:
             return
-        if known.uid != uid:
-            known.good = known.good_generation = known.tried = None
-        known.uid, known.generation = uid, generation
+        if known.judged[0] != uid:
+            known.good = known.policy = known.tried = None
+        known.judged = known.version
         try:
-            policy = await asyncio.to_thread(self._validated, policy_text(content), f"PlacementPolicy {name}")
+            text, place = policy_text(known.content), f"PlacementPolicy {known.name}"
+            policy = await asyncio.to_thread(self._validated, text, place)
         except InvalidInput as error:
             known.errors = errors_of(error)
-            return
         except Exception as error:
             # An internal error can pass, so the object is judged again.
-            known.errors, known.generation = errors_of(error), -1
-            return
-        known.errors = ()
-        known.keep(policy, content.get("spec", {}), generation)
+            known.errors, known.judged = errors_of(error), (uid, -1)
+        else:
+            known.errors = ()
+            known.keep(policy, known.content.get("spec", {}), generation)
 
-    async def _restore(self, known: _Judged, name: str) -> None:
+    async def _restore(self, known: JudgedObject) -> None:
         """Take the last good generation from the status, if it has one that is valid."""
         spec, revision = field(known.content, "status", "inForceSpec"), field(known.content, "status", "revision")
         if not isinstance(spec, dict) or known.tried == (revision, spec):
@@ -218,7 +178,7 @@ class ClusterPolicies:
         except Exception as error:
             if not isinstance(error, InvalidInput):
                 known.tried = None
-            self._log.warning(_NOT_RESTORED, policy=name, errors=errors_of(error)[:MOST_ERRORS])
+            self._log.warning(_NOT_RESTORED, policy=known.name, errors=errors_of(error)[:MOST_ERRORS])
             return
         if policy is not None:
             known.keep(policy, spec, 0)
@@ -231,13 +191,9 @@ class ClusterPolicies:
             ApiServerError: the API server does not answer.
         """
         conflicts = self._policies.in_force().conflicts()
-        await self._writer.write(
-            [
-                JudgedObject(each.content, each.good_generation, each.errors, conflicts.get(name, ""))
-                for name, each in self._judged.items()
-                if each.is_judged
-            ]
-        )
+        for name, each in self._judged.items():
+            each.conflict = conflicts.get(name, "")
+        await self._writer.write([each for each in self._judged.values() if each.judged[1] >= 0])
 
 
 def _age(item: tuple[str, JsonObject]) -> tuple[str, str]:

@@ -1,15 +1,30 @@
-"""The status of a PlacementPolicy object. Pure: all replicas compute the same status of an object."""
+"""The status of a PlacementPolicy object, and writing it. All replicas compute the same status of an object."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
+import structlog
 
 from webhook.documents.documents import JsonObject, field
+from webhook.events.report import Report, rejection_of
+from webhook.events.subject import ObjectReference
+from webhook.policy.policy import Policy
+from webhook.policy.spec.document import API_VERSION, KIND
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import CONFLICT, NOT_FOUND, ApiServer, Connect
 
+FIELD_MANAGER = "placement-webhook"
 _MOST_BYTES = 2048
 # etcd takes 1.5 MiB, with the newest spec and the names of all fields. A larger spec is not stored.
 _MOST_SPEC_BYTES = 256 * 1024
+# A status of one generation is written again at most this often: replicas of two versions could disagree on it.
+_REWRITE_SECONDS = 60.0
+Reported = Callable[[ObjectReference, Report], None]
+_NOT_WRITTEN = "the status of a PlacementPolicy cannot be written"
+_NEVER = "", -1
 
 
 class GoodGeneration(NamedTuple):
@@ -18,6 +33,114 @@ class GoodGeneration(NamedTuple):
     revision: str
     spec: JsonObject
     number: int
+
+
+@dataclass(slots=True)
+class JudgedObject:
+    """A PlacementPolicy object as it was read, and what is known of it.
+
+    `good` is the newest good generation, None if this replica knows none, and `policy` the policy in it. `errors` are
+    those of the newest content. `conflict` is why the object is never in force; empty if it is. `judged` is the version
+    that was judged last; after an internal error, which says nothing of the policy, its generation is -1. `tried` is
+    what the status had as last good generation when it was tried.
+    """
+
+    content: JsonObject
+    good: GoodGeneration | None = None
+    errors: Sequence[str] = ()
+    conflict: str = ""
+    policy: Policy | None = None
+    judged: tuple[str, int] = _NEVER
+    tried: tuple[object, object] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the object."""
+        return str(self.content["metadata"]["name"])
+
+    @property
+    def version(self) -> tuple[str, int]:
+        """The uid and the generation of the object."""
+        metadata = self.content["metadata"]
+        return str(metadata.get("uid")), int(metadata.get("generation", 0))
+
+    @property
+    def lacks_good(self) -> bool:
+        """Return whether no generation of the object is known to be valid."""
+        return bool(self.errors) and self.policy is None
+
+    def keep(self, policy: Policy, spec: JsonObject, generation: int) -> None:
+        """Keep the policy in `spec` as the last good one. A generation that is not known is 0."""
+        self.policy, self.good = policy, GoodGeneration(policy.revision, spec, generation)
+
+
+class StatusWriter:
+    """Writes statuses to the objects at `path`. `now` returns the time in RFC 3339.
+
+    `on_rejected` is called for a rejected object by the one replica that has written its status.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        path: str,
+        now: Callable[[], str],
+        monotonic_seconds: Callable[[], float] = time.monotonic,
+        on_rejected: Reported = lambda *_: None,
+    ) -> None:
+        self._connect, self._path, self._on_rejected = connect, path, on_rejected
+        self._now, self._monotonic_seconds = now, monotonic_seconds
+        self._written_seconds: dict[tuple[str, int], float] = {}
+        self._log = structlog.get_logger()
+
+    async def write(self, judged: Sequence[JudgedObject]) -> None:
+        """Write the statuses that differ. Another replica may have written the same: then there is nothing to write.
+
+        A status that the API server refuses keeps no other from being written; it is logged, and tried again.
+
+        Raises:
+            ApiServerError: the API server does not answer.
+        """
+        versions = {each.version for each in judged}
+        self._written_seconds = {key: at for key, at in self._written_seconds.items() if key in versions}
+        wanted = [(each, status) for each in judged if (status := self._status(each)) is not None]
+        if not wanted:
+            return
+        async with self._connect() as server:
+            for each, status in wanted:
+                await self._write(server, each, status)
+
+    async def _write(self, server: ApiServer, judged: JudgedObject, status: JsonObject) -> None:
+        # A merge patch would merge two specs, and drop what is null in one.
+        patch: list[JsonObject] = [
+            {
+                "op": "replace",
+                "path": "/metadata/resourceVersion",
+                "value": judged.content["metadata"]["resourceVersion"],
+            },
+            {"op": "add", "path": "/status", "value": status},
+        ]
+        try:
+            await server.patch(f"{self._path}/{judged.name}/status", patch, {"fieldManager": FIELD_MANAGER})
+        except ApiServerError as error:
+            if error.code in (NOT_FOUND, CONFLICT):
+                # The object has changed or is gone. The watch reports it, and then its status is compared again.
+                return
+            if not error.code:
+                raise
+            self._log.warning(_NOT_WRITTEN, policy=judged.name, error=str(error))
+        else:
+            if judged.errors:
+                reference = ObjectReference(API_VERSION, KIND, "", judged.name, judged.version[0])
+                self._on_rejected(reference, rejection_of(judged.errors))
+        self._written_seconds[judged.version] = self._monotonic_seconds()
+
+    def _status(self, judged: JudgedObject) -> JsonObject | None:
+        """Return the status to write; None if the object has it, or if it is too early to write one again."""
+        written_seconds = self._written_seconds.get(judged.version)
+        if written_seconds is not None and self._monotonic_seconds() - written_seconds < _REWRITE_SECONDS:
+            return None
+        return status_of(judged.content, judged.good, judged.errors, self._now(), judged.conflict)
 
 
 def status_of(

@@ -41,7 +41,7 @@ from webhook.serving.observed.predictions import Predictions
 from webhook.serving.policies.cluster_policies import ClusterPolicies
 from webhook.serving.policies.in_force import Policies
 from webhook.serving.policies.policy_file import PolicyFile, read_policy_file
-from webhook.serving.policies.policy_status_writer import Reported
+from webhook.serving.policies.policy_status import Reported
 from webhook.serving.server import PolicySource
 from webhook.serving.view.live_view import live_view
 from webhook.serving.view.start_of_view import FixedView
