@@ -111,13 +111,10 @@ class StatusWriter:
                 await self._write(server, each, status)
 
     async def _write(self, server: ApiServer, judged: JudgedObject, status: JsonObject) -> None:
+        version = judged.content["metadata"].get("resourceVersion")
         # A merge patch would merge two specs, and drop what is null in one.
         patch: list[JsonObject] = [
-            {
-                "op": "replace",
-                "path": "/metadata/resourceVersion",
-                "value": judged.content["metadata"]["resourceVersion"],
-            },
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
             {"op": "add", "path": "/status", "value": status},
         ]
         try:
