@@ -23,7 +23,7 @@ from webhook.serving.connection import Connection
 from webhook.serving.decisions.audit_record import audit_record
 from webhook.serving.decisions.deciders import Decider
 from webhook.serving.decisions.pod_recorder import PodRecorder
-from webhook.serving.decisions.rendering import Candidate, Rendered, render_failure
+from webhook.serving.decisions.rendering import Candidate, Rendered, render
 from webhook.serving.tracing import spans
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
@@ -182,7 +182,7 @@ class Admissions:
             return error
         if not isinstance(error, BeyondLimitError):
             self._log.error("admission failed, and is in shadow mode", exc_info=error, uid=request.uid)
-        return render_failure(request, error, policy, shadow)
+        return render(request, f"{type(error).__name__}: {error}", policy, shadow=shadow)
 
     def finish(self, decision: Decision, time: str, arrived_seconds: float, connection: Connection) -> Answer:
         """Count the admission, stage its audit record and return the answer.

@@ -38,10 +38,7 @@ def audit_record(
 
     The keyword arguments differ between equal pods, so they are left out for a record template.
     """
-    rules = () if isinstance(verdict, (str, Bypassed)) else verdict.rules
-    operations = verdict.operations if isinstance(verdict, Patched | Advised) else ()
-    would_be = shadow.patch if shadow is not None else operations
-    placement = None if isinstance(verdict, (str, Bypassed)) else verdict.placement
+    answer = shadow_entry(verdict)
     return AuditRecord(
         time=time,
         decision=decision,
@@ -54,33 +51,34 @@ def audit_record(
         user=request.user,
         workload_type=None if isinstance(verdict, str) else verdict.workload_type,
         policy=PolicyName(policy.name, policy.revision),
-        outcome="Error" if isinstance(verdict, str) else verdict.outcome,
-        rules=tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in rules),
-        patch=tuple(operations),
-        warnings=() if isinstance(verdict, str) else verdict.warnings,
-        placement=placement_entry(placement) if placement else None,
-        error=_error(verdict),
+        outcome=answer.outcome,
+        rules=answer.rules,
+        patch=answer.patch,
+        warnings=answer.warnings,
+        placement=answer.placement,
+        error=answer.message,
         duration_ms=duration_seconds * 1000,
         replica=replica,
         kind=request.kind or POD,
         qos_class=verdict.mutated.qos_class if isinstance(verdict, Patched | Unchanged) else None,
-        before=replaced_values(request.object, would_be),
+        before=replaced_values(request.object, (shadow or answer).patch),
         shadow=shadow,
     )
 
 
 def shadow_entry(verdict: Verdict | ObjectVerdict | str) -> ShadowEntry:
-    """Return `verdict`, or the message of an internal error, as an answer that is not given."""
+    """Return `verdict`, or the message of an internal error, as an answer; of shadow mode, one that is not given."""
     if isinstance(verdict, str):
         return ShadowEntry("Error", message=verdict)
-    rules, placement = ((), None) if isinstance(verdict, Bypassed) else (verdict.rules, verdict.placement)
+    if isinstance(verdict, Bypassed):
+        return ShadowEntry(verdict.outcome, (), (), verdict.warnings, None, verdict.reason)
     return ShadowEntry(
         verdict.outcome,
-        tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in rules),
+        tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in verdict.rules),
         tuple(verdict.operations) if isinstance(verdict, Patched | Advised) else (),
         verdict.warnings,
-        placement_entry(placement) if placement else None,
-        _error(verdict),
+        placement_entry(verdict.placement) if verdict.placement else None,
+        verdict.denial.message if isinstance(verdict, Denied) else None,
     )
 
 
@@ -114,12 +112,3 @@ def placement_entry(placement: Placement) -> PlacementEntry:
         ReservedEntry(placement.reserved_pods) if placement.reserved_pods else None,
         GangEntry(gang.name, gang.size, gang.fit, gang.is_complete) if gang else None,
     )
-
-
-def _error(verdict: Verdict | ObjectVerdict | str) -> str | None:
-    """Return the reason for an error, a denial or a bypass."""
-    if isinstance(verdict, str):
-        return verdict
-    if isinstance(verdict, Denied):
-        return verdict.denial.message
-    return verdict.reason if isinstance(verdict, Bypassed) else None

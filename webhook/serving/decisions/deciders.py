@@ -7,7 +7,7 @@ decider caches only the rendered decision, for a limited time.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from webhook.admission.pipeline import ClusterView, not_a_pod_creation, read_pod
 from webhook.cluster.snapshot import Rows, Snapshot
@@ -19,10 +19,16 @@ from webhook.policy.policy import Policy
 from webhook.runtime.byte_cache import ByteCache, parsed_bytes
 from webhook.serving.decisions.decision_cache import DecisionCache, DecisionKey
 from webhook.serving.decisions.rendering import Rendered
-from webhook.serving.decisions.reuse import TIMED_CACHE_BYTES, ForLimitedTime
 from webhook.serving.tracing import spans
 from webhook.serving.work_budget import WorkBudget
 
+_CACHE_BYTES = 6 * 1024 * 1024
+# A decision is reused for this many times its duration, so the replicas of a large template take a tenth of a CPU at
+# most, however fast the cluster changes.
+_REUSE_RATIO = 10.0
+_MAX_REUSE_SECONDS = 2.0
+# A decision that spent its work budget would spend it again.
+_SPENT_REUSE_SECONDS = 30.0
 # A place in a set; up to three quarters of the places are empty.
 _NODE_BYTES = 64
 
@@ -45,25 +51,6 @@ class TimedScorer:
     def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Rows:
         """Return the rows of the scorer; the time for them is not reported."""
         return self.scorer.feasible_rows(asked, snapshot, expired)
-
-
-class Decider(Protocol):
-    """The caches and the scorer for admissions in one thread."""
-
-    @property
-    def records_predictions(self) -> bool:
-        """Return whether predictions for its pods are compared with the nodes that the pods are bound to."""
-        ...
-
-    def rendered(
-        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
-    ) -> Rendered:
-        """Return the rendered decision on `request`.
-
-        Raises:
-            InvalidInput: the request's object cannot be read as a Pod.
-        """
-        ...
 
 
 class EventLoopDecider:
@@ -98,10 +85,22 @@ class EventLoopDecider:
         return self._decisions.decide(request, policy, cluster, work_budget)
 
 
+class _Kept(NamedTuple):
+    rendered: Rendered
+    until_seconds: float
+    generation: int
+
+    def is_valid(self, now_seconds: float, generation: int) -> bool:
+        """Return whether the decision may be reused; a denial only on its own snapshot."""
+        is_outdated = self.rendered.outcome == "Denied" and self.generation != generation
+        return now_seconds < self.until_seconds and not is_outdated
+
+
 class WorkerDecider:
     """Decides on expensive pods, in the worker thread: replicas of one template share a decision for a limited time.
 
-    `scorer` returns the scorer of a policy, which replaces that of the cluster view: the other thread uses that one.
+    A decision is reused for ten times its duration, on any snapshot. `scorer` returns the scorer of a policy, which
+    replaces that of the cluster view: the other thread uses that one.
     """
 
     records_predictions = False
@@ -109,36 +108,54 @@ class WorkerDecider:
     def __init__(
         self,
         scorer: Callable[[Policy], Scorer] | None = None,
-        cache_bytes: int = TIMED_CACHE_BYTES,
+        cache_bytes: int = _CACHE_BYTES,
         monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._scorer = scorer
-        self._reuse = ForLimitedTime(cache_bytes, monotonic_seconds)
+        self._kept: ByteCache[tuple[DecisionKey, str | None, bool], _Kept] = ByteCache(cache_bytes)
+        self._monotonic_seconds = monotonic_seconds
         self._decisions = DecisionCache(0)
 
     @property
     def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
         """Return the caches by name, for metrics."""
-        return {"large_decisions": (self._reuse.cache,)}
+        return {"large_decisions": (self._kept,)}
 
     def rendered(
         self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
     ) -> Rendered:
-        """Return the rendered decision on `request`, or a recent one on an equal request."""
+        """Return the rendered decision on `request`, or a recent one on an equal request.
+
+        Raises:
+            InvalidInput: the request's object cannot be read as a Pod.
+        """
         if cluster is not None and self._scorer is not None:
             cluster = replace(cluster, scorer=self._scorer(policy))
         if not_a_pod_creation(request) or request_exemption(request, policy.spec):
             return self._decisions.decide(request, policy, cluster, work_budget)
-        self._reuse.begin(cluster)
+        began_seconds = self._monotonic_seconds()
         content = read_pod(request, cluster)
-        key = DecisionKey.of(content, policy), shadow_reason(request, policy.spec)
-        known = None if key[0] is None else self._reuse.get(key)
-        if known is not None and _has_room(known, cluster):
-            return known
+        pod_key = DecisionKey.of(content, policy)
+        if pod_key is None or content.data is None:
+            return self._decisions.decide(request, policy, cluster, work_budget)
+        is_current = cluster is not None and not cluster.stale_reason
+        generation = cluster.snapshot.generation if cluster else 0
+        key = pod_key, shadow_reason(request, policy.spec), is_current
+        kept = self._kept.get(key)
+        if kept is not None and kept.is_valid(began_seconds, generation) and _has_room(kept.rendered, cluster):
+            return kept.rendered
         rendered = self._decisions.decide(request, policy, cluster, work_budget)
-        if content.data is not None:
-            self._reuse.put(key, rendered, work_budget, _cached_bytes(rendered, content.data))
+        if not work_budget.is_expired:
+            ended_seconds = self._monotonic_seconds()
+            seconds = min((ended_seconds - began_seconds) * _REUSE_RATIO, _MAX_REUSE_SECONDS)
+            if work_budget.is_spent and rendered.is_unknown:
+                seconds = _SPENT_REUSE_SECONDS
+            kept = _Kept(rendered, ended_seconds + seconds, generation)
+            self._kept.put(key, kept, _cached_bytes(rendered, content.data))
         return rendered
+
+
+Decider = EventLoopDecider | WorkerDecider
 
 
 def _has_room(rendered: Rendered, cluster: ClusterView | None) -> bool:

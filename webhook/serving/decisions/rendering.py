@@ -9,7 +9,7 @@ from webhook.admission.mutated_pod import Mutated
 from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
 from webhook.audit.bounds import Truncator
 from webhook.audit.lines import RecordTemplate, before_json, owner_json, placement_json, qos_class_json
-from webhook.audit.record import Outcome, ShadowEntry
+from webhook.audit.record import Outcome
 from webhook.events.report import Report, report_of
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import ReviewAnswer
@@ -164,45 +164,24 @@ class Renderer:
 
 
 def render(
-    request: AdmissionRequest,
-    verdict: Verdict | ObjectVerdict,
-    policy: Policy,
-    *,
-    shadow: str | None = None,
+    request: AdmissionRequest, verdict: Verdict | ObjectVerdict | str, policy: Policy, *, shadow: str | None = None
 ) -> Rendered:
     """Return the rendered answer, record and counts of `verdict` for `request`.
 
     `shadow` is why the policy is not enforced for the request: the answer is to leave the object alone, and the record
-    has the verdict as an answer that is not given.
+    has the verdict as an answer that is not given. Only then, `verdict` can be the message of an error.
     """
-    if shadow is not None and not _is_silent(verdict):
-        return _rendered(request, Bypassed(shadow, (), verdict.workload_type), policy, shadow=shadow_entry(verdict))
-    return _rendered(request, verdict, policy)
-
-
-def render_failure(request: AdmissionRequest, error: Exception, policy: Policy, shadow: str) -> Rendered:
-    """Return the rendered answer to a request whose decision failed, if the policy is not enforced for it."""
-    entry = shadow_entry(f"{type(error).__name__}: {error}")
-    return _rendered(request, Bypassed(shadow), policy, shadow=entry)
-
-
-def _is_silent(verdict: Verdict | ObjectVerdict) -> bool:
-    return isinstance(verdict, Bypassed) and not verdict.warnings
-
-
-def _rendered(
-    request: AdmissionRequest,
-    verdict: Verdict | ObjectVerdict,
-    policy: Policy,
-    *,
-    shadow: ShadowEntry | None = None,
-) -> Rendered:
+    entry = None
+    if shadow is not None and not (isinstance(verdict, Bypassed) and not verdict.warnings):
+        entry = shadow_entry(verdict)
+        verdict = Bypassed(shadow, (), None if isinstance(verdict, str) else verdict.workload_type)
+    assert not isinstance(verdict, str)  # noqa: S101 - the caller's
     placement = None if isinstance(verdict, Bypassed) else verdict.placement
-    record = RecordTemplate.of(audit_record(request, verdict, policy, shadow=shadow))
+    record = RecordTemplate.of(audit_record(request, verdict, policy, shadow=entry))
     answer, counted = _answer(verdict, policy), _counted(request, verdict, policy)
-    if shadow is not None:
-        answer = answer._replace(audit_annotations={**answer.audit_annotations, "shadow": shadow.outcome})
-        counted = counted._replace(shadow=shadow.outcome)
+    if entry is not None:
+        answer = answer._replace(audit_annotations={**answer.audit_annotations, "shadow": entry.outcome})
+        counted = counted._replace(shadow=entry.outcome)
     report: Report | None = None
     if not counted.kind and not isinstance(verdict, Advised):
         report = report_of(verdict)
