@@ -14,7 +14,7 @@ from webhook.serving.app import build_server
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.event_loop import serve_until_signalled
 from webhook.serving.policies.in_force import Policies
-from webhook.serving.view.start_of_view import FixedView
+from webhook.serving.view.views import FixedView
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from tests.support.server import Clock
 from webhook.admission.pipeline import ClusterView
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import Scheduler
-from webhook.serving.view.snapshot_throttle import SnapshotThrottle
+from webhook.serving.view.views import SnapshotThrottle
 
 
 def test_a_look_at_the_cluster_holds_for_a_moment_only() -> None:

@@ -23,7 +23,7 @@ from webhook.policy.policy_documents import policy_text
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.app import build_server, scoring
-from webhook.serving.view.start_of_view import FixedView
+from webhook.serving.view.views import FixedView
 
 
 def logs_and_metrics_of_the_start(folder: Path) -> tuple[list[Any], Metrics]:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.server import Clock
 from webhook.cluster.snapshot import Snapshot
-from webhook.serving.view.start_of_view import FixedView, StartOfView, stale_reason
+from webhook.serving.view.views import FixedView, StartOfView, stale_reason
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from webhook.watch import bounds, pages
+from webhook.watch import api_errors, pages
 from webhook.watch.api_errors import ApiServerError, TooLargeError
 from webhook.watch.api_server import GONE, ApiServer, ClientConfig
 from webhook.watch.pages import list_pages
@@ -17,7 +17,7 @@ PAGE_BYTES, OBJECT_BYTES = 1_000, 5_000
 
 @pytest.fixture(autouse=True)
 def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (bounds, pages):
+    for module in (api_errors, pages):
         monkeypatch.setattr(module, "PAGE_BYTES", PAGE_BYTES)
         monkeypatch.setattr(module, "OBJECT_BYTES", OBJECT_BYTES)
 

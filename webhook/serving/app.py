@@ -46,8 +46,7 @@ from webhook.serving.policies.in_force import Policies
 from webhook.serving.policies.policy_scorer import PolicyScorer, ScorerAlone
 from webhook.serving.scheduling.dispatcher import Dispatcher
 from webhook.serving.server import PolicySource, Server
-from webhook.serving.view.snapshot_throttle import SnapshotThrottle
-from webhook.serving.view.start_of_view import StartOfView, View, stale_reason
+from webhook.serving.view.views import SnapshotThrottle, StartOfView, View, stale_reason
 from webhook.serving.waiting.waiting_pods import ReservedView, WaitingPods
 
 # The worker thread caches rendered decisions, so its scheduler rarely sees a signature twice.

@@ -23,13 +23,13 @@ from webhook.watch.api_errors import (
     ApiServerError,
     UnreachableError,
     causes_of,
+    lines_of,
     message_of,
     parsed,
     raise_refused,
     read_body,
     read_status,
 )
-from webhook.watch.bounds import lines_of
 
 JsonObject = dict[str, Any]
 Query = Mapping[str, str | int]

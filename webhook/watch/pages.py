@@ -5,9 +5,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 from webhook.documents.documents import field
-from webhook.watch.api_errors import ApiServerError, TooLargeError, parsed
+from webhook.watch.api_errors import OBJECT_BYTES, PAGE_BYTES, ApiServerError, TooLargeError, parsed
 from webhook.watch.api_server import GONE, ApiServer, JsonObject, Query
-from webhook.watch.bounds import OBJECT_BYTES, PAGE_BYTES
 
 OnPage = Callable[[list[JsonObject], bool], Awaitable[None]]
 

@@ -24,7 +24,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 
 import orjson
 import structlog
@@ -33,7 +33,7 @@ from webhook.cluster.cache.cluster_cache import InvalidObject
 from webhook.cluster.cache.resources import Resource
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
-from webhook.watch.api_errors import ApiServerError, UnreachableError
+from webhook.watch.api_errors import PAGE_BYTES, ApiServerError, UnreachableError
 from webhook.watch.api_server import (
     GONE,
     METADATA_LIST,
@@ -43,9 +43,8 @@ from webhook.watch.api_server import (
     Connect,
     JsonObject,
 )
-from webhook.watch.bounds import PAGE_BYTES
 from webhook.watch.pages import list_pages
-from webhook.watch.store import Store
+from webhook.watch.store import Store, changed_within
 from webhook.watch.timing import CatchUpTarget, Timing
 
 _FAILURES_OF_A_START = 2
@@ -129,9 +128,7 @@ class Reflector:
 
     async def _back_off(self) -> None:
         self._woken.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._pause_seconds()):
-                await self._woken.wait()
+        await changed_within(self._woken, self._pause_seconds())
 
     def _handle_error(self, error: ApiServerError | InvalidInput) -> None:
         code = error.code if isinstance(error, ApiServerError) else 0

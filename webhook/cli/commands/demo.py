@@ -41,7 +41,7 @@ from webhook.serving.clock import rfc3339_now
 from webhook.serving.decisions.pod_recorder import PodRecorder
 from webhook.serving.policies.in_force import Policies
 from webhook.serving.server import Server
-from webhook.serving.view.start_of_view import FixedView
+from webhook.serving.view.views import FixedView
 
 _TITLE = "demo/story"
 _OUTCOMES = {"Patched": "green", "Denied": "red"}

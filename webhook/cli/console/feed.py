@@ -12,7 +12,7 @@ from aiohttp import web
 
 from webhook.cli.console.cluster_state import ClusterState
 from webhook.cluster.snapshot import Snapshot
-from webhook.serving.view.start_of_view import View
+from webhook.serving.view.views import View
 
 # Changes are sent at this interval at most. A person sees no difference, and a busy cluster changes all the time.
 _INTERVAL_SECONDS = 0.5

@@ -16,7 +16,7 @@ from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
-from webhook.serving.view.start_of_view import FixedView, View
+from webhook.serving.view.views import FixedView, View
 
 
 @dataclass(frozen=True, slots=True)

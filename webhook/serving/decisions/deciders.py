@@ -108,11 +108,10 @@ class WorkerDecider:
     def __init__(
         self,
         scorer: Callable[[Policy], Scorer] | None = None,
-        cache_bytes: int = _CACHE_BYTES,
         monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._scorer = scorer
-        self._kept: ByteCache[tuple[DecisionKey, str | None, bool], _Kept] = ByteCache(cache_bytes)
+        self._kept: ByteCache[tuple[DecisionKey, str | None, bool], _Kept] = ByteCache(_CACHE_BYTES)
         self._monotonic_seconds = monotonic_seconds
         self._decisions = DecisionCache(0)
 

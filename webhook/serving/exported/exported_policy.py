@@ -8,7 +8,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import structlog
@@ -30,13 +30,13 @@ from webhook.kube.release import Release
 from webhook.mutation.exported import Exported
 from webhook.policy.policy_set import PolicySet
 from webhook.runtime.metrics import Metrics
-from webhook.serving.policies.policy_objects import PolicyObjects
 from webhook.serving.scheduling.worker import in_background
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import CONFLICT, NOT_FOUND, ApiServer, Connect
 from webhook.watch.lease import LeaseOptions, lead
 from webhook.watch.polling import read_release, read_webhook_configuration
 from webhook.watch.reflector import Reflector
+from webhook.watch.store import ObjectsByName, changed_within
 from webhook.watch.timing import Timing
 
 FIELD_MANAGER = "placement-webhook-export"
@@ -115,7 +115,7 @@ class ExportedPolicy:
         """
         async with self._connect() as api:
             release = await read_release(api)
-        stores = {each: PolicyObjects(self._changed) for each in _resources(release)}
+        stores = {each: ObjectsByName(self._changed) for each in _resources(release)}
         pacing = WritePacing()
         async with AsyncExitStack() as stack:
             for resource, store in stores.items():
@@ -125,9 +125,9 @@ class ExportedPolicy:
                 self._changed.clear()
                 await self._guarded(lambda: self._compare(release, stores, pacing))
                 await asyncio.sleep(pacing.pause_seconds(time.monotonic()))
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self._options.resync_seconds if self._is_known() else _RETRY_SECONDS):
-                        await self._changed.wait()
+                await changed_within(
+                    self._changed, self._options.resync_seconds if self._is_known() else _RETRY_SECONDS
+                )
                 async with self._connect() as api:
                     if (await read_release(api)).minor != release.minor:
                         return
@@ -142,7 +142,7 @@ class ExportedPolicy:
             self._log.exception("internal error")
             self._report(f"internal error: {error!r}")
 
-    async def _compare(self, release: Release, stores: dict[Resource, PolicyObjects], pacing: WritePacing) -> None:
+    async def _compare(self, release: Release, stores: dict[Resource, ObjectsByName], pacing: WritePacing) -> None:
         """Write what differs, in one pass.
 
         Raises:

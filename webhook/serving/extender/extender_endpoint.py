@@ -106,10 +106,11 @@ class Extender:
     ) -> Judged:
         if cluster.stale_reason or not cluster.snapshot.nodes:
             return Judged(_neutral(verb, args), "neutral")
-        judge = self._filter if verb == "filter" else self._prioritize
+        judged = _filtered if verb == "filter" else _prioritized
         try:
             pod = PodSignature.of(args.pod, expired)
-            return Judged(judge(args, pod, self._assumed_by(caller), profile, cluster.snapshot, expired), "scored")
+            call = _Call(args, pod, self._assumed_by(caller), profile, cluster.snapshot, expired)
+            return Judged(judged(call), "scored")
         except DeadlineNearError:
             return Judged(_neutral(verb, args), "neutral")
         except (InvalidInput, TimeSliceEndedError):
@@ -129,42 +130,6 @@ class Extender:
             each.note_bound(bound)
         return pods
 
-    def _filter(
-        self,
-        args: ExtenderArgs,
-        pod: PodSignature,
-        assumed: ExtenderPods,
-        profile: Profile,
-        view: Snapshot,
-        expired: Expired,
-    ) -> bytes:
-        found = permanent_rejections(profile, pod, view, np.unique(_known(_rows(args, view))), expired)
-        rejected = {view.nodes[row].node.name: reason for row, reason in found.items()}
-        passing = set(args.node_names) - rejected.keys()
-        if len(passing) == 1:
-            # kube-scheduler does not ask for the priority of a single node.
-            _assume(assumed, args, pod, passing.pop(), view)
-        return filter_result(args, rejected)
-
-    def _prioritize(
-        self,
-        args: ExtenderArgs,
-        pod: PodSignature,
-        assumed: ExtenderPods,
-        profile: Profile,
-        view: Snapshot,
-        expired: Expired,
-    ) -> bytes:
-        rows = _rows(args, view)
-        candidates = np.unique(_known(rows))
-        # The last one is that of nodes which the view does not have.
-        by_row = np.zeros(len(view.nodes) + 1, dtype=np.int64)
-        if len(candidates):
-            snapshot = assumed.on(view, PodName(args.namespace, args.pod_name))
-            by_row[candidates] = priorities(profile, pod, snapshot, candidates, expired)
-            _assume(assumed, args, pod, view.nodes[int(by_row.argmax())].node.name, view)
-        return host_priority_list(args.node_names, by_row[rows].tolist())
-
     def _finish(self, verb: str, judged: Judged | Answer, arrived_seconds: float) -> Answer:
         """Count the call and return its answer."""
         if isinstance(judged, Answer):
@@ -175,11 +140,47 @@ class Extender:
         return Answer(200, judged.body)
 
 
-def _assume(assumed: ExtenderPods, args: ExtenderArgs, signature: PodSignature, node: str, view: Snapshot) -> None:
-    """Assume the pod on `node`: kube-scheduler picks the node with the highest priority."""
-    if node in view.rows:
-        pod = RunningPod.of({**args.pod, "spec": {**(args.pod.get("spec") or {}), "nodeName": node}})
-        assumed.assume(pod.assumed_on(node, 0), signature.size_bytes, view)
+class _Call(NamedTuple):
+    """A call: the pod that is scheduled, the pods assumed by the caller, and what the nodes are judged by."""
+
+    args: ExtenderArgs
+    pod: PodSignature
+    assumed: ExtenderPods
+    profile: Profile
+    view: Snapshot
+    expired: Expired
+
+    def assume(self, node: str) -> None:
+        """Assume the pod on `node`: kube-scheduler picks the node with the highest priority."""
+        if node in self.view.rows:
+            raw = self.args.pod
+            pod = RunningPod.of({**raw, "spec": {**(raw.get("spec") or {}), "nodeName": node}})
+            self.assumed.assume(pod.assumed_on(node, 0), self.pod.size_bytes, self.view)
+
+
+def _filtered(call: _Call) -> bytes:
+    args, view = call.args, call.view
+    candidates = np.unique(_known(_rows(args, view)))
+    found = permanent_rejections(call.profile, call.pod, view, candidates, call.expired)
+    rejected = {view.nodes[row].node.name: reason for row, reason in found.items()}
+    passing = set(args.node_names) - rejected.keys()
+    if len(passing) == 1:
+        # kube-scheduler does not ask for the priority of a single node.
+        call.assume(passing.pop())
+    return filter_result(args, rejected)
+
+
+def _prioritized(call: _Call) -> bytes:
+    args, view = call.args, call.view
+    rows = _rows(args, view)
+    candidates = np.unique(_known(rows))
+    # The last one is that of nodes which the view does not have.
+    by_row = np.zeros(len(view.nodes) + 1, dtype=np.int64)
+    if len(candidates):
+        snapshot = call.assumed.on(view, PodName(args.namespace, args.pod_name))
+        by_row[candidates] = priorities(call.profile, call.pod, snapshot, candidates, call.expired)
+        call.assume(view.nodes[int(by_row.argmax())].node.name)
+    return host_priority_list(args.node_names, by_row[rows].tolist())
 
 
 def _rows(args: ExtenderArgs, view: Snapshot) -> Rows:

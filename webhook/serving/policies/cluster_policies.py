@@ -7,7 +7,7 @@ the objects cannot be read, what is in force stays in force.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
 from pydantic import ValidationError
@@ -22,12 +22,12 @@ from webhook.policy.spec.admission import NamespaceSelector
 from webhook.policy.spec.document import API_VERSION, KIND
 from webhook.serving.policies.in_force import ALL_OBJECTS, MOST_ERRORS, Policies, Selection, errors_of
 from webhook.serving.policies.policy_file import PolicyFile
-from webhook.serving.policies.policy_objects import PolicyObjects
 from webhook.serving.policies.policy_status import JudgedObject, Reported, StatusWriter
 from webhook.serving.scheduling.worker import in_background
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import Connect
 from webhook.watch.reflector import Reflector
+from webhook.watch.store import ObjectsByName, changed_within
 from webhook.watch.timing import Timing
 
 POLICY_OBJECTS = Resource(KIND, API_VERSION, "placementpolicies", is_extension=True)
@@ -69,7 +69,7 @@ class ClusterPolicies:
         self._connect, self._policies, self._validated = connect, policies, validated
         self._writer = StatusWriter(connect, POLICY_OBJECTS.path, now, on_rejected=on_rejected)
         self._file, self._on_fault = file, on_fault
-        self.store = PolicyObjects()
+        self.store = ObjectsByName()
         self._reflector = Reflector(POLICY_OBJECTS, self.store, connect, Timing(), on_fault=on_fault)
         self._judged: dict[str, JudgedObject] = {}
         self._is_judged = self._is_complete = False
@@ -105,9 +105,7 @@ class ClusterPolicies:
 
     async def _run(self) -> None:
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_RETRY_SECONDS):
-                    await self.store.changed.wait()
+            await changed_within(self.store.changed, _RETRY_SECONDS)
             self.store.changed.clear()
             try:
                 await self.judge()

@@ -1,7 +1,6 @@
 """The policy in force, and what is known of the source that it comes from."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import structlog
@@ -42,14 +41,6 @@ class Selection(NamedTuple):
 _NONE: Mapping[str, Selection] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """Content of the source that is not in force: the time in RFC 3339, and the errors."""
-
-    at: str
-    errors: tuple[str, ...]
-
-
 class Policies:
     """The policies in force. Not thread-safe, that of the event loop.
 
@@ -68,7 +59,8 @@ class Policies:
         self._rejected_objects: dict[str, tuple[str, ...]] = {}
         self._missing_objects: dict[str, str] = {}
         self._followers: list[Callable[[Policy], None]] = []
-        self._rejection: Rejection | None = None
+        # The newest content of the source is not in force: the time in RFC 3339, and its errors.
+        self._rejection: JsonObject | None = None
         self._file, self._loaded_at = set_of(policy), now()
         self._set = self._file
         self._show()
@@ -176,11 +168,11 @@ class Policies:
 
     def reject(self, errors: Sequence[str]) -> None:
         """Record that the newest content of the source cannot be put into force."""
-        self._rejection = Rejection(self._now(), tuple(errors[:MOST_ERRORS]))
+        shown = tuple(errors[:MOST_ERRORS])
+        self._rejection = {"at": self._now(), "errors": shown}
         self._show_rejections()
         self._metrics.policy_reloads.labels("rejected").inc()
-        in_force, errors = self._set.default.identity, self._rejection.errors
-        self._log.error(_REJECTED, in_force=in_force, source=self.source, errors=errors)
+        self._log.error(_REJECTED, in_force=self._set.default.identity, source=self.source, errors=shown)
 
     def confirm(self) -> None:
         """Record that the newest content of the source is in force, after a rejection."""
@@ -192,20 +184,20 @@ class Policies:
     def note(self) -> str:
         """Return the first error of the newest content of the source; empty if that is in force."""
         if self._rejection:
-            return f"{_REJECTED}: {self._rejection.errors[0]}"
+            return f"{_REJECTED}: {self._rejection['errors'][0]}"
         for name, errors in self._rejected_objects.items():
             return f"{self._rejection_event(name)}: {errors[0]}"
         return ""
 
     def describe(self) -> JsonObject:
         """Return the policy in force, its source and the rejection, for people and scripts."""
-        rejection, policy = self._rejection, self._set.default
+        policy = self._set.default
         return {
             "name": policy.name,
             "revision": policy.revision,
             "source": self._source_of(policy),
             "loadedAt": self._loaded_at,
-            "rejected": {"at": rejection.at, "errors": rejection.errors} if rejection else None,
+            "rejected": self._rejection,
             "policies": {key: _described(each, self._source_of(each)) for key, each in self._set.by_name().items()},
             "rejectedPolicies": self._rejected_objects,
             "missingPolicies": self._missing_objects,

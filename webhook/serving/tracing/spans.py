@@ -11,22 +11,12 @@ worker thread is parsed and evaluated again, so its trace has these spans twice.
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from webhook.runtime.admission_counts import AdmissionCount
 
-
-class Tracer(Protocol):
-    """Makes the spans of admissions."""
-
-    def admission(self, headers: Mapping[str, str]) -> AbstractContextManager[Any]:
-        """Return the span of one admission, in the trace that the headers of the request name."""
-
-    def step(self, name: str) -> AbstractContextManager[Any]:
-        """Return the span of one step of the current admission."""
-
-    def note(self, decision: str, counted: AdmissionCount) -> None:
-        """Set the attributes of the current admission."""
+if TYPE_CHECKING:
+    from webhook.serving.tracing.opentelemetry_spans import AdmissionTracer
 
 
 class _Nothing:
@@ -44,10 +34,10 @@ class _Nothing:
 NOTHING = _Nothing()
 """The span of a step that is not traced."""
 
-_tracer: Tracer | None = None
+_tracer: "AdmissionTracer | None" = None
 
 
-def set_tracer(tracer: Tracer | None) -> None:
+def set_tracer(tracer: "AdmissionTracer | None") -> None:
     """Trace the admissions of this process from now on, or no longer."""
     global _tracer
     _tracer = tracer

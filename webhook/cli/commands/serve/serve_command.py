@@ -44,7 +44,7 @@ from webhook.serving.policies.policy_file import PolicyFile, read_policy_file
 from webhook.serving.policies.policy_status import Reported
 from webhook.serving.server import PolicySource
 from webhook.serving.view.live_view import live_view
-from webhook.serving.view.start_of_view import FixedView
+from webhook.serving.view.views import FixedView
 from webhook.serving.waiting.admitted_pods import UNSEEN_SECONDS
 from webhook.watch.api_server import ClientConfig, Connect
 

@@ -1,12 +1,14 @@
-"""Views of a cluster, and the reason not to predict from one."""
+"""Views of a cluster, the reason not to predict from one, and how often admissions see a new one."""
 
 import math
 import time
 from collections.abc import Callable
 from typing import Protocol
 
+from webhook.admission.pipeline import ClusterView
 from webhook.cluster.snapshot import Snapshot
 
+_SHARED_SECONDS = 0.02
 # If the first lists take longer, such as without the right to list, the replica serves without a view.
 _LONGEST_START_SECONDS = 30.0
 _LABELS_UNKNOWN = (
@@ -105,3 +107,29 @@ class StartOfView:
 
     def _lacks_labels(self) -> bool:
         return self._view is not None and not self._view.has_namespaces and self._selects_by_labels()
+
+
+class SnapshotThrottle:
+    """Shares one view of the cluster between admissions that follow each other within `_SHARED_SECONDS`.
+
+    A busy cluster sends hundreds of events a second. Without the throttle each admission would get a snapshot of its
+    own, and no cached decision would be valid for the next pod. The view is late by `_SHARED_SECONDS` at most.
+    """
+
+    def __init__(self, make_view: Callable[[], ClusterView], monotonic_seconds: Callable[[], float]) -> None:
+        self._make_view = make_view
+        self._monotonic_seconds = monotonic_seconds
+        self._view: ClusterView | None = None
+        self._until_seconds = 0.0
+
+    def __call__(self) -> ClusterView:
+        """Return the view of the cluster, at most `_SHARED_SECONDS` old."""
+        now_seconds = self._monotonic_seconds()
+        if self._view is None or now_seconds >= self._until_seconds:
+            self._view = self._make_view()
+            self._until_seconds = now_seconds + _SHARED_SECONDS
+        return self._view
+
+    def forget(self) -> None:
+        """Make the next admission get a view of its own."""
+        self._view = None
