@@ -7,9 +7,8 @@ A draining server is not ready but still answers: load balancers and the API ser
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import nullcontext
 from types import MappingProxyType
-from typing import Protocol
 
 import structlog
 
@@ -20,6 +19,8 @@ from webhook.serving.http.endpoint import MutateEndpoint
 from webhook.serving.http.health import Health
 from webhook.serving.http.limits import Counts, Limits
 from webhook.serving.http.listener import Listener
+from webhook.serving.policies.cluster_policies import ClusterPolicies
+from webhook.serving.policies.policy_file import PolicyFile
 
 # Longer than the 90 s after which Go's client drops an idle connection, so that it never sends into a closing one.
 _KEEPALIVE_SECONDS = 120.0
@@ -28,20 +29,8 @@ _KEEPALIVE_SECONDS = 120.0
 _ADMIN_LIMITS = Limits(most=64, most_per_address=32, head_seconds=5.0, keepalive_seconds=30.0)
 
 
-class PolicySource(Protocol):
-    """The source of the policies, which the server follows."""
-
-    def polled(self, poll_seconds: float) -> AbstractAsyncContextManager[None]:
-        """Follow the source until the block ends; a file is read at this interval."""
-        ...
-
-    async def reload(self) -> None:
-        """Read the file again at once."""
-        ...
-
-    def unready_reason(self) -> str:
-        """Return why no policy of the source has been judged yet; empty once one has."""
-        ...
+PolicySource = PolicyFile | ClusterPolicies
+"""The source of the policies, which the server follows."""
 
 
 class Server:
