@@ -24,7 +24,7 @@ from webhook.cluster.node_info import NodeInfo
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.placement.framework.result import Placement
 from webhook.policy.policy import Policy
-from webhook.serving.observed.prediction_recorder import PredictionRecorder
+from webhook.serving.observed.predictions import PredictionRecorder
 
 _CHUNK_BYTES = 64 * 1024
 

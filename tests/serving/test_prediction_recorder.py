@@ -10,8 +10,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.pods.pending_pods import PendingPod
 from webhook.kube.api.admission import parse_review
 from webhook.runtime.metrics import Metrics
-from webhook.serving.observed.prediction_recorder import PredictionRecorder
-from webhook.serving.observed.predictions import Predictions
+from webhook.serving.observed.predictions import PredictionRecorder, Predictions
 
 POLICY = policy_with()
 CLUSTER = ClusterView(snapshot_from_documents(cluster_documents(4, 1)), scheduler_for(POLICY))

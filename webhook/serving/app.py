@@ -40,8 +40,7 @@ from webhook.serving.http.endpoint import REFUSALS, MutateEndpoint
 from webhook.serving.http.health import Health
 from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.observed.free_card_gauges import FreeCardGauges
-from webhook.serving.observed.prediction_recorder import PredictionRecorder
-from webhook.serving.observed.predictions import Predictions
+from webhook.serving.observed.predictions import PredictionRecorder, Predictions
 from webhook.serving.policies.in_force import Policies
 from webhook.serving.policies.policy_scorer import PolicyScorer, ScorerAlone
 from webhook.serving.scheduling.dispatcher import Dispatcher
@@ -85,7 +84,7 @@ def scoring(
 
     scorers = PolicyScorer(partial(scheduler_for, profiles=profiles), policies.current(), observe)
     waiting = WaitingPods(
-        ScorerAlone(lambda: scorers.schedulers_of(policies.current())),
+        ScorerAlone(lambda: scorers.of(policies.current()).scorer),
         lambda: policies.current().spec.placement_check.reservation_seconds,
         time.monotonic,
         time.thread_time,

@@ -7,7 +7,7 @@ decider caches only the rendered decision, for a limited time.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from webhook.admission.pipeline import ClusterView, not_a_pod_creation, read_pod
 from webhook.cluster.snapshot import Rows, Snapshot
@@ -32,12 +32,14 @@ _SPENT_REUSE_SECONDS = 30.0
 # A place in a set; up to three quarters of the places are empty.
 _NODE_BYTES = 64
 
+S = TypeVar("S", bound=Scorer)
+
 
 @dataclass(frozen=True, slots=True)
-class TimedScorer:
+class TimedScorer(Generic[S]):
     """A scorer that reports to `observe` the duration of each answer in seconds."""
 
-    scorer: Scorer
+    scorer: S
     observe: Callable[[float], None]
 
     def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:

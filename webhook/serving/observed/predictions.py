@@ -11,7 +11,7 @@ view. Changes of the cluster between admission and binding are ignored, though t
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
@@ -19,11 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from webhook.admission.pipeline import ClusterView
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey, pending_changes
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.framework.result import Bits, Placement, PlacementVerdict
-from webhook.runtime.metrics import PredictionResult
+from webhook.policy.policy import Policy
+from webhook.runtime.metrics import Metrics, PredictionResult
 from webhook.serving.waiting.admitted_pods import identity_keys
 
 # The pods of a burst. An entry takes about a KiB without its sets of nodes.
@@ -229,6 +233,42 @@ class Predictions:
         del numbers[number]
         if not numbers:
             del self._numbers[prediction.key]
+
+
+class PredictionRecorder:
+    """Records predictions at admission and compares them when pods are bound, or stay pending.
+
+    `wall_seconds` is the wall clock, because a pod can be matched by its creation time.
+    """
+
+    def __init__(self, predictions: Predictions, metrics: Metrics, wall_seconds: Callable[[], float]) -> None:
+        self._predictions = predictions
+        self._counter = metrics.predictions
+        self._wall_seconds = wall_seconds
+
+    def record(
+        self, request: AdmissionRequest, placement: Placement, cluster: ClusterView | None, policy: Policy
+    ) -> None:
+        """Record the prediction for an allowed pod, unless the request is a dry run."""
+        if request.dry_run or cluster is None:
+            return
+        self._predictions.remember(
+            request.identity,
+            placement,
+            cluster.snapshot.rows,
+            self._wall_seconds(),
+            reinvoked=request.has_annotation(policy.policy_annotation),
+        )
+
+    def compare(self, pod: Mapping[str, Any]) -> None:
+        """Count the result of comparing the prediction for the bound `pod` with its node."""
+        if result := self._predictions.compare(pod, self._wall_seconds()):
+            self._counter.labels(result).inc()
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Count the predictions that the pending pods of `snapshot` disprove."""
+        for result in self._predictions.follow(snapshot.pending, self._wall_seconds()):
+            self._counter.labels(result).inc()
 
 
 def _result(predicted: _Predicted, node: str) -> PredictionResult | None:

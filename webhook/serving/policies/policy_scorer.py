@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -33,40 +33,26 @@ class PolicyScorer:
     ) -> None:
         self._make = make
         self._observe = observe
-        self._kept: dict[bytes, _Kept] = {}
+        self._kept: dict[bytes, TimedScorer[BackendSchedulers]] = {}
         self._use(policy)
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
         """Return the caches of the scorers, for metrics. Any thread may read them."""
-        return tuple(cache for each in tuple(self._kept.values()) for cache in each.schedulers.caches)
+        return tuple(cache for each in tuple(self._kept.values()) for cache in each.scorer.caches)
 
-    def of(self, policy: Policy) -> TimedScorer:
+    def of(self, policy: Policy) -> TimedScorer[BackendSchedulers]:
         """Return the scorer of `policy`; the same one until there is another policy."""
         if policy is not self._policy:
             self._use(policy)
         return self._scorer
 
-    def schedulers_of(self, policy: Policy) -> BackendSchedulers:
-        """Return the schedulers of the scorer of `policy`."""
-        if policy is not self._policy:
-            self._use(policy)
-        return self._schedulers
-
     def _use(self, policy: Policy) -> None:
         key = _settings(policy)
-        kept = self._kept.pop(key, None)
-        if kept is None:
-            schedulers = self._make(policy)
-            kept = _Kept(schedulers, TimedScorer(schedulers, self._observe))
+        scorer = self._kept.pop(key, None) or TimedScorer(self._make(policy), self._observe)
         # The scorer that was used last comes last.
-        self._kept = dict([*self._kept.items(), (key, kept)][-_MOST_SCORERS:])
-        self._policy, self._schedulers, self._scorer = policy, kept.schedulers, kept.scorer
-
-
-class _Kept(NamedTuple):
-    schedulers: BackendSchedulers
-    scorer: TimedScorer
+        self._kept = dict([*self._kept.items(), (key, scorer)][-_MOST_SCORERS:])
+        self._policy, self._scorer = policy, scorer
 
 
 @lru_cache(maxsize=64)

@@ -15,8 +15,7 @@ from webhook.runtime.metrics import Metrics
 from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.observed.missed_pods import MissedPods
 from webhook.serving.observed.missing_schedulers import MissingSchedulers
-from webhook.serving.observed.prediction_recorder import PredictionRecorder
-from webhook.serving.observed.predictions import Predictions
+from webhook.serving.observed.predictions import PredictionRecorder, Predictions
 from webhook.serving.policies.in_force import Policies
 from webhook.serving.server import PolicySource
 from webhook.serving.waiting.waiting_pods import WaitingPods
