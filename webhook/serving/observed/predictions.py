@@ -138,7 +138,11 @@ class Predictions:
             self._waiting[number] = at_seconds
         elif placement.verdict == "Feasible":
             self._feasible[number] = at_seconds
-        while self._is_full():
+        while (
+            len(self._predictions) > self._size
+            or self._sets_bytes > self._most_sets_bytes
+            or len(self._pods_of_names) > _MOST_NODE_NAMES
+        ):
             self._forget(next(iter(self._predictions)))
 
     def compare(self, pod: Mapping[str, Any], now_seconds: float) -> PredictionResult | None:
@@ -159,12 +163,13 @@ class Predictions:
 
         A Waiting prediction was right if its pod was found unschedulable, or has scheduling gates.
         """
-        for number in _older(self._waiting, now_seconds - _AT_ONCE_SECONDS):
-            self._forget(number)
+        for old in _older(self._waiting, now_seconds - _AT_ONCE_SECONDS):
+            self._forget(old)
         if self._waiting and pending is not self._pending:
             for pod in pending_changes(self._pending, pending)[0]:
-                if not pod.is_waiting:
-                    self._forget_waiting(pod)
+                number = None if pod.is_waiting else self._find(pod.identity, _seconds(pod.created))
+                if number is not None and self._predictions[number].predicted.verdict == "Waiting":
+                    self._forget(number)
         self._pending = pending
         if now_seconds >= self._next_sweep_seconds:
             self._next_sweep_seconds = now_seconds + _SWEEP_SECONDS
@@ -179,11 +184,6 @@ class Predictions:
             if found is not None:
                 due.discard(found)
                 yield "foretold_feasible_but_pending"
-
-    def _forget_waiting(self, pod: PendingPod) -> None:
-        number = self._find(pod.identity, _seconds(pod.created))
-        if number is not None and self._predictions[number].predicted.verdict == "Waiting":
-            self._forget(number)
 
     def _find(self, identity: PodIdentity, created_seconds: float | None, among: set[int] | None = None) -> int | None:
         """Return the prediction for a stored pod, one of `among` if that is given; None if there is none."""
@@ -202,13 +202,6 @@ class Predictions:
             # The placement keeps its snapshot in memory, until the next one.
             self._last = placement, _Predicted.of(placement, rows)
         return self._last[1]
-
-    def _is_full(self) -> bool:
-        return (
-            len(self._predictions) > self._size
-            or self._sets_bytes > self._most_sets_bytes
-            or len(self._pods_of_names) > _MOST_NODE_NAMES
-        )
 
     def _count(self, predicted: _Predicted, pods: int) -> None:
         if predicted.pods == 0:
