@@ -106,9 +106,6 @@ class Resolver:
         """Return the pods of `subject` that were created after `since` (wall clock) and have no node.
 
         None are found if their metadata is too large to be read.
-
-        Raises:
-            ApiServerError: they cannot be listed.
         """
         fields = ["spec.nodeName=", *([f"metadata.name={subject.name}"] if subject.name else [])]
         query: dict[str, str | int] = {"fieldSelector": ",".join(fields), "limit": _MOST_PODS}
@@ -130,11 +127,7 @@ class Resolver:
         return Pods([pod for _, pod in sorted(fitting)], not field(content, "metadata", "continue"))
 
     async def _with_owner(self, server: ApiServer, owner: ObjectReference) -> tuple[ObjectReference, ...]:
-        """Return `owner` and, for a ReplicaSet, the object that controls it: users look at the Deployment.
-
-        Raises:
-            ApiServerError: the ReplicaSet cannot be read, though it may exist.
-        """
+        """Return `owner` and, for a ReplicaSet, the object that controls it: users look at the Deployment."""
         if (owner.api_version, owner.kind) != ("apps/v1", "ReplicaSet"):
             return (owner,)
         controller = self._controllers.get(owner)

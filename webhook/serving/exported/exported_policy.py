@@ -107,12 +107,7 @@ class ExportedPolicy:
             self._metrics.exported_policy_in_step.set(math.nan)
 
     async def _follow(self) -> None:
-        """Watch the objects and compare them, until the release of the cluster changes.
-
-        Raises:
-            ApiServerError: the API server does not answer.
-            InvalidInput: it has no version of Kubernetes.
-        """
+        """Watch the objects and compare them, until the release of the cluster changes."""
         async with self._connect() as api:
             release = await read_release(api)
         stores = {each: ObjectsByName(self._changed) for each in _resources(release)}
@@ -143,11 +138,7 @@ class ExportedPolicy:
             self._report(f"internal error: {error!r}")
 
     async def _compare(self, release: Release, stores: dict[Resource, ObjectsByName], pacing: WritePacing) -> None:
-        """Write what differs, in one pass.
-
-        Raises:
-            ApiServerError: the API server does not answer.
-        """
+        """Write what differs, in one pass."""
         if not self._is_known() or any(each.by_name is None and not each.is_unknown for each in stores.values()):
             return
         async with self._connect() as api:
@@ -174,11 +165,7 @@ class ExportedPolicy:
         self._report(next(filter(None, failures), ""), policies=identities, objects=len(objects))
 
     async def _attempt(self, done: str, content: JsonObject, request: Awaitable[object]) -> str:
-        """Return the failure of `request`, empty if there is none.
-
-        Raises:
-            ApiServerError: the API server does not answer.
-        """
+        """Return the failure of `request`, empty if there is none; raise it if the API server does not answer."""
         try:
             await request
         except ApiServerError as error:
@@ -207,11 +194,7 @@ class ExportedPolicy:
         self._left_out = left_out
 
     async def _owned(self, api: ApiServer, objects: Sequence[JsonObject]) -> list[JsonObject]:
-        """Return the objects with their owner, if there is to be one.
-
-        Raises:
-            ApiServerError: the owner cannot be read.
-        """
+        """Return the objects with their owner, if there is to be one."""
         if not self._options.owner or not objects:
             return list(objects)
         role = await api.get(f"{_CLUSTER_ROLES}/{self._options.owner}", {})

@@ -124,27 +124,23 @@ class MissedPods:
         while (self._stale_namespaces or self._waiting) and self._monotonic_seconds() < end_seconds:
             if self._stale_namespaces:
                 self._choose_policy(next(iter(self._stale_namespaces)))
+                continue
+            template = next(iter(self._waiting))
+            del self._waiting[template]
+            if template.content is None:
+                self._lacks_pods = True
             else:
-                self._evaluate_next()
+                self._evaluate(template, template.content)
         if self._lacks_pods and end_seconds >= self._list_after_seconds:
             self._lacks_pods = False
             self._list_after_seconds = end_seconds + _LIST_AGAIN_SECONDS
             self._list_again()
 
-    def _evaluate_next(self) -> None:
-        template = next(iter(self._waiting))
-        del self._waiting[template]
-        if template.content is None:
-            self._lacks_pods = True
-        else:
-            self._evaluate(template, template.content)
-
     def _evaluate(self, template: _Template, created: CreatedPod) -> None:
         namespace = template.namespace
         if self._selection is None:
             return
-        lacks = missed(created, namespace.scope or NO_SCOPE, namespace.policy, self._selection)
-        is_missed = lacks is not None
+        is_missed = missed(created, namespace.scope or NO_SCOPE, namespace.policy, self._selection) is not None
         self.count += template.pods * (is_missed - template.is_missed)
         template.is_missed, template.is_stale = is_missed, False
 
@@ -178,14 +174,17 @@ class MissedPods:
         self._forget_unknown(namespace)
 
     def _add_namespace(self, name: str, scope: Scope | None) -> _Namespace:
-        policy = _policy_of(self._in_force, name, scope)
+        policy = self._policy_of(name, scope)
         namespace = self._namespaces[name] = _Namespace(name, policy, Candidates.of(policy, scope), scope)
         return namespace
+
+    def _policy_of(self, name: str, scope: Scope | None) -> Policy:
+        return self._in_force.of_namespace(name, None if scope is None else scope.labels)
 
     def _choose_policy(self, namespace: _Namespace) -> None:
         """Choose the policy of a namespace whose labels, or the policies in force, have changed."""
         del self._stale_namespaces[namespace]
-        policy = _policy_of(self._in_force, namespace.name, namespace.scope)
+        policy = self._policy_of(namespace.name, namespace.scope)
         candidates = Candidates.of(policy, namespace.scope)
         self._lacks_pods |= not candidates.are_within(namespace.candidates)
         if policy is not namespace.policy:
@@ -256,7 +255,3 @@ class MissedPods:
 def _scope(content: Mapping[str, Any]) -> Scope:
     annotations, labels = (documents.field(content, "metadata", each) for each in ("annotations", "labels"))
     return Scope(annotations if isinstance(annotations, dict) else {}, labels if isinstance(labels, dict) else {})
-
-
-def _policy_of(policies: PolicySet, name: str, scope: Scope | None) -> Policy:
-    return policies.of_namespace(name, None if scope is None else scope.labels)
