@@ -107,7 +107,7 @@ async def _create(kubeconfig: Path, what: str, contents: Iterator[dict[str, Any]
 @asynccontextmanager
 async def connected(kubeconfig: Path) -> AsyncIterator[aiohttp.ClientSession]:
     """A session with the API server of `kubeconfig`, its certificates presented."""
-    configuration = await ClientConfig(kubeconfig).configuration()
+    configuration, _ = await ClientConfig(kubeconfig).read()
     trust = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
     trust.load_cert_chain(configuration.cert_file, configuration.key_file)
     connector = aiohttp.TCPConnector(limit=_WRITERS, ssl=trust)

@@ -217,7 +217,7 @@ async def run_until_signalled(options: Options, admin: Address, source: ClientCo
         InvalidInput: the cluster or the address of the admin port is invalid.
     """
     # A missing kubeconfig is an error of the caller. Later, an API server that is away is waited for.
-    await source.configuration()
+    await source.read()
     stop, metrics = asyncio.Event(), ControllerMetrics()
     metrics.show_process()
     for number in (signal.SIGTERM, signal.SIGINT):

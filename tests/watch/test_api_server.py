@@ -118,5 +118,5 @@ def test_configuration_that_cannot_be_read_names_the_option(
 ) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(InvalidInput) as caught:
-        asyncio.run(source.configuration())
+        asyncio.run(source.read())
     assert [error.path for error in caught.value.errors] == [option]

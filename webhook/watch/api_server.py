@@ -72,14 +72,6 @@ class ClientConfig:
         """Return a connection. It reads tokens and certificates when it is entered."""
         return ApiServer(self)
 
-    async def configuration(self) -> Any:
-        """Return the package's Configuration.
-
-        Raises:
-            InvalidInput: the kubeconfig is missing or invalid, or the process has no service account.
-        """
-        return (await self.read())[0]
-
     async def read(self) -> tuple[Any, str]:
         """Return the package's Configuration, and the name of the cluster for people: its context and server.
 

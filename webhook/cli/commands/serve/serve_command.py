@@ -107,7 +107,7 @@ def serve(
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
-        asyncio.run(source.configuration())
+        asyncio.run(source.read())
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
         followed = with_objects(policy_source, source.connect, policies, file, metrics, recorder)
         noted = placing.bound.note if settings["extender_profile"] != "none" else None
