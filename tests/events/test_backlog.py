@@ -1,5 +1,7 @@
 """The backlog is bounded, takes namespaces in turns, and makes one item of equal ones."""
 
+import math
+
 from webhook.events.backlog import MOST_ITEMS, MOST_ITEMS_OF_NAMESPACE, Backlog
 from webhook.events.event import PendingEvent
 from webhook.events.report import Report
@@ -32,7 +34,7 @@ def test_item_is_not_taken_before_its_time() -> None:
     assert backlog.next_due_seconds() == 2.0
     assert taken(backlog, 1.9) == []
     assert taken(backlog, 2.0) == ["a/x"]
-    assert backlog.next_due_seconds() is None
+    assert backlog.next_due_seconds() == math.inf
 
 
 def test_namespaces_take_turns() -> None:

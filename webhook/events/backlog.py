@@ -1,5 +1,6 @@
 """A bounded queue of items that wait for their time; namespaces take turns, and equal items become one."""
 
+import math
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
@@ -89,9 +90,10 @@ class Backlog(Generic[T]):
         """Return the waiting items of `namespace`, the last added first."""
         return reversed(self._by_namespace.get(namespace, OrderedDict()).values())
 
-    def next_due_seconds(self) -> float | None:
-        """Return the time at which the next item is due; None without items."""
-        return min((item.due_seconds for items in self._by_namespace.values() for item in items.values()), default=None)
+    def next_due_seconds(self) -> float:
+        """Return the time at which the next item is due; infinite without items."""
+        due = (item.due_seconds for items in self._by_namespace.values() for item in items.values())
+        return min(due, default=math.inf)
 
     def expedite(self, now: float) -> None:
         """Make every item due at `now`."""

@@ -148,8 +148,7 @@ class EventRecorder:
 
     async def write_due(self) -> None:
         """Look up and write what is due, until a failure. It never raises."""
-        now = self._clocks.monotonic_seconds()
-        if not any(due is not None and due <= now for due in self._due_seconds()):
+        if self._next_due_seconds() > self._clocks.monotonic_seconds():
             return
         self._is_writing = True
         try:
@@ -221,12 +220,11 @@ class EventRecorder:
         self._pause_seconds = min(max(_FIRST_PAUSE_SECONDS, 2 * self._pause_seconds), _LONGEST_PAUSE_SECONDS)
 
     def _until_due_seconds(self) -> float:
-        due = min((each for each in self._due_seconds() if each is not None), default=0.0)
-        wait_seconds = min(due - self._clocks.monotonic_seconds(), _LINGER_SECONDS)
+        wait_seconds = min(self._next_due_seconds() - self._clocks.monotonic_seconds(), _LINGER_SECONDS)
         return max(wait_seconds, self._pause_seconds, _SHORTEST_PAUSE_SECONDS)
 
-    def _due_seconds(self) -> tuple[float | None, float | None]:
-        return self._observations.next_due_seconds(), self._events.next_due_seconds()
+    def _next_due_seconds(self) -> float:
+        return min(self._observations.next_due_seconds(), self._events.next_due_seconds())
 
     def _log_once(self, cause: str, message: str, **details: object) -> None:
         """Log a failure unless it has the cause of the last one."""
