@@ -24,49 +24,40 @@ async def list_pages(
     Raises:
         ApiServerError: the list could not be read to its end.
     """
-    pages = _Pages(server, path, query, on_page, page_size, gate or asyncio.Lock())
-    has_expired = False
+    gate, limit = gate or asyncio.Lock(), page_size
+    token, has_expired = "", False
     while True:
-        try:
-            await pages.next()
-        except ApiServerError as error:
-            if error.code != GONE or not pages.token or has_expired:
-                raise
-            has_expired, pages.token = True, ""
-            continue
-        if pages.is_complete:
-            return pages.version
-
-
-class _Pages:
-    def __init__(
-        self, server: ApiServer, path: str, query: Query, on_page: OnPage, page_size: int, gate: asyncio.Lock
-    ) -> None:
-        self._server, self._path, self._query, self._on_page = server, path, query, on_page
-        self._limit = self._page_size = page_size
-        self._gate = gate
-        self.token = self.version = ""
-        self.is_complete = False
-
-    async def next(self) -> None:
-        """Read the next page; only ask for less if it is too large."""
-        query = {**self._query, "limit": self._limit, **({"continue": self.token} if self.token else {})}
+        asked = {**query, "limit": limit, **({"continue": token} if token else {})}
         async with AsyncExitStack() as held:
             try:
-                body = await self._server.body(self._path, query, PAGE_BYTES)
-                await held.enter_async_context(self._gate)
-            except TooLargeError:
-                if self._limit > 1:
-                    self._limit //= 2
-                    return
-                await held.enter_async_context(self._gate)
-                body = await self._server.body(self._path, query, OBJECT_BYTES)
+                body = await _read(server, path, asked, held, gate)
+            except ApiServerError as error:
+                if error.code != GONE or not token or has_expired:
+                    raise
+                has_expired, token = True, ""
+                continue
+            if body is None:
+                limit //= 2
+                continue
             if 4 * len(body) < PAGE_BYTES:
-                self._limit = min(2 * self._limit, self._page_size)
-            content = parsed("GET", self._path, body)
+                limit = min(2 * limit, page_size)
+            content = parsed("GET", path, body)
             del body
             items = content.get("items")
-            await self._on_page(items if isinstance(items, list) else [], not self.token)
-        self.token = str(field(content, "metadata", "continue") or "")
-        self.version = str(field(content, "metadata", "resourceVersion") or "")
-        self.is_complete = not self.token
+            await on_page(items if isinstance(items, list) else [], not token)
+        token = str(field(content, "metadata", "continue") or "")
+        if not token:
+            return str(field(content, "metadata", "resourceVersion") or "")
+
+
+async def _read(server: ApiServer, path: str, query: Query, held: AsyncExitStack, gate: asyncio.Lock) -> bytes | None:
+    """Return a page, with `gate` held; None if fewer objects have to be asked for."""
+    try:
+        body = await server.body(path, query, PAGE_BYTES)
+    except TooLargeError:
+        if int(query["limit"]) > 1:
+            return None
+        await held.enter_async_context(gate)
+        return await server.body(path, query, OBJECT_BYTES)
+    await held.enter_async_context(gate)
+    return body
