@@ -144,14 +144,15 @@ def build_server(
     large_scorer = PolicyScorer(make, policies.current(), observe)
     throttle = _throttle(view, policies, small_scorer, metrics, profiles)
     free_cards = _free_cards(throttle, policies, metrics) if throttle else None
-    health = Health(
+    health_with = partial(
+        Health,
         metrics,
         *_readiness(certificate, view, policies, policy_file),
         policy=policies.describe,
         token=BearerToken(settings.admin_token_file) if settings.admin_token_file else None,
         audit=AuditArchive(audit.path),
-        **({"before_scrape": free_cards.refresh} if free_cards else {}),
     )
+    health = health_with(before_scrape=free_cards.refresh) if free_cards else health_with()
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit)
     dependencies = Dependencies(

@@ -51,7 +51,7 @@ def audit_record(
         user=request.user,
         workload_type=None if isinstance(verdict, str) else verdict.workload_type,
         policy=PolicyName(policy.name, policy.revision),
-        outcome=answer.outcome,
+        outcome="Error" if isinstance(verdict, str) else verdict.outcome,
         rules=answer.rules,
         patch=answer.patch,
         warnings=answer.warnings,
