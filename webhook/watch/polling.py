@@ -123,7 +123,7 @@ class Polling:
             if isinstance(error, _FAILURES) and not stays:
                 on_configuration(None)
                 is_known = True
-            return {"name": name}
+            return {"name": name, "error": str(error)}
 
         unknown, fault = "the webhook configuration is not known", "the webhook configuration cannot be read"
         await self._poll(lambda server: read_webhook_configuration(server, name), take, fail, unknown, fault)
@@ -136,22 +136,23 @@ class Polling:
         unknown: str,
         fault: str,
     ) -> None:
-        """Call `take` with what was read, and log a failure as `unknown`, once, or as `fault` if it is internal.
+        """Call `take` with what was read, and log a failure as `unknown`, or as `fault` if it is internal.
 
-        `fail` is called with the error, and returns what else is logged.
+        `fail` is called with the error, and returns what is logged besides; a failure with the facts of the last one is
+        not logged again.
         """
-        logged = ""
+        logged: JsonObject | None = None
         while True:
             try:
                 try:
                     async with self._connect() as server:
                         take(await read(server))
-                    logged = ""
+                    logged = None
                 except _FAILURES as error:
                     facts = fail(error)
-                    if str(error) != logged:
-                        self._log.warning(unknown, error=str(error), **facts)
-                    logged = str(error)
+                    if facts != logged:
+                        self._log.warning(unknown, **{"error": str(error), **facts})
+                    logged = facts
             except Exception as error:
                 self._on_fault()
                 self._log.exception(fault, **fail(error))
