@@ -177,7 +177,7 @@ def render(
         verdict = Bypassed(shadow, (), None if isinstance(verdict, str) else verdict.workload_type)
     assert not isinstance(verdict, str)  # noqa: S101 - the caller's
     placement = None if isinstance(verdict, Bypassed) else verdict.placement
-    record = RecordTemplate.of(audit_record(request, verdict, policy, shadow=entry))
+    record = audit_record(request, verdict, policy, shadow=entry)
     answer, counted = _answer(verdict, policy), _counted(request, verdict, policy)
     if entry is not None:
         answer = answer._replace(audit_annotations={**answer.audit_annotations, "shadow": entry.outcome})
@@ -185,7 +185,7 @@ def render(
     report: Report | None = None
     if not counted.kind and not isinstance(verdict, Advised):
         report = report_of(verdict)
-    return Rendered(verdict.outcome, placement, answer, record, counted, report)
+    return Rendered(record.outcome, placement, answer, RecordTemplate.of(record), counted, report)
 
 
 def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:
