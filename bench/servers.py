@@ -12,8 +12,8 @@ from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings
 from webhook.serving.app import build_server
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.event_loop import serve_until_signalled
 from webhook.serving.policies.in_force import Policies
+from webhook.serving.server import serve_until_signalled
 from webhook.serving.view.views import FixedView
 
 

@@ -2,8 +2,7 @@
 
 import math
 
-from webhook.events.backlog import MOST_ITEMS, MOST_ITEMS_OF_NAMESPACE, Backlog
-from webhook.events.event import PendingEvent
+from webhook.events.backlog import MOST_ITEMS, MOST_ITEMS_OF_NAMESPACE, Backlog, PendingEvent
 from webhook.events.report import Report
 from webhook.events.subject import ObjectReference
 

@@ -12,8 +12,7 @@ from http import HTTPStatus
 import structlog
 
 from webhook.documents.documents import field
-from webhook.events.backlog import Backlog, T
-from webhook.events.event import Observation, PendingEvent
+from webhook.events.backlog import Backlog, Observation, PendingEvent, T
 from webhook.events.pacing import Clocks, Pacing
 from webhook.events.report import Report
 from webhook.events.resolver import Resolver

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from webhook.documents.documents import field
-from webhook.events.event import Observation, PendingEvent
+from webhook.events.backlog import Observation, PendingEvent
 from webhook.events.subject import ObjectReference, Subject, controller_of
 from webhook.events.token_bucket import TokenBuckets
 from webhook.runtime.byte_cache import ByteCache

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import NamedTuple
 
 from webhook.documents.documents import field
-from webhook.events.event import COMPONENT, PendingEvent
+from webhook.events.backlog import COMPONENT, PendingEvent
 from webhook.runtime.byte_cache import ByteCache
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, JsonObject

@@ -41,10 +41,11 @@ from webhook.serving.http.health import Health
 from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.observed.free_card_gauges import FreeCardGauges
 from webhook.serving.observed.predictions import PredictionRecorder, Predictions
+from webhook.serving.policies.cluster_policies import PolicySource
 from webhook.serving.policies.in_force import Policies
 from webhook.serving.policies.policy_scorer import PolicyScorer, ScorerAlone
 from webhook.serving.scheduling.dispatcher import Dispatcher
-from webhook.serving.server import PolicySource, Server
+from webhook.serving.server import Server
 from webhook.serving.view.views import SnapshotThrottle, StartOfView, View, stale_reason
 from webhook.serving.waiting.waiting_pods import ReservedView, WaitingPods
 

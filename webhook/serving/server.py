@@ -1,4 +1,4 @@
-"""The two listeners, from start to graceful shutdown.
+"""The two listeners, from start to graceful shutdown, in an event loop until a signal.
 
     starting --both listen--> ready --stop set--> draining --delay, then nothing in flight--> gone
 
@@ -6,31 +6,38 @@ A draining server is not ready but still answers: load balancers and the API ser
 """
 
 import asyncio
+import gc
+import signal
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from types import MappingProxyType
 
 import structlog
 
+from webhook.events.recorder import EventRecorder
+from webhook.runtime.allocator import bound_kept_memory
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings
+from webhook.serving.exported.exported_policy import ExportedPolicy
 from webhook.serving.http.certificate import Certificate
 from webhook.serving.http.endpoint import MutateEndpoint
 from webhook.serving.http.health import Health
 from webhook.serving.http.limits import Counts, Limits
 from webhook.serving.http.listener import Listener
-from webhook.serving.policies.cluster_policies import ClusterPolicies
-from webhook.serving.policies.policy_file import PolicyFile
+from webhook.serving.policies.cluster_policies import PolicySource
+from webhook.serving.scheduling.worker import in_background
+from webhook.watch.live import LiveCluster
 
 # Longer than the 90 s after which Go's client drops an idle connection, so that it never sends into a closing one.
 _KEEPALIVE_SECONDS = 120.0
+# The longest time that the event loop waits for the worker thread to release the interpreter.
+_SWITCH_SECONDS = 0.001
+# The longest time that a stopping server takes to write its last Events.
+_DRAIN_SECONDS = 3.0
 
 # The kubelet and Prometheus, each with a few connections.
 _ADMIN_LIMITS = Limits(most=64, most_per_address=32, head_seconds=5.0, keepalive_seconds=30.0)
-
-
-PolicySource = PolicyFile | ClusterPolicies
-"""The source of the policies, which the server follows."""
 
 
 class Server:
@@ -125,3 +132,55 @@ class Server:
             request=lambda status: metrics.refused_requests.labels(str(status)).inc(),
             connection=lambda result: metrics.connections_closed.labels(port, result).inc(),
         )
+
+
+def serve_until_signalled(
+    server: Server,
+    live: LiveCluster | None = None,
+    events: EventRecorder | None = None,
+    exported: ExportedPolicy | None = None,
+) -> None:
+    """Run `server` until SIGTERM or SIGINT, on uvloop if it is installed, with `live`, `events` and `exported`.
+
+    SIGHUP reads the policy file again.
+    """
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    bound_kept_memory()
+    with asyncio.Runner(loop_factory=_event_loop()) as runner:
+        runner.run(_until_signalled(server, live, events, exported))
+
+
+async def _until_signalled(
+    server: Server, live: LiveCluster | None, events: EventRecorder | None, exported: ExportedPolicy | None
+) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    reloads: set[asyncio.Task[None]] = set()
+
+    def reload() -> None:
+        # The loop itself keeps no reference to a task.
+        task = loop.create_task(server.reload_policy(), name="policy reload")
+        reloads.add(task)
+        task.add_done_callback(reloads.discard)
+
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    # Modules, policy and view are long-lived: freezing them spares the garbage collector.
+    gc.freeze()
+    async with in_background(live.run(), "live cluster") if live else nullcontext():
+        async with (
+            in_background(events.run(), "events") if events else nullcontext(),
+            in_background(exported.run(), "exported policy") if exported else nullcontext(),
+        ):
+            await server.run(stop)
+        if events is not None:
+            await events.drain(_DRAIN_SECONDS)
+
+
+def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop

@@ -33,7 +33,8 @@ _LIST_AGAIN_SECONDS = 600.0
 class _Namespace:
     """A namespace with its policy and its templates by hash; `scope` is None while it is not known.
 
-    `candidates` are those of its pods that are kept.
+    `candidates` are those of its pods that are kept. `others` are those that are not, of a namespace that is not known:
+    it is forgotten without pods.
     """
 
     name: str
@@ -41,6 +42,7 @@ class _Namespace:
     candidates: Candidates
     scope: Scope | None = None
     templates: "dict[bytes, _Template]" = field(default_factory=dict)
+    others: set[tuple[str, Key]] = field(default_factory=set)
 
 
 @dataclass(slots=True, eq=False)
@@ -82,8 +84,6 @@ class MissedPods:
         self._is_ready = False
         self._namespaces: dict[str, _Namespace] = {}
         self._template_of: dict[tuple[str, Key], _Template] = {}
-        # Pods that are not kept, by their namespaces that are not known: a namespace without pods is forgotten.
-        self._others_of: dict[str, set[tuple[str, Key]]] = {}
         self._stale_namespaces: dict[_Namespace, None] = {}
         self._waiting: dict[_Template, None] = {}
         self._kept_bytes = 0
@@ -156,21 +156,18 @@ class MissedPods:
             self._wait(namespace)
             self._stale_namespaces[namespace] = None
         if scope is not None:
-            self._others_of.pop(name, None)
+            namespace.others.clear()
         self._forget_unknown(namespace)
 
     def _note_other(self, pod: tuple[str, Key], *, is_other: bool) -> None:
         """Take a pod of a namespace that is not known; `is_other`: it exists, but is not kept."""
-        name = pod[1].namespace
-        namespace = self._namespaces.get(name)
+        namespace = self._namespaces.get(pod[1].namespace)
         if namespace is None or namespace.scope is not None:
             return
         if is_other:
-            self._others_of.setdefault(name, set()).add(pod)
-        elif name in self._others_of:
-            self._others_of[name].discard(pod)
-            if not self._others_of[name]:
-                del self._others_of[name]
+            namespace.others.add(pod)
+        else:
+            namespace.others.discard(pod)
         self._forget_unknown(namespace)
 
     def _add_namespace(self, name: str, scope: Scope | None) -> _Namespace:
@@ -247,7 +244,7 @@ class MissedPods:
 
     def _forget_unknown(self, namespace: _Namespace) -> None:
         """Forget a namespace that was deleted or never known, and has no pod left."""
-        if namespace.scope is None and not namespace.templates and namespace.name not in self._others_of:
+        if namespace.scope is None and not namespace.templates and not namespace.others:
             self._namespaces.pop(namespace.name, None)
             self._stale_namespaces.pop(namespace, None)
 

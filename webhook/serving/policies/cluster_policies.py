@@ -194,6 +194,10 @@ class ClusterPolicies:
         await self._writer.write([each for each in self._judged.values() if each.judged[1] >= 0])
 
 
+PolicySource = PolicyFile | ClusterPolicies
+"""The source of the policies, which the server follows."""
+
+
 def _age(item: tuple[str, JsonObject]) -> tuple[str, str]:
     """Return a sort key: the oldest objects first."""
     name, content = item

@@ -16,8 +16,8 @@ from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.observed.missed_pods import MissedPods
 from webhook.serving.observed.missing_schedulers import MissingSchedulers
 from webhook.serving.observed.predictions import PredictionRecorder, Predictions
+from webhook.serving.policies.cluster_policies import PolicySource
 from webhook.serving.policies.in_force import Policies
-from webhook.serving.server import PolicySource
 from webhook.serving.waiting.waiting_pods import WaitingPods
 from webhook.watch.api_server import ClientConfig
 from webhook.watch.live import LiveCluster

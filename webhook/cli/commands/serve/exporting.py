@@ -15,8 +15,8 @@ from webhook.mutation.exported import Exported
 from webhook.policy.policy_set import PolicySet
 from webhook.runtime.metrics import Metrics
 from webhook.serving.exported.exported_policy import ExportedPolicy, ExportOptions
+from webhook.serving.policies.cluster_policies import PolicySource
 from webhook.serving.policies.in_force import Policies
-from webhook.serving.server import PolicySource
 from webhook.watch.api_server import Connect
 from webhook.watch.lease import LeaseOptions
 

@@ -35,14 +35,13 @@ from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.app import Scoring, build_server, scoring
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.event_loop import serve_until_signalled
 from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.observed.predictions import Predictions
-from webhook.serving.policies.cluster_policies import ClusterPolicies
+from webhook.serving.policies.cluster_policies import ClusterPolicies, PolicySource
 from webhook.serving.policies.in_force import Policies
 from webhook.serving.policies.policy_file import PolicyFile, read_policy_file
 from webhook.serving.policies.policy_status import Reported
-from webhook.serving.server import PolicySource
+from webhook.serving.server import serve_until_signalled
 from webhook.serving.view.live_view import live_view
 from webhook.serving.view.views import FixedView
 from webhook.serving.waiting.admitted_pods import UNSEEN_SECONDS
