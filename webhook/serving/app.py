@@ -169,12 +169,18 @@ def build_server(
         pods=pods,
     )
     small, large = EventLoopDecider(observe, small_scorer.of), WorkerDecider(large_scorer.of)
-    _show_caches(metrics, small, large, small_scorer, large_scorer)
+    for name, caches in {**small.caches, **large.caches}.items():
+        metrics.show_caches(name, partial(tuple, caches))
+    metrics.show_caches("placements", lambda: (*small_scorer.caches, *large_scorer.caches))
     metrics.waiting_pods.labels("reserved").set_function(lambda: waiting.reserved)
     metrics.waiting_pods.labels("without_room").set_function(lambda: len(waiting) - waiting.reserved)
     cluster = ReservedView(throttle, waiting) if throttle else lambda _: None
     dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
-    extender = _extender(settings, policies, throttle, metrics, bound)
+    extender, profile = None, settings.extender_profile
+    if profile != "none" and throttle is not None:
+        extender = Extender(
+            lambda: profiles_for(policies.current().spec)[profile], throttle, metrics, time.monotonic, bound
+        )
     endpoint = MutateEndpoint(
         dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender, certificate.current, timeout
     )
@@ -217,31 +223,6 @@ def _readiness(
         return own or start.unready_reason()
 
     return unready_reason, certificate.reload_failure, policies.note, stale, start.note
-
-
-def _extender(
-    settings: Settings,
-    policies: Policies,
-    throttle: SnapshotThrottle | None,
-    metrics: Metrics,
-    bound: RecentlyBound,
-) -> Extender | None:
-    name = settings.extender_profile
-    if name == "none" or throttle is None:
-        return None
-    return Extender(lambda: profiles_for(policies.current().spec)[name], throttle, metrics, time.monotonic, bound)
-
-
-def _show_caches(
-    metrics: Metrics,
-    small: EventLoopDecider,
-    large: WorkerDecider,
-    small_scorer: PolicyScorer,
-    large_scorer: PolicyScorer,
-) -> None:
-    for name, caches in {**small.caches, **large.caches}.items():
-        metrics.show_caches(name, partial(tuple, caches))
-    metrics.show_caches("placements", lambda: (*small_scorer.caches, *large_scorer.caches))
 
 
 def _throttle(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Self
 
 from webhook.cluster.cache.cluster_cache import ClusterCache, InvalidObject
 from webhook.watch.api_server import JsonObject
@@ -16,9 +17,19 @@ class ObjectsByName:
         self.is_unknown = False
         self.changed = changed or asyncio.Event()
 
-    def listing(self, _: str) -> "_ListingByName":
-        """Return a new list."""
-        return _ListingByName(self)
+    def listing(self, _: str) -> Self:
+        """Begin a new list, which replaces the objects once it is complete."""
+        self._listed: dict[str, JsonObject] = {}
+        return self
+
+    def add(self, items: Iterable[JsonObject]) -> list[InvalidObject]:
+        """Take objects of the list."""
+        self._listed |= {each["metadata"]["name"]: each for each in items}
+        return []
+
+    def finish(self) -> None:
+        """End the list."""
+        self.replace(self._listed)
 
     def replace(self, objects: dict[str, JsonObject]) -> None:
         """Take a complete list."""
@@ -40,21 +51,6 @@ class ObjectsByName:
         if not self.is_unknown:
             self.by_name, self.is_unknown = None, True
             self.changed.set()
-
-
-class _ListingByName:
-    def __init__(self, objects: ObjectsByName) -> None:
-        self._objects = objects
-        self._found: dict[str, JsonObject] = {}
-
-    def add(self, items: Iterable[JsonObject]) -> list[InvalidObject]:
-        """Take objects of the list."""
-        self._found |= {each["metadata"]["name"]: each for each in items}
-        return []
-
-    def finish(self) -> None:
-        """End the list."""
-        self._objects.replace(self._found)
 
 
 Store = ClusterCache | ObjectsByName
