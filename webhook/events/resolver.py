@@ -35,13 +35,6 @@ _CONTROLLERS_BYTES = 1024 * 1024
 _CONTROLLER_BYTES = 2048
 
 
-class Pods(NamedTuple):
-    """Pods, the oldest first; not `complete` if there may be more."""
-
-    found: list[ObjectReference]
-    complete: bool
-
-
 class Resolution(NamedTuple):
     """The Events of an observation; the pods that are not found yet, if they are looked up again; those left."""
 
@@ -67,12 +60,12 @@ class Resolver:
         """
         if not observation.report.is_on_pod:
             return Resolution(await self._on_owners(server, observation, observation.count, now))
-        pods = await self._pods(server, observation.subject, observation.first_at)
+        pods, is_complete = await self._pods(server, observation.subject, observation.first_at)
         reason = observation.report.reason
-        fresh = [pod for pod in pods.found if self._counted.get((pod.uid, reason)) is None][: observation.count]
+        fresh = [pod for pod in pods if self._counted.get((pod.uid, reason)) is None][: observation.count]
         allowance = self._allowances.of(f"{observation.subject.identity}\0{reason}", now)
         own = fresh[: allowance.available(now)]
-        others = len(fresh) - len(own) if pods.complete else observation.count - len(own)
+        others = len(fresh) - len(own) if is_complete else observation.count - len(own)
         on_owners = others + len(own) if observation.report.is_on_owner else others
         owners = await self._on_owners(server, observation, on_owners, now)
         allowance.take(now, len(own))
@@ -102,10 +95,10 @@ class Resolver:
         observation.count = count
         return observation
 
-    async def _pods(self, server: ApiServer, subject: Subject, since: float) -> Pods:
-        """Return the pods of `subject` that were created after `since` (wall clock) and have no node.
+    async def _pods(self, server: ApiServer, subject: Subject, since: float) -> tuple[list[ObjectReference], bool]:
+        """Return the pods of `subject` created after `since` (wall clock) without a node; true if these are all.
 
-        None are found if their metadata is too large to be read.
+        The oldest come first. None are found if their metadata is too large to be read.
         """
         fields = ["spec.nodeName=", *([f"metadata.name={subject.name}"] if subject.name else [])]
         query: dict[str, str | int] = {"fieldSelector": ",".join(fields), "limit": _MOST_PODS}
@@ -116,7 +109,7 @@ class Resolver:
         try:
             content = await server.get(path, query, METADATA_LIST, most_bytes=_MOST_BYTES)
         except TooLargeError:
-            return Pods([], complete=False)
+            return [], False
         items = content.get("items")
         created = [(_created_at(pod), pod) for pod in items if isinstance(pod, dict)] if isinstance(items, list) else []
         fitting = [
@@ -124,7 +117,7 @@ class Resolver:
             for created_at, pod in created
             if created_at >= since - _CLOSE_SECONDS and _is_of(pod, subject)
         ]
-        return Pods([pod for _, pod in sorted(fitting)], not field(content, "metadata", "continue"))
+        return [pod for _, pod in sorted(fitting)], not field(content, "metadata", "continue")
 
     async def _with_owner(self, server: ApiServer, owner: ObjectReference) -> tuple[ObjectReference, ...]:
         """Return `owner` and, for a ReplicaSet, the object that controls it: users look at the Deployment."""
