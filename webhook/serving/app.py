@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.audit.record import Outcome
@@ -23,6 +23,7 @@ from webhook.placement.profiles.policy_profiles import card_mixes, profiles_for
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.reasons.cluster_warnings import is_absent
 from webhook.policy.policy import Policy
+from webhook.runtime.byte_cache import ByteCache
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.clock import rfc3339_now
@@ -145,15 +146,8 @@ def build_server(
     large_scorer = PolicyScorer(make, policies.current(), observe)
     throttle = _throttle(view, policies, small_scorer, metrics, profiles)
     free_cards = _free_cards(throttle, policies, metrics) if throttle else None
-    health_with = partial(
-        Health,
-        metrics,
-        *_readiness(certificate, view, policies, policy_file),
-        policy=policies.describe,
-        token=BearerToken(settings.admin_token_file) if settings.admin_token_file else None,
-        audit=AuditArchive(audit.path),
-    )
-    health = health_with(before_scrape=free_cards.refresh) if free_cards else health_with()
+    readiness = _readiness(certificate, view, policies, policy_file)
+    health = _health(settings, metrics, policies, audit, free_cards, readiness)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit)
     dependencies = Dependencies(
@@ -169,29 +163,43 @@ def build_server(
         pods=pods,
     )
     small, large = EventLoopDecider(observe, small_scorer.of), WorkerDecider(large_scorer.of)
-    for name, caches in {**small.caches, **large.caches}.items():
-        metrics.show_caches(name, partial(tuple, caches))
-    metrics.show_caches("placements", lambda: (*small_scorer.caches, *large_scorer.caches))
-    metrics.waiting_pods.labels("reserved").set_function(lambda: waiting.reserved)
-    metrics.waiting_pods.labels("without_room").set_function(lambda: len(waiting) - waiting.reserved)
+    _show(metrics, waiting, {**small.caches, **large.caches}, (small_scorer, large_scorer))
     cluster = ReservedView(throttle, waiting) if throttle else lambda _: None
     dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
-    extender, profile = None, settings.extender_profile
-    if profile != "none" and throttle is not None:
-        extender = Extender(
-            lambda: profiles_for(policies.current().spec)[profile], throttle, metrics, time.monotonic, bound
-        )
+    extender = _extender(settings, policies, throttle, metrics, bound)
     endpoint = MutateEndpoint(
         dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender, certificate.current, timeout
     )
-    description = {
-        "policy": policies.current().name,
-        "revision": policies.current().revision,
-        "cluster": settings.cluster,
-        "audit": audit.path,
-        "extender": settings.extender_profile,
-    }
+    policy = policies.current()
+    description = {"policy": policy.name, "revision": policy.revision, "cluster": settings.cluster}
+    description |= {"audit": audit.path, "extender": settings.extender_profile}
     return Server(settings, certificate, endpoint, health, metrics, description, policy_file)
+
+
+def _health(
+    settings: Settings,
+    metrics: Metrics,
+    policies: Policies,
+    audit: AuditWriter,
+    free_cards: FreeCardGauges | None,
+    readiness: Sequence[Callable[[], str]],
+) -> Health:
+    token = BearerToken(settings.admin_token_file) if settings.admin_token_file else None
+    health = partial(Health, metrics, *readiness, policy=policies.describe, token=token, audit=AuditArchive(audit.path))
+    return health(before_scrape=free_cards.refresh) if free_cards else health()
+
+
+def _extender(
+    settings: Settings,
+    policies: Policies,
+    throttle: SnapshotThrottle | None,
+    metrics: Metrics,
+    bound: RecentlyBound,
+) -> Extender | None:
+    name = settings.extender_profile
+    if name == "none" or throttle is None:
+        return None
+    return Extender(lambda: profiles_for(policies.current().spec)[name], throttle, metrics, time.monotonic, bound)
 
 
 def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics) -> FreeCardGauges:
@@ -223,6 +231,20 @@ def _readiness(
         return own or start.unready_reason()
 
     return unready_reason, certificate.reload_failure, policies.note, stale, start.note
+
+
+def _show(
+    metrics: Metrics,
+    waiting: WaitingPods,
+    caches: Mapping[str, tuple[ByteCache[Any, Any], ...]],
+    scorers: Sequence[PolicyScorer],
+) -> None:
+    """Read the memory of the caches and the numbers of pods that wait at each scrape."""
+    for name, named in caches.items():
+        metrics.show_caches(name, partial(tuple, named))
+    metrics.show_caches("placements", lambda: [cache for each in scorers for cache in each.caches])
+    metrics.waiting_pods.labels("reserved").set_function(lambda: waiting.reserved)
+    metrics.waiting_pods.labels("without_room").set_function(lambda: len(waiting) - waiting.reserved)
 
 
 def _throttle(
