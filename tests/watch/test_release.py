@@ -14,7 +14,7 @@ from tests.support.live import following_in_thread, until
 from webhook.documents.field import InvalidInput
 from webhook.kube.release import Release
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import ApiServer, ClientConfig
+from webhook.watch.api_server import ClientConfig
 from webhook.watch.polling import Polling, read_release
 
 
@@ -67,28 +67,6 @@ def test_a_release_that_is_not_modelled_is_noted_once(tmp_path: Path) -> None:
 
     noted = "release v1.38.0: plugins and messages are those of kube-scheduler 1.37, the newest that is modelled"
     assert [each["note"] for each in logs if "note" in each] == [noted]
-
-
-def test_internal_error_is_reported_and_ends_nothing(tmp_path: Path) -> None:
-    faults: list[str] = []
-    found: list[Release] = []
-
-    async def poll() -> None:
-        async with fake_api("/version", version("v1.35.4")) as api:
-            config = ClientConfig(api.kubeconfig(tmp_path))
-
-            def connect() -> ApiServer:
-                if not faults:
-                    raise LookupError
-                return config.connect()
-
-            task = asyncio.create_task(Polling(connect, 0.0, lambda: faults.append("fault")).release(found.append))
-            await until(lambda: bool(found))
-            task.cancel()
-
-    asyncio.run(poll())
-
-    assert (faults, found) == (["fault"], [Release(35, "v1.35.4")])
 
 
 @pytest.mark.parametrize(

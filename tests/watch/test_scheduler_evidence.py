@@ -13,15 +13,15 @@ from tests.controlplane.polling import wait_for
 from tests.support.batch_objects import definition
 from tests.support.builders import make_pod
 from tests.support.fake_api import fake_api, json
-from tests.support.live import following_in_thread, until
+from tests.support.live import following_in_thread
 from tests.support.manifests import read
 from tests.support.service_account import RBAC, limited_to
 from webhook.backends.kai import Kai
 from webhook.backends.volcano import Volcano
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import ApiServer, ClientConfig
-from webhook.watch.polling import Polling, read_scheduler_evidence
+from webhook.watch.api_server import ClientConfig
+from webhook.watch.polling import read_scheduler_evidence
 
 (_SHIPPED,) = [each for each in read("base/rbac.yaml") if each["kind"] == "ClusterRole"]
 
@@ -175,28 +175,3 @@ def test_leases_without_bounds_are_not_read(tmp_path: Path) -> None:
 
     with pytest.raises(ApiServerError, match="the response is larger than 2097152 bytes"):
         asyncio.run(ask())
-
-
-def test_internal_error_is_reported_and_ends_nothing(tmp_path: Path) -> None:
-    faults: list[str] = []
-    found: list[SchedulerEvidence | None] = []
-
-    async def poll(kubeconfig: Path) -> None:
-        def connect() -> ApiServer:
-            if not faults:
-                raise LookupError
-            return ClientConfig(kubeconfig).connect()
-
-        polling = Polling(connect, 0.0, lambda: faults.append("fault")).scheduler_evidence(found.append)
-        task = asyncio.create_task(polling)
-        await until(lambda: any(found))
-        task.cancel()
-
-    async def serve() -> None:
-        async with fake_api("/apis", json({"groups": [{"name": "apps"}]})) as api:
-            await poll(api.kubeconfig(tmp_path))
-
-    asyncio.run(serve())
-
-    assert faults == ["fault"]
-    assert found[:2] == [None, SchedulerEvidence(frozenset({"apps"}), "")]

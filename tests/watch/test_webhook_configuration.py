@@ -13,7 +13,7 @@ from tests.support.fake_api import Answer, fake_api, json, refusal
 from tests.support.live import until
 from tests.support.server import connections_gone
 from webhook.documents.field import InvalidInput, required
-from webhook.watch.api_server import ApiServer, ClientConfig
+from webhook.watch.api_server import ClientConfig
 from webhook.watch.polling import Polling
 
 NAME = Target().configuration
@@ -75,15 +75,6 @@ def test_an_invalid_configuration_is_not_known(tmp_path: Path) -> None:
     assert errors == ["webhooks: Required value: must have one"]
 
 
-def test_internal_error_is_reported_and_ends_nothing(tmp_path: Path) -> None:
-    def connect(config: ClientConfig, faults: list[str]) -> ApiServer:
-        if not faults:
-            raise LookupError
-        return config.connect()
-
-    assert followed(tmp_path, [json(SHIPPED)], connect=connect) == (["fault"], [SHIPPED])
-
-
 @pytest.mark.parametrize("answer", [refusal(404, "it is so"), json({})], ids=["not readable", "invalid"])
 def test_internal_error_without_a_configuration_ends_nothing(tmp_path: Path, answer: Answer) -> None:
     def take(content: dict[str, Any] | None, faults: list[str]) -> None:
@@ -92,17 +83,15 @@ def test_internal_error_without_a_configuration_ends_nothing(tmp_path: Path, ans
         if content is not None and "webhooks" not in content:
             raise InvalidInput([required("webhooks", "must have one")])
 
-    assert followed(tmp_path, [answer, json(SHIPPED)], take=take) == (["fault"], [SHIPPED])
+    assert followed(tmp_path, [answer, json(SHIPPED)], take) == (["fault"], [SHIPPED])
 
 
 def followed(
     folder: Path,
     answers: list[Answer],
-    *,
-    connect: Callable[[ClientConfig, list[str]], ApiServer] = lambda config, _: config.connect(),
-    take: Callable[[dict[str, Any] | None, list[str]], None] = lambda _, __: None,
+    take: Callable[[dict[str, Any] | None, list[str]], None],
 ) -> tuple[list[str], Found]:
-    """Return the faults and what was taken of these answers until it was something; both callables get the faults."""
+    """Return the faults and what was taken of these answers until it was something; `take` gets the faults."""
     faults: list[str] = []
     found: Found = []
 
@@ -113,7 +102,7 @@ def followed(
     async def poll() -> None:
         async with fake_api(PATH, *answers) as api:
             config = ClientConfig(api.kubeconfig(folder))
-            polling = Polling(lambda: connect(config, faults), 0.0, lambda: faults.append("fault"))
+            polling = Polling(config.connect, 0.0, lambda: faults.append("fault"))
             task = asyncio.create_task(polling.webhook_configuration(NAME, taken))
             await until(lambda: bool(found) or task.done())
             task.cancel()

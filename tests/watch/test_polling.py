@@ -1,0 +1,56 @@
+"""What is read at intervals survives internal errors."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.fake_api import Answer, fake_api, json
+from tests.support.live import until
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
+from webhook.kube.release import Release
+from webhook.watch.api_server import ApiServer, ClientConfig
+from webhook.watch.polling import Polling
+
+CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/name"
+EVIDENCE = SchedulerEvidence(frozenset({"apps"}), "")
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "poll", "wanted"),
+    [
+        ("/version", json({"gitVersion": "v1.35.4"}), Polling.release, [Release(35, "v1.35.4")]),
+        ("/apis", json({"groups": [{"name": "apps"}]}), Polling.scheduler_evidence, [None, EVIDENCE]),
+        (CONFIGURATION, json({"a": 1}), lambda polling, take: polling.webhook_configuration("name", take), [{"a": 1}]),
+    ],
+    ids=["release", "signs of schedulers", "webhook configuration"],
+)
+def test_internal_error_is_reported_and_ends_nothing(
+    tmp_path: Path,
+    path: str,
+    answer: Answer,
+    poll: Callable[[Polling, Callable[[object], None]], Awaitable[None]],
+    wanted: list[Any],
+) -> None:
+    faults: list[str] = []
+    found: list[object] = []
+
+    async def follow() -> None:
+        async with fake_api(path, answer) as api:
+            config = ClientConfig(api.kubeconfig(tmp_path))
+
+            def connect() -> ApiServer:
+                if not faults:
+                    raise LookupError
+                return config.connect()
+
+            polling = Polling(connect, 0.0, lambda: faults.append("fault"))
+            task = asyncio.ensure_future(poll(polling, found.append))
+            await until(lambda: len(found) >= len(wanted))
+            task.cancel()
+
+    asyncio.run(follow())
+
+    assert (faults, found[: len(wanted)]) == (["fault"], wanted)
