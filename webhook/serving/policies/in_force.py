@@ -1,6 +1,6 @@
 """The policy in force, and what is known of the source that it comes from."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import structlog
@@ -91,14 +91,10 @@ class Policies:
             in_force = self._set.default.identity
             self._log.info(_OVERRULED, policy=policy.identity, in_force=in_force, source=self.source)
             return
-        self._metrics.policy_reloads.labels("applied").inc()
         others = {"others": [each.identity for each in self._file.others]} if self._file.others else {}
-        text, source = "policy applied", self.source
-        self._log.info(text, policy=policy.identity, previous=previous.identity, source=source, **others)
-        self._warn_of_conflicts()
-        if _registered(before) != _registered(self._file):
-            self._log.warning(_REGISTER, policy=policy.identity)
-        self._tell_followers()
+        unregistered = [] if _registered(before) == _registered(self._file) else [policy]
+        facts = {"policy": policy.identity, "previous": previous.identity, "source": self.source, **others}
+        self._announce("policy applied", facts, unregistered)
 
     def put_objects(self, objects: Sequence[Policy], never_valid: Mapping[str, Selection] = _NONE) -> None:
         """Put the PlacementPolicies of the cluster into force: that named `default` before the policy of the file.
@@ -109,15 +105,24 @@ class Policies:
         self._objects, self._never_valid = tuple(objects), never_valid
         if not self._choose():
             return
-        self._metrics.policy_reloads.labels("applied").inc()
-        names = [each.identity for each in self._set.others]
-        self._log.info("policies of the cluster applied", default=self._set.default.identity, others=names)
-        self._warn_of_conflicts()
+        facts = {"default": self._set.default.identity, "others": [each.identity for each in self._set.others]}
         default = _registered(PolicySet(self._set.default))
-        for each in self._objects:
-            if _registered(PolicySet(each)) != default:
-                self._log.warning(_REGISTER, policy=each.identity)
-        self._tell_followers()
+        unregistered = [each for each in self._objects if _registered(PolicySet(each)) != default]
+        self._announce("policies of the cluster applied", facts, unregistered)
+
+    def _announce(self, event: str, facts: Mapping[str, object], unregistered: Iterable[Policy]) -> None:
+        """Tell log, metrics and followers that other policies are in force."""
+        self._metrics.policy_reloads.labels("applied").inc()
+        self._log.info(event, **facts)
+        self._warn_of_conflicts()
+        for each in unregistered:
+            self._log.warning(_REGISTER, policy=each.identity)
+        policy = self._set.default
+        for follower in self._followers:
+            try:
+                follower(policy)
+            except Exception:
+                self._log.exception("what follows the policy failed", policy=policy.identity)
 
     def _warn_of_conflicts(self) -> None:
         for warning in self._set.conflicts().values():
@@ -157,14 +162,6 @@ class Policies:
     def _rejection_event(self, name: str) -> str:
         has_good = name == ALL_OBJECTS or any(each.name == name for each in self._objects)
         return _REJECTED if has_good else _REJECTED_WITHOUT_GOOD
-
-    def _tell_followers(self) -> None:
-        policy = self._set.default
-        for follower in self._followers:
-            try:
-                follower(policy)
-            except Exception:
-                self._log.exception("what follows the policy failed", policy=policy.identity)
 
     def reject(self, errors: Sequence[str]) -> None:
         """Record that the newest content of the source cannot be put into force."""
