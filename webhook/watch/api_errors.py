@@ -109,16 +109,25 @@ def parsed(method: str, path: str, body: bytes) -> JsonObject:
     return content
 
 
-async def read_status(response: aiohttp.ClientResponse) -> JsonObject:
-    """Return the Status in `response`; empty if there is none."""
-    return _status_in(await _read_error(response))
+async def refusal(method: str, path: str, response: aiohttp.ClientResponse) -> ApiServerError:
+    """Return the failure that `response` reports, by its Status if it has one."""
+    status = _status_in(await _read_error(response))
+    causes = field(status, "details", "causes")
+    reasons = {str(field(each, "reason")) for each in causes} if isinstance(causes, list) else ()
+    message = field(status, "message") or response.reason
+    return ApiServerError(f"{method} {path}: {response.status} {message}", response.status, frozenset(reasons))
 
 
-async def read_failure(response: aiohttp.ClientResponse) -> str:
-    """Return what a failure says: the message of its Status, else its text (of a kubelet or proxy), else the reason."""
-    body = await _read_error(response)
-    text = " ".join(body.decode("utf-8", "replace").split())[:_LONGEST_TEXT]
-    return str(field(_status_in(body), "message") or text or response.reason)
+async def raise_refused(response: aiohttp.ClientResponse) -> None:
+    """Raise the failure of a request to switch protocols, if it is one.
+
+    It has the message of the Status, else the text (of a kubelet or proxy), else the reason.
+    """
+    if response.status != _SWITCHING_PROTOCOLS:
+        body = await _read_error(response)
+        text = " ".join(body.decode("utf-8", "replace").split())[:_LONGEST_TEXT]
+        message = field(_status_in(body), "message") or text or response.reason
+        raise ApiServerError(f"GET {response.url.path}: {response.status} {message}", response.status)
 
 
 async def _read_error(response: aiohttp.ClientResponse) -> bytes:
@@ -144,19 +153,6 @@ def _status_in(body: bytes) -> JsonObject:
     return content if isinstance(content, dict) else {}
 
 
-def causes_of(status: JsonObject) -> frozenset[str]:
-    """Return the machine-readable causes of a Status."""
-    causes = field(status, "details", "causes")
-    return frozenset(str(field(each, "reason")) for each in causes) if isinstance(causes, list) else frozenset()
-
-
 def message_of(error: BaseException) -> str:
     """Return the text of the error; its class if it has none."""
     return str(error) or type(error).__name__
-
-
-async def raise_refused(response: aiohttp.ClientResponse) -> None:
-    """Raise the failure of a request to switch protocols, if it is one."""
-    if response.status != _SWITCHING_PROTOCOLS:
-        path, message = response.url.path, await read_failure(response)
-        raise ApiServerError(f"GET {path}: {response.status} {message}", response.status)

@@ -16,19 +16,17 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 from yaml import YAMLError
 
-from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, invalid
 from webhook.kube.api.kubeconfig import read_kubeconfig
 from webhook.watch.api_errors import (
     ApiServerError,
     UnreachableError,
-    causes_of,
     lines_of,
     message_of,
     parsed,
     raise_refused,
     read_body,
-    read_status,
+    refusal,
 )
 
 JsonObject = dict[str, Any]
@@ -279,7 +277,5 @@ class ApiServer:
             raise UnreachableError(f"the API server does not answer: {message_of(error)}") from error
         response: aiohttp.ClientResponse = answer.response
         if response.status not in (200, 201):
-            status = await read_status(response)
-            message = field(status, "message") or response.reason
-            raise ApiServerError(f"{method} {path}: {response.status} {message}", response.status, causes_of(status))
+            raise await refusal(method, path, response)
         return response
