@@ -32,13 +32,13 @@ _LABELS = {"use": "training", "size": "5"}
     ],
 )
 def test_label_selector(selector: Any, expected: bool) -> None:
-    read = read_label_selector(Reader(), selector, "selector")
+    read = read_label_selector(Reader({"selector": selector}), "selector")
     assert selector_matches(read, _LABELS) is expected
 
 
 def test_malformed_fields_are_reported() -> None:
-    reader = Reader()
-    read_label_selector(reader, {"matchLabels": {"a": 1}, "matchExpressions": [{"key": 2}]}, "selector")
+    reader = Reader({"selector": {"matchLabels": {"a": 1}, "matchExpressions": [{"key": 2}]}})
+    read_label_selector(reader, "selector")
     assert [error.path for error in reader.errors] == ["selector.matchLabels[a]", "selector.matchExpressions[0].key"]
 
 

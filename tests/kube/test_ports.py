@@ -66,14 +66,15 @@ def test_two_addresses_do_not_conflict() -> None:
     ],
 )
 def test_host_ports_of_a_pod(spec: dict[str, Any], expected: tuple[HostPort, ...]) -> None:
-    reader = Reader()
-    assert read_host_ports(reader, spec) == expected
+    reader = Reader(spec)
+    assert read_host_ports(reader) == expected
     reader.finish()
 
 
 def test_malformed_ports_are_reported_with_their_fields() -> None:
-    reader = Reader()
-    read_host_ports(reader, {"hostNetwork": "yes", "containers": [{"ports": [{"hostPort": "80", "hostIP": 1}]}]})
+    ports = [{"hostPort": "80", "hostIP": 1}]
+    reader = Reader({"hostNetwork": "yes", "containers": [{"ports": ports}]}, step="spec")
+    read_host_ports(reader)
     assert [error.path for error in reader.errors] == [
         "spec.hostNetwork",
         "spec.containers[0].ports[0].hostPort",

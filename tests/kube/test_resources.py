@@ -20,8 +20,8 @@ _GI = 1024 * _MI
 
 
 def _resources(pod: PodBuilder, *, running: bool = False) -> PodResources:
-    reader = Reader()
-    resources = read_pod_resources(reader, pod.obj(), running=running)
+    reader = Reader(pod.obj())
+    resources = read_pod_resources(reader, running=running)
     reader.finish()
     return resources
 

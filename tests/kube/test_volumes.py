@@ -28,4 +28,4 @@ from webhook.kube.reader import Reader
     ],
 )
 def test_the_handle_of_a_migrated_volume(kind: str, source: dict[str, Any], zones: str, handle: str) -> None:
-    assert taken_over(Reader(), kind, {kind: source}, "spec", zones).handle == handle
+    assert taken_over(Reader({kind: source}), kind, zones).handle == handle

@@ -109,8 +109,8 @@ _pods = st.fixed_dictionaries(
 
 
 def _read(pod: Object, *, running: bool) -> PodResources:
-    reader = Reader()
-    found = read_pod_resources(reader, pod, running=running)
+    reader = Reader(pod)
+    found = read_pod_resources(reader, running=running)
     reader.finish()
     return found
 
@@ -229,7 +229,7 @@ def _as_parsed(term: Object) -> Object:
 @given(_terms, _labels)
 @example({"matchExpressions": [{"key": "k", "operator": "NotIn", "values": ["+5"]}]}, {})
 def test_a_term_matches_the_same_nodes(term: Object, labels: dict[str, str]) -> None:
-    read = read_node_selector(Reader(), {"nodeSelectorTerms": [term]}, "selector")
+    read = read_node_selector(Reader({"selector": {"nodeSelectorTerms": [term]}}), "selector")
     assert read is not None
     matches = any_matches(read, LabelColumns([labels]), {"n": 0})
     assert bool(matches[0]) is oracle_kube.term_matches(_as_parsed(term), labels, "n")
@@ -237,7 +237,7 @@ def test_a_term_matches_the_same_nodes(term: Object, labels: dict[str, str]) -> 
 
 @given(_fields(nodeSelector=_maybe(_labels), affinity=_maybe(_fields(nodeAffinity=_maybe(_node_affinity)))), _labels)
 def test_a_pod_may_be_on_the_same_nodes(spec: Object, labels: dict[str, str]) -> None:
-    pod = PodInfo.of(Reader(), make_pod().spec(**spec).obj())
+    pod = PodInfo.of(Reader(make_pod().spec(**spec).obj()))
     required: Any = oracle_kube.required_node_selector(spec)
     if required is not None and required.get("nodeSelectorTerms"):
         required["nodeSelectorTerms"] = [*map(_as_parsed, required["nodeSelectorTerms"])]
@@ -249,7 +249,8 @@ def test_a_pod_may_be_on_the_same_nodes(spec: Object, labels: dict[str, str]) ->
 @given(_label_selectors, _labels)
 def test_a_label_selector_selects_the_same(selector: Object | None, labels: dict[str, str]) -> None:
     expected = oracle_kube.label_selector_matches(selector, labels)
-    assert selector_matches(read_label_selector(Reader(), selector, "selector"), labels) is expected
+    read = read_label_selector(Reader({"selector": selector}), "selector")
+    assert selector_matches(read, labels) is expected
 
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

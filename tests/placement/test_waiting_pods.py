@@ -243,7 +243,7 @@ def test_pods_that_differ_in_containers_and_volumes_have_the_signature_that_is_r
     spec = {key: value for key, value in pod["spec"].items() if key not in parts}
     mixed = {**pod, "spec": {**spec, **{key: other["spec"][key] for key in parts if key in other["spec"]}}}
 
-    found = PodSignature.read(Reader(), mixed, 0, PodSignature.of(pod))
+    found = PodSignature.read(Reader(mixed), 0, PodSignature.of(pod))
 
     assert found == PodSignature.of(mixed)
 

@@ -23,8 +23,8 @@ def node(name: str, *pods: PodBuilder, images: Mapping[str, int] | None = None, 
 
 def pod_info(pod: PodBuilder) -> PodInfo:
     """Return the PodInfo of `pod`."""
-    reader = Reader()
-    info = PodInfo.of(reader, pod.obj())
+    reader = Reader(pod.obj())
+    info = PodInfo.of(reader)
     reader.finish()
     return info
 

@@ -149,9 +149,8 @@ class Mutated:
 
     def _read(self) -> PodSignature | str:
         try:
-            reader = deadline_reader(self._expired)
             size_bytes = _signature_bytes(self.content, self.injection, self.pod)
-            return PodSignature.read(reader, self.created, size_bytes, self.like)
+            return PodSignature.read(deadline_reader(self.created, self._expired), size_bytes, self.like)
         except DeadlineNearError as error:
             self.is_final = isinstance(error, BudgetSpentError)
             return str(error)

@@ -36,15 +36,12 @@ class Selection:
         Raises:
             InvalidInput: a selector or a condition is malformed.
         """
-        reader = Reader()
-        namespaces, pods = (
-            read_label_selector(reader, webhook.get(name) or {}, name) or ()
-            for name in ("namespaceSelector", "objectSelector")
-        )
+        reader = Reader(webhook)
+        namespaces, pods = (read_label_selector(reader, name) or () for name in ("namespaceSelector", "objectSelector"))
         known = set(known_conditions)
         conditions = tuple(
             (str(each.get("name")), str(each.get("expression")))
-            for _, each in reader.objects(webhook.get("matchConditions"), "matchConditions")
+            for each in (condition.raw for condition in reader.objects("matchConditions"))
             if each.get("expression") not in known
         )
         reader.finish()

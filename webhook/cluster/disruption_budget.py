@@ -3,11 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from webhook.cluster.pods.bound_pods import BoundPod
 from webhook.kube.names import DEFAULT_NAMESPACE
-from webhook.kube.reader import Reader
+from webhook.kube.reader import Reader, reading
 from webhook.kube.selectors import LabelSelector, read_label_selector, selector_matches
 
 DISRUPTION_BUDGET_API_VERSION, DISRUPTION_BUDGET_KIND = "policy/v1", "PodDisruptionBudget"
@@ -29,32 +28,22 @@ class DisruptionBudget:
     always_evicts_unhealthy: bool
 
     @classmethod
-    def of(cls, budget: Mapping[str, Any]) -> "DisruptionBudget":
-        """Return the facts of `budget`, a raw API object.
-
-        A budget whose status is older than its spec allows no disruption, as for the API server.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
-        metadata = reader.object(budget.get("metadata"), "metadata")
-        spec, status = reader.object(budget.get("spec"), "spec"), reader.object(budget.get("status"), "status")
-        policy = reader.text(spec.get("unhealthyPodEvictionPolicy"), "spec.unhealthyPodEvictionPolicy")
-        generation = reader.integer(metadata.get("generation"), "metadata.generation")
-        observed = reader.integer(status.get("observedGeneration"), "status.observedGeneration")
-        allowed = reader.integer(status.get("disruptionsAllowed"), "status.disruptionsAllowed")
-        found = cls(
-            namespace=reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE,
-            name=reader.text(metadata.get("name"), "metadata.name"),
-            selector=read_label_selector(reader, spec.get("selector"), "spec.selector"),
-            allowed=0 if observed < generation else max(allowed, 0),
-            healthy=reader.integer(status.get("currentHealthy"), "status.currentHealthy"),
-            desired=reader.integer(status.get("desiredHealthy"), "status.desiredHealthy"),
+    @reading
+    def of(cls, budget: Reader) -> "DisruptionBudget":
+        """Read a PodDisruptionBudget. One whose status is older than its spec allows no disruption, as upstream."""
+        metadata, spec, status = budget.object("metadata"), budget.object("spec"), budget.object("status")
+        policy = spec.text("unhealthyPodEvictionPolicy")
+        is_old = metadata.integer("generation") > status.integer("observedGeneration")
+        allowed = status.integer("disruptionsAllowed")
+        return cls(
+            namespace=metadata.text("namespace") or DEFAULT_NAMESPACE,
+            name=metadata.text("name"),
+            selector=read_label_selector(spec, "selector"),
+            allowed=0 if is_old else max(allowed, 0),
+            healthy=status.integer("currentHealthy"),
+            desired=status.integer("desiredHealthy"),
             always_evicts_unhealthy=policy == "AlwaysAllow",
         )
-        reader.finish()
-        return found
 
     @property
     def full_name(self) -> str:

@@ -86,38 +86,32 @@ class RunningPod:
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
         """
-        reader = Reader()
-        metadata = reader.object(pod.get("metadata"), "metadata")
-        spec = reader.object(pod.get("spec"), "spec")
-        namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
-        name = reader.text(metadata.get("name"), "metadata.name")
-        labels = reader.text_map(metadata.get("labels"), "metadata.labels")
-        node_name = reader.text(spec.get("nodeName"), "spec.nodeName")
-        resources = read_pod_resources(reader, pod, running=True)
-        requests = {each: amount for each, amount in resources.requests.items() if is_schedulable_resource(each)}
-        host_ports = read_host_ports(reader, spec)
-        scheduler = intern(reader.text(spec.get("schedulerName"), "spec.schedulerName"))
-        priority = reader.integer(spec.get("priority"), "spec.priority")
-        affinity = spec.get("affinity")
-        terms = NO_TERMS if affinity is None else read_pod_terms(reader, affinity, namespace, labels)
-        volumes = read_pod_volumes(reader, metadata, spec, namespace, name)
-        reader.finish()
-        return cls(
+        reader = Reader(pod)
+        metadata, spec = reader.object("metadata"), reader.object("spec")
+        namespace, name = metadata.text("namespace") or DEFAULT_NAMESPACE, metadata.text("name")
+        labels = metadata.text_map("labels")
+        node_name = spec.text("nodeName")
+        resources = read_pod_resources(reader, running=True)
+        host_ports = read_host_ports(spec)
+        scheduler = intern(spec.text("schedulerName"))
+        found = cls(
             namespace=namespace,
             name=name,
             labels=labels,
-            is_terminating=metadata.get("deletionTimestamp") is not None,
+            is_terminating=metadata.raw.get("deletionTimestamp") is not None,
             node_name=node_name,
-            requests=requests,
+            requests={each: amount for each, amount in resources.requests.items() if is_schedulable_resource(each)},
             non_zero_milli_cpu=resources.non_zero_requested.get(CPU, 0),
             non_zero_memory_bytes=resources.non_zero_requested.get(MEMORY, 0),
             host_ports=host_ports,
-            terms=terms,
-            priority=priority,
-            volumes=volumes,
+            priority=spec.integer("priority"),
+            terms=NO_TERMS if spec.raw.get("affinity") is None else read_pod_terms(spec, namespace, labels),
+            volumes=read_pod_volumes(metadata, spec, namespace, name),
             scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
-            gangs=gangs_of(namespace, metadata),
+            gangs=gangs_of(namespace, metadata.raw),
         )
+        reader.finish()
+        return found
 
     def assumed_on(self, node: str, priority: int) -> "RunningPod":
         """Return the pod as it will run on `node`, with the room that is reserved for it."""
@@ -142,14 +136,11 @@ class RunningPod:
         )
 
 
-def read_pod_volumes(
-    reader: Reader, metadata: Mapping[str, Any], spec: Mapping[str, Any], namespace: str, name: str
-) -> PodVolumes:
-    """Return the volumes of the pod `name` in `namespace`; `reader` collects the errors."""
-    if not spec.get("volumes"):
+def read_pod_volumes(metadata: Reader, spec: Reader, namespace: str, name: str) -> PodVolumes:
+    """Return the volumes of the pod `name` in `namespace`."""
+    if not spec.raw.get("volumes"):
         return NO_VOLUMES
-    uid = reader.text(metadata.get("uid"), "metadata.uid")
-    return read_volumes(reader, spec.get("volumes"), namespace, PodReference(name, uid))
+    return read_volumes(spec, namespace, PodReference(name, metadata.text("uid")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +168,13 @@ class Node:
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
         """
-        reader = Reader()
-        metadata = reader.object(node.get("metadata"), "metadata")
-        spec = reader.object(node.get("spec"), "spec")
-        status = reader.object(node.get("status"), "status")
-        amounts_field = "capacity" if status.get("allocatable") is None else "allocatable"
-        amounts = read_amounts(reader, status.get(amounts_field), f"status.{amounts_field}")
-        name = reader.text(metadata.get("name"), "metadata.name")
+        reader = Reader(node)
+        metadata, spec, status = reader.object("metadata"), reader.object("spec"), reader.object("status")
+        amounts = read_amounts(status, "capacity" if status.raw.get("allocatable") is None else "allocatable")
+        name = metadata.text("name")
         if not name:
-            reader.error("metadata.name", name, "a node must have a name")
-        taints, images = _taints(reader, spec), _images(reader, status)
+            metadata.error("name", name, "a node must have a name")
+        taints, images = tuple([Taint.read(each) for each in spec.objects("taints")]), _images(status)
         allocatable = {each: amount for each, amount in amounts.items() if is_schedulable_resource(each)}
         if interner is not None:
             taints = interner.known_or(taints, ("taints", taints))
@@ -194,9 +182,9 @@ class Node:
             images = interner.known_or(images, ("images", *images.items()))
         facts = cls(
             name=name,
-            labels=reader.text_map(metadata.get("labels"), "metadata.labels"),
+            labels=metadata.text_map("labels"),
             taints=taints,
-            unschedulable=reader.boolean(spec.get("unschedulable"), "spec.unschedulable"),
+            unschedulable=spec.boolean("unschedulable"),
             allocatable=allocatable,
             allowed_pods=amounts.get(PODS, 0),
             images=images,
@@ -205,22 +193,11 @@ class Node:
         return facts
 
 
-def _taints(reader: Reader, spec: Mapping[str, Any]) -> tuple[Taint, ...]:
-    return tuple(
-        Taint(
-            reader.text(taint.get("key"), f"{path}.key"),
-            reader.text(taint.get("value"), f"{path}.value"),
-            reader.text(taint.get("effect"), f"{path}.effect"),
-        )
-        for path, taint in reader.objects(spec.get("taints"), "spec.taints")
-    )
-
-
-def _images(reader: Reader, status: Mapping[str, Any]) -> Mapping[str, int]:
+def _images(status: Reader) -> Mapping[str, int]:
     sizes: dict[str, int] = {}
-    for path, image in reader.objects(status.get("images"), "status.images"):
-        size_bytes = reader.integer(image.get("sizeBytes"), f"{path}.sizeBytes")
-        for name in reader.texts(image.get("names"), f"{path}.names"):
+    for image in status.objects("images"):
+        size_bytes = image.integer("sizeBytes")
+        for name in image.texts("names"):
             # Thousands of nodes have the same images: each name is stored once.
             sizes.setdefault(intern(name), size_bytes)
     return sizes

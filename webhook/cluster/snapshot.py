@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from webhook.cluster.storage.csi import NO_CSI, Csi
 from webhook.cluster.storage.storage import NO_STORAGE, Storage
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.pod.ports import HostPort
-from webhook.kube.reader import Reader
+from webhook.kube.reader import Reader, reading
 from webhook.kube.release import ASSUMED, Release
 
 Column = NDArray[np.int64]
@@ -63,20 +62,11 @@ class Namespace:
     annotations: Mapping[str, str]
 
     @classmethod
-    def of(cls, namespace: Mapping[str, Any]) -> "Namespace":
-        """Return the facts of `namespace`, a raw API object.
-
-        Raises:
-            InvalidInput: labels or annotations are malformed; holds every error.
-        """
-        reader = Reader()
-        metadata = reader.object(namespace.get("metadata"), "metadata")
-        facts = cls(
-            reader.text_map(metadata.get("labels"), "metadata.labels"),
-            reader.text_map(metadata.get("annotations"), "metadata.annotations"),
-        )
-        reader.finish()
-        return facts
+    @reading
+    def of(cls, namespace: Reader) -> "Namespace":
+        """Read a Namespace."""
+        metadata = namespace.object("metadata")
+        return cls(metadata.text_map("labels"), metadata.text_map("annotations"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,9 @@ Source: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, Should
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
-from webhook.admission.registered_selection import Selection
 from webhook.doctor.cluster import JsonObject, listed, texts
-from webhook.documents.field import InvalidInput
 from webhook.kube.cel.expression import compiled
 from webhook.kube.reader import Reader
 from webhook.kube.selectors import LabelSelector, read_label_selector, selector_matches
@@ -29,9 +26,9 @@ def is_called_for_pods(webhook: JsonObject) -> bool:
 
 def namespaces_of(webhook: JsonObject) -> LabelSelector:
     """Return the namespaceSelector of `webhook`; a malformed one selects every namespace."""
-    with suppress(InvalidInput):
-        return Selection.of({"namespaceSelector": webhook.get("namespaceSelector")}).namespaces
-    return ()
+    reader = Reader(webhook)
+    selector = read_label_selector(reader, "namespaceSelector") or ()
+    return () if reader.errors else selector
 
 
 def selects_namespace(webhook: JsonObject, labels: Mapping[str, str]) -> bool:
@@ -42,7 +39,7 @@ def selects_namespace(webhook: JsonObject, labels: Mapping[str, str]) -> bool:
 def selects_pods_of(selector: Any, workload: JsonObject) -> bool:
     """Return whether the label selector of another object selects the pods of a workload."""
     labels = texts(workload, "spec", "template", "metadata", "labels")
-    return selector_matches(read_label_selector(Reader(), selector, "spec.selector"), labels)
+    return selector_matches(read_label_selector(Reader({"selector": selector}), "selector"), labels)
 
 
 def may_send_pod(webhook: JsonObject, namespace: str) -> bool:

@@ -1,7 +1,10 @@
 """Read raw objects with the types of the API; type errors are collected, not raised."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import wraps
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid
 from webhook.kube.quantity import MAX_INT64
@@ -14,24 +17,36 @@ _ITEMS_AT_ONCE = 64
 T = TypeVar("T")
 
 
-class Reader:
-    """Reads the fields of one object and collects the first MOST_ERRORS errors.
+# A Struct is made without a call of a Python function: a pod has dozens of objects.
+class Reader(Struct, eq=False):
+    """Reads the fields of one object, `raw`; all readers of objects within it collect into the same `errors`.
 
     A missing field and null read as empty, as Go decodes them; so does a value of the wrong type, which is an error.
-    `check` is called repeatedly while lists and maps are read, and can raise to stop.
+    At most MOST_ERRORS are collected. `check` is called repeatedly while lists and maps are read, and can raise to
+    stop. `step` leads from the object `outer` to this one.
     """
 
-    __slots__ = ("_check", "errors")
+    raw: Mapping[str, Any]
+    errors: list[FieldError] = []
+    check: Callable[[], object] | None = None
+    outer: "Reader | None" = None
+    step: str = ""
 
-    def __init__(self, check: Callable[[], object] | None = None) -> None:
-        self.errors: list[FieldError] = []
-        self._check = check
+    def at(self, key: str) -> str:
+        """Return the path of the field `key`."""
+        path = self.step if self.outer is None else self.outer.at(self.step)
+        return f"{path}.{key}" if path else key
+
+    def error(self, key: str, value: object, detail: str) -> None:
+        """Add the error that `value` is invalid in the field `key`."""
+        if len(self.errors) < MOST_ERRORS:
+            self.errors.append(invalid(self.at(key), value, detail))
 
     def interruptible(self, items: Collection[T]) -> Iterable[T]:
         """Return `items`, with calls of `check` in between: a user can send a hundred thousand."""
-        if self._check is None or len(items) < _ITEMS_AT_ONCE:
+        if self.check is None or len(items) < _ITEMS_AT_ONCE:
             return items
-        return self._checking(items, self._check)
+        return self._checking(items, self.check)
 
     def _checking(self, items: Iterable[T], check: Callable[[], object]) -> Iterator[T]:
         for number, item in enumerate(items, start=1):
@@ -39,80 +54,89 @@ class Reader:
                 check()
             yield item
 
-    def error(self, path: str, value: object, detail: str) -> None:
-        """Add the error that the field at `path` is invalid."""
-        if len(self.errors) < MOST_ERRORS:
-            self.errors.append(invalid(path, value, detail))
+    def object(self, key: str) -> "Reader":
+        """Return the reader of an object."""
+        value = self.raw.get(key)
+        if not isinstance(value, dict):
+            if value is not None:
+                self.error(key, value, "must be an object")
+            value = _EMPTY
+        return Reader(value, self.errors, self.check, self, key)
 
-    def object(self, value: Any, path: str) -> Mapping[str, Any]:
-        """Return `value` as an object."""
-        if isinstance(value, dict):
-            return value
-        if value is not None:
-            self.error(path, value, "must be an object")
-        return _EMPTY
-
-    def objects(self, value: Any, path: str) -> list[tuple[str, Mapping[str, Any]]]:
-        """Return `value` as a list of objects, each with its path."""
+    def objects(self, key: str) -> "list[Reader]":
+        """Return the readers of a list of objects."""
+        value = self.raw.get(key)
         if value is None:
             return []
         if not isinstance(value, list):
-            self.error(path, value, "must be a list")
+            self.error(key, value, "must be a list")
             return []
-        found: list[tuple[str, Mapping[str, Any]]] = []
+        found: list[Reader] = []
         for index, item in enumerate(self.interruptible(value)):
-            where = f"{path}[{index}]"
-            if isinstance(item, dict):
-                found.append((where, item))
-            else:
-                self.error(where, item, "must be an object")
-                found.append((where, _EMPTY))
+            step = f"{key}[{index}]"
+            if not isinstance(item, dict):
+                self.error(step, item, "must be an object")
+                item = _EMPTY
+            found.append(Reader(item, self.errors, self.check, self, step))
         return found
 
-    def text(self, value: Any, path: str) -> str:
-        """Return `value` as a string."""
+    def objects_by_name(self, key: str) -> "Iterator[tuple[str, Reader]]":
+        """Yield the names and the readers of an object of objects."""
+        for name, value in self.object(key).raw.items():
+            step = f"{key}[{name}]"
+            if value is not None and not isinstance(value, dict):
+                self.error(step, value, "must be an object")
+                value = None
+            yield str(name), Reader(value or _EMPTY, self.errors, self.check, self, step)
+
+    def text(self, key: str) -> str:
+        """Return a string."""
+        value = self.raw.get(key)
         if isinstance(value, str):
             return value
         if value is not None:
-            self.error(path, value, "must be text; put it in quotes")
+            self.error(key, value, "must be text; put it in quotes")
         return ""
 
-    def texts(self, value: Any, path: str) -> tuple[str, ...]:
-        """Return `value` as a tuple of strings."""
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of strings."""
+        value = self.raw.get(key)
         if value is None:
             return ()
         if not isinstance(value, list):
-            self.error(path, value, "must be a list of texts")
+            self.error(key, value, "must be a list of texts")
             return ()
         for index, item in enumerate(self.interruptible(value)):
             if not isinstance(item, str):
-                self.error(f"{path}[{index}]", item, "must be text; put it in quotes")
+                self.error(f"{key}[{index}]", item, "must be text; put it in quotes")
                 return ()
         return tuple(value)
 
-    def text_map(self, value: Any, path: str) -> Mapping[str, str]:
-        """Return `value` as an object of strings, such as labels."""
-        mapping: Mapping[Any, Any] = self.object(value, path)
-        for key, item in self.interruptible(mapping.items()):
-            if not (isinstance(key, str) and isinstance(item, str)):
-                self.error(f"{path}[{key}]", item, "must be text; put it in quotes")
+    def text_map(self, key: str) -> Mapping[str, str]:
+        """Return an object of strings, such as labels."""
+        mapping: Mapping[Any, Any] = self.object(key).raw
+        for name, item in self.interruptible(mapping.items()):
+            if not (isinstance(name, str) and isinstance(item, str)):
+                self.error(f"{key}[{name}]", item, "must be text; put it in quotes")
                 return _EMPTY
         return mapping
 
-    def integer(self, value: Any, path: str) -> int:
-        """Return `value` as an integer of at most 64 bits."""
+    def integer(self, key: str) -> int:
+        """Return an integer of at most 64 bits."""
+        value = self.raw.get(key)
         if isinstance(value, int) and not isinstance(value, bool):
             if -MAX_INT64 <= value <= MAX_INT64:
                 return value
-            self.error(path, value, "must be an integer of 64 bits")
+            self.error(key, value, "must be an integer of 64 bits")
         elif value is not None:
-            self.error(path, value, "must be an integer")
+            self.error(key, value, "must be an integer")
         return 0
 
-    def boolean(self, value: Any, path: str) -> bool:
-        """Return `value` as a boolean."""
+    def boolean(self, key: str) -> bool:
+        """Return a boolean."""
+        value = self.raw.get(key)
         if value is not None and not isinstance(value, bool):
-            self.error(path, value, "must be true or false")
+            self.error(key, value, "must be true or false")
         return value is True
 
     def finish(self) -> None:
@@ -123,3 +147,19 @@ class Reader:
         """
         if self.errors:
             raise InvalidInput({error.path: error for error in self.errors}.values())
+
+
+def reading(read: Callable[[type[T], Reader], T]) -> Callable[[type[T], Mapping[str, Any]], T]:
+    """Return `read`, the body of a class method, as a method that takes the raw API object.
+
+    The method raises InvalidInput with every error if a field that is read is malformed.
+    """
+
+    @wraps(read)
+    def of(cls: type[T], content: Mapping[str, Any]) -> T:
+        reader = Reader(content)
+        found = read(cls, reader)
+        reader.finish()
+        return found
+
+    return of

@@ -113,19 +113,20 @@ def exact_selector(labels: Mapping[str, str]) -> LabelSelector:
     return tuple([LabelRequirement(key, "In", (value,)) for key, value in labels.items()])
 
 
-def read_label_selector(reader: Reader, value: Any, path: str) -> LabelSelector | None:
-    """Return the LabelSelector `value`, None if it is null; `reader` collects the errors."""
-    if value is None:
+def read_exact_selector(reader: Reader, key: str) -> LabelSelector | None:
+    """Return the selector that requires all labels in the field `key`, None if it is null."""
+    return None if reader.raw.get(key) is None else exact_selector(reader.text_map(key))
+
+
+def read_label_selector(reader: Reader, key: str) -> LabelSelector | None:
+    """Return the LabelSelector in the field `key`, None if it is null."""
+    if reader.raw.get(key) is None:
         return None
-    selector = reader.object(value, path)
-    labels = reader.text_map(selector.get("matchLabels"), f"{path}.matchLabels")
+    selector = reader.object(key)
+    labels = selector.text_map("matchLabels")
     expressions = [
-        LabelRequirement(
-            reader.text(expression.get("key"), f"{where}.key"),
-            reader.text(expression.get("operator"), f"{where}.operator"),
-            reader.texts(expression.get("values"), f"{where}.values"),
-        )
-        for where, expression in reader.objects(selector.get("matchExpressions"), f"{path}.matchExpressions")
+        LabelRequirement(each.text("key"), each.text("operator"), each.texts("values"))
+        for each in selector.objects("matchExpressions")
     ]
     return (*exact_selector(labels), *expressions)
 

@@ -83,9 +83,8 @@ def _known_errors(request: AdmissionRequest, policy: Policy, own: Mapping[str, s
 
 
 def _annotations(namespace: JsonObject | None) -> Mapping[str, str]:
-    reader = Reader()
-    metadata = reader.object((namespace or {}).get("metadata"), "request.object.metadata")
-    annotations = reader.text_map(metadata.get("annotations"), "request.object.metadata.annotations")
+    reader = Reader(namespace or {}, step="request.object")
+    annotations = reader.object("metadata").text_map("annotations")
     reader.finish()
     return annotations
 

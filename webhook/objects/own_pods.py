@@ -11,7 +11,13 @@ from webhook.documents.documents import field
 from webhook.kube.api.admission import JsonObject
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.reader import Reader
-from webhook.kube.selectors import LabelSelector, exact_selector, read_label_selector, selector_matches
+from webhook.kube.selectors import (
+    LabelSelector,
+    exact_selector,
+    read_exact_selector,
+    read_label_selector,
+    selector_matches,
+)
 from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.placement.waiting.assumed_pods import AssumedPods, K
 
@@ -74,12 +80,10 @@ def _is_own(pod: RunningPod, namespace: str, selector: LabelSelector) -> bool:
 def _selector(content: JsonObject, kind: WorkloadKind) -> LabelSelector | None:
     """Return the selector of the object's pods: its own, or the labels with its name that its controller sets."""
     own, name = field(content, "spec", "selector"), field(content, "metadata", "name")
-    reader = Reader()
     if own is not None:
-        if (kind.group, kind.kind) == ("", "ReplicationController"):
-            selector: LabelSelector | None = exact_selector(reader.text_map(own, "spec.selector"))
-        else:
-            selector = read_label_selector(reader, own, "spec.selector")
+        is_exact = (kind.group, kind.kind) == ("", "ReplicationController")
+        reader = Reader(content["spec"])
+        selector = (read_exact_selector if is_exact else read_label_selector)(reader, "selector")
         return None if reader.errors else selector
     labels = {key: name for template in kind.templates for key, value in template.labels if value == _NAME}
     return exact_selector(labels) if isinstance(name, str) and name else None

@@ -36,26 +36,24 @@ class PodSignature:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
             DeadlineNearError: `expired()` holds.
         """
-        return cls.read(deadline_reader(expired), pod, _size_bytes(pod) if size_bytes is None else size_bytes)
+        return cls.read(deadline_reader(pod, expired), _size_bytes(pod) if size_bytes is None else size_bytes)
 
     @classmethod
-    def read(
-        cls, reader: Reader, pod: Mapping[str, Any], size_bytes: int, like: "PodSignature | None" = None
-    ) -> "PodSignature":
+    def read(cls, pod: Reader, size_bytes: int, like: "PodSignature | None" = None) -> "PodSignature":
         """Return the signature of `pod`; `like` is that of a pod that differs in containers and volumes alone.
 
         Raises:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
         """
-        info = PodInfo.of(reader, pod, None if like is None else like.info)
-        unsupported = UnsupportedFeatures.of(reader, pod)
-        reader.finish()
+        info = PodInfo.of(pod, None if like is None else like.info)
+        unsupported = UnsupportedFeatures.of(pod)
+        pod.finish()
         return cls(info, unsupported, size_bytes)
 
 
-def deadline_reader(expired: Expired) -> Reader:
-    """Return a reader that raises DeadlineNearError once `expired()` holds."""
-    return Reader(partial(_end_if, expired))
+def deadline_reader(pod: Mapping[str, Any], expired: Expired) -> Reader:
+    """Return a reader of `pod` that raises DeadlineNearError once `expired()` holds."""
+    return Reader(pod, check=partial(_end_if, expired))
 
 
 def _size_bytes(pod: Mapping[str, Any]) -> int:

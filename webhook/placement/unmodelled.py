@@ -1,8 +1,8 @@
 """The kube-scheduler plugins that are relevant to a pod but are not, or cannot be, evaluated."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from webhook.cluster.index.pod_term import PodTerm, PodTerms
 from webhook.cluster.left_out import (
@@ -51,10 +51,9 @@ class UnsupportedFeatures:
     required: frozenset[str]
 
     @classmethod
-    def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "UnsupportedFeatures":
-        """Return the unsupported features of `pod`; report malformed fields to `reader`."""
-        spec = reader.object(pod.get("spec"), "spec")
-        return cls(frozenset(_required(reader, spec)))
+    def of(cls, pod: Reader) -> "UnsupportedFeatures":
+        """Return the unsupported features of `pod`."""
+        return cls(frozenset(_required(pod.object("spec"))))
 
     def on(self, snapshot: Snapshot, info: PodInfo, expired: Expired = never) -> tuple[frozenset[str], frozenset[str]]:
         """Return the plugins that may exclude nodes of `snapshot` for the pod, `info`, and those that only score.
@@ -247,21 +246,15 @@ def _lacks_attachments(volumes: PodVolumes, snapshot: Snapshot) -> bool:
     return bool(drivers) and any(drivers & each.by_driver.keys() for each in limits.values())
 
 
-def _required(reader: Reader, spec: Mapping[str, Any]) -> Iterator[str]:
-    if (spec.get("hostNetwork") is True and spec.get("hostUsers") is False) or _restarts_all_containers(reader, spec):
+def _required(spec: Reader) -> Iterator[str]:
+    raw = spec.raw
+    if (raw.get("hostNetwork") is True and raw.get("hostUsers") is False) or _restarts_all_containers(spec):
         yield NODE_DECLARED_FEATURES
 
 
-def _restarts_all_containers(reader: Reader, spec: Mapping[str, Any]) -> bool:
+def _restarts_all_containers(spec: Reader) -> bool:
     return any(
-        rule.get("action") == "RestartAllContainers"
-        for path, container in _containers(reader, spec)
-        for _, rule in reader.objects(container.get("restartPolicyRules"), f"{path}.restartPolicyRules")
+        rule.raw.get("action") == "RestartAllContainers"
+        for container in (*spec.objects("initContainers"), *spec.objects("containers"))
+        for rule in container.objects("restartPolicyRules")
     )
-
-
-def _containers(reader: Reader, spec: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    return [
-        *reader.objects(spec.get("initContainers"), "spec.initContainers"),
-        *reader.objects(spec.get("containers"), "spec.containers"),
-    ]

@@ -43,10 +43,10 @@ def test_consumed(policy: RequestPolicy | None, requested: int | None, expected:
 
 
 def test_capacities_are_read_with_their_policies() -> None:
-    reader = Reader()
     policy = {"default": "1", "validRange": {"min": "1", "step": "500m"}}
     given = {"memory": {"value": "80Gi"}, "cores": {"value": 4, "requestPolicy": policy}}
-    assert read_capacities(reader, given, "capacity") == {
+    reader = Reader({"capacity": given})
+    assert read_capacities(reader) == {
         "memory": Capacity(80 * 2**30 * 1000, None),
         "cores": Capacity(4_000, RequestPolicy(1_000, (), ValidRange(1_000, None, 500))),
     }
@@ -54,12 +54,12 @@ def test_capacities_are_read_with_their_policies() -> None:
 
 
 def test_valid_values_of_a_policy_are_read_and_no_list_holds_none() -> None:
-    reader = Reader()
     given = {
         "cores": {"value": 4, "requestPolicy": {"default": "1", "validValues": ["1", "2"]}},
         "memory": {"value": 4, "requestPolicy": {"default": "1", "validValues": "12"}},
     }
-    assert read_capacities(reader, given, "capacity") == {
+    reader = Reader({"capacity": given})
+    assert read_capacities(reader) == {
         "cores": Capacity(4_000, RequestPolicy(1_000, (1_000, 2_000), None)),
         "memory": Capacity(4_000, RequestPolicy(1_000, (), None)),
     }

@@ -14,8 +14,8 @@ _POLICY = {"default": "1", "validValues": ["1", "2"]}
 
 
 def _device(content: Object) -> Device:
-    reader = Reader()
-    device = read_device(reader, content, "d", "gpu.example.com")
+    reader = Reader(content)
+    device = read_device(reader, "gpu.example.com")
     reader.finish()
     return device
 

@@ -17,7 +17,7 @@ _NODE_1 = {"key": "metadata.name", "operator": "In", "values": ["node-1"]}
 
 
 def _matches(*terms: Object) -> bool:
-    read = read_node_selector(Reader(), {"nodeSelectorTerms": [*terms]}, "selector")
+    read = read_node_selector(Reader({"selector": {"nodeSelectorTerms": [*terms]}}), "selector")
     assert read is not None
     return bool(any_matches(read, _NODES, {"node-1": 0})[0])
 

@@ -10,7 +10,7 @@ from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.kube.reader import Reader
 from webhook.placement.dra.counters import consumed_capacity
 
-_DEVICE = read_device(Reader(), make_shared_device("d", {"memory": "80", "cores": "8"}), "d", "gpu.example.com")
+_DEVICE = read_device(Reader(make_shared_device("d", {"memory": "80", "cores": "8"})), "gpu.example.com")
 _ROOM = {"memory": 80_000, "cores": 4_000}
 
 

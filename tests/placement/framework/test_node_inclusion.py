@@ -47,5 +47,5 @@ _NODES = Snapshot.of([NodeInfo.of(Node.of(make_node_object("node-1", labels={"us
     ],
 )
 def test_required_node_affinity(spec: Object, expected: bool) -> None:
-    pod = PodInfo.of(Reader(), make_pod().spec(**spec).obj())
+    pod = PodInfo.of(Reader(make_pod().spec(**spec).obj()))
     assert bool(required_affinity_matches(pod, _NODES, never)[0]) is expected

@@ -3,13 +3,10 @@
 Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from webhook.kube.quantity import milli_value
 from webhook.kube.reader import Reader
-
-Object = Mapping[str, Any]
 
 
 class ValidRange(NamedTuple):
@@ -35,46 +32,41 @@ class Capacity(NamedTuple):
     policy: RequestPolicy | None
 
 
-def read_capacities(reader: Reader, value: Any, path: str) -> dict[str, Capacity]:
-    """Return the capacities of a device by name; `reader` collects the errors."""
-    found = {}
-    for name, each in reader.object(value, path).items():
-        where = f"{path}[{name}]"
-        capacity = reader.object(each, where)
-        amount = read_amount(reader, capacity.get("value"), f"{where}.value")
-        found[str(name)] = Capacity(amount, _policy(reader, capacity.get("requestPolicy"), f"{where}.requestPolicy"))
-    return found
+def read_capacities(device: Reader) -> dict[str, Capacity]:
+    """Return the capacities of a device by name."""
+    return {
+        name: Capacity(read_amount(each, "value"), _policy(each)) for name, each in device.objects_by_name("capacity")
+    }
 
 
-def read_amount(reader: Reader, value: Any, path: str) -> int:
-    """Return the quantity `value` in thousandths; `reader` collects the errors."""
+def read_amount(reader: Reader, key: str) -> int:
+    """Return the quantity in the field `key` in thousandths."""
+    return _milli(reader, key, reader.raw.get(key))
+
+
+def _milli(reader: Reader, key: str, quantity: Any) -> int:
     try:
-        return milli_value(value)
+        return milli_value(quantity)
     except ValueError as error:
-        reader.error(path, value, str(error))
+        reader.error(key, quantity, str(error))
         return 0
 
 
-def _policy(reader: Reader, value: Any, path: str) -> RequestPolicy | None:
-    if not value:
+def _policy(capacity: Reader) -> RequestPolicy | None:
+    if not capacity.raw.get("requestPolicy"):
         return None
-    policy = reader.object(value, path)
-    valid_values = policy.get("validValues") if isinstance(policy.get("validValues"), list) else []
+    policy = capacity.object("requestPolicy")
     valid_range = None
-    if policy.get("validRange") is not None:
-        bounds = reader.object(policy.get("validRange"), f"{path}.validRange")
-        valid_range = ValidRange(
-            *[_optional(reader, bounds.get(name), f"{path}.validRange.{name}") for name in ("min", "max", "step")]
-        )
-    return RequestPolicy(
-        _optional(reader, policy.get("default"), f"{path}.default"),
-        tuple([read_amount(reader, each, f"{path}.validValues") for each in valid_values or ()]),
-        valid_range,
-    )
+    if policy.raw.get("validRange") is not None:
+        bounds = policy.object("validRange")
+        valid_range = ValidRange(*[_optional(bounds, name) for name in ("min", "max", "step")])
+    default, values = _optional(policy, "default"), policy.raw.get("validValues")
+    valid_values = [_milli(policy, "validValues", each) for each in (values if isinstance(values, list) else ())]
+    return RequestPolicy(default, tuple(valid_values), valid_range)
 
 
-def _optional(reader: Reader, value: Any, path: str) -> int | None:
-    return None if value is None else read_amount(reader, value, path)
+def _optional(reader: Reader, key: str) -> int | None:
+    return None if reader.raw.get(key) is None else read_amount(reader, key)
 
 
 def consumed(requested: int | None, capacity: Capacity) -> int | None:

@@ -11,7 +11,6 @@ from webhook.kube.cel.values import Defaulting, Quantity
 from webhook.kube.pod.taints import Taint
 from webhook.kube.reader import Reader
 
-Object = Mapping[str, Any]
 CounterName = tuple[str, str]
 """The names of a counter set of a pool, and of a counter in it."""
 AttributeValue = tuple[str, Any]
@@ -26,6 +25,11 @@ class DeviceId(NamedTuple):
     driver: str
     pool: str
     name: str
+
+    @classmethod
+    def read(cls, reader: Reader) -> "DeviceId":
+        """Return the identity in a device selector, an allocation or a status."""
+        return cls(reader.text("driver"), reader.text("pool"), reader.text("device"))
 
 
 class NodeAccess(NamedTuple):
@@ -59,66 +63,52 @@ class Device:
     is_plain: bool
 
 
-def read_node_access(reader: Reader, spec: Object, path: str) -> NodeAccess:
-    """Return the node access in `spec` of a slice or in a device; `reader` collects the errors."""
-    return NodeAccess(
-        reader.text(spec.get("nodeName"), f"{path}.nodeName"),
-        reader.boolean(spec.get("allNodes"), f"{path}.allNodes"),
-        read_node_selector(reader, spec.get("nodeSelector"), f"{path}.nodeSelector"),
-    )
+def read_node_access(reader: Reader) -> NodeAccess:
+    """Return the node access of a device or of the spec of a slice."""
+    return NodeAccess(reader.text("nodeName"), reader.boolean("allNodes"), read_node_selector(reader, "nodeSelector"))
 
 
-def read_device(reader: Reader, device: Object, path: str, driver: str) -> Device:
-    """Return the facts of the device at `path`, which `driver` publishes; `reader` collects the errors."""
-    attributes = _attributes(reader, device.get("attributes"), f"{path}.attributes")
-    capacity = read_capacities(reader, device.get("capacity"), f"{path}.capacity")
+def read_device(device: Reader, driver: str) -> Device:
+    """Return the facts of `device`, which `driver` publishes."""
+    attributes = {name: _attribute(each) for name, each in device.objects_by_name("attributes")}
+    capacity = read_capacities(device)
+    allows_multiple_allocations = device.raw.get("allowMultipleAllocations") is True
+    known = {name: each for name, each in attributes.items() if each}
     variables = None
-    if all(value is not None for value in attributes.values()):
+    if len(known) == len(attributes):
         variables = {
             "driver": driver,
-            "allowMultipleAllocations": device.get("allowMultipleAllocations") is True,
-            "attributes": _by_domain({name: _seen(*each) for name, each in attributes.items() if each}, driver),
+            "allowMultipleAllocations": allows_multiple_allocations,
+            "attributes": _by_domain({name: _seen(*each) for name, each in known.items()}, driver),
             "capacity": _by_domain({name: Quantity(each.value) for name, each in capacity.items()}, driver),
         }
-    counters = _counters(reader, device.get("consumesCounters"), f"{path}.consumesCounters")
-    allows_multiple_allocations = device.get("allowMultipleAllocations") is True
-    known = {name: each for name, each in attributes.items() if each}
+    counters = _counters(device)
     bare = {f"{driver}/{name}": each for name, each in known.items() if "/" not in name}
     return Device(
-        name=reader.text(device.get("name"), f"{path}.name"),
+        name=device.text("name"),
         variables=variables,
         attributes=bare | {name: each for name, each in known.items() if "/" in name},
-        taints=_taints(reader, device.get("taints"), f"{path}.taints"),
-        access=read_node_access(reader, device, path),
+        taints=tuple([Taint.read(each) for each in device.objects("taints")]),
+        access=read_node_access(device),
         allows_multiple_allocations=allows_multiple_allocations,
         capacity=capacity,
         counters=counters,
-        has_conditions=bool(device.get("bindingConditions")),
+        has_conditions=bool(device.raw.get("bindingConditions")),
         is_plain=not allows_multiple_allocations
         and not counters
         and not any(each.policy for each in capacity.values()),
     )
 
 
-def _attributes(reader: Reader, value: Any, path: str) -> dict[str, AttributeValue | None]:
-    """Return the attributes by name; None for an attribute of a type that kube-scheduler rejects."""
-    found: dict[str, AttributeValue | None] = {}
-    for name, each in reader.object(value, path).items():
-        where = f"{path}[{name}]"
-        attribute = reader.object(each, where)
-        kind = next((kind for kind in _ATTRIBUTE_TYPES if attribute.get(kind) is not None), "")
-        found[str(name)] = _attribute(reader, kind, attribute.get(kind), f"{where}.{kind}")
-    return found
-
-
-def _attribute(reader: Reader, kind: str, value: Any, path: str) -> AttributeValue | None:
+def _attribute(attribute: Reader) -> AttributeValue | None:
+    """Return an attribute; None for one of a type that kube-scheduler rejects."""
+    kind = next((kind for kind in _ATTRIBUTE_TYPES if attribute.raw.get(kind) is not None), "")
     if kind == "int":
-        return kind, reader.integer(value, path)
+        return kind, attribute.integer(kind)
     if kind == "bool":
-        return kind, reader.boolean(value, path)
-    if kind == "string":
-        return kind, reader.text(value, path)
-    return (kind, reader.text(value, path)) if kind and is_semver(value) else None
+        return kind, attribute.boolean(kind)
+    is_known = kind == "string" or (kind == "version" and is_semver(attribute.raw[kind]))
+    return (kind, attribute.text(kind)) if is_known else None
 
 
 def _seen(kind: str, value: Any) -> Any:
@@ -126,22 +116,19 @@ def _seen(kind: str, value: Any) -> Any:
     return parse_semver(value) if kind == "version" else value
 
 
-def _counters(reader: Reader, value: Any, path: str) -> tuple[tuple[CounterName, int], ...]:
+def _counters(device: Reader) -> tuple[tuple[CounterName, int], ...]:
     return tuple(
         [
-            ((reader.text(each.get("counterSet"), f"{where}.counterSet"), name), amount)
-            for where, each in reader.objects(value, path)
-            for name, amount in read_counters(reader, each.get("counters"), f"{where}.counters").items()
+            ((each.text("counterSet"), name), amount)
+            for each in device.objects("consumesCounters")
+            for name, amount in read_counters(each).items()
         ]
     )
 
 
-def read_counters(reader: Reader, value: Any, path: str) -> dict[str, int]:
-    """Return counters by name, in thousandths; `reader` collects the errors."""
-    return {
-        str(name): read_amount(reader, reader.object(each, f"{path}[{name}]").get("value"), f"{path}[{name}].value")
-        for name, each in reader.object(value, path).items()
-    }
+def read_counters(counter_set: Reader) -> dict[str, int]:
+    """Return the counters of a set, or what a device consumes of them, by name, in thousandths."""
+    return {name: read_amount(each, "value") for name, each in counter_set.objects_by_name("counters")}
 
 
 def _by_domain(values: Mapping[str, Any], driver: str) -> Defaulting:
@@ -154,16 +141,3 @@ def _by_domain(values: Mapping[str, Any], driver: str) -> Defaulting:
         domain, slash, identifier = name.partition("/")
         found.setdefault(domain if slash else driver, {})[identifier if slash else name] = value
     return Defaulting(found)
-
-
-def _taints(reader: Reader, value: Any, path: str) -> tuple[Taint, ...]:
-    return tuple(
-        [
-            Taint(
-                reader.text(taint.get("key"), f"{where}.key"),
-                reader.text(taint.get("value"), f"{where}.value"),
-                reader.text(taint.get("effect"), f"{where}.effect"),
-            )
-            for where, taint in reader.objects(value, path)
-        ]
-    )

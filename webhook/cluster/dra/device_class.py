@@ -1,11 +1,9 @@
 """DeviceClasses: the classes that requests for devices name."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from webhook.kube.reader import Reader
+from webhook.kube.reader import Reader, reading
 
-Object = Mapping[str, Any]
 Selectors = tuple[str | None, ...]
 """CEL expressions, which must all be true; None is a selector of an unknown kind."""
 
@@ -23,29 +21,14 @@ class DeviceClass(NamedTuple):
     created: str = ""
 
     @classmethod
-    def of(cls, device_class: Object) -> "DeviceClass":
-        """Return the facts of `device_class`, a raw API object.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
-        metadata = reader.object(device_class.get("metadata"), "metadata")
-        spec = reader.object(device_class.get("spec"), "spec")
-        facts = cls(
-            reader.text(metadata.get("name"), "metadata.name"),
-            reader.text(spec.get("extendedResourceName"), "spec.extendedResourceName"),
-            read_selectors(reader, spec.get("selectors"), "spec.selectors"),
-            reader.text(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
-        )
-        reader.finish()
-        return facts
+    @reading
+    def of(cls, device_class: Reader) -> "DeviceClass":
+        """Read a DeviceClass."""
+        metadata, spec = device_class.object("metadata"), device_class.object("spec")
+        resource = spec.text("extendedResourceName")
+        return cls(metadata.text("name"), resource, read_selectors(spec), metadata.text("creationTimestamp"))
 
 
-def read_selectors(reader: Reader, value: Any, path: str) -> Selectors:
-    """Return the DeviceSelectors `value` at `path`; `reader` collects the errors."""
-    found: list[str | None] = []
-    for where, selector in reader.objects(value, path):
-        cel = reader.object(selector.get("cel"), f"{where}.cel")
-        found.append(reader.text(cel.get("expression"), f"{where}.cel.expression") or None)
-    return tuple(found)
+def read_selectors(reader: Reader) -> Selectors:
+    """Return the DeviceSelectors of a class or of a request."""
+    return tuple([each.object("cel").text("expression") or None for each in reader.objects("selectors")])

@@ -1,13 +1,10 @@
 """DeviceTaintRules: taints that an administrator adds to devices of any driver."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from webhook.cluster.dra.device import DeviceId
 from webhook.kube.pod.taints import Taint
-from webhook.kube.reader import Reader
-
-Object = Mapping[str, Any]
+from webhook.kube.reader import Reader, reading
 
 
 class DeviceTaintRule(NamedTuple):
@@ -23,24 +20,13 @@ class DeviceTaintRule(NamedTuple):
     selected: DeviceId | None
 
     @classmethod
-    def of(cls, rule: Object) -> "DeviceTaintRule":
-        """Return the facts of `rule`, a raw API object.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
-        spec = reader.object(rule.get("spec"), "spec")
-        taint = reader.object(spec.get("taint"), "spec.taint")
-        where = "spec.deviceSelector"
-        selector = reader.object(spec.get("deviceSelector"), where)
-        names = [reader.text(selector.get(key), f"{where}.{key}") for key in ("driver", "pool", "device")]
-        facts = cls(
-            Taint(*[reader.text(taint.get(key), f"spec.taint.{key}") for key in ("key", "value", "effect")]),
-            None if spec.get("deviceSelector") is None else DeviceId(*names),
-        )
-        reader.finish()
-        return facts
+    @reading
+    def of(cls, rule: Reader) -> "DeviceTaintRule":
+        """Read a DeviceTaintRule."""
+        spec = rule.object("spec")
+        selects_any = spec.raw.get("deviceSelector") is not None
+        selected = DeviceId.read(spec.object("deviceSelector")) if selects_any else None
+        return cls(Taint.read(spec.object("taint")), selected)
 
     def selects(self, device: DeviceId) -> bool:
         """Return whether the rule taints `device`."""

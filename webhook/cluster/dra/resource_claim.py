@@ -1,8 +1,8 @@
 """ResourceClaims and ResourceClaimTemplates: requested and allocated devices."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from webhook.cluster.dra.device import DeviceId
 from webhook.cluster.dra.device_class import Selectors, read_selectors
@@ -11,9 +11,7 @@ from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.amounts import read_milli
 from webhook.kube.pod.taints import Toleration
 from webhook.kube.pod.volumes import PodReference
-from webhook.kube.reader import Reader
-
-Object = Mapping[str, Any]
+from webhook.kube.reader import Reader, reading
 
 # Source: k8s.io/api/resource/v1/types.go, ExtendedResourceClaimAnnotation
 _EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
@@ -102,165 +100,112 @@ class ResourceClaim:
     extended_for: PodReference | None = None
 
     @classmethod
-    def of(cls, claim: Object) -> "ResourceClaim":
-        """Return the facts of `claim`, a raw ResourceClaim or ResourceClaimTemplate.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
-        metadata = reader.object(claim.get("metadata"), "metadata")
-        spec, path = reader.object(claim.get("spec"), "spec"), "spec"
-        is_template = claim.get("kind") == "ResourceClaimTemplate"
-        if is_template:
-            spec, path = reader.object(spec.get("spec"), "spec.spec"), "spec.spec"
-        devices = reader.object(spec.get("devices"), f"{path}.devices")
-        status = reader.object(claim.get("status"), "status")
-        controller = _controller(reader, metadata)
-        annotations = reader.text_map(metadata.get("annotations"), "metadata.annotations")
-        facts = cls(
-            namespace=reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE,
-            name=reader.text(metadata.get("name"), "metadata.name"),
-            requests=_requests(reader, devices.get("requests"), f"{path}.devices.requests"),
-            constraints=_constraints(reader, devices.get("constraints"), f"{path}.devices.constraints"),
+    @reading
+    def of(cls, claim: Reader) -> "ResourceClaim":
+        """Read a ResourceClaim or a ResourceClaimTemplate."""
+        metadata, spec, status = claim.object("metadata"), claim.object("spec"), claim.object("status")
+        is_template = claim.raw.get("kind") == "ResourceClaimTemplate"
+        devices = (spec.object("spec") if is_template else spec).object("devices")
+        controller = PodReference.controller(metadata)
+        annotations = metadata.text_map("annotations")
+        return cls(
+            namespace=metadata.text("namespace") or DEFAULT_NAMESPACE,
+            name=metadata.text("name"),
+            requests=tuple([_alternatives(each) for each in devices.objects("requests")]),
+            constraints=tuple([_constraint(each) for each in devices.objects("constraints")]),
             is_template=is_template,
-            is_being_deleted=metadata.get("deletionTimestamp") is not None,
-            allocation=_allocation(reader, status),
+            is_being_deleted=metadata.raw.get("deletionTimestamp") is not None,
+            allocation=_allocation(status),
             controller_uid=controller.uid if controller else None,
             extended_for=controller if annotations.get(_EXTENDED_RESOURCE_CLAIM) == "true" else None,
         )
-        reader.finish()
-        return facts
 
 
-def _controller(reader: Reader, metadata: Object) -> PodReference | None:
-    for path, owner in reader.objects(metadata.get("ownerReferences"), "metadata.ownerReferences"):
-        if owner.get("controller") is True:
-            return PodReference(
-                reader.text(owner.get("name"), f"{path}.name"), reader.text(owner.get("uid"), f"{path}.uid")
-            )
-    return None
+def _alternatives(request: Reader) -> Alternatives:
+    name = request.text("name")
+    if request.raw.get("exactly") is not None:
+        return Alternatives((_request(request.object("exactly"), name),), is_list=False)
+    alternatives = [_request(each, f"{name}/{each.text('name')}") for each in request.objects("firstAvailable")]
+    return Alternatives(tuple(alternatives), is_list=True)
 
 
-def _requests(reader: Reader, value: Any, path: str) -> tuple[Alternatives, ...]:
-    found = []
-    for where, request in reader.objects(value, path):
-        name = reader.text(request.get("name"), f"{where}.name")
-        if request.get("exactly") is not None:
-            exactly = reader.object(request.get("exactly"), f"{where}.exactly")
-            found.append(Alternatives((_request(reader, exactly, f"{where}.exactly", name),), is_list=False))
-            continue
-        alternatives = [
-            _request(reader, each, inner, f"{name}/{reader.text(each.get('name'), f'{inner}.name')}")
-            for inner, each in reader.objects(request.get("firstAvailable"), f"{where}.firstAvailable")
-        ]
-        found.append(Alternatives(tuple(alternatives), is_list=True))
-    return tuple(found)
-
-
-def _request(reader: Reader, request: Object, path: str, name: str) -> DeviceRequest:
-    mode = reader.text(request.get("allocationMode"), f"{path}.allocationMode") or _EXACT_COUNT
-    amount = 1 if request.get("count") is None else reader.integer(request["count"], f"{path}.count")
-    capacity = reader.object(request.get("capacity"), f"{path}.capacity")
+def _request(request: Reader, name: str) -> DeviceRequest:
+    mode = request.text("allocationMode") or _EXACT_COUNT
+    amount = 1 if request.raw.get("count") is None else request.integer("count")
+    capacity = request.object("capacity")
     return DeviceRequest(
         name=name,
-        device_class=reader.text(request.get("deviceClassName"), f"{path}.deviceClassName"),
-        selectors=read_selectors(reader, request.get("selectors"), f"{path}.selectors"),
+        device_class=request.text("deviceClassName"),
+        selectors=read_selectors(request),
         amount=amount,
         takes_all=mode == _ALL,
-        tolerations=_tolerations(reader, request.get("tolerations"), f"{path}.tolerations"),
-        capacity=tuple(read_milli(reader, capacity.get("requests"), f"{path}.capacity.requests").items()),
-        is_admin=reader.boolean(request.get("adminAccess"), f"{path}.adminAccess"),
+        tolerations=tuple([_toleration(each) for each in request.objects("tolerations")]),
+        capacity=tuple(read_milli(capacity, "requests").items()),
+        is_admin=request.boolean("adminAccess"),
         is_modelled=mode == _ALL or (mode == _EXACT_COUNT and amount > 0),
     )
 
 
-def _tolerations(reader: Reader, value: Any, path: str) -> tuple[Toleration, ...]:
-    return tuple(
-        [
-            Toleration(
-                reader.text(each.get("key"), f"{where}.key"),
-                reader.text(each.get("operator"), f"{where}.operator") or "Equal",
-                reader.text(each.get("value"), f"{where}.value"),
-                reader.text(each.get("effect"), f"{where}.effect"),
-            )
-            for where, each in reader.objects(value, path)
-        ]
+def _toleration(reader: Reader) -> Toleration:
+    key, operator = reader.text("key"), reader.text("operator") or "Equal"
+    return Toleration(key, operator, reader.text("value"), reader.text("effect"))
+
+
+def _constraint(constraint: Reader) -> AttributeConstraint:
+    return AttributeConstraint(
+        constraint.text("matchAttribute") or constraint.text("distinctAttribute"),
+        constraint.texts("requests"),
+        is_distinct=constraint.raw.get("matchAttribute") is None,
     )
 
 
-def _constraints(reader: Reader, value: Any, path: str) -> tuple[AttributeConstraint, ...]:
-    return tuple(
-        [
-            AttributeConstraint(
-                reader.text(each.get("matchAttribute"), f"{where}.matchAttribute")
-                or reader.text(each.get("distinctAttribute"), f"{where}.distinctAttribute"),
-                reader.texts(each.get("requests"), f"{where}.requests"),
-                is_distinct=each.get("matchAttribute") is None,
-            )
-            for where, each in reader.objects(value, path)
-        ]
-    )
-
-
-def _allocation(reader: Reader, status: Object) -> Allocation | None:
-    if status.get("allocation") is None:
+def _allocation(status: Reader) -> Allocation | None:
+    if status.raw.get("allocation") is None:
         return None
-    path = "status.allocation"
-    allocation = reader.object(status.get("allocation"), path)
-    devices = reader.object(allocation.get("devices"), f"{path}.devices")
-    results = reader.objects(devices.get("results"), f"{path}.devices.results")
-    owned = [(where, each) for where, each in results if not each.get("adminAccess")]
-    has_failed, is_pending = _readiness(reader, status, [each for _, each in results])
+    allocation = status.object("allocation")
+    results = allocation.object("devices").objects("results")
+    # Admin access does not allocate the device.
+    owned = [each for each in results if not each.raw.get("adminAccess")]
+    has_failed, is_pending = _readiness(status, results)
     return Allocation(
-        # Admin access does not allocate the device.
-        tuple([_device_id(reader, each, where) for where, each in owned if each.get("shareID") is None]),
-        tuple([_share(reader, each, where) for where, each in owned if each.get("shareID") is not None]),
-        tuple([reader.text(each.get("request"), f"{where}.request") for where, each in results]),
-        read_node_selector(reader, allocation.get("nodeSelector"), f"{path}.nodeSelector"),
+        tuple([DeviceId.read(each) for each in owned if each.raw.get("shareID") is None]),
+        tuple([_share(each) for each in owned if each.raw.get("shareID") is not None]),
+        tuple([each.text("request") for each in results]),
+        read_node_selector(allocation, "nodeSelector"),
         has_failed,
-        is_known=not is_pending or allocation.get("allocationTimestamp") is None,
+        is_known=not is_pending or allocation.raw.get("allocationTimestamp") is None,
     )
 
 
-def _readiness(reader: Reader, status: Object, results: Sequence[Object]) -> tuple[bool, bool]:
+def _readiness(status: Reader, results: Sequence[Reader]) -> tuple[bool, bool]:
     """Return two booleans: a binding condition of a device has failed, and one is still to be met.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go,
     isClaimReadyForBinding
     """
     devices = {
-        _device_id(reader, each, where): {
-            condition.get("type")
-            for _, condition in reader.objects(each.get("conditions"), f"{where}.conditions")
-            if condition.get("status") == "True"
+        DeviceId.read(each): {
+            condition.raw.get("type")
+            for condition in each.objects("conditions")
+            if condition.raw.get("status") == "True"
         }
-        for where, each in reversed(reader.objects(status.get("devices"), "status.devices"))
+        for each in reversed(status.objects("devices"))
     }
     for result in results:
-        wanted = reader.texts(result.get("bindingConditions"), "status.allocation.devices.results.bindingConditions")
-        holding = devices.get(_device_id(reader, result, "status.allocation.devices.results"))
+        wanted = result.texts("bindingConditions")
+        holding = devices.get(DeviceId.read(result))
         if not wanted:
             continue
         if holding is None:
             return False, True
-        failing = result.get("bindingFailureConditions")
-        if holding.intersection(reader.texts(failing, "status.allocation.devices.results.bindingFailureConditions")):
+        if holding.intersection(result.texts("bindingFailureConditions")):
             return True, False
         if not holding.issuperset(wanted):
             return False, True
     return False, False
 
 
-def _share(reader: Reader, result: Object, path: str) -> Share:
-    consumed = result.get("consumedCapacity")
-    amounts = None if consumed is None else read_milli(reader, consumed, f"{path}.consumedCapacity").items()
-    return Share(_device_id(reader, result, path), None if amounts is None else tuple(sorted(amounts)))
-
-
-def _device_id(reader: Reader, result: Object, path: str) -> DeviceId:
-    return DeviceId(
-        reader.text(result.get("driver"), f"{path}.driver"),
-        reader.text(result.get("pool"), f"{path}.pool"),
-        reader.text(result.get("device"), f"{path}.device"),
-    )
+def _share(result: Reader) -> Share:
+    has_amounts = result.raw.get("consumedCapacity") is not None
+    consumed = tuple(sorted(read_milli(result, "consumedCapacity").items())) if has_amounts else None
+    return Share(DeviceId.read(result), consumed)

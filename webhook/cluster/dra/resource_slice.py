@@ -3,13 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from webhook.cluster.dra.device import Device, NodeAccess, read_counters, read_device, read_node_access
 from webhook.kube.cel.expression import compiled
-from webhook.kube.reader import Reader
+from webhook.kube.reader import Reader, reading
 
-Object = Mapping[str, Any]
 PoolName = tuple[str, str]
 """A driver and the name of one of its pools."""
 
@@ -40,47 +38,26 @@ class ResourceSlice:
     _answers: dict[str, tuple[bool | None, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def of(cls, resource_slice: Object) -> "ResourceSlice":
-        """Return the facts of `resource_slice`, a raw API object.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
-        metadata = reader.object(resource_slice.get("metadata"), "metadata")
-        spec = reader.object(resource_slice.get("spec"), "spec")
-        pool = reader.object(spec.get("pool"), "spec.pool")
-        driver = reader.text(spec.get("driver"), "spec.driver")
-        is_per_device = reader.boolean(spec.get("perDeviceNodeSelection"), "spec.perDeviceNodeSelection")
-        devices = tuple(
-            [
-                read_device(reader, each, where, driver)
-                for where, each in reader.objects(spec.get("devices"), "spec.devices")
-            ]
-        )
-        facts = cls(
-            name=reader.text(metadata.get("name"), "metadata.name"),
+    @reading
+    def of(cls, resource_slice: Reader) -> "ResourceSlice":
+        """Read a ResourceSlice."""
+        metadata, spec = resource_slice.object("metadata"), resource_slice.object("spec")
+        pool, driver = spec.object("pool"), spec.text("driver")
+        is_per_device = spec.boolean("perDeviceNodeSelection")
+        devices = tuple([read_device(each, driver) for each in spec.objects("devices")])
+        return cls(
+            name=metadata.text("name"),
             driver=driver,
-            pool=reader.text(pool.get("name"), "spec.pool.name"),
-            generation=reader.integer(pool.get("generation"), "spec.pool.generation"),
-            slice_count=reader.integer(pool.get("resourceSliceCount"), "spec.pool.resourceSliceCount"),
-            access=None if is_per_device else read_node_access(reader, spec, "spec"),
+            pool=pool.text("name"),
+            generation=pool.integer("generation"),
+            slice_count=pool.integer("resourceSliceCount"),
+            access=None if is_per_device else read_node_access(spec),
             devices=devices,
             device_names=frozenset([each.name for each in devices]),
-            counter_sets=tuple(
-                [
-                    (
-                        reader.text(each.get("name"), f"{where}.name"),
-                        read_counters(reader, each.get("counters"), f"{where}.counters"),
-                    )
-                    for where, each in reader.objects(spec.get("sharedCounters"), "spec.sharedCounters")
-                ]
-            ),
+            counter_sets=tuple([(each.text("name"), read_counters(each)) for each in spec.objects("sharedCounters")]),
             consumes_counters=any(each.counters for each in devices),
             has_conditions=any(each.has_conditions for each in devices),
         )
-        reader.finish()
-        return facts
 
     @property
     def pool_name(self) -> PoolName:

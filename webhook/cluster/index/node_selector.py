@@ -1,7 +1,7 @@
 """Node selectors: read terms from the API and match them against all nodes at once."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,76 +44,69 @@ class NodeAffinityTerms(NamedTuple):
     preferred: tuple[WeightedTerm, ...] = ()
 
 
-def read_node_affinity(reader: Reader, value: Any, path: str) -> NodeAffinityTerms:
-    """Return the NodeAffinity `value` at `path`; `reader` collects the errors."""
-    if value is None:
+def read_node_affinity(reader: Reader, key: str) -> NodeAffinityTerms:
+    """Return the NodeAffinity in the field `key`."""
+    if reader.raw.get(key) is None:
         return NodeAffinityTerms()
-    affinity = reader.object(value, path)
-    return NodeAffinityTerms(
-        read_node_selector(reader, affinity.get(_REQUIRED), f"{path}.{_REQUIRED}"),
-        _preferred(reader, affinity.get(_PREFERRED), f"{path}.{_PREFERRED}"),
-    )
+    affinity = reader.object(key)
+    required = read_node_selector(affinity, _REQUIRED)
+    return NodeAffinityTerms(required, () if affinity.raw.get(_PREFERRED) is None else _preferred(affinity))
 
 
-def read_node_selector(reader: Reader, value: Any, path: str) -> tuple[Term, ...] | None:
-    """Return the terms of the NodeSelector `value` at `path`, None without one; `reader` collects the errors."""
-    if value is None:
+def read_node_selector(reader: Reader, key: str) -> tuple[Term, ...] | None:
+    """Return the terms of the NodeSelector in the field `key`, None without one."""
+    if reader.raw.get(key) is None:
         return None
-    terms = reader.objects(reader.object(value, path).get("nodeSelectorTerms"), f"{path}.nodeSelectorTerms")
-    return tuple([_term(reader, term, where) for where, term in terms])
+    return tuple([_term(term) for term in reader.object(key).objects("nodeSelectorTerms")])
 
 
-def _preferred(reader: Reader, value: Any, place: str) -> tuple[WeightedTerm, ...]:
-    if value is None:
-        return ()
+def _preferred(affinity: Reader) -> tuple[WeightedTerm, ...]:
     found = []
-    for path, weighted in reader.objects(value, place):
-        where = f"{path}.preference"
-        weight = reader.integer(weighted.get("weight"), f"{path}.weight")
-        if not 1 <= weight <= 100:
-            reader.error(f"{path}.weight", weighted.get("weight"), "must be in the range 1-100")
-        term = _term(reader, reader.object(weighted.get("preference"), where), where)
-        _check_integers(reader, term, where)
+    for weighted in affinity.objects(_PREFERRED):
+        weight = read_weight(weighted)
+        preference = weighted.object("preference")
+        term = _term(preference)
+        _check_integers(preference, term)
         found.append(WeightedTerm(weight, term))
     return tuple(found)
 
 
-def _check_integers(reader: Reader, term: Term, path: str) -> None:
+def read_weight(weighted: Reader) -> int:
+    """Return the weight of a preferred term."""
+    weight = weighted.integer("weight")
+    if not 1 <= weight <= 100:
+        weighted.error("weight", weighted.raw.get("weight"), "must be in the range 1-100")
+    return weight
+
+
+def _check_integers(preference: Reader, term: Term) -> None:
     """Report values of Gt and Lt that make kube-scheduler reject the pod; in a required term they only do not match."""
     for index, requirement in enumerate(term.expressions):
         if requirement.operator in ("Gt", "Lt") and not _is_integer(requirement.values):
-            where = f"{path}.matchExpressions[{index}].values"
-            reader.error(where, list(requirement.values), "must be one integer, for Gt and Lt")
+            where = f"matchExpressions[{index}].values"
+            preference.error(where, list(requirement.values), "must be one integer, for Gt and Lt")
 
 
 def _is_integer(values: tuple[str, ...]) -> bool:
     return len(values) == 1 and parse_integer(values[0]) is not None
 
 
-def _term(reader: Reader, term: Mapping[str, Any], path: str) -> Term:
+def _term(term: Reader) -> Term:
     """Return the term; a term with an invalid label value matches no node.
 
     Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, newNodeSelectorTerm
     """
-    expressions = _requirements(reader, term.get("matchExpressions"), f"{path}.matchExpressions")
-    fields = _requirements(reader, term.get("matchFields"), f"{path}.matchFields")
+    expressions, fields = _requirements(term, "matchExpressions"), _requirements(term, "matchFields")
     if not all(is_label_value(value) for requirement in expressions for value in requirement.values):
         return Term((), ())
     return Term(expressions, fields)
 
 
-def _requirements(reader: Reader, value: Any, path: str) -> tuple[Requirement, ...]:
-    if value is None:
+def _requirements(term: Reader, key: str) -> tuple[Requirement, ...]:
+    if term.raw.get(key) is None:
         return ()
     return tuple(
-        [
-            Requirement(
-                reader.text(requirement.get("key"), f"{where}.key"),
-                reader.text(requirement.get("operator"), f"{where}.operator"),
-                reader.texts(requirement.get("values"), f"{where}.values"),
-            )
-            for where, requirement in reader.objects(value, path)
-        ]
+        [Requirement(each.text("key"), each.text("operator"), each.texts("values")) for each in term.objects(key)]
     )
 
 

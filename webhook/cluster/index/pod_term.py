@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from webhook.cluster.index.node_selector import read_weight
 from webhook.kube.reader import Reader
 from webhook.kube.selectors import LabelSelector, read_label_selector, selector_matches, with_label_keys
 
@@ -68,57 +69,41 @@ class PodTerms:
 NO_TERMS = PodTerms()
 
 
-def read_pod_terms(reader: Reader, affinity: Any, namespace: str, labels: Labels) -> PodTerms:
-    """Return the terms in `spec.affinity` of a pod with `labels` in `namespace`; `reader` collects the errors.
+def read_pod_terms(spec: Reader, namespace: str, labels: Labels) -> PodTerms:
+    """Return the pod affinity terms of a pod with `spec` and `labels` in `namespace`.
 
     `matchLabelKeys` and `mismatchLabelKeys` become part of the selectors, as in the API server: the scheduler does not
     read them.
 
     Source: k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, applyMatchLabelKeysAndMismatchLabelKeys
     """
-    parts = reader.object(affinity, "spec.affinity")
-    if parts.get("podAffinity") is None and parts.get("podAntiAffinity") is None:
+    affinity = spec.object("affinity")
+    if affinity.raw.get("podAffinity") is None and affinity.raw.get("podAntiAffinity") is None:
         return NO_TERMS
-    read = _TermReader(reader, namespace, labels)
-    required, preferred = read.part(parts.get("podAffinity"), "spec.affinity.podAffinity")
-    anti_required, anti_preferred = read.part(parts.get("podAntiAffinity"), "spec.affinity.podAntiAffinity")
+    required, preferred = _terms(affinity.object("podAffinity"), namespace, labels)
+    anti_required, anti_preferred = _terms(affinity.object("podAntiAffinity"), namespace, labels)
     repelled = [WeightedPodTerm(-weight, term) for weight, term in anti_preferred]
     return PodTerms(required, anti_required, (*preferred, *repelled))
 
 
-class _TermReader(NamedTuple):
-    reader: Reader
-    namespace: str
-    labels: Labels
+def _terms(part: Reader, namespace: str, labels: Labels) -> tuple[tuple[PodTerm, ...], tuple[WeightedPodTerm, ...]]:
+    """Return the required and the preferred terms of a PodAffinity or a PodAntiAffinity."""
+    required = [_term(term, namespace, labels) for term in part.objects(_REQUIRED)]
+    preferred = [
+        WeightedPodTerm(read_weight(each), _term(each.object("podAffinityTerm"), namespace, labels))
+        for each in part.objects(_PREFERRED)
+    ]
+    return tuple(required), tuple(preferred)
 
-    def part(self, value: Any, path: str) -> tuple[tuple[PodTerm, ...], tuple[WeightedPodTerm, ...]]:
-        """Return the required and the preferred terms of a PodAffinity or a PodAntiAffinity."""
-        reader = self.reader
-        part = reader.object(value, path)
-        required = [
-            self._term(term, where) for where, term in reader.objects(part.get(_REQUIRED), f"{path}.{_REQUIRED}")
-        ]
-        preferred = reader.objects(part.get(_PREFERRED), f"{path}.{_PREFERRED}")
-        return tuple(required), tuple([self._weighted(weighted, where) for where, weighted in preferred])
 
-    def _weighted(self, weighted: Mapping[str, Any], path: str) -> WeightedPodTerm:
-        weight = self.reader.integer(weighted.get("weight"), f"{path}.weight")
-        if not 1 <= weight <= 100:
-            self.reader.error(f"{path}.weight", weighted.get("weight"), "must be in the range 1-100")
-        where = f"{path}.podAffinityTerm"
-        return WeightedPodTerm(weight, self._term(self.reader.object(weighted.get("podAffinityTerm"), where), where))
-
-    def _term(self, term: Mapping[str, Any], path: str) -> PodTerm:
-        reader = self.reader
-        namespaces = frozenset(reader.texts(term.get("namespaces"), f"{path}.namespaces"))
-        namespace_selector = read_label_selector(reader, term.get("namespaceSelector"), f"{path}.namespaceSelector")
-        if not namespaces and namespace_selector is None:
-            namespaces = frozenset((self.namespace,))
-        selector = read_label_selector(reader, term.get("labelSelector"), f"{path}.labelSelector")
-        wanted = reader.texts(term.get("matchLabelKeys"), f"{path}.matchLabelKeys")
-        unwanted = reader.texts(term.get("mismatchLabelKeys"), f"{path}.mismatchLabelKeys")
-        if wanted or unwanted:
-            matching = with_label_keys(selector, "In", wanted, self.labels)
-            selector = with_label_keys(matching, "NotIn", unwanted, self.labels)
-        topology_key = reader.text(term.get("topologyKey"), f"{path}.topologyKey")
-        return PodTerm(topology_key, namespaces, namespace_selector, selector)
+def _term(term: Reader, namespace: str, labels: Labels) -> PodTerm:
+    namespaces = frozenset(term.texts("namespaces"))
+    namespace_selector = read_label_selector(term, "namespaceSelector")
+    if not namespaces and namespace_selector is None:
+        namespaces = frozenset((namespace,))
+    selector = read_label_selector(term, "labelSelector")
+    wanted, unwanted = term.texts("matchLabelKeys"), term.texts("mismatchLabelKeys")
+    if wanted or unwanted:
+        matching = with_label_keys(selector, "In", wanted, labels)
+        selector = with_label_keys(matching, "NotIn", unwanted, labels)
+    return PodTerm(term.text("topologyKey"), namespaces, namespace_selector, selector)

@@ -1,9 +1,9 @@
 """PriorityClasses: the priority and preemption policy that a class name gives a pod."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from webhook.kube.reader import Reader
+from webhook.kube.reader import Reader, reading
 
 NEVER = "Never"
 
@@ -21,22 +21,11 @@ class PriorityClass(NamedTuple):
     is_planned: bool = False
 
     @classmethod
-    def of(cls, content: Mapping[str, Any]) -> "PriorityClass":
-        """Return the facts of `content`, a raw API object.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
-        metadata = reader.object(content.get("metadata"), "metadata")
-        facts = cls(
-            reader.text(metadata.get("name"), "metadata.name"),
-            reader.integer(content.get("value"), "value"),
-            reader.text(content.get("preemptionPolicy"), "preemptionPolicy") == NEVER,
-            reader.boolean(content.get("globalDefault"), "globalDefault"),
-        )
-        reader.finish()
-        return facts
+    @reading
+    def of(cls, content: Reader) -> "PriorityClass":
+        """Read a PriorityClass."""
+        name, value = content.object("metadata").text("name"), content.integer("value")
+        return cls(name, value, content.text("preemptionPolicy") == NEVER, content.boolean("globalDefault"))
 
 
 # The classes that every cluster has.

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from webhook.kube.names import DEFAULT_NAMESPACE
-from webhook.kube.reader import Reader
-from webhook.kube.selectors import LabelSelector, exact_selector, read_label_selector, selector_matches
+from webhook.kube.reader import Reader, reading
+from webhook.kube.selectors import LabelSelector, read_exact_selector, read_label_selector, selector_matches
 
 SERVICE = ("v1", "Service")
 REPLICATION_CONTROLLER = ("v1", "ReplicationController")
@@ -36,34 +36,14 @@ class SelectingObject(NamedTuple):
     selector: LabelSelector | None
 
     @classmethod
-    def of(cls, content: Mapping[str, Any]) -> "SelectingObject":
-        """Return the facts of `content`, a raw Service or object of OWNERS.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
-        metadata = reader.object(content.get("metadata"), "metadata")
-        spec = reader.object(content.get("spec"), "spec")
-        owner = Owner(
-            reader.text(content.get("apiVersion"), "apiVersion"),
-            reader.text(content.get("kind"), "kind"),
-            reader.text(metadata.get("name"), "metadata.name"),
-        )
-        selector = spec.get("selector")
-        facts = cls(
-            reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE,
-            owner,
-            _exact(reader, selector)
-            if owner[:2] in (SERVICE, REPLICATION_CONTROLLER)
-            else read_label_selector(reader, selector, "spec.selector"),
-        )
-        reader.finish()
-        return facts
-
-
-def _exact(reader: Reader, selector: Any) -> LabelSelector | None:
-    return None if selector is None else exact_selector(reader.text_map(selector, "spec.selector"))
+    @reading
+    def of(cls, content: Reader) -> "SelectingObject":
+        """Read a Service or an object of OWNERS."""
+        metadata, spec = content.object("metadata"), content.object("spec")
+        owner = Owner(content.text("apiVersion"), content.text("kind"), metadata.text("name"))
+        is_exact = owner[:2] in (SERVICE, REPLICATION_CONTROLLER)
+        selector = read_exact_selector(spec, "selector") if is_exact else read_label_selector(spec, "selector")
+        return cls(metadata.text("namespace") or DEFAULT_NAMESPACE, owner, selector)
 
 
 class NamespaceSelectors(NamedTuple):

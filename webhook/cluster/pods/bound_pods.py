@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
-from webhook.kube.reader import Reader
+from webhook.kube.reader import Reader, reading
 
 _PENDING = "Pending"
 
@@ -54,37 +54,31 @@ class BoundPod:
     content: Mapping[str, Any] = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any]) -> "BoundPod":
-        """Return the facts of `pod`, a raw API object.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
+    @reading
+    def of(cls, pod: Reader) -> "BoundPod":
+        """Read a Pod.
 
         Source: k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go, canIgnorePDB; k8s.io/kubectl/pkg/drain
         """
-        reader = Reader()
-        metadata = reader.object(pod.get("metadata"), "metadata")
-        spec, status = reader.object(pod.get("spec"), "spec"), reader.object(pod.get("status"), "status")
-        is_terminating = metadata.get("deletionTimestamp") is not None
-        volumes = reader.objects(spec.get("volumes"), "spec.volumes")
-        found = cls(
-            namespace=reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE,
-            name=reader.text(metadata.get("name"), "metadata.name"),
-            node=reader.text(spec.get("nodeName"), "spec.nodeName"),
-            labels=reader.text_map(metadata.get("labels"), "metadata.labels"),
-            controller=_controller(reader, metadata),
-            is_mirror=MIRROR_POD_ANNOTATION in reader.object(metadata.get("annotations"), "metadata.annotations"),
+        metadata, spec, status = pod.object("metadata"), pod.object("spec"), pod.object("status")
+        is_terminating = metadata.raw.get("deletionTimestamp") is not None
+        conditions = [each.raw for each in status.objects("conditions")]
+        return cls(
+            namespace=metadata.text("namespace") or DEFAULT_NAMESPACE,
+            name=metadata.text("name"),
+            node=spec.text("nodeName"),
+            labels=metadata.text_map("labels"),
+            controller=_controller(metadata),
+            is_mirror=MIRROR_POD_ANNOTATION in metadata.object("annotations").raw,
             is_terminating=is_terminating,
-            is_disruptable=is_terminating or status.get("phase") == _PENDING,
-            is_ready=_is_ready(reader, status),
-            has_empty_dir=any(volume.get("emptyDir") is not None for _, volume in volumes),
-            created=reader.text(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
-            priority=reader.integer(spec.get("priority"), "spec.priority"),
-            scheduler=reader.text(spec.get("schedulerName"), "spec.schedulerName") or DEFAULT_SCHEDULER,
-            content=pod,
+            is_disruptable=is_terminating or status.raw.get("phase") == _PENDING,
+            is_ready=any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions),
+            has_empty_dir=any(each.raw.get("emptyDir") is not None for each in spec.objects("volumes")),
+            created=metadata.text("creationTimestamp"),
+            priority=spec.integer("priority"),
+            scheduler=spec.text("schedulerName") or DEFAULT_SCHEDULER,
+            content=pod.raw,
         )
-        reader.finish()
-        return found
 
     @property
     def full_name(self) -> str:
@@ -109,20 +103,11 @@ class BoundPod:
         }
 
 
-def _controller(reader: Reader, metadata: Mapping[str, Any]) -> Controller | None:
-    for path, owner in reader.objects(metadata.get("ownerReferences"), "metadata.ownerReferences"):
-        if reader.boolean(owner.get("controller"), f"{path}.controller"):
-            return Controller(
-                reader.text(owner.get("apiVersion"), f"{path}.apiVersion"),
-                reader.text(owner.get("kind"), f"{path}.kind"),
-                reader.text(owner.get("name"), f"{path}.name"),
-            )
+def _controller(metadata: Reader) -> Controller | None:
+    for owner in metadata.objects("ownerReferences"):
+        if owner.boolean("controller"):
+            return Controller(owner.text("apiVersion"), owner.text("kind"), owner.text("name"))
     return None
-
-
-def _is_ready(reader: Reader, status: Mapping[str, Any]) -> bool:
-    conditions = reader.objects(status.get("conditions"), "status.conditions")
-    return any((each.get("type"), each.get("status")) == ("Ready", "True") for _, each in conditions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,9 @@ class NominatedPod:
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, updateWithPod
         """
-        reader = Reader()
-        spec, status = reader.object(pod.get("spec"), "spec"), reader.object(pod.get("status"), "status")
-        node_name = reader.text(status.get("nominatedNodeName"), "status.nominatedNodeName")
-        scheduler_name = reader.text(spec.get("schedulerName"), "spec.schedulerName") or DEFAULT_SCHEDULER
+        reader = Reader(pod)
+        node_name = reader.object("status").text("nominatedNodeName")
+        scheduler_name = reader.object("spec").text("schedulerName") or DEFAULT_SCHEDULER
         reader.finish()
         return cls(replace(RunningPod.of(pod), node_name=node_name, is_terminating=False), scheduler_name)
 

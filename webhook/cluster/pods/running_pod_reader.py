@@ -17,7 +17,7 @@ from webhook.cluster.left_out import (
     POD_VOLUMES,
 )
 from webhook.cluster.node_info import Interner, RunningPod, read_pod_volumes
-from webhook.documents.field import InvalidInput
+from webhook.documents.field import FieldError, InvalidInput
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.container_totals import RESIZE_PENDING
 from webhook.kube.pod.gang_key import gangs_of
@@ -63,13 +63,12 @@ class RunningPodReader:
         metadata, spec = pod.get("metadata"), pod.get("spec")
         if not isinstance(metadata, dict) or not isinstance(spec, dict):
             return RunningPod.of(pod)
-        reader = Reader()
-        namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
-        name = reader.text(metadata.get("name"), "metadata.name")
-        labels = reader.text_map(metadata.get("labels"), "metadata.labels")
-        node_name = reader.text(spec.get("nodeName"), "spec.nodeName")
-        volumes = read_pod_volumes(reader, metadata, spec, namespace, name)
-        template = None if reader.errors else self._template(namespace, labels, spec, pod.get("status"))
+        errors: list[FieldError] = []
+        of_metadata, of_spec = Reader(metadata, errors), Reader(spec, errors)
+        namespace, name = of_metadata.text("namespace") or DEFAULT_NAMESPACE, of_metadata.text("name")
+        labels, node_name = of_metadata.text_map("labels"), of_spec.text("nodeName")
+        volumes = read_pod_volumes(of_metadata, of_spec, namespace, name)
+        template = None if errors else self._template(namespace, labels, spec, pod.get("status"))
         if template is None:
             return RunningPod.of(pod)
         left_out = template.left_out

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from webhook.kube.pod.amounts import read_milli
-from webhook.kube.reader import Reader
+from webhook.kube.reader import Reader, reading
 from webhook.kube.selectors import LabelSelector, read_label_selector
 
-Object = Mapping[str, Any]
 T = TypeVar("T")
 
 
@@ -25,22 +24,11 @@ class CsiDriver:
     must_be_installed: bool = False
 
     @classmethod
-    def of(cls, driver: Object) -> "CsiDriver":
-        """Return the facts of `driver`, a raw API object.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
-        metadata = reader.object(driver.get("metadata"), "metadata")
-        spec = reader.object(driver.get("spec"), "spec")
-        facts = cls(
-            reader.text(metadata.get("name"), "metadata.name"),
-            reader.boolean(spec.get("storageCapacity"), "spec.storageCapacity"),
-            reader.boolean(spec.get("preventPodSchedulingIfMissing"), "spec.preventPodSchedulingIfMissing"),
-        )
-        reader.finish()
-        return facts
+    @reading
+    def of(cls, driver: Reader) -> "CsiDriver":
+        """Read a CSIDriver."""
+        name, spec = driver.object("metadata").text("name"), driver.object("spec")
+        return cls(name, spec.boolean("storageCapacity"), spec.boolean("preventPodSchedulingIfMissing"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +47,13 @@ class CsiStorageCapacity:
     capacity_bytes: int | None
 
     @classmethod
-    def of(cls, capacity: Object) -> "CsiStorageCapacity":
-        """Return the facts of `capacity`, a raw API object.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
-        free_bytes = _bytes(reader, capacity.get("capacity"), "capacity")
-        largest_bytes = _bytes(reader, capacity.get("maximumVolumeSize"), "maximumVolumeSize")
-        facts = cls(
-            reader.text(capacity.get("storageClassName"), "storageClassName"),
-            read_label_selector(reader, capacity.get("nodeTopology"), "nodeTopology"),
-            free_bytes if largest_bytes is None else largest_bytes,
-            free_bytes,
-        )
-        reader.finish()
-        return facts
+    @reading
+    def of(cls, capacity: Reader) -> "CsiStorageCapacity":
+        """Read a CSIStorageCapacity."""
+        free_bytes, largest_bytes = _bytes(capacity, "capacity"), _bytes(capacity, "maximumVolumeSize")
+        limit_bytes = free_bytes if largest_bytes is None else largest_bytes
+        topology = read_label_selector(capacity, "nodeTopology")
+        return cls(capacity.text("storageClassName"), topology, limit_bytes, free_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +65,12 @@ class VolumeAttachment:
     volume_name: str
 
     @classmethod
-    def of(cls, attachment: Object) -> "VolumeAttachment":
-        """Return the facts of `attachment`, a raw API object.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
-        spec = reader.object(attachment.get("spec"), "spec")
-        source = reader.object(spec.get("source"), "spec.source")
-        facts = cls(
-            reader.text(spec.get("nodeName"), "spec.nodeName"),
-            reader.text(spec.get("attacher"), "spec.attacher"),
-            reader.text(source.get("persistentVolumeName"), "spec.source.persistentVolumeName"),
-        )
-        reader.finish()
-        return facts
+    @reading
+    def of(cls, attachment: Reader) -> "VolumeAttachment":
+        """Read a VolumeAttachment."""
+        spec = attachment.object("spec")
+        volume_name = spec.object("source").text("persistentVolumeName")
+        return cls(spec.text("nodeName"), spec.text("attacher"), volume_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +111,11 @@ def grouped(facts: Iterable[T], name_of: Callable[[T], str]) -> dict[str, tuple[
     return {name: tuple(group) for name, group in groups.items()}
 
 
-def _bytes(reader: Reader, value: Any, path: str) -> int | None:
-    return None if value is None else whole_bytes(read_milli(reader, {"storage": value}, path).get("storage", 0))
+def _bytes(reader: Reader, key: str) -> int | None:
+    value = reader.raw.get(key)
+    if value is None:
+        return None
+    return whole_bytes(read_milli(Reader({key: {"storage": value}}, reader.errors), key).get("storage", 0))
 
 
 def whole_bytes(milli: int) -> int:

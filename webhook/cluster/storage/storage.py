@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from webhook.cluster.index.node_selector import Requirement, Term
 from webhook.cluster.storage.csi import grouped
 from webhook.cluster.storage.pv import PersistentVolume
 from webhook.cluster.storage.pvc import PersistentVolumeClaim
-from webhook.kube.reader import Reader
+from webhook.kube.reader import Reader, reading
 
-Object = Mapping[str, Any]
 NamespacedName = tuple[str, str]
 
 _IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
@@ -32,38 +30,24 @@ class StorageClass:
     created: str = ""
 
     @classmethod
-    def of(cls, storage_class: Object) -> "StorageClass":
-        """Return the facts of `storage_class`, a raw API object.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
-        metadata = reader.object(storage_class.get("metadata"), "metadata")
-        annotations = reader.text_map(metadata.get("annotations"), "metadata.annotations")
-        mode = reader.text(storage_class.get("volumeBindingMode"), "volumeBindingMode")
-        facts = cls(
-            name=reader.text(metadata.get("name"), "metadata.name"),
-            provisioner=reader.text(storage_class.get("provisioner"), "provisioner"),
-            waits_for_consumer=mode == "WaitForFirstConsumer",
-            allowed_topologies=tuple(
-                _topology(reader, term, path)
-                for path, term in reader.objects(storage_class.get("allowedTopologies"), "allowedTopologies")
-            ),
+    @reading
+    def of(cls, storage_class: Reader) -> "StorageClass":
+        """Read a StorageClass."""
+        metadata = storage_class.object("metadata")
+        annotations = metadata.text_map("annotations")
+        return cls(
+            name=metadata.text("name"),
+            provisioner=storage_class.text("provisioner"),
+            waits_for_consumer=storage_class.text("volumeBindingMode") == "WaitForFirstConsumer",
+            allowed_topologies=tuple([_topology(each) for each in storage_class.objects("allowedTopologies")]),
             is_default=any(annotations.get(key) == "true" for key in _IS_DEFAULT),
-            created=reader.text(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
+            created=metadata.text("creationTimestamp"),
         )
-        reader.finish()
-        return facts
 
 
-def _topology(reader: Reader, term: Object, path: str) -> Term:
-    where = f"{path}.matchLabelExpressions"
-    expressions = []
-    for each, expression in reader.objects(term.get("matchLabelExpressions"), where):
-        key = reader.text(expression.get("key"), f"{each}.key")
-        expressions.append(Requirement(key, "In", reader.texts(expression.get("values"), f"{each}.values")))
-    return Term(tuple(expressions), ())
+def _topology(term: Reader) -> Term:
+    expressions = term.objects("matchLabelExpressions")
+    return Term(tuple([Requirement(each.text("key"), "In", each.texts("values")) for each in expressions]), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +63,14 @@ class VolumeLimits:
     drivers: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, csi_node: Object) -> "VolumeLimits":
-        """Return the facts of `csi_node`, a raw API object.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-        """
-        reader = Reader()
-        metadata = reader.object(csi_node.get("metadata"), "metadata")
-        spec = reader.object(csi_node.get("spec"), "spec")
-        limits: dict[str, int] = {}
-        drivers = set()
-        for path, driver in reader.objects(spec.get("drivers"), "spec.drivers"):
-            name = reader.text(driver.get("name"), f"{path}.name")
-            drivers.add(name)
-            allocatable = reader.object(driver.get("allocatable"), f"{path}.allocatable")
-            if allocatable.get("count") is not None:
-                limits[name] = reader.integer(allocatable.get("count"), f"{path}.allocatable.count")
-        annotations = reader.text_map(metadata.get("annotations"), "metadata.annotations")
-        migrated = frozenset(filter(None, annotations.get(_MIGRATED_PLUGINS, "").split(",")))
-        facts = cls(reader.text(metadata.get("name"), "metadata.name"), limits, migrated, frozenset(drivers))
-        reader.finish()
-        return facts
+    @reading
+    def of(cls, csi_node: Reader) -> "VolumeLimits":
+        """Read a CSINode."""
+        metadata = csi_node.object("metadata")
+        drivers = {each.text("name"): each.object("allocatable") for each in csi_node.object("spec").objects("drivers")}
+        limits = {name: each.integer("count") for name, each in drivers.items() if each.raw.get("count") is not None}
+        migrated = metadata.text_map("annotations").get(_MIGRATED_PLUGINS, "").split(",")
+        return cls(metadata.text("name"), limits, frozenset(filter(None, migrated)), frozenset(drivers))
 
 
 @dataclass(frozen=True, slots=True)

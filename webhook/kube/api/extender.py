@@ -39,38 +39,29 @@ def parse_args(body: bytes) -> ExtenderArgs:
         raise InvalidInput([invalid("body", text, f"must be JSON: {error.msg}: {where}")]) from error
     if not isinstance(args, dict):
         raise InvalidInput([invalid("body", args, "must be the ExtenderArgs of a kube-scheduler")])
-    reader = Reader()
+    reader = Reader(args)
     if args.get("Pod") is None:
         raise InvalidInput([required("Pod", "must be the pod that is scheduled")])
-    pod = reader.object(args["Pod"], "Pod")
-    metadata = reader.object(pod.get("metadata"), "Pod.metadata")
-    names, nodes = _nodes(reader, args)
-    found = ExtenderArgs(
-        pod,
-        reader.text(metadata.get("namespace"), "Pod.metadata.namespace") or DEFAULT_NAMESPACE,
-        reader.text(metadata.get("name"), "Pod.metadata.name"),
-        names,
-        nodes,
-    )
+    pod = reader.object("Pod")
+    metadata = pod.object("metadata")
+    names, nodes = _nodes(reader)
+    namespace = metadata.text("namespace") or DEFAULT_NAMESPACE
+    found = ExtenderArgs(pod.raw, namespace, metadata.text("name"), names, nodes)
     reader.finish()
     return found
 
 
-def _nodes(reader: Reader, args: JsonObject) -> tuple[tuple[str, ...], tuple[JsonObject, ...] | None]:
+def _nodes(args: Reader) -> tuple[tuple[str, ...], tuple[JsonObject, ...] | None]:
     """Return the names of the nodes, and the nodes themselves if they were sent."""
-    names = args.get("NodeNames")
+    names = args.raw.get("NodeNames")
     if names is not None:
         # Thousands of names are usual, and to read them one by one takes longer than all else.
         is_plain = type(names) is list and {*map(type, names)} <= {str}
-        return tuple(names) if is_plain else reader.texts(names, "NodeNames"), None
-    if args.get("Nodes") is None:
+        return tuple(names) if is_plain else args.texts("NodeNames"), None
+    if args.raw.get("Nodes") is None:
         raise InvalidInput([required("NodeNames", "must be set; or Nodes, with nodeCacheCapable: false")])
-    items = reader.objects(reader.object(args["Nodes"], "Nodes").get("items"), "Nodes.items")
-    found = tuple(
-        reader.text(reader.object(node.get("metadata"), f"{path}.metadata").get("name"), f"{path}.metadata.name")
-        for path, node in items
-    )
-    return found, tuple(node for _, node in items)
+    nodes = args.object("Nodes").objects("items")
+    return tuple(node.object("metadata").text("name") for node in nodes), tuple(node.raw for node in nodes)
 
 
 def filter_result(args: ExtenderArgs, rejected: Mapping[str, str]) -> bytes:

@@ -66,30 +66,30 @@ def device_class_of(name: str) -> str:
 Amounts = Mapping[str, int]
 
 
-def read_milli(reader: Reader, value: Any, path: str) -> dict[str, int]:
-    """Return a ResourceList in thousandths; `reader` collects the errors (malformed or negative quantities)."""
-    if value is None:
+def read_milli(reader: Reader, key: str) -> dict[str, int]:
+    """Return the ResourceList in the field `key` in thousandths; malformed and negative quantities are errors."""
+    if reader.raw.get(key) is None:
         return {}
     amounts: dict[str, int] = {}
-    names: Mapping[Any, Any] = reader.object(value, path)
+    names: Mapping[Any, Any] = reader.object(key).raw
     for name, quantity in reader.interruptible(names.items()):
         try:
             amount = milli_value(quantity)
         except ValueError as error:
-            reader.error(f"{path}[{name}]", quantity, str(error))
+            reader.error(f"{key}[{name}]", quantity, str(error))
             continue
         if amount < 0:
-            reader.error(f"{path}[{name}]", quantity, "must be greater than or equal to 0")
+            reader.error(f"{key}[{name}]", quantity, "must be greater than or equal to 0")
         if not isinstance(name, str):
-            reader.error(path, name, "the name of a resource must be text; put it in quotes")
+            reader.error(key, name, "the name of a resource must be text; put it in quotes")
             continue
         amounts[name] = amount
     return amounts
 
 
-def read_amounts(reader: Reader, value: Any, path: str) -> dict[str, int]:
-    """Return a ResourceList in whole units; `reader` collects the errors (malformed or negative quantities)."""
-    return whole_units(read_milli(reader, value, path))
+def read_amounts(reader: Reader, key: str) -> dict[str, int]:
+    """Return the ResourceList in the field `key` in whole units; malformed and negative quantities are errors."""
+    return whole_units(read_milli(reader, key))
 
 
 def sum_of(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:

@@ -5,7 +5,7 @@ Amounts are in thousandths.
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from webhook.kube.pod.amounts import peak_of, read_milli
 from webhook.kube.reader import Reader
@@ -24,15 +24,13 @@ class Container(NamedTuple):
     is_sidecar: bool
 
     @classmethod
-    def of(cls, reader: Reader, container: Mapping[str, Any], path: str) -> "Container":
-        """Return the requests of `container`, a raw container at `path`; `reader` collects the errors."""
+    def of(cls, container: Reader) -> "Container":
+        """Return the requests of `container`."""
         requests: dict[str, int] = {}
-        if container.get("resources") is not None:
-            resources = reader.object(container.get("resources"), f"{path}.resources")
-            limits = read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
-            requests = limits | read_milli(reader, resources.get("requests"), f"{path}.resources.requests")
-        is_sidecar = container.get("restartPolicy") == "Always"
-        return cls(reader.text(container.get("name"), f"{path}.name"), requests, is_sidecar)
+        if container.raw.get("resources") is not None:
+            resources = container.object("resources")
+            requests = read_milli(resources, "limits") | read_milli(resources, "requests")
+        return cls(container.text("name"), requests, container.raw.get("restartPolicy") == "Always")
 
 
 class _Reported(NamedTuple):
@@ -42,16 +40,11 @@ class _Reported(NamedTuple):
     allocated: Milli | None
 
     @classmethod
-    def of(cls, reader: Reader, status: Mapping[str, Any], path: str) -> "_Reported":
-        resources = reader.object(status.get("resources"), f"{path}.resources")
+    def of(cls, status: Reader) -> "_Reported":
+        resources = status.object("resources")
         return cls(
-            *[
-                None if value is None else read_milli(reader, value, where)
-                for value, where in (
-                    (resources.get("requests"), f"{path}.resources.requests"),
-                    (status.get("allocatedResources"), f"{path}.allocatedResources"),
-                )
-            ]
+            None if resources.raw.get("requests") is None else read_milli(resources, "requests"),
+            None if status.raw.get("allocatedResources") is None else read_milli(status, "allocatedResources"),
         )
 
 
@@ -70,20 +63,19 @@ class Resize(NamedTuple):
     has_pod_resources: bool
 
     @classmethod
-    def of(cls, reader: Reader, status: Mapping[str, Any]) -> "Resize | None":
-        """Return what `status` reports; None if it reports nothing. `reader` collects the errors."""
+    def of(cls, status: Reader) -> "Resize | None":
+        """Return what `status` reports; None if it reports nothing."""
         by_container: dict[str, _Reported] = {}
         for field in ("containerStatuses", "initContainerStatuses"):
-            for path, container in reader.objects(status.get(field), f"status.{field}"):
-                name = reader.text(container.get("name"), f"{path}.name")
-                by_container.setdefault(name, _Reported.of(reader, container, path))
-        conditions = reader.objects(status.get("conditions"), "status.conditions")
-        pending = [each.get("reason") for _, each in conditions if each.get("type") == RESIZE_PENDING]
+            for container in status.objects(field):
+                by_container.setdefault(container.text("name"), _Reported.of(container))
+        conditions = [each.raw for each in status.objects("conditions")]
+        pending = [each.get("reason") for each in conditions if each.get("type") == RESIZE_PENDING]
         is_infeasible = pending[:1] == ["Infeasible"]
-        of_pod = _Reported.of(reader, status, "status")
+        of_pod = _Reported.of(status)
         if not is_infeasible and all(each == (None, None) for each in (of_pod, *by_container.values())):
             return None
-        return cls(by_container, of_pod, is_infeasible, status.get("resources") is not None)
+        return cls(by_container, of_pod, is_infeasible, status.raw.get("resources") is not None)
 
     def of_pod(self, spec: Milli) -> Milli:
         """Return the effective pod-level requests; `spec` are those of the pod's spec, at least one."""

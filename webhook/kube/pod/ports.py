@@ -1,7 +1,6 @@
 """Host ports of a pod."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from webhook.kube.reader import Reader
 
@@ -25,32 +24,31 @@ class HostPort(NamedTuple):
         return self.ip == other.ip or ALL_ADDRESSES in (self.ip, other.ip)
 
 
-def read_host_ports(reader: Reader, spec: Mapping[str, Any]) -> tuple[HostPort, ...]:
-    """Return the host ports of a pod's containers and sidecars; `reader` collects the errors.
+def read_host_ports(spec: Reader) -> tuple[HostPort, ...]:
+    """Return the host ports of the containers and sidecars of a pod with `spec`.
 
     With hostNetwork every container port is a host port, as the API server defaults it.
 
     Source: k8s.io/kubernetes/pkg/scheduler/util/utils.go, GetHostPorts; pkg/apis/core/v1/defaults.go
     """
-    host_network = reader.boolean(spec.get("hostNetwork"), "spec.hostNetwork")
+    host_network = spec.boolean("hostNetwork")
     ports: list[HostPort] = []
-    for path, container in reader.objects(spec.get("initContainers"), "spec.initContainers"):
-        if container.get("restartPolicy") == "Always":
-            ports += _ports_of(reader, container, path, host_network)
-    for path, container in reader.objects(spec.get("containers"), "spec.containers"):
-        if container.get("ports") is not None:
-            ports += _ports_of(reader, container, path, host_network)
+    for container in spec.objects("initContainers"):
+        if container.raw.get("restartPolicy") == "Always":
+            ports += _ports_of(container, host_network)
+    for container in spec.objects("containers"):
+        if container.raw.get("ports") is not None:
+            ports += _ports_of(container, host_network)
     return tuple(ports)
 
 
-def _ports_of(reader: Reader, container: Mapping[str, Any], path: str, host_network: bool) -> list[HostPort]:
+def _ports_of(container: Reader, host_network: bool) -> list[HostPort]:
     found = []
-    for where, port in reader.objects(container.get("ports"), f"{path}.ports"):
-        number = reader.integer(port.get("hostPort"), f"{where}.hostPort")
+    for port in container.objects("ports"):
+        number = port.integer("hostPort")
         if number == 0 and host_network:
-            number = reader.integer(port.get("containerPort"), f"{where}.containerPort")
-        protocol = reader.text(port.get("protocol"), f"{where}.protocol") or "TCP"
-        ip = reader.text(port.get("hostIP"), f"{where}.hostIP") or ALL_ADDRESSES
+            number = port.integer("containerPort")
+        protocol, ip = port.text("protocol") or "TCP", port.text("hostIP") or ALL_ADDRESSES
         if number > 0:
             found.append(HostPort(protocol, number, ip))
     return found

@@ -38,10 +38,10 @@ def qos_class(pod: Mapping[str, Any]) -> QosClass | None:
 
     Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/qos/qos.go, ComputePodQOS
     """
-    reader = Reader()
-    parts = list(compute_resources(reader, pod))
+    reader = Reader(pod)
+    parts = list(compute_resources(reader))
     if parts and parts[0].container is None and not reader.errors:
-        parts = _as_stored(reader, pod["spec"], parts[0])
+        parts = _as_stored(reader, parts[0])
     if reader.errors:
         return None
     requests: dict[str, int] = {}
@@ -54,22 +54,18 @@ def qos_class(pod: Mapping[str, Any]) -> QosClass | None:
     return "Guaranteed" if has_limits and requests == limits else "Burstable"
 
 
-def compute_resources(reader: Reader, pod: Mapping[str, Any]) -> Iterator[ComputeResources]:
-    """Yield the resources that the QoS class depends on: those of the pod if it has any, or those of the containers.
-
-    `reader` collects the errors.
-    """
-    spec = reader.object(pod.get("spec"), "spec")
-    if spec.get("resources") is None:
-        yield from container_resources(reader, spec, "initContainers")
-        yield from container_resources(reader, spec, "containers")
+def compute_resources(pod: Reader) -> Iterator[ComputeResources]:
+    """Yield the resources that the QoS class depends on: those of the pod if it has any, or those of the containers."""
+    spec = pod.object("spec")
+    if spec.raw.get("resources") is None:
+        yield from container_resources(spec, "initContainers")
+        yield from container_resources(spec, "containers")
         return
-    resources = reader.object(spec.get("resources"), "spec.resources")
-    limits = _compute(read_milli(reader, resources.get("limits"), "spec.resources.limits"))
-    yield ComputeResources(("spec", "resources"), None, _compute(read_pod_level_requests(reader, spec)), limits)
+    limits = _compute(read_milli(spec.object("resources"), "limits"))
+    yield ComputeResources(("spec", "resources"), None, _compute(read_pod_level_requests(spec)), limits)
 
 
-def _as_stored(reader: Reader, spec: Mapping[str, Any], whole: ComputeResources) -> list[ComputeResources]:
+def _as_stored(pod: Reader, whole: ComputeResources) -> list[ComputeResources]:
     """Return `whole`, the resources of the pod, with the limits that an API server adds to them when it stores the pod.
 
     A missing limit is that of the containers together if each has one, but not below the request. Empty resources of
@@ -77,12 +73,12 @@ def _as_stored(reader: Reader, spec: Mapping[str, Any], whole: ComputeResources)
 
     Source: k8s.io/kubernetes/pkg/api/pod/util.go, defaultPodLevelLimits
     """
-    if not spec["resources"].get("requests") and not spec["resources"].get("limits"):
-        without = {"spec": {**spec, "resources": None}}
-        return list(compute_resources(reader, without))
+    spec = pod.object("spec")
+    resources = spec.object("resources").raw
+    if not resources.get("requests") and not resources.get("limits"):
+        return list(compute_resources(Reader({"spec": {**spec.raw, "resources": None}}, pod.errors)))
     containers, init_containers = (
-        [_limits_of(reader, each, path) for path, each in reader.objects(spec.get(field), f"spec.{field}")]
-        for field in ("containers", "initContainers")
+        [_limits_of(each) for each in spec.objects(field)] for field in ("containers", "initContainers")
     )
     together, each_has = aggregate(containers, init_containers, {}), (*containers, *init_containers)
     added = {
@@ -93,20 +89,20 @@ def _as_stored(reader: Reader, spec: Mapping[str, Any], whole: ComputeResources)
     return [replace(whole, limits=whole.limits | added)]
 
 
-def _limits_of(reader: Reader, container: Mapping[str, Any], path: str) -> Container:
-    resources = reader.object(container.get("resources") or {}, f"{path}.resources")
-    limits = read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
-    return Container("", limits, container.get("restartPolicy") == "Always")
+def _limits_of(container: Reader) -> Container:
+    limits = read_milli(container.object("resources"), "limits")
+    return Container("", limits, container.raw.get("restartPolicy") == "Always")
 
 
-def container_resources(reader: Reader, spec: Mapping[str, Any], field: str) -> Iterator[ComputeResources]:
-    """Yield the resources of the containers in `field` of a pod's `spec`; `reader` collects the errors."""
-    for index, (path, container) in enumerate(reader.objects(spec.get(field), f"spec.{field}")):
-        resources = reader.object(container.get("resources") or {}, f"{path}.resources")
-        limits = read_milli(reader, resources.get("limits"), f"{path}.resources.limits")
-        requests = limits | read_milli(reader, resources.get("requests"), f"{path}.resources.requests")
-        name = reader.text(container.get("name"), f"{path}.name")
-        yield ComputeResources(("spec", field, index, "resources"), name, _compute(requests), _compute(limits))
+def container_resources(spec: Reader, field: str) -> Iterator[ComputeResources]:
+    """Yield the resources of the containers in `field` of a pod's `spec`."""
+    for index, container in enumerate(spec.objects(field)):
+        resources = container.object("resources")
+        limits = read_milli(resources, "limits")
+        requests = limits | read_milli(resources, "requests")
+        yield ComputeResources(
+            ("spec", field, index, "resources"), container.text("name"), _compute(requests), _compute(limits)
+        )
 
 
 def _compute(amounts: Mapping[str, int]) -> dict[str, int]:

@@ -75,8 +75,8 @@ def pod_requests(pod: Mapping[str, Any]) -> dict[str, int]:
 
     Source: k8s.io/component-helpers/resource/helpers.go, PodRequests; k8s.io/kubernetes/pkg/apis/core/v1/defaults.go
     """
-    reader = Reader()
-    resources = read_pod_resources(reader, pod)
+    reader = Reader(pod)
+    resources = read_pod_resources(reader)
     reader.finish()
     return dict(resources.requests)
 
@@ -107,30 +107,24 @@ def _extended(limits: Any, requests: Any) -> Iterator[str]:
         if isinstance(name, str) and (
             name.startswith(DEVICE_CLASS_PREFIX) or ("/" in name and is_extended_resource(name))
         ):
-            reader = Reader()
-            if (read_milli(reader, {name: amount}, "").get(name) or is_share(name)) and not reader.errors:
+            reader = Reader({"amounts": {name: amount}})
+            if (read_milli(reader, "amounts").get(name) or is_share(name)) and not reader.errors:
                 yield name
 
 
-def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool = False) -> PodResources:
-    """Return the resources of `pod`; `reader` collects the errors.
+def read_pod_resources(pod: Reader, *, running: bool = False) -> PodResources:
+    """Return the resources of `pod`.
 
     `running`: the resources that the kubelet reports for an in-place resize count if they exceed the requests.
     """
-    spec = reader.object(pod.get("spec"), "spec")
-    containers = [
-        Container.of(reader, container, path)
-        for path, container in reader.objects(spec.get("containers"), "spec.containers")
-    ]
-    init_containers = [
-        Container.of(reader, container, path)
-        for path, container in reader.objects(spec.get("initContainers"), "spec.initContainers")
-    ]
-    overhead = read_milli(reader, spec.get("overhead"), "spec.overhead")
-    pod_level = _pod_level_requests(reader, spec, containers, init_containers)
+    spec = pod.object("spec")
+    containers = [Container.of(each) for each in spec.objects("containers")]
+    init_containers = [Container.of(each) for each in spec.objects("initContainers")]
+    overhead = read_milli(spec, "overhead")
+    pod_level = _pod_level_requests(spec, containers, init_containers)
     resized = None
     if running:
-        resized = Resize.of(reader, reader.object(pod.get("status"), "status"))
+        resized = Resize.of(pod.object("status"))
         pod_level = resized.of_pod(pod_level) if resized and pod_level else pod_level
 
     def total(defaults: Mapping[str, int]) -> dict[str, int]:
@@ -152,13 +146,12 @@ def read_pod_resources(reader: Reader, pod: Mapping[str, Any], *, running: bool 
     return PodResources(whole_units(requests), whole, whole_scored, by_container, without_pod_level)
 
 
-def read_pod_level_requests(reader: Reader, spec: Mapping[str, Any]) -> dict[str, int]:
+def read_pod_level_requests(spec: Reader) -> dict[str, int]:
     """Return the requests of the pod as a whole, in thousandths, as the API server completes them."""
     containers, init_containers = (
-        [Container.of(reader, each, path) for path, each in reader.objects(spec.get(field), f"spec.{field}")]
-        for field in ("containers", "initContainers")
+        [Container.of(each) for each in spec.objects(field)] for field in ("containers", "initContainers")
     )
-    return _pod_level_requests(reader, spec, containers, init_containers)
+    return _pod_level_requests(spec, containers, init_containers)
 
 
 def _by_container(init_containers: list[Container], containers: list[Container]) -> tuple[ContainerRequests, ...]:
@@ -174,18 +167,15 @@ def _by_container(init_containers: list[Container], containers: list[Container])
     )
 
 
-def _pod_level_requests(
-    reader: Reader, spec: Mapping[str, Any], containers: list[Container], init_containers: list[Container]
-) -> dict[str, int]:
+def _pod_level_requests(spec: Reader, containers: list[Container], init_containers: list[Container]) -> dict[str, int]:
     """Return the requests of `spec.resources`, which replace the sum of the containers' requests.
 
     Source: k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, defaultPodRequests
     """
-    if spec.get("resources") is None:
+    if spec.raw.get("resources") is None:
         return _NONE
-    resources = reader.object(spec.get("resources"), "spec.resources")
-    limits = read_milli(reader, resources.get("limits"), "spec.resources.limits")
-    requests = read_milli(reader, resources.get("requests"), "spec.resources.requests")
+    resources = spec.object("resources")
+    limits, requests = read_milli(resources, "limits"), read_milli(resources, "requests")
     if limits:
         summed = aggregate(containers, init_containers, _NONE)
         requests = limits | {name: summed[name] for name in (CPU, MEMORY) if name in summed} | requests

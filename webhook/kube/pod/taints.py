@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
+from webhook.kube.reader import Reader
+
 NO_SCHEDULE = "NoSchedule"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
 NO_EXECUTE = "NoExecute"
@@ -29,6 +31,11 @@ class Taint(NamedTuple):
     def of(cls, taint: Mapping[str, Any]) -> "Taint":
         """Return the taint in a raw API object."""
         return cls(taint.get("key") or "", taint.get("value") or "", taint.get("effect") or "")
+
+    @classmethod
+    def read(cls, taint: Reader) -> "Taint":
+        """Return a taint whose fields can have wrong types."""
+        return cls(taint.text("key"), taint.text("value"), taint.text("effect"))
 
 
 class Toleration(NamedTuple):

@@ -1,7 +1,7 @@
 """The volumes of a pod that restrict its placement."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from webhook.kube.reader import Reader
 
@@ -41,6 +41,14 @@ class PodReference(NamedTuple):
 
     name: str
     uid: str
+
+    @classmethod
+    def controller(cls, metadata: Reader, kind: str | None = None) -> "PodReference | None":
+        """Return the controller of `kind`, or of any, in the `metadata` of a claim; None without one."""
+        for owner in metadata.objects("ownerReferences"):
+            if owner.raw.get("controller") is True and kind in (None, owner.raw.get("kind")):
+                return cls(owner.text("name"), owner.text("uid"))
+        return None
 
 
 class ClaimUse(NamedTuple):
@@ -87,27 +95,22 @@ class PodVolumes(NamedTuple):
 NO_VOLUMES = PodVolumes()
 
 
-def read_volumes(reader: Reader, volumes: Any, namespace: str, pod: PodReference) -> PodVolumes:
-    """Return the `spec.volumes` of `pod` in `namespace`; `reader` collects the errors."""
+def read_volumes(spec: Reader, namespace: str, pod: PodReference) -> PodVolumes:
+    """Return the volumes of `pod`, which has `spec`, in `namespace`."""
+    volumes = spec.raw.get("volumes")
     if isinstance(volumes, list) and all(isinstance(each, dict) and RESTRICTING.isdisjoint(each) for each in volumes):
         return NO_VOLUMES
     claims: list[ClaimUse] = []
     disks: list[Disk] = []
     attached_inline: set[AttachedVolume] = set()
-    for path, volume in reader.objects(volumes, "spec.volumes"):
-        claim = volume.get("persistentVolumeClaim")
-        if claim is not None:
-            where = f"{path}.persistentVolumeClaim"
-            name = reader.text(reader.object(claim, where).get("claimName"), f"{where}.claimName")
-            claims.append(ClaimUse(name, is_ephemeral=False))
-        elif volume.get("ephemeral") is not None:
-            name = reader.text(volume.get("name"), f"{path}.name")
-            claims.append(ClaimUse(f"{pod.name}-{name}", is_ephemeral=True))
+    for volume in spec.objects("volumes"):
+        if volume.raw.get("persistentVolumeClaim") is not None:
+            claims.append(ClaimUse(volume.object("persistentVolumeClaim").text("claimName"), is_ephemeral=False))
+        elif volume.raw.get("ephemeral") is not None:
+            claims.append(ClaimUse(f"{pod.name}-{volume.text('name')}", is_ephemeral=True))
         else:
-            disks += [_disk(reader, volume, kind, path) for kind in _DISK_NAMES if volume.get(kind) is not None]
-            attached_inline |= {
-                taken_over(reader, kind, volume, path) for kind in MIGRATIONS if volume.get(kind) is not None
-            }
+            disks += [_disk(volume, kind) for kind in _DISK_NAMES if volume.raw.get(kind) is not None]
+            attached_inline |= {taken_over(volume, kind) for kind in MIGRATIONS if volume.raw.get(kind) is not None}
     if not claims and not disks and not attached_inline:
         return NO_VOLUMES
     owner = pod if any(use.is_ephemeral for use in claims) else None
@@ -126,18 +129,10 @@ RESTRICTING = frozenset(("persistentVolumeClaim", "ephemeral", *_DISK_NAMES, *MI
 """The volume types that can restrict a placement; most pods have none."""
 
 
-def _disk(reader: Reader, volume: Mapping[str, Any], kind: str, path: str) -> Disk:
-    where = f"{path}.{kind}"
-    disk = reader.object(volume.get(kind), where)
-    names = [
-        reader.text(disk.get(field), f"{where}.{field}") or _DEFAULTS.get(field, "") for field in _DISK_NAMES[kind]
-    ]
-    return Disk(
-        kind,
-        tuple(names),
-        frozenset(reader.texts(disk.get("monitors"), f"{where}.monitors")),
-        reader.boolean(disk.get("readOnly"), f"{where}.readOnly"),
-    )
+def _disk(volume: Reader, kind: str) -> Disk:
+    disk = volume.object(kind)
+    names = tuple([disk.text(field) or _DEFAULTS.get(field, "") for field in _DISK_NAMES[kind]])
+    return Disk(kind, names, frozenset(disk.texts("monitors")), disk.boolean("readOnly"))
 
 
 _UNSPECIFIED = "UNSPECIFIED"
@@ -152,22 +147,20 @@ _HANDLE_FIELDS: Mapping[str, str] = {
 }
 
 
-def taken_over(reader: Reader, kind: str, volume: Mapping[str, Any], path: str, zones: str = "") -> AttachedVolume:
+def taken_over(volume: Reader, kind: str, zones: str = "") -> AttachedVolume:
     """Return the CSI volume that `volume` of `kind`, one of MIGRATIONS, is migrated to.
 
     `zones` is the zone label of a PersistentVolume.
 
     Source: k8s.io/csi-translation-lib/plugins, TranslateInTreePVToCSI and TranslateInTreeInlineVolumeToCSI
     """
-    where = f"{path}.{kind}"
-    disk = reader.object(volume.get(kind), where)
-    field = _HANDLE_FIELDS[kind]
-    handle = reader.text(disk.get(field), f"{where}.{field}")
+    disk = volume.object(kind)
+    handle = disk.text(_HANDLE_FIELDS[kind])
     if kind == _AWS:
         handle = _aws_handle(handle)
     elif kind == _GCE:
         handle = _gce_handle(handle, zones)
-    elif kind == "azureDisk" and reader.text(disk.get("kind"), f"{where}.kind").lower() not in ("", "managed"):
+    elif kind == "azureDisk" and disk.text("kind").lower() not in ("", "managed"):
         handle = ""
     return AttachedVolume(MIGRATIONS[kind].driver, handle)
 

@@ -19,8 +19,8 @@ def cards_of(pod: Mapping[str, Any], scheduler: str, gpu_fraction: str | None, p
 
     `scheduler` will schedule it, and `gpu_fraction` is the share that the annotation of the policy requests.
     """
-    reader = Reader()
-    containers = read_pod_resources(reader, pod).by_container
+    reader = Reader(pod)
+    containers = read_pod_resources(reader).by_container
     if reader.errors:
         return 0
     total: Counter[str] = Counter()

@@ -214,7 +214,7 @@ def _constraint(constraint: DefaultConstraint) -> SpreadConstraint:
 
 def _added_affinity(raw: Mapping[str, Any], path: str, errors: list[FieldError]) -> NodeAffinityTerms:
     """Return the added affinity; check the selector rules that the model does not hold."""
-    reader = Reader()
-    terms = read_node_affinity(reader, raw.get("addedAffinity"), f"{path}.addedAffinity")
+    reader = Reader(raw, step=path)
+    terms = read_node_affinity(reader, "addedAffinity")
     errors += reader.errors
     return terms

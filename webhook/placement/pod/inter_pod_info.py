@@ -1,8 +1,7 @@
 """The parts of a pending pod that relate it to other pods."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
 from webhook.cluster.objects.workloads import Owner
@@ -23,19 +22,15 @@ class InterPodInfo:
     spread: tuple[SpreadConstraint, ...] = ()
 
     @classmethod
-    def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "InterPodInfo":
-        """Return the info of `pod`, a raw API object; report malformed fields to `reader`."""
-        metadata = reader.object(pod.get("metadata"), "metadata")
-        spec = reader.object(pod.get("spec"), "spec")
-        namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
-        labels = reader.text_map(metadata.get("labels"), "metadata.labels")
-        affinity = spec.get("affinity")
+    def of(cls, metadata: Reader, spec: Reader) -> "InterPodInfo":
+        """Return the info of a pod with `metadata` and `spec`."""
+        namespace, labels = metadata.text("namespace") or DEFAULT_NAMESPACE, metadata.text_map("labels")
         return cls(
             namespace,
             tuple(labels.items()),
-            _owner(reader, metadata.get("ownerReferences")),
-            NO_TERMS if affinity is None else read_pod_terms(reader, affinity, namespace, labels),
-            read_spread_constraints(reader, spec, labels),
+            None if metadata.raw.get("ownerReferences") is None else _owner(metadata),
+            NO_TERMS if spec.raw.get("affinity") is None else read_pod_terms(spec, namespace, labels),
+            read_spread_constraints(spec, labels),
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "InterPodInfo":
@@ -58,16 +53,9 @@ class InterPodInfo:
                 yield requirement.key
 
 
-def _owner(reader: Reader, references: Any) -> Owner | None:
+def _owner(metadata: Reader) -> Owner | None:
     """Return the controller among the owner references; there is at most one."""
-    if references is None:
-        return None
-    owner = None
-    for path, reference in reader.objects(references, "metadata.ownerReferences"):
-        if owner is None and reference.get("controller") is True:
-            owner = Owner(
-                reader.text(reference.get("apiVersion"), f"{path}.apiVersion"),
-                reader.text(reference.get("kind"), f"{path}.kind"),
-                reader.text(reference.get("name"), f"{path}.name"),
-            )
-    return owner
+    for owner in metadata.objects("ownerReferences"):
+        if owner.raw.get("controller") is True:
+            return Owner(owner.text("apiVersion"), owner.text("kind"), owner.text("name"))
+    return None

@@ -1,7 +1,6 @@
 """The scheduler and the nominated node of a pending pod."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from webhook.cluster.pods.nominated_pods import NominatedPod
 from webhook.cluster.snapshot import Snapshot
@@ -21,18 +20,16 @@ class Nomination(NamedTuple):
     name: str = ""
 
     @classmethod
-    def of(cls, reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> "Nomination":
-        """Return the nomination of `pod`, a raw API object with `spec`; report malformed fields to `reader`."""
-        scheduler_name = reader.text(spec.get("schedulerName"), "spec.schedulerName") or DEFAULT_SCHEDULER
-        if not pod.get("status"):
+    def of(cls, pod: Reader, metadata: Reader, spec: Reader) -> "Nomination":
+        """Return the nomination of `pod`, which has `metadata` and `spec`."""
+        scheduler_name = spec.text("schedulerName") or DEFAULT_SCHEDULER
+        if not pod.raw.get("status"):
             return _DEFAULT_NOMINATION if scheduler_name == DEFAULT_SCHEDULER else cls(scheduler_name)
-        status = reader.object(pod["status"], "status")
-        node_name = reader.text(status.get("nominatedNodeName"), "status.nominatedNodeName")
+        node_name = pod.object("status").text("nominatedNodeName")
         if not node_name:
             return cls(scheduler_name)
-        metadata = reader.object(pod.get("metadata"), "metadata")
-        namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
-        return cls(scheduler_name, node_name, namespace, reader.text(metadata.get("name"), "metadata.name"))
+        namespace = metadata.text("namespace") or DEFAULT_NAMESPACE
+        return cls(scheduler_name, node_name, namespace, metadata.text("name"))
 
     def normalized_for(self, snapshot: Snapshot) -> "Nomination":
         """Return the nomination, or the default one if it does not matter on `snapshot`."""

@@ -76,45 +76,42 @@ class PodInfo(NamedTuple):
     is_held: bool = False
 
     @classmethod
-    def of(cls, reader: Reader, pod: Mapping[str, Any], like: "PodInfo | None" = None) -> "PodInfo":
-        """Return the info of `pod`, a raw API object; report malformed fields to `reader`.
-
-        `like` is that of a pod that differs in containers and volumes alone.
-        """
-        spec = reader.object(pod.get("spec"), "spec")
-        resources = read_pod_resources(reader, pod)
+    def of(cls, pod: Reader, like: "PodInfo | None" = None) -> "PodInfo":
+        """Return the info of `pod`; `like` is that of a pod that differs in containers and volumes alone."""
+        metadata, spec = pod.object("metadata"), pod.object("spec")
+        resources = read_pod_resources(pod)
         of_containers: dict[str, Any] = {
             "requests": _pairs(resources.requests),
             "container_requests": None if resources.of_containers is None else _pairs(resources.of_containers),
             "scoring_requests": _pairs(resources.scoring_requests),
             "by_container": resources.by_container,
-            "host_ports": read_host_ports(reader, spec),
-            "images": _images(reader, spec),
-            "image_volumes": _image_volumes(reader, spec),
-            "containers": sum(len(reader.objects(spec.get(field), f"spec.{field}")) for field in _CONTAINERS),
-            "volumes": _volumes(reader, pod, spec),
-            "stored": _stored(reader, pod) if resources.by_container else None,
+            "host_ports": read_host_ports(spec),
+            "images": _images(spec),
+            "image_volumes": _image_volumes(spec),
+            "containers": sum(len(spec.objects(field)) for field in _CONTAINERS),
+            "volumes": _volumes(metadata, spec),
+            # A new pod has no UID.
+            "stored": _reference(metadata) if resources.by_container and metadata.raw.get("uid") else None,
         }
         if like is not None:
             return like._replace(**of_containers)
-        affinity = reader.object(spec.get("affinity"), "spec.affinity")
-        of_kueue = _gates_of_kueue(reader, spec["schedulingGates"]) if spec.get("schedulingGates") else ()
-        node_affinity = read_node_affinity(reader, affinity.get("nodeAffinity"), "spec.affinity.nodeAffinity")
+        of_kueue = _gates_of_kueue(spec) if spec.raw.get("schedulingGates") else ()
+        node_affinity = read_node_affinity(spec.object("affinity"), "nodeAffinity")
         return cls(
             **of_containers,
-            node_name=reader.text(spec.get("nodeName"), "spec.nodeName"),
-            tolerations=_tolerations(reader, spec.get("tolerations")),
-            node_selector=tuple(reader.text_map(spec.get("nodeSelector"), "spec.nodeSelector").items()),
+            node_name=spec.text("nodeName"),
+            tolerations=_tolerations(spec),
+            node_selector=tuple(spec.text_map("nodeSelector").items()),
             required=node_affinity.required,
             preferred=node_affinity.preferred,
             is_gated=not all(of_kueue),
-            device_claims=_device_claims(reader, pod, spec),
-            inter_pod=InterPodInfo.of(reader, pod),
-            preemption=Preemption.of(reader, spec),
-            nomination=Nomination.of(reader, pod, spec),
-            has_group=bool(field(pod, "metadata", "annotations", VOLCANO_GROUP)),
-            shares_card=any(field(pod, "metadata", "annotations", key) for key in KAI_SHARES),
-            is_queued=any(of_kueue) or bool(field(pod, "metadata", "labels", KUEUE_QUEUE)),
+            device_claims=_device_claims(pod, metadata, spec) if spec.raw.get("resourceClaims") else (),
+            inter_pod=InterPodInfo.of(metadata, spec),
+            preemption=Preemption.of(spec),
+            nomination=Nomination.of(pod, metadata, spec),
+            has_group=bool(field(metadata.raw, "annotations", VOLCANO_GROUP)),
+            shares_card=any(field(metadata.raw, "annotations", key) for key in KAI_SHARES),
+            is_queued=any(of_kueue) or bool(field(metadata.raw, "labels", KUEUE_QUEUE)),
             is_held=any(of_kueue),
         )
 
@@ -146,99 +143,64 @@ def _pairs(amounts: Amounts) -> tuple[tuple[str, int], ...]:
     return tuple([(name, amount) for name, amount in amounts.items() if amount and is_schedulable_resource(name)])
 
 
-def _gates_of_kueue(reader: Reader, gates: Any) -> list[bool]:
-    """Return for each of the scheduling `gates` whether Kueue owns it."""
-    found = reader.objects(gates, "spec.schedulingGates")
-    return [reader.text(each.get("name"), f"{path}.name").startswith(KUEUE_GATES) for path, each in found]
+def _gates_of_kueue(spec: Reader) -> list[bool]:
+    """Return for each of the scheduling gates whether Kueue owns it."""
+    return [each.text("name").startswith(KUEUE_GATES) for each in spec.objects("schedulingGates")]
 
 
-def _images(reader: Reader, spec: Mapping[str, Any]) -> tuple[str, ...]:
-    names = [
-        reader.text(container.get("image"), f"{path}.image")
-        for where in _CONTAINERS
-        for path, container in reader.objects(spec.get(where), f"spec.{where}")
-    ]
+def _images(spec: Reader) -> tuple[str, ...]:
+    names = [container.text("image") for where in _CONTAINERS for container in spec.objects(where)]
     return tuple([normalized_image_name(name) for name in names if name])
 
 
-def _image_volumes(reader: Reader, spec: Mapping[str, Any]) -> tuple[str, ...]:
-    names = []
-    for path, volume in reader.objects(spec.get("volumes"), "spec.volumes"):
-        if volume.get("image") is not None:
-            image = reader.object(volume["image"], f"{path}.image")
-            names.append(reader.text(image.get("reference"), f"{path}.image.reference"))
+def _image_volumes(spec: Reader) -> tuple[str, ...]:
+    volumes = [each for each in spec.objects("volumes") if each.raw.get("image") is not None]
+    names = [each.object("image").text("reference") for each in volumes]
     return tuple([normalized_image_name(name) for name in names if name])
 
 
-def _device_claims(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> tuple[PodResourceClaim, ...]:
-    if not spec.get("resourceClaims"):
-        return ()
-    metadata = reader.object(pod.get("metadata"), "metadata")
-    namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
-    generated = _generated_claims(reader, pod)
+def _device_claims(pod: Reader, metadata: Reader, spec: Reader) -> tuple[PodResourceClaim, ...]:
+    namespace = metadata.text("namespace") or DEFAULT_NAMESPACE
+    generated = _generated_claims(pod)
     found = []
-    for path, use in reader.objects(spec.get("resourceClaims"), "spec.resourceClaims"):
-        name = reader.text(use.get("resourceClaimName"), f"{path}.resourceClaimName")
-        template = reader.text(use.get("resourceClaimTemplateName"), f"{path}.resourceClaimTemplateName")
-        own = reader.text(use.get("name"), f"{path}.name")
+    for use in spec.objects("resourceClaims"):
+        name, template = use.text("resourceClaimName"), use.text("resourceClaimTemplateName")
+        own = use.text("name")
         if name:
             found.append(PodResourceClaim(namespace, name, is_template=False))
         elif own not in generated:
             found.append(PodResourceClaim(namespace, template, is_template=True))
         elif generated[own]:
-            found.append(PodResourceClaim(namespace, generated[own], is_template=False, owner=_reference(reader, pod)))
+            found.append(PodResourceClaim(namespace, generated[own], is_template=False, owner=_reference(metadata)))
     return tuple(found)
 
 
-def _stored(reader: Reader, pod: Mapping[str, Any]) -> PodReference | None:
-    """Return a reference to the pod if it is stored; a new pod has no UID."""
-    return _reference(reader, pod) if reader.object(pod.get("metadata"), "metadata").get("uid") else None
+def _reference(metadata: Reader) -> PodReference:
+    return PodReference(metadata.text("name"), metadata.text("uid"))
 
 
-def _reference(reader: Reader, pod: Mapping[str, Any]) -> PodReference:
-    metadata = reader.object(pod.get("metadata"), "metadata")
-    return PodReference(
-        reader.text(metadata.get("name"), "metadata.name"), reader.text(metadata.get("uid"), "metadata.uid")
-    )
-
-
-def _generated_claims(reader: Reader, pod: Mapping[str, Any]) -> Mapping[str, str]:
+def _generated_claims(pod: Reader) -> Mapping[str, str]:
     """Return the claims that a controller created from templates, by the pod's names for them; empty: none needed.
 
     Source: k8s.io/dynamic-resource-allocation/resourceclaim/resourceclaim.go, Name
     """
-    status = reader.object(pod.get("status"), "status")
-    return {
-        reader.text(each.get("name"), f"{path}.name"): reader.text(
-            each.get("resourceClaimName"), f"{path}.resourceClaimName"
-        )
-        for path, each in reader.objects(status.get("resourceClaimStatuses"), "status.resourceClaimStatuses")
-    }
+    claims = pod.object("status").objects("resourceClaimStatuses")
+    return {each.text("name"): each.text("resourceClaimName") for each in claims}
 
 
-def _volumes(reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> PodVolumes:
-    if not spec.get("volumes"):
+def _volumes(metadata: Reader, spec: Reader) -> PodVolumes:
+    if not spec.raw.get("volumes"):
         return NO_VOLUMES
-    metadata = reader.object(pod.get("metadata"), "metadata")
-    namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
-    return read_volumes(reader, spec.get("volumes"), namespace, _reference(reader, pod))
+    return read_volumes(spec, metadata.text("namespace") or DEFAULT_NAMESPACE, _reference(metadata))
 
 
-def _tolerations(reader: Reader, value: Any) -> Tolerations:
-    text = reader.text
+def _tolerations(spec: Reader) -> Tolerations:
     found = []
-    for path, toleration in reader.objects(value, "spec.tolerations"):
-        if _TEXT_OR_NONE.issuperset(map(type, map(toleration.get, Toleration._fields))):
-            found.append(Toleration.of(toleration))
-            continue
-        operator = text(toleration.get("operator"), f"{path}.operator") or "Equal"
-        own_value = text(toleration.get("value"), f"{path}.value")
-        found.append(
-            Toleration(
-                text(toleration.get("key"), f"{path}.key"),
-                operator,
-                "" if operator == "Exists" else own_value,
-                text(toleration.get("effect"), f"{path}.effect"),
-            )
-        )
+    for each in spec.objects("tolerations"):
+        if _TEXT_OR_NONE.issuperset(map(type, map(each.raw.get, Toleration._fields))):
+            found.append(Toleration.of(each.raw))
+        else:
+            # The errors are collected; no info is made of such a pod.
+            for name in Toleration._fields:
+                each.text(name)
     return with_default_tolerations(found)

@@ -1,7 +1,6 @@
 """The priority of a pending pod."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from webhook.cluster.objects.priority_class import NEVER, priority_class_named
 from webhook.cluster.snapshot import Snapshot
@@ -19,12 +18,12 @@ class Preemption(NamedTuple):
     is_never: bool = False
 
     @classmethod
-    def of(cls, reader: Reader, spec: Mapping[str, Any]) -> "Preemption":
+    def of(cls, spec: Reader) -> "Preemption":
         """Return the preemption of a pod with `spec`: an API server resolves the class, a file may only name it."""
-        is_never = reader.text(spec.get("preemptionPolicy"), "spec.preemptionPolicy") == NEVER
-        if spec.get("priority") is not None:
-            return cls(reader.integer(spec["priority"], "spec.priority"), is_never=is_never)
-        return cls(None, reader.text(spec.get("priorityClassName"), "spec.priorityClassName"), is_never)
+        is_never = spec.text("preemptionPolicy") == NEVER
+        if spec.raw.get("priority") is not None:
+            return cls(spec.integer("priority"), is_never=is_never)
+        return cls(None, spec.text("priorityClassName"), is_never)
 
     def normalized_for(self, snapshot: Snapshot) -> "Preemption":
         """Return the preemption with the class looked up in `snapshot`."""

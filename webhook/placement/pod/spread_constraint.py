@@ -1,7 +1,7 @@
 """Topology spread constraints of a pending pod."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from webhook.kube.names import HOSTNAME_LABEL, ZONE_LABEL
 from webhook.kube.reader import Reader
@@ -38,41 +38,36 @@ SYSTEM_DEFAULT_CONSTRAINTS = (
 )
 
 
-def read_spread_constraints(
-    reader: Reader, spec: Mapping[str, Any], labels: Mapping[str, str]
-) -> tuple[SpreadConstraint, ...]:
-    """Return the constraints of a pod with `spec` and `labels`; report malformed fields to `reader`.
+def read_spread_constraints(spec: Reader, labels: Mapping[str, str]) -> tuple[SpreadConstraint, ...]:
+    """Return the constraints of a pod with `spec` and `labels`.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/common.go,
     filterTopologySpreadConstraints
     """
-    constraints = spec.get("topologySpreadConstraints")
-    return () if constraints is None else tuple(_constraints(reader, constraints, labels))
+    if spec.raw.get("topologySpreadConstraints") is None:
+        return ()
+    return tuple([_constraint(each, labels) for each in spec.objects("topologySpreadConstraints")])
 
 
-def _constraints(reader: Reader, value: Any, labels: Mapping[str, str]) -> Iterator[SpreadConstraint]:
-    for path, constraint in reader.objects(value, "spec.topologySpreadConstraints"):
-        selector = read_label_selector(reader, constraint.get("labelSelector"), f"{path}.labelSelector")
-        keys = reader.texts(constraint.get("matchLabelKeys"), f"{path}.matchLabelKeys")
-        if selector is not None:
-            selector += tuple([LabelRequirement(key, "In", (labels[key],)) for key in keys if key in labels])
-        affinity_policy = reader.text(constraint.get("nodeAffinityPolicy"), f"{path}.nodeAffinityPolicy")
-        taints_policy = reader.text(constraint.get("nodeTaintsPolicy"), f"{path}.nodeTaintsPolicy")
-        min_domains = constraint.get("minDomains")
-        yield SpreadConstraint(
-            topology_key=reader.text(constraint.get("topologyKey"), f"{path}.topologyKey"),
-            max_skew=_positive(reader, constraint.get("maxSkew"), f"{path}.maxSkew"),
-            when_unsatisfiable=reader.text(constraint.get("whenUnsatisfiable"), f"{path}.whenUnsatisfiable"),
-            selector=selector,
-            min_domains=1 if min_domains is None else _positive(reader, min_domains, f"{path}.minDomains"),
-            honors_affinity=(affinity_policy or _HONOR) == _HONOR,
-            honors_taints=(taints_policy or _IGNORE) == _HONOR,
-        )
+def _constraint(constraint: Reader, labels: Mapping[str, str]) -> SpreadConstraint:
+    selector, keys = read_label_selector(constraint, "labelSelector"), constraint.texts("matchLabelKeys")
+    if selector is not None:
+        selector += tuple([LabelRequirement(key, "In", (labels[key],)) for key in keys if key in labels])
+    affinity_policy, taints_policy = constraint.text("nodeAffinityPolicy"), constraint.text("nodeTaintsPolicy")
+    return SpreadConstraint(
+        topology_key=constraint.text("topologyKey"),
+        max_skew=_positive(constraint, "maxSkew"),
+        when_unsatisfiable=constraint.text("whenUnsatisfiable"),
+        selector=selector,
+        min_domains=1 if constraint.raw.get("minDomains") is None else _positive(constraint, "minDomains"),
+        honors_affinity=(affinity_policy or _HONOR) == _HONOR,
+        honors_taints=(taints_policy or _IGNORE) == _HONOR,
+    )
 
 
-def _positive(reader: Reader, value: Any, path: str) -> int:
-    number = reader.integer(value, path)
+def _positive(constraint: Reader, key: str) -> int:
+    number = constraint.integer(key)
     if not 1 <= number <= _INT32:
-        reader.error(path, value, f"must be in the range 1-{_INT32}")
+        constraint.error(key, constraint.raw.get(key), f"must be in the range 1-{_INT32}")
         return 1
     return number

@@ -155,7 +155,7 @@ class PendingPods:
 def _read_requests(pod: PendingPod) -> Iterator[tuple[str, int]]:
     if pod.content:
         try:
-            yield from read_pod_resources(Reader(), pod.object(), running=False).requests.items()
+            yield from read_pod_resources(Reader(pod.object())).requests.items()
         except InvalidInput:
             # The details of the pod have the error.
             return
