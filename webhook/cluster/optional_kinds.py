@@ -6,6 +6,7 @@ schedulers have a Queue and a PodGroup.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch.kai import KaiObjects, KaiPodGroup, KaiQueue
@@ -136,36 +137,56 @@ def snapshot_fields(found: FactsByKind, fields: Iterable[str] | None = None) -> 
     return {field: _MAKERS[field](found) for field in (_MAKERS if fields is None else fields)}
 
 
+def _by_name(found: FactsByKind, kind: str) -> dict[str, Any] | None:
+    """Return the facts of `kind` by name; None if it is not known."""
+    return {each.name: each for each in found[kind]} if kind in found else None
+
+
+def _by_full_name(found: FactsByKind, kind: str) -> dict[tuple[str, str], Any] | None:
+    """Return the facts of `kind` by namespace and name; None if it is not known."""
+    return {(each.namespace, each.name): each for each in found[kind]} if kind in found else None
+
+
+def _grouped(facts: Iterable[Any], name_of: Callable[[Any], str]) -> dict[str, tuple[Any, ...]]:
+    groups: dict[str, list[Any]] = {}
+    for each in facts:
+        groups.setdefault(name_of(each), []).append(each)
+    return {name: tuple(group) for name, group in groups.items()}
+
+
 def _workloads(found: FactsByKind) -> SelectingObjects:
     objects = (each for kind in WORKLOAD_KINDS for each in found.get(kind, ()))
     return SelectingObjects.of(objects, knows_services="Service" in found)
 
 
 def _storage(found: FactsByKind) -> Storage:
-    return Storage.of(
-        found.get("PersistentVolumeClaim"),
-        found.get("PersistentVolume"),
-        found.get("StorageClass"),
-        found.get("CSINode"),
+    volumes, limits = _by_name(found, "PersistentVolume"), found.get("CSINode")
+    return Storage(
+        _by_full_name(found, "PersistentVolumeClaim"),
+        volumes,
+        _by_name(found, "StorageClass"),
+        None if limits is None else {each.node_name: each for each in limits},
+        _grouped((volumes or {}).values(), attrgetter("storage_class")),
     )
 
 
 def _csi(found: FactsByKind) -> Csi:
-    return Csi.of(found.get("CSIDriver"), found.get("CSIStorageCapacity"), found.get("VolumeAttachment"))
+    capacities, attachments = found.get("CSIStorageCapacity"), found.get("VolumeAttachment")
+    return Csi(
+        _by_name(found, "CSIDriver"),
+        None if capacities is None else _grouped(capacities, attrgetter("storage_class")),
+        None if attachments is None else _grouped(attachments, attrgetter("node_name")),
+    )
 
 
 def _devices(found: FactsByKind) -> Devices:
     return Devices.of(
-        found.get("DeviceClass"),
-        found.get("ResourceClaim"),
-        found.get("ResourceClaimTemplate"),
+        _by_name(found, "DeviceClass"),
+        _by_full_name(found, "ResourceClaim"),
+        _by_full_name(found, "ResourceClaimTemplate"),
         found.get("ResourceSlice"),
         found.get("DeviceTaintRule"),
     )
-
-
-def _priority_classes(found: FactsByKind) -> dict[str, PriorityClass]:
-    return {each.name: each for each in found.get("PriorityClass", ())}
 
 
 def _full_quotas(found: FactsByKind) -> dict[str, str]:
@@ -174,20 +195,24 @@ def _full_quotas(found: FactsByKind) -> dict[str, str]:
 
 
 def _volcano(found: FactsByKind) -> VolcanoObjects:
-    return VolcanoObjects.of(found.get(f"Queue.{_VOLCANO}"), found.get(f"PodGroup.{_VOLCANO}"))
+    return VolcanoObjects(_by_name(found, f"Queue.{_VOLCANO}"), _by_full_name(found, f"PodGroup.{_VOLCANO}"))
 
 
 def _kai(found: FactsByKind) -> KaiObjects:
-    return KaiObjects.of(found.get(f"Queue.{_KAI}"), found.get(f"PodGroup.{_KAI}"))
+    queues = _by_name(found, f"Queue.{_KAI}")
+    parents = frozenset(each.parent for each in (queues or {}).values() if each.parent)
+    return KaiObjects(queues, _by_full_name(found, f"PodGroup.{_KAI}"), parents)
 
 
 def _kueue(found: FactsByKind) -> KueueObjects:
-    kinds = ("LocalQueue", "ClusterQueue", "ResourceFlavor")
-    return KueueObjects.of(*(found.get(f"{kind}.{_KUEUE}") for kind in kinds))
+    local_queues = _by_full_name(found, f"LocalQueue.{_KUEUE}")
+    return KueueObjects(
+        local_queues, _by_name(found, f"ClusterQueue.{_KUEUE}"), _by_name(found, f"ResourceFlavor.{_KUEUE}")
+    )
 
 
 def _pod_groups(found: FactsByKind) -> PodGroups:
-    return PodGroups.of(found.get(f"PodGroup.{_COSCHEDULING}"), found.get(f"PodGroup.{_NATIVE}"))
+    return PodGroups(_by_full_name(found, f"PodGroup.{_COSCHEDULING}"), _by_full_name(found, f"PodGroup.{_NATIVE}"))
 
 
 _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
@@ -195,7 +220,7 @@ _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
     "storage": _storage,
     "csi": _csi,
     "devices": _devices,
-    "priority_classes": _priority_classes,
+    "priority_classes": lambda found: _by_name(found, PRIORITY_CLASS_KIND) or {},
     "full_quotas": _full_quotas,
     "volcano": _volcano,
     "kai": _kai,

@@ -1,7 +1,8 @@
 """An immutable snapshot of the cluster, with nodes as rows in the order of their names."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,23 +36,6 @@ Rows = NDArray[np.intp]
 
 # The cap of amounts (72 PB): scores multiply amounts by 100, and the product must fit into an int64.
 LARGEST_AMOUNT = 2**56
-
-# The fields of a Snapshot that do not depend on its nodes.
-_NOT_OF_NODES = (
-    "namespaces",
-    "workloads",
-    "storage",
-    "csi",
-    "devices",
-    "priority_classes",
-    "full_quotas",
-    *("volcano", "kai", "kueue", "pod_groups", "left_out"),
-    "scheduler_evidence",
-    "release",
-    "nominated",
-    "pending",
-    "is_without_pods",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,24 +85,50 @@ class Load:
         )
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class Snapshot:
+@dataclass(slots=True, eq=False, kw_only=True)
+class ClusterObjects:
+    """What a snapshot knows beside its nodes and their pods. An optional kind that is not known has its default.
+
+    `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces. `left_out`
+    are objects of known kinds that are not in it. `release` is that of the API server, taken for that of
+    kube-scheduler. `nominated` are the pending pods with a nominated node; they do not use resources yet. `pending` are
+    the pods that are not bound, in the order of their arrival. `is_without_pods`: the nodes are shown without pods.
+    """
+
+    namespaces: Mapping[str, Namespace] = field(default_factory=dict)
+    workloads: SelectingObjects = NO_WORKLOADS
+    storage: Storage = NO_STORAGE
+    csi: Csi = NO_CSI
+    devices: Devices = NO_DEVICES
+    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
+    full_quotas: Mapping[str, str] = field(default_factory=dict)
+    volcano: VolcanoObjects = NO_VOLCANO
+    kai: KaiObjects = NO_KAI
+    kueue: KueueObjects = NO_KUEUE
+    pod_groups: PodGroups = NO_POD_GROUPS
+    left_out: LeftOut = NOTHING_LEFT_OUT
+    scheduler_evidence: SchedulerEvidence | None = None
+    release: Release = ASSUMED
+    nominated: NominatedPods = NO_NOMINATED_PODS
+    pending: Mapping[PodKey, PendingPod] = field(default_factory=dict)
+    is_without_pods: bool = False
+
+
+_NOT_OF_NODES = tuple(each.name for each in fields(ClusterObjects))
+
+
+@dataclass(slots=True, eq=False, kw_only=True, weakref_slot=True)
+class Snapshot(ClusterObjects):
     """The cluster at one moment. It is immutable; a later moment is another snapshot with another generation.
 
     The one exception is the snapshot of a `WorkingSnapshot`, which is for one thread, and states in `log` what changed.
 
     Row n of every column is `nodes[n]`. Amounts are in thousandths of a core for cpu, in bytes or units for other
-    resources. `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces.
-    `left_out` are objects of known kinds that are not in it. `scheduler_evidence` is None if it is not known. `release`
-    is that of the API server, taken for that of kube-scheduler. `nominated` are the pending pods with a nominated node;
-    they do not use resources yet. `assumed` are the nominated pods that this snapshot shows as running, each with the
-    row of its node. `pending` are the pods that are not bound, in the order of their arrival. `is_without_pods`: it
-    shows the nodes without their pods.
+    resources. `assumed` are the nominated pods that this snapshot shows as running, each with the row of its node.
     """
 
     generation: int
     nodes: Sequence[NodeInfo]
-    namespaces: Mapping[str, Namespace]
     rows: Mapping[str, int]
     labels: LabelColumns
     taints: TaintClasses
@@ -127,23 +137,7 @@ class Snapshot:
     load: Load
     images: Images
     pods: RunningPods
-    workloads: SelectingObjects
-    storage: Storage
-    csi: Csi
-    devices: Devices
-    priority_classes: Mapping[str, PriorityClass]
-    full_quotas: Mapping[str, str]
-    volcano: VolcanoObjects
-    kai: KaiObjects
-    kueue: KueueObjects
-    pod_groups: PodGroups
-    left_out: LeftOut
-    scheduler_evidence: SchedulerEvidence | None
-    release: Release
-    nominated: NominatedPods
-    pending: Mapping[PodKey, PendingPod]
-    assumed: tuple[tuple[int, RunningPod], ...]
-    is_without_pods: bool
+    assumed: tuple[tuple[int, RunningPod], ...] = ()
     allocatable_columns: Mapping[str, Column]
     _zeros: Column
     _log: RowLog | None = None
@@ -154,25 +148,15 @@ class Snapshot:
         nodes: Iterable[NodeInfo],
         namespaces: Mapping[str, Namespace] | None = None,
         generation: int = 0,
-        workloads: SelectingObjects = NO_WORKLOADS,
-        storage: Storage = NO_STORAGE,
-        csi: Csi = NO_CSI,
-        devices: Devices = NO_DEVICES,
-        priority_classes: Mapping[str, PriorityClass] | None = None,
-        full_quotas: Mapping[str, str] | None = None,
-        volcano: VolcanoObjects = NO_VOLCANO,
-        kai: KaiObjects = NO_KAI,
-        kueue: KueueObjects = NO_KUEUE,
-        pod_groups: PodGroups = NO_POD_GROUPS,
-        scheduler_evidence: SchedulerEvidence | None = None,
-        release: Release = ASSUMED,
+        **objects: Any,
     ) -> "Snapshot":
-        """Return the snapshot of `nodes`, whose names are distinct, `namespaces` by name, and other objects."""
+        """Return the snapshot of `nodes`, whose names are distinct, `namespaces` by name, and other ClusterObjects."""
         infos = tuple(sorted(nodes, key=lambda info: info.node.name))
         return cls(
+            namespaces=namespaces or {},
+            **objects,
             generation=generation,
             nodes=infos,
-            namespaces=namespaces or {},
             rows={info.node.name: row for row, info in enumerate(infos)},
             labels=LabelColumns(info.node.labels for info in infos),
             taints=TaintClasses.of(info.node.taints for info in infos),
@@ -181,23 +165,6 @@ class Snapshot:
             load=Load.of(infos),
             images=Images([info.node.images for info in infos]),
             pods=RunningPods.of(infos),
-            workloads=workloads,
-            storage=storage,
-            csi=csi,
-            devices=devices,
-            priority_classes=priority_classes or {},
-            full_quotas=full_quotas or {},
-            volcano=volcano,
-            kai=kai,
-            kueue=kueue,
-            pod_groups=pod_groups,
-            left_out=NOTHING_LEFT_OUT,
-            scheduler_evidence=scheduler_evidence,
-            release=release,
-            nominated=NO_NOMINATED_PODS,
-            pending={},
-            assumed=(),
-            is_without_pods=False,
             allocatable_columns=_columns([info.node.allocatable for info in infos]),
             _zeros=_column([0] * len(infos)),
         )
@@ -229,8 +196,7 @@ class Snapshot:
 
     def with_nodes(self, nodes: Iterable[NodeInfo], generation: int) -> "Snapshot":
         """Return the snapshot with exactly these `nodes` and their pods."""
-        kept = {name: getattr(self, name) for name in _NOT_OF_NODES}
-        return replace(Snapshot.of(nodes), generation=generation, **kept)
+        return Snapshot.of(nodes, generation=generation, **{name: getattr(self, name) for name in _NOT_OF_NODES})
 
     def with_other_nodes(self, nodes: Iterable[NodeInfo]) -> "Snapshot":
         """Return the snapshot with exactly these `nodes`, without pods; their devices are not known."""

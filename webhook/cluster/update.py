@@ -4,7 +4,7 @@ Unchanged columns are shared, so that results computed from them stay valid; cha
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,32 +19,6 @@ from webhook.kube.pod.amounts import CPU, MEMORY, Amounts
 from webhook.kube.pod.ports import HostPort
 
 HostPorts = Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
-
-# The fields that `updated` can update. A snapshot with other fields is rebuilt, so that no field becomes stale.
-KNOWN_FIELDS = frozenset(
-    (
-        *(
-            "generation",
-            "nodes",
-            "namespaces",
-            "rows",
-            "load",
-            "pods",
-            "workloads",
-            "storage",
-            "csi",
-            "is_without_pods",
-        ),
-        *("devices", "priority_classes", "full_quotas", "scheduler_evidence", "release", "nominated", "assumed"),
-        *("pending", "volcano", "kai", "kueue", "pod_groups", "left_out"),
-        *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns", "_zeros", "_log"),
-    )
-)
-KNOWN_LOAD_FIELDS = frozenset(("requested", "non_zero_requested", "pods", "host_ports"))
-
-
-_FIELDS = frozenset(field.name for field in fields(Snapshot))
-_LOAD_FIELDS = frozenset(field.name for field in fields(Load))
 
 
 class NodeUpdate(NamedTuple):
@@ -78,8 +52,6 @@ def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> S
         row = snapshot.rows[info.node.name]
         changes[row] = NodeUpdate.of(nodes[row], info)
         nodes[row] = info
-    if not _knows_all_fields():
-        return snapshot.with_nodes(nodes, generation)
     pods = _updated_pods(snapshot.pods, changes, nodes)
     load = _updated_load(snapshot.load, changes, len(nodes))
     result = replace(snapshot, generation=generation, nodes=tuple(nodes), load=load, pods=pods)
@@ -110,7 +82,7 @@ def with_nodes(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -
     one.
     """
     nodes = sorted(infos, key=lambda info: info.node.name)
-    if snapshot.pods.is_fragmented or not _knows_all_fields():
+    if snapshot.pods.is_fragmented:
         return snapshot.with_nodes(nodes, generation)
     source = np.array([snapshot.rows.get(info.node.name, -1) for info in nodes], dtype=np.intp)
     known = [
@@ -164,10 +136,6 @@ def _placed(column: NDArray[Any], source: Rows) -> NDArray[Any]:
     placed = np.append(column, np.zeros(1, dtype=column.dtype))[source]
     placed.flags.writeable = False
     return placed
-
-
-def _knows_all_fields() -> bool:
-    return _FIELDS == KNOWN_FIELDS and _LOAD_FIELDS == KNOWN_LOAD_FIELDS
 
 
 def _updated_load(load: Load, changes: NodeUpdates, rows: int) -> Load:

@@ -12,13 +12,11 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.effort import examples
 from tests.support.optional_objects import optional_objects
 from tests.support.views import SAID, made_anew, said
-from webhook.cluster import update
 from webhook.cluster.cache import cluster_cache
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS, Key
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
-from webhook.cluster.snapshot import LARGEST_AMOUNT, Load, Snapshot
-from webhook.cluster.update import KNOWN_FIELDS, KNOWN_LOAD_FIELDS
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Snapshot
 
 Object = dict[str, Any]
 
@@ -324,12 +322,6 @@ def test_any_events_come_to_the_same_as_a_snapshot_made_anew(steps: list[tuple[s
     assert said(cache.snapshot()) == said(made_anew(held.values()))
 
 
-def test_updates_know_every_field_of_a_snapshot() -> None:
-    """Otherwise every event would rebuild everything."""
-    assert {each.name for each in fields(Snapshot)} == KNOWN_FIELDS
-    assert {each.name for each in fields(Load)} == KNOWN_LOAD_FIELDS
-
-
 def test_all_fields_of_a_snapshot_are_compared() -> None:
     """All but the log, which identifies a state."""
     assert {each.name for each in fields(Snapshot)} == {*SAID, "_log"}
@@ -353,15 +345,6 @@ def test_changed_nodes_keep_the_fields_that_do_not_depend_on_nodes() -> None:
     assert list(after.rows) == ["a", "b"]
     assert all(getattr(after, name) is getattr(before, name) for name in _NOT_OF_NODES)
     assert [name for name in _NOT_OF_NODES if said(after)[name] == said(ClusterCache().snapshot())[name]] == []
-
-
-def test_update_that_does_not_know_a_field_makes_all_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(update, "KNOWN_FIELDS", frozenset())
-    cache = whole_cache()
-    before = cache.snapshot()
-    after = update.updated(before, before.nodes, before.generation + 1)
-    assert after.labels is not before.labels
-    assert said(after) == said(before)
 
 
 @pytest.mark.parametrize("content", optional_objects("x"), ids=lambda content: content["kind"])

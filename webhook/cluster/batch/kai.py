@@ -1,7 +1,7 @@
 """The queues and pod groups of KAI."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
@@ -64,17 +64,7 @@ class KaiObjects:
 
     queues: Mapping[str, KaiQueue] | None = None
     groups: Mapping[tuple[str, str], KaiPodGroup] | None = None
-    parents: frozenset[str] = field(default=frozenset())
-
-    @classmethod
-    def of(cls, queues: Iterable[KaiQueue] | None, groups: Iterable[KaiPodGroup] | None) -> "KaiObjects":
-        """Return the objects of these lists; None: they are not known."""
-        by_name = None if queues is None else {each.name: each for each in queues}
-        return cls(
-            by_name,
-            None if groups is None else {(each.namespace, each.name): each for each in groups},
-            frozenset(each.parent for each in (by_name or {}).values() if each.parent),
-        )
+    parents: frozenset[str] = frozenset()
 
 
 NO_KAI = KaiObjects()

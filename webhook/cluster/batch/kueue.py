@@ -1,6 +1,6 @@
 """The queues and flavors of Kueue."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -108,20 +108,6 @@ class KueueObjects:
     local_queues: Mapping[tuple[str, str], LocalQueue] | None = None
     cluster_queues: Mapping[str, ClusterQueue] | None = None
     flavors: Mapping[str, ResourceFlavor] | None = None
-
-    @classmethod
-    def of(
-        cls,
-        local_queues: Iterable[LocalQueue] | None,
-        cluster_queues: Iterable[ClusterQueue] | None,
-        flavors: Iterable[ResourceFlavor] | None,
-    ) -> "KueueObjects":
-        """Return the objects of these lists; None: they are not known."""
-        return cls(
-            None if local_queues is None else {(each.namespace, each.name): each for each in local_queues},
-            None if cluster_queues is None else {each.name: each for each in cluster_queues},
-            None if flavors is None else {each.name: each for each in flavors},
-        )
 
     def looks_at_nodes(self, namespace: str, local_queue: str) -> bool:
         """Return whether the queue admits pods by the room on nodes, too: all of its flavors have a topology.

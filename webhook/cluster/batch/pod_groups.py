@@ -1,6 +1,6 @@
 """The pod groups of kube-scheduler: its own and those of the Coscheduling plugin."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -38,16 +38,6 @@ class PodGroups:
 
     coscheduling: Mapping[tuple[str, str], PodGroup] | None = None
     native: Mapping[tuple[str, str], PodGroup] | None = None
-
-    @classmethod
-    def of(cls, coscheduling: Iterable[PodGroup] | None, native: Iterable[PodGroup] | None) -> "PodGroups":
-        """Return the groups of these lists; None: they are not known."""
-        return cls(
-            *(
-                None if groups is None else {(each.namespace, each.name): each for each in groups}
-                for groups in (coscheduling, native)
-            )
-        )
 
 
 NO_POD_GROUPS = PodGroups()

@@ -1,6 +1,6 @@
 """The queues and pod groups of Volcano."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -61,14 +61,6 @@ class VolcanoObjects:
 
     queues: Mapping[str, VolcanoQueue] | None = None
     groups: Mapping[tuple[str, str], VolcanoPodGroup] | None = None
-
-    @classmethod
-    def of(cls, queues: Iterable[VolcanoQueue] | None, groups: Iterable[VolcanoPodGroup] | None) -> "VolcanoObjects":
-        """Return the objects of these lists; None: they are not known."""
-        return cls(
-            None if queues is None else {each.name: each for each in queues},
-            None if groups is None else {(each.namespace, each.name): each for each in groups},
-        )
 
 
 NO_VOLCANO = VolcanoObjects()

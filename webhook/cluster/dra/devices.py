@@ -43,30 +43,29 @@ class Devices:
     @classmethod
     def of(
         cls,
-        classes: Iterable[DeviceClass] | None = None,
-        claims: Iterable[ResourceClaim] | None = None,
-        templates: Iterable[ResourceClaim] | None = None,
-        slices: Iterable[ResourceSlice] | None = None,
-        taint_rules: Iterable[DeviceTaintRule] | None = None,
+        classes: Mapping[str, DeviceClass] | None,
+        claims: Mapping[NamespacedName, ResourceClaim] | None,
+        templates: Mapping[NamespacedName, ResourceClaim] | None,
+        slices: Iterable[ResourceSlice] | None,
+        taint_rules: Iterable[DeviceTaintRule] | None,
     ) -> "Devices":
         """Return the tables of these objects."""
-        by_name = None if classes is None else {each.name: each for each in classes}
-        known = None if claims is None else {(each.namespace, each.name): each for each in claims}
-        allocations = [each.allocation for each in (known or {}).values() if each.allocation]
-        by_resource = _by_resource((by_name or {}).values())
+        known = (claims or {}).values()
+        allocations = [each.allocation for each in known if each.allocation]
+        by_resource = _by_resource((classes or {}).values())
         chosen = {each.name for each in by_resource.values()}
         return cls(
-            by_name,
-            known,
-            None if templates is None else {(each.namespace, each.name): each for each in templates},
+            classes,
+            claims,
+            templates,
             None if slices is None else Slices.of(slices),
             _allocated(allocations),
             _shared(allocations),
             by_resource,
             frozenset(
-                [name for name, each in (by_name or {}).items() if each.extended_resource and name not in chosen]
+                [name for name, each in (classes or {}).items() if each.extended_resource and name not in chosen]
             ),
-            frozenset([each.extended_for for each in (known or {}).values() if each.extended_for]),
+            frozenset([each.extended_for for each in known if each.extended_for]),
             tuple(taint_rules or ()),
         )
 

@@ -1,14 +1,11 @@
 """CSI drivers, their free storage capacity, and the volumes that they have attached to nodes."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from webhook.kube.pod.amounts import read_milli
 from webhook.kube.reader import Reader, reading
 from webhook.kube.selectors import LabelSelector, read_label_selector
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,30 +82,8 @@ class Csi:
     capacities: Mapping[str, tuple[CsiStorageCapacity, ...]] | None = None
     attachments: Mapping[str, tuple[VolumeAttachment, ...]] | None = None
 
-    @classmethod
-    def of(
-        cls,
-        drivers: Iterable[CsiDriver] | None = None,
-        capacities: Iterable[CsiStorageCapacity] | None = None,
-        attachments: Iterable[VolumeAttachment] | None = None,
-    ) -> "Csi":
-        """Return the tables of these objects."""
-        return cls(
-            None if drivers is None else {each.name: each for each in drivers},
-            None if capacities is None else grouped(capacities, lambda capacity: capacity.storage_class),
-            None if attachments is None else grouped(attachments, lambda attachment: attachment.node_name),
-        )
-
 
 NO_CSI = Csi()
-
-
-def grouped(facts: Iterable[T], name_of: Callable[[T], str]) -> dict[str, tuple[T, ...]]:
-    """Return `facts` grouped by name."""
-    groups: dict[str, list[T]] = {}
-    for each in facts:
-        groups.setdefault(name_of(each), []).append(each)
-    return {name: tuple(group) for name, group in groups.items()}
 
 
 def _bytes(reader: Reader, key: str) -> int | None:

@@ -1,10 +1,9 @@
 """The storage objects of a cluster: claims, volumes, StorageClasses and volume limits of nodes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from webhook.cluster.index.node_selector import Requirement, Term
-from webhook.cluster.storage.csi import grouped
 from webhook.cluster.storage.pv import PersistentVolume
 from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.kube.reader import Reader, reading
@@ -85,24 +84,6 @@ class Storage:
     classes: Mapping[str, StorageClass] | None = None
     limits: Mapping[str, VolumeLimits] | None = None
     volumes_by_class: Mapping[str, tuple[PersistentVolume, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        claims: Iterable[PersistentVolumeClaim] | None = None,
-        volumes: Iterable[PersistentVolume] | None = None,
-        classes: Iterable[StorageClass] | None = None,
-        limits: Iterable[VolumeLimits] | None = None,
-    ) -> "Storage":
-        """Return the tables of these objects."""
-        found = None if volumes is None else {each.name: each for each in volumes}
-        return cls(
-            None if claims is None else {(each.namespace, each.name): each for each in claims},
-            found,
-            None if classes is None else {each.name: each for each in classes},
-            None if limits is None else {each.node_name: each for each in limits},
-            grouped((found or {}).values(), lambda volume: volume.storage_class),
-        )
 
 
 NO_STORAGE = Storage()
