@@ -6,18 +6,16 @@ from typing import Any, TypeAlias
 
 from webhook.admission.annotation_suggestions import as_annotation_changes
 from webhook.admission.mutated_pod import as_created
-from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.admission.pipeline import scheduler_for
 from webhook.cluster.planned_objects import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import cut
-from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.kube.api.admission import JsonObject
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
-from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.kube.workloads.pod_template_path import WorkloadKind
-from webhook.objects.gangs import Placed, Role, with_gang, within_cluster
+from webhook.objects.gangs import Placed, Role, WorkloadAdmission, with_gang, within_cluster
 from webhook.objects.own_pods import WithoutOwnPods, without_own_pods, without_own_waiting
 from webhook.objects.rolling_update import keeps_all_pods
 from webhook.placement.backend_schedulers import BackendSchedulers
@@ -27,7 +25,6 @@ from webhook.placement.replicas.replicas import MOST_REPLICAS
 from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.waiting_pods import predict_placement
-from webhook.policy.policy import Policy
 
 _Waiting: TypeAlias = AssumedPods[Any]
 
@@ -45,14 +42,7 @@ class Advice:
     warnings: tuple[str, ...] = ()
 
 
-def advise(
-    roles: Sequence[Role],
-    request: AdmissionRequest,
-    kind: WorkloadKind,
-    policy: Policy,
-    cluster: ClusterView | None,
-    expired: Expired,
-) -> Advice | None:
+def advise(roles: Sequence[Role], workload: WorkloadAdmission) -> Advice | None:
     """Return the advice on the pods of `roles`, placed one role after the other; None if no check was asked for.
 
     An update replaces the running pods of the object, so it is evaluated without them. The first pod of a rolling
@@ -62,6 +52,7 @@ def advise(
     checked = [role for role in roles if role.result.injection.check_mode != "off" and role.pods.replicas]
     if not checked:
         return None
+    cluster, policy, expired = workload.cluster, workload.policy, workload.expired
     if cluster is None or cluster.scorer is None:
         return Advice(Placement.unknown("no view of the cluster"))
     if reason := cluster.stale_reason or _unknown_reason(checked):
@@ -72,24 +63,22 @@ def advise(
         # The replicas are no pods of the cluster: users decide how many labels they have.
         waiting: _Waiting = (AssumedPods(cluster.snapshot) if cluster.assumed is None else cluster.assumed).isolated()
         view, others = WithoutOwnPods(waiting.base), waiting
-        if request.operation == "UPDATE":
-            namespace, content = request.namespace or DEFAULT_NAMESPACE, request.object or {}
-            view = without_own_pods(waiting.base, namespace, content, kind, expired)
-            others = without_own_waiting(waiting, namespace, content, kind)
+        if workload.request.operation == "UPDATE":
+            own = workload.namespace, workload.content, workload.kind
+            view, others = without_own_pods(waiting.base, *own, expired), without_own_waiting(waiting, *own)
         # The scheduler of the cluster view keeps answers for the pods of the real snapshot.
         schedulers = scheduler_for(policy, cache_bytes=0, profiles=cluster.profiles)
-        placed = _placed(checked, request.namespace, schedulers, others.on(view.snapshot), expired)
+        namespace = workload.request.namespace
+        placed = _placed(checked, namespace, schedulers, others.on(view.snapshot), expired)
         has_own = view.replaced > 0 or len(others) < len(waiting)
-        is_surging = has_own and keeps_all_pods(request.object or {}, kind)
-        beside = _beside_running(checked[0], request.namespace, schedulers, waiting, expired) if is_surging else None
+        is_surging = has_own and keeps_all_pods(workload.content, workload.kind)
+        beside = _beside_running(checked[0], namespace, schedulers, waiting, expired) if is_surging else None
     except DeadlineNearError as error:
         return Advice(Placement.unknown(str(error)))
     except InvalidInput as error:
         return Advice(Placement.unknown(f"the scorer cannot read the pod: {error.errors[0]}"))
-    found = _advice(placed, view, kind, policy, schedulers, expired)
-    advice = Advice(
-        *with_gang((found.placement, found.warnings), placed, request, kind, policy, schedulers, view.snapshot, expired)
-    )
+    found = _advice(placed, view, workload, schedulers)
+    advice = Advice(*with_gang((found.placement, found.warnings), placed, workload, schedulers, view.snapshot))
     return _blocked(advice, beside) if beside and beside.verdict == "Waiting" else advice
 
 
@@ -167,7 +156,7 @@ def _created_pods(role: Role, namespace: str) -> Iterator[JsonObject]:
 
 
 def _as_annotation_changes(
-    worst: Placed, placed: Sequence[Placed], policy: Policy, schedulers: BackendSchedulers, expired: Expired
+    worst: Placed, placed: Sequence[Placed], workload: WorkloadAdmission, schedulers: BackendSchedulers
 ) -> Placement:
     """Return the placement of the replica that does not fit, with suggestions that make all replicas fit.
 
@@ -182,33 +171,29 @@ def _as_annotation_changes(
     for later in placed[[each is worst for each in placed].index(True) + 1 :]:
         snapshot = with_replicas(snapshot, later.found)
     own_nodes = {node for each in placed if each is not worst for node in each.found.nodes}
-    group = Group(schedulers.scheduler_of, waiting[1], worst.found.asked, snapshot, own_nodes, expired)
+    group = Group(schedulers.scheduler_of, waiting[1], worst.found.asked, snapshot, own_nodes, workload.expired)
     try:
         return as_annotation_changes(
-            worst.role.content, policy, group.verified(placement), snapshot, group.place, expired
+            worst.role.content, workload.policy, group.verified(placement), snapshot, group.place, workload.expired
         )
     except DeadlineNearError:
         return placement
 
 
 def _advice(
-    placed: Sequence[Placed],
-    view: WithoutOwnPods,
-    kind: WorkloadKind,
-    policy: Policy,
-    schedulers: BackendSchedulers,
-    expired: Expired,
+    placed: Sequence[Placed], view: WithoutOwnPods, workload: WorkloadAdmission, schedulers: BackendSchedulers
 ) -> Advice:
+    policy, expired = workload.policy, workload.expired
     failing = [each for each in placed if each.found.stopped is not None]
     if not failing:
         return _fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
     worst = min(failing, key=lambda each: _SEVERITY.index(each.found.placement.verdict))
-    placement = _as_annotation_changes(worst, placed, policy, schedulers, expired)
+    placement = _as_annotation_changes(worst, placed, workload, schedulers)
     signature = worst.role.result.signature
     is_refused = placement.verdict == "Infeasible" and worst.role.result.injection.check_mode == "deny"
     if isinstance(signature, PodSignature):
         asked, scheduler, base = worst.found.asked, schedulers.scheduler_of(signature), view.snapshot
-        placement = within_cluster(placement, signature, asked, kind, policy, scheduler, base, expired)
+        placement = within_cluster(placement, signature, asked, workload.kind, policy, scheduler, base, expired)
     text = f"{_counts(placed)}; {_next(worst, len(placed))}{placement.message}"
     if worst.found.asked == 1 and len(placed) == 1:
         text = f"{_suspended(placed)}{placement.message}"

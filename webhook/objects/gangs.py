@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.admission.mutated_pod import Mutated
+from webhook.admission.pipeline import ClusterView
 from webhook.admission.pod_content import PodContent
 from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import QUEUE, QUEUED_WHOLE
@@ -27,6 +28,19 @@ from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.policy.keys import positive
 from webhook.policy.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadAdmission:
+    """The admission of `content`, an object of `kind` in `namespace` that creates pods: what every step reads."""
+
+    request: AdmissionRequest
+    content: JsonObject
+    namespace: str
+    kind: WorkloadKind
+    policy: Policy
+    cluster: ClusterView | None
+    expired: Expired
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +124,15 @@ def object_starts_whole(kind: WorkloadKind, pods: Sequence[bool], scheduler: str
     return all(pods) or (kind.group, kind.kind) in backend_of(policy.spec, scheduler).gang_owners
 
 
-def gang_of_roles(
-    roles: Sequence[Role], request: AdmissionRequest, kind: WorkloadKind, policy: Policy, base: Snapshot
-) -> GangRequest | None:
-    """Return the gang of the object of `request`, whose templates are `roles`, with what `base` knows of its PodGroup.
+def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot) -> GangRequest | None:
+    """Return the gang of an object whose templates are `roles`, with what `base` knows of its PodGroup.
 
     None if its pods need not run together.
     """
-    injections, content = [each.result.injection for each in roles], request.object or {}
+    injections, content, kind = [each.result.injection for each in roles], workload.content, workload.kind
     pods, scheduler = sum(each.pods.replicas or 0 for each in roles), injections[0].references.scheduler
-    is_whole = object_starts_whole(kind, [each.starts_whole for each in injections], scheduler, policy)
-    namespace = request.namespace or DEFAULT_NAMESPACE
-    asked = [each.gang and grouped(each.gang, each.references.batch, namespace, base) for each in injections]
+    is_whole = object_starts_whole(kind, [each.starts_whole for each in injections], scheduler, workload.policy)
+    asked = [each.gang and grouped(each.gang, each.references.batch, workload.namespace, base) for each in injections]
     gang = gang_of_object(content, kind, asked, pods, scheduler, is_whole)
     if gang is None or (kind.group, kind.kind) not in QUEUED_WHOLE or not field(content, "metadata", "labels", QUEUE):
         return gang
@@ -129,25 +140,21 @@ def gang_of_roles(
 
 
 def queues_of(
-    role: Role,
-    roles: Sequence[Role],
-    request: AdmissionRequest,
-    kind: WorkloadKind,
-    policy: Policy,
-    base: Snapshot,
+    role: Role, roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot
 ) -> tuple[Sequence[BatchNames], GangDemand | None]:
     """Return the queues and groups of the pods of `role`, and the pods of all `roles` if a scheduler starts them whole.
 
     The queue of a Volcano Job is its `spec.queue`. Kueue reads the label of the object, whose pods it admits together.
     """
-    content, found, references = request.object or {}, (kind.group, kind.kind), role.result.injection.references
+    content, kind, references = workload.content, workload.kind, role.result.injection.references
+    found = kind.group, kind.kind
     queue = field(content, "metadata", "labels", QUEUE) if found in QUEUED_WHOLE else None
     if not references.batch and not queue:
         return (), None
     names = [each for each in references.batch if each.backend != "kueue" or not queue]
     if found == _VOLCANO_JOB:
         names = [_in_volcano_job(each, content) if each.backend == "volcano" else each for each in names]
-    elif found in backend_of(policy.spec, references.scheduler).gang_owners:
+    elif found in backend_of(workload.policy.spec, references.scheduler).gang_owners:
         names = [each._replace(starts_whole=True) for each in names]
     if queue:
         names.append(BatchNames("kueue", str(queue), "", has_owner=False, starts_whole=True))
@@ -156,7 +163,7 @@ def queues_of(
     if not sets or not any(each.starts_whole for each in names):
         return names, None
     pods = sum(count for _, count in sets)
-    gang = gang_of_roles(roles, request, kind, policy, base)
+    gang = _gang_of_roles(roles, workload, base)
     return names, GangDemand(gang or GangRequest(_name(content), pods, references.scheduler, starts_whole=True), sets)
 
 
@@ -169,19 +176,16 @@ def _in_volcano_job(names: BatchNames, content: JsonObject) -> BatchNames:
 def with_gang(
     advice: tuple[Placement, tuple[str, ...]],
     placed: Sequence[Placed],
-    request: AdmissionRequest,
-    kind: WorkloadKind,
-    policy: Policy,
+    workload: WorkloadAdmission,
     schedulers: BackendSchedulers,
     base: Snapshot,
-    expired: Expired,
 ) -> tuple[Placement, tuple[str, ...]]:
     """Return the placement of an object and its warnings, with those about pods that must run together.
 
     `advice` is the same without them, and `placed` are the roles on `base`. If the pods that must run together fit,
     nothing is added to the warnings.
     """
-    gang, (placement, warnings) = gang_of_roles([each.role for each in placed], request, kind, policy, base), advice
+    gang, (placement, warnings) = _gang_of_roles([each.role for each in placed], workload, base), advice
     if gang is None:
         return advice
     signatures = [each.role.result.signature for each in placed]
@@ -189,7 +193,8 @@ def with_gang(
         (None if isinstance(each, str) else (schedulers.scheduler_of(each), each), of.found)
         for each, of in zip(signatures, placed, strict=True)
     ]
-    fit = fit_of_object(gang, roles, policy, base, expired, is_open=placement.verdict == "Waiting")
+    is_open = placement.verdict == "Waiting"
+    fit = fit_of_object(gang, roles, workload.policy, base, workload.expired, is_open=is_open)
     if fit.fit == fit.size or not fit.is_complete or placement.verdict not in ("Waiting", "Infeasible"):
         return replace(placement, gang=fit), warnings
     if fit.most is not None:

@@ -18,7 +18,7 @@ from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, lines
 from webhook.kube.api.admission import AdmissionRequest, JsonObject
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired
-from webhook.kube.names import MANUAL_JOB, MANUAL_JOB_ANNOTATION
+from webhook.kube.names import DEFAULT_NAMESPACE, MANUAL_JOB, MANUAL_JOB_ANNOTATION
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.kube.workloads.pod_sets import each_pod_set
 from webhook.kube.workloads.pod_template_path import WorkloadKind
@@ -26,7 +26,7 @@ from webhook.kube.workloads.workload_kinds import PATCHED_TEMPLATES
 from webhook.mutation.mutate import RuleOutcome
 from webhook.mutation.workload.annotations import stray_keys
 from webhook.objects.advice import advise
-from webhook.objects.gangs import Role, queues_of
+from webhook.objects.gangs import Role, WorkloadAdmission, queues_of
 from webhook.objects.misplaced import keys_of, misplaced
 from webhook.objects.per_node import per_node_errors
 from webhook.objects.queues import queue_denials
@@ -55,6 +55,8 @@ def admit_workload(
     request: AdmissionRequest, kind: WorkloadKind, policy: Policy, cluster: ClusterView | None, expired: Expired
 ) -> ObjectVerdict:
     """Return the verdict on an object of `kind` that is created or updated."""
+    namespace = request.namespace or DEFAULT_NAMESPACE
+    workload = WorkloadAdmission(request, request.object or {}, namespace, kind, policy, cluster, expired)
     settings, content = policy.spec.workload_objects, in_namespace(request)
     if not settings.enabled:
         return Bypassed("the policy does not evaluate workload objects")
@@ -63,11 +65,11 @@ def admit_workload(
     handling = settings.invalid_annotations or policy.spec.invalid_annotations
     defaults = namespace_defaults(request, policy, cluster)
     try:
-        findings = _evaluated(content, request, defaults, policy, expired)
+        findings = _evaluated(content, workload, defaults)
     except InvalidInput as error:
         # Its own controller or the API server says so. A newer version of the kind may have other fields.
         return Bypassed(f"cannot be read as a {kind.kind}: {error.errors[0]}")
-    known = _known_errors(request, defaults, policy, expired) if findings.errors else frozenset()
+    known = _known_errors(workload, defaults) if findings.errors else frozenset()
     new = [error for error in findings.errors if str(error) not in known]
     if new and handling == "deny":
         return _denied(new, findings)
@@ -78,9 +80,9 @@ def admit_workload(
         return Bypassed(findings.bypass, tuple(dict.fromkeys(warnings)), findings.workload_type)
     if _has_same_pods(request, policy, expired):
         return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)))
-    rules, operations = _patch(request, kind, policy, findings, warnings)
-    of_cluster = [*_of_cluster(findings.roles, request, kind, policy, cluster, expired)]
-    advice = advise(findings.roles, request, kind, policy, cluster, expired)
+    rules, operations = _patch(workload, findings, warnings)
+    of_cluster = [*_of_cluster(findings.roles, workload)]
+    advice = advise(findings.roles, workload)
     placement = advice.placement if advice is not None else None
     if placement is not None and placement.suggestions:
         of_cluster = [*about_one_product(of_cluster, placement.suggestions[0])]
@@ -90,18 +92,19 @@ def admit_workload(
 
 
 def _patch(
-    request: AdmissionRequest, kind: WorkloadKind, policy: Policy, findings: _Findings, warnings: list[str]
+    workload: WorkloadAdmission, findings: _Findings, warnings: list[str]
 ) -> tuple[tuple[RuleOutcome, ...], tuple[JsonObject, ...]]:
     """Return the rules for the pods of the object, and the patch of its templates, if the policy and the kind want one.
 
     An update is only patched if it changes a template: a change by this webhook alone would replace running pods.
     Without a name, what is injected into the pods of the object is not known yet.
     """
-    is_patched = request.operation in PATCHED_TEMPLATES.get((kind.group, kind.kind), ())
-    has_name = bool(value_of(request.object or {}, "metadata", "name"))
-    if not (policy.spec.workload_objects.mutate_templates and is_patched and has_name):
+    kind, content = workload.kind, workload.content
+    is_patched = workload.request.operation in PATCHED_TEMPLATES.get((kind.group, kind.kind), ())
+    has_name = bool(value_of(content, "metadata", "name"))
+    if not (workload.policy.spec.workload_objects.mutate_templates and is_patched and has_name):
         return (), ()
-    operations = template_patch(request.object or {}, findings.roles)
+    operations = template_patch(content, findings.roles)
     if operations is None:
         warnings.append("the pod templates are not patched: the patch would be too large; the pods are")
         return (), ()
@@ -125,22 +128,16 @@ def _has_same_pods(request: AdmissionRequest, policy: Policy, expired: Expired) 
     return is_same
 
 
-def _of_cluster(
-    roles: list[Role],
-    request: AdmissionRequest,
-    kind: WorkloadKind,
-    policy: Policy,
-    cluster: ClusterView | None,
-    expired: Expired,
-) -> Iterator[str]:
+def _of_cluster(roles: list[Role], workload: WorkloadAdmission) -> Iterator[str]:
     """Yield the warnings about names in the pods that the cluster does not have."""
+    cluster = workload.cluster
     if cluster is None:
         return
     for role in roles:
-        if _is_over(expired):
+        if _is_over(workload.expired):
             return
-        queues = queues_of(role, roles, request, kind, policy, cluster.snapshot)
-        yield from cluster_warnings(role.result, policy, cluster, queues)
+        queues = queues_of(role, roles, workload, cluster.snapshot)
+        yield from cluster_warnings(role.result, workload.policy, cluster, queues)
 
 
 def in_namespace(request: AdmissionRequest) -> JsonObject:
@@ -165,14 +162,13 @@ def namespace_defaults(request: AdmissionRequest, policy: Policy, cluster: Clust
     return {key: annotations[key] for key in policy.keys if key in annotations}
 
 
-def _evaluated(
-    content: JsonObject, request: AdmissionRequest, defaults: Mapping[str, str], policy: Policy, expired: Expired
-) -> _Findings:
+def _evaluated(content: JsonObject, workload: WorkloadAdmission, defaults: Mapping[str, str]) -> _Findings:
     """Return the findings on the pod templates of `content`.
 
     Raises:
         InvalidInput: the object cannot be read as its kind.
     """
+    request, policy, expired = workload.request, workload.policy, workload.expired
     findings, pods = _Findings(), list(_pod_sets(content, policy, expired))
     findings.is_cut = bool(pods) and pods[-1] is None
     findings.pods = sets = [each for each in pods if each is not None]
@@ -187,7 +183,7 @@ def _evaluated(
             if keys or defaults or policy.spec.require_type is not None:
                 findings.errors += per_node_errors(each, request, defaults, policy)
         elif keys or defaults or policy.spec.require_type is not None or _has_stray_keys(each, policy):
-            _evaluate(each, request, defaults, policy, expired, findings, prefix=len(sets) > 1)
+            _evaluate(each, workload, defaults, findings, prefix=len(sets) > 1)
     if policy.spec.namespace_limits:
         findings.errors += queue_denials(content, request, policy, has_type=findings.workload_type is not None)
     return findings
@@ -230,17 +226,11 @@ def _has_stray_keys(pods: PodSet, policy: Policy) -> bool:
 
 
 def _evaluate(
-    pods: PodSet,
-    request: AdmissionRequest,
-    defaults: Mapping[str, str],
-    policy: Policy,
-    expired: Expired,
-    findings: _Findings,
-    *,
-    prefix: bool,
+    pods: PodSet, workload: WorkloadAdmission, defaults: Mapping[str, str], findings: _Findings, *, prefix: bool
 ) -> None:
     """Add the result for the pods of one template. The warnings of several templates begin with its path."""
-    content = PodContent.of(request.with_object(pods.pod), defaults)
+    policy, expired = workload.policy, workload.expired
+    content = PodContent.of(workload.request.with_object(pods.pod), defaults)
     try:
         result = evaluate(content, policy.with_invalid_annotations("deny"), expired)
         if isinstance(result, Denied) and result.errors:
@@ -278,17 +268,16 @@ def _prefixed(warning: str, pods: PodSet, prefix: bool) -> str:
     return f"{pods.path}: {warning}" if prefix and not warning.startswith(("metadata.", "spec.")) else warning
 
 
-def _known_errors(
-    request: AdmissionRequest, defaults: Mapping[str, str], policy: Policy, expired: Expired
-) -> frozenset[str]:
+def _known_errors(workload: WorkloadAdmission, defaults: Mapping[str, str]) -> frozenset[str]:
     """Return the errors that the stored object already has: they block no other change."""
-    if request.operation != "UPDATE" or request.old_object is None:
+    before = workload.request.old_object
+    if workload.request.operation != "UPDATE" or before is None:
         return frozenset()
     try:
-        before = _evaluated(request.old_object, request, defaults, policy, expired)
+        found = _evaluated(before, workload, defaults)
     except InvalidInput:
         return frozenset()
-    return frozenset(map(str, before.errors))
+    return frozenset(map(str, found.errors))
 
 
 def _denied(errors: list[FieldError], findings: _Findings) -> Denied:
