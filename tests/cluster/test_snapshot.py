@@ -15,7 +15,7 @@ from webhook.cluster.index.labels import LabelColumns
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.objects.priority_class import PriorityClass
 from webhook.cluster.objects.workloads import SelectingObjects
-from webhook.cluster.pods.nominated_pods import NominatedPod, NominatedPods
+from webhook.cluster.pods.nominated_pods import NominatedPods, read_nominated_pod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Namespace, Snapshot
 from webhook.cluster.storage.csi import NO_CSI
 from webhook.cluster.storage.storage import NO_STORAGE
@@ -75,7 +75,7 @@ def test_emptied_snapshot_has_no_pods_and_the_same_nodes() -> None:
     assert emptied.allocatable("cpu").tolist() == snapshot.allocatable("cpu").tolist() == [64000]
 
 
-_WAITING = NominatedPod.of(make_pod("waits").status(nominatedNodeName="a").obj())
+_WAITING = read_nominated_pod(make_pod("waits").status(nominatedNodeName="a").obj())
 
 
 def test_other_nodes_are_those_of_the_same_cluster() -> None:
@@ -120,7 +120,7 @@ def test_a_nominated_pod_that_is_being_deleted_counts_as_staying() -> None:
     leaving = make_pod("waits").status(nominatedNodeName="a").obj()
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert RunningPod.of(leaving).is_terminating
-    assert not NominatedPod.of(leaving).pod.is_terminating
+    assert not read_nominated_pod(leaving).is_terminating
 
 
 def test_columns_cannot_be_written() -> None:

@@ -24,7 +24,7 @@ _BOUND = make_pod("p").requests(cpu="1").node_name("a").status(phase="Running").
 
 
 def nominated_to(snapshot: Snapshot, node: str = "a") -> list[str]:
-    return [each.pod.name for each in snapshot.nominated.by_node.get(node, ())]
+    return [each.name for each in snapshot.nominated.by_node.get(node, ())]
 
 
 def places(cache: ClusterCache) -> tuple[list[str], int]:

@@ -6,34 +6,25 @@ from typing import Any
 
 from webhook.cluster.node_info import RunningPod
 from webhook.documents.documents import field
-from webhook.kube.names import DEFAULT_SCHEDULER, ENDED_PHASES
+from webhook.kube.names import ENDED_PHASES
 from webhook.kube.reader import Reader
 
 
-@dataclass(frozen=True, slots=True)
-class NominatedPod:
-    """A pod with its nominated node as `pod.node_name`, and the name of its scheduler."""
+def read_nominated_pod(pod: Mapping[str, Any]) -> RunningPod:
+    """Return the facts of `pod`, a raw API object for which `is_nominated` is true, as if it ran on the nominated node.
 
-    pod: RunningPod
-    scheduler_name: str
+    A nominated pod counts even while it is being deleted: kube-scheduler's PodTopologySpread leaves out running pods
+    that are being deleted, but not nominated ones.
 
-    @classmethod
-    def of(cls, pod: Mapping[str, Any]) -> "NominatedPod":
-        """Return the facts of `pod`, a raw API object for which `is_nominated` is true.
+    Raises:
+        InvalidInput: a field that is read is malformed; holds every error.
 
-        A nominated pod counts even while it is being deleted: kube-scheduler's PodTopologySpread leaves out running
-        pods that are being deleted, but not nominated ones.
-
-        Raises:
-            InvalidInput: a field that is read is malformed; holds every error.
-
-        Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, updateWithPod
-        """
-        reader = Reader(pod)
-        node_name = reader.object("status").text("nominatedNodeName")
-        scheduler_name = reader.object("spec").text("schedulerName") or DEFAULT_SCHEDULER
-        reader.finish()
-        return cls(replace(RunningPod.of(pod), node_name=node_name, is_terminating=False), scheduler_name)
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, updateWithPod
+    """
+    reader = Reader(pod)
+    node_name = reader.object("status").text("nominatedNodeName")
+    reader.finish()
+    return replace(RunningPod.of(pod), node_name=node_name, is_terminating=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +34,20 @@ class NominatedPods:
     `term_keys` are the label keys in the selectors of their pod affinity terms.
     """
 
-    by_node: Mapping[str, tuple[NominatedPod, ...]]
+    by_node: Mapping[str, tuple[RunningPod, ...]]
     term_keys: frozenset[str]
 
     @classmethod
-    def of(cls, pods: Iterable[NominatedPod]) -> "NominatedPods":
+    def of(cls, pods: Iterable[RunningPod]) -> "NominatedPods":
         """Return the table of `pods`, which are distinct."""
-        by_node: dict[str, list[NominatedPod]] = {}
-        for each in sorted(pods, key=lambda nominated: (nominated.pod.namespace, nominated.pod.name)):
-            by_node.setdefault(each.pod.node_name, []).append(each)
+        by_node: dict[str, list[RunningPod]] = {}
+        for each in sorted(pods, key=lambda pod: (pod.namespace, pod.name)):
+            by_node.setdefault(each.node_name, []).append(each)
         keys = {
             requirement.key
             for found in by_node.values()
             for each in found
-            for term in each.pod.terms
+            for term in each.terms
             for requirement in term.selector or ()
         }
         return cls({name: tuple(found) for name, found in by_node.items()}, frozenset(keys))

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.cluster.node_info import Interner
-from webhook.cluster.pods.nominated_pods import NominatedPod, is_nominated
+from webhook.cluster.node_info import Interner, RunningPod
+from webhook.cluster.pods.nominated_pods import is_nominated, read_nominated_pod
 from webhook.documents.documents import field
 from webhook.kube.names import ENDED_PHASES, KAI_SHARES, VOLCANO_GROUP
 from webhook.kube.pod.gang_key import gang_annotations
@@ -50,7 +50,7 @@ class PendingPod:
     empty if there is too much of it.
     `created` is its creationTimestamp, `priority` the value that the API server's Priority plugin sets. `is_waiting`:
     its scheduler will look for a node soon: it has no scheduling gates, is not being deleted, and has not been found
-    unschedulable, except for want of other pods of its gang. `nominated` is set if it has a nominated node.
+    unschedulable, except for want of other pods of its gang. `nominated` is the pod on its nominated node.
     """
 
     identity: PodIdentity
@@ -59,7 +59,7 @@ class PendingPod:
     priority: int
     content: bytes
     is_waiting: bool
-    nominated: NominatedPod | None
+    nominated: RunningPod | None
 
     @classmethod
     def of(cls, pod: Mapping[str, Any], interner: Interner | None = None) -> "PendingPod":
@@ -80,7 +80,7 @@ class PendingPod:
             priority if isinstance(priority, int) else 0,
             content if interner is None else interner.known_or(content, content),
             _is_waiting(pod),
-            NominatedPod.of(pod) if is_nominated(pod) else None,
+            read_nominated_pod(pod) if is_nominated(pod) else None,
         )
 
     @property

@@ -54,7 +54,7 @@ def are_nodes_independent(scheduler: Scheduler, signature: PodSignature, snapsho
         return False
     # Terms of running pods exclude the same nodes beside any number of further pods. Terms of nominated pods count on
     # one node at a time.
-    return not any(each.pod.terms for nominated in snapshot.nominated.by_node.values() for each in nominated)
+    return not any(each.terms for nominated in snapshot.nominated.by_node.values() for each in nominated)
 
 
 def _is_on_node(topology_key: str, snapshot: Snapshot) -> bool:

@@ -13,10 +13,10 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import RunningPod
-from webhook.cluster.pods.nominated_pods import NominatedPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.placement.framework.interface import CrossNodeFilterPlugin, Failure, FilterPlugin
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -94,15 +94,15 @@ def nodes_with_nominated_pods(
 
 
 def _with_precedence(
-    pod: PodInfo, nominated: Sequence[NominatedPod], scheduler_names: frozenset[str]
+    pod: PodInfo, nominated: Sequence[RunningPod], scheduler_names: frozenset[str]
 ) -> tuple[RunningPod, ...]:
     own = pod.nomination.scheduler_name
     names = scheduler_names if own in scheduler_names else {own}
     least = pod.preemption.priority or 0
     return tuple(
-        each.pod
+        each
         for each in nominated
-        if each.pod.priority >= least and each.scheduler_name in names and not pod.nomination.is_in(each)
+        if each.priority >= least and (each.scheduler or DEFAULT_SCHEDULER) in names and not pod.nomination.is_of(each)
     )
 
 

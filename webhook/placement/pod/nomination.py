@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from webhook.cluster.pods.nominated_pods import NominatedPod
+from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.reader import Reader
@@ -35,9 +35,8 @@ class Nomination(NamedTuple):
         """Return the nomination, or the default one if it does not matter on `snapshot`."""
         return self if self.node_name or snapshot.nominated else _DEFAULT_NOMINATION
 
-    def is_in(self, nominated: NominatedPod) -> bool:
-        """Return whether `nominated` is the pod itself."""
-        pod = nominated.pod
+    def is_of(self, pod: RunningPod) -> bool:
+        """Return whether `pod`, a nominated one, is the pod itself."""
         return bool(self.node_name) and (pod.namespace, pod.name) == (self.namespace, self.name)
 
 
