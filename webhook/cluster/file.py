@@ -37,7 +37,7 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
             with the place and the name of the object.
     """
     errors: list[FieldError] = []
-    release = _FileRelease()
+    releases: dict[str, Release] = {}
     interner = Interner()
     read_node, read_pending = partial(Node.of, interner=interner), partial(PendingPod.of, interner=interner)
     read_running = RunningPodReader().read
@@ -48,12 +48,13 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     found: dict[str, list[Facts]] = {}
     for document in documents:
         kind, content = str(document.content.get("kind")), document.content
-        release.take(document)
+        _take_release(document, releases, errors)
         optional = optional_kind_named(str(content.get("apiVersion")), kind.removesuffix("List"))
         if optional:
             known = found.setdefault(optional, [])
             read = EVERY_OPTIONAL_KIND[optional].read
-            known += [] if kind.endswith("List") else _read_all(document, read, errors)
+            if not kind.endswith("List") and (facts := read_document(document, read, errors)) is not None:
+                known.append(facts)
             continue
         if content.get("apiVersion") != "v1":
             continue
@@ -65,35 +66,22 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
             pending[waiting.key] = waiting
         elif kind == "Namespace" and (namespace := read_document(document, Namespace.of, errors)):
             namespaces[str(field(content, "metadata", "name"))] = namespace
-    if errors := [*release.errors, *errors]:
+    if errors:
         raise InvalidInput(errors)
     nominated = NominatedPods.of(pod.nominated for pod in pending.values() if pod.nominated)
     snapshot = _snapshot(nodes, pods.values(), namespaces, found)
-    return replace(snapshot, pending=pending, nominated=nominated, release=release.found)
+    return replace(snapshot, pending=pending, nominated=nominated, release=next(iter(releases.values()), ASSUMED))
 
 
-class _FileRelease:
-    """The release that documents state, in the form of `kubectl version -o json`."""
-
-    def __init__(self) -> None:
-        self.errors: list[FieldError] = []
-        self._found: dict[str, Release] = {}
-
-    @property
-    def found(self) -> Release:
-        """Return the release; ASSUMED if none is stated."""
-        return next(iter(self._found.values()), ASSUMED)
-
-    def take(self, document: Document) -> None:
-        """Take the release that a document states, if it does."""
-        if not is_server_version(document.content):
-            return
-        release = read_document(document, read_server_version, self.errors)
-        if release is not None:
-            self._found[release.version] = release
-            if len(self._found) > 1:
-                place = f"{document.place}: serverVersion.gitVersion"
-                self.errors.append(FieldError(place, "Duplicate value", release.version, "a cluster has one release"))
+def _take_release(document: Document, releases: dict[str, Release], errors: list[FieldError]) -> None:
+    """Add the release that a document states, if it does."""
+    is_stated = is_server_version(document.content)
+    release = read_document(document, read_server_version, errors) if is_stated else None
+    if release is not None:
+        releases[release.version] = release
+        if len(releases) > 1:
+            place = f"{document.place}: serverVersion.gitVersion"
+            errors.append(FieldError(place, "Duplicate value", release.version, "a cluster has one release"))
 
 
 def _snapshot(
@@ -142,11 +130,6 @@ def read_document(document: Document, read: Callable[[Mapping[str, Any]], T], er
     except InvalidInput as error:
         errors += [each.prefixed(_place(document)) for each in error.errors]
         return None
-
-
-def _read_all(document: Document, read: Callable[[Mapping[str, Any]], T], errors: list[FieldError]) -> list[T]:
-    facts = read_document(document, read, errors)
-    return [] if facts is None else [facts]
 
 
 def _put(found: dict[Any, T], key: Any, value: T, document: Document, errors: list[FieldError]) -> None:

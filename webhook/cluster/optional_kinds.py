@@ -7,14 +7,21 @@ schedulers have a Queue and a PodGroup.
 
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from webhook.cluster.batch.kai import KaiObjects, KaiPodGroup, KaiQueue
 from webhook.cluster.batch.kueue import ClusterQueue, KueueObjects, LocalQueue, ResourceFlavor
-from webhook.cluster.batch.pod_groups import PodGroup, PodGroups
-from webhook.cluster.batch.volcano import VolcanoObjects, VolcanoPodGroup, VolcanoQueue
+from webhook.cluster.batch.queues import (
+    KaiObjects,
+    KaiPodGroup,
+    KaiQueue,
+    PodGroup,
+    PodGroups,
+    VolcanoObjects,
+    VolcanoPodGroup,
+    VolcanoQueue,
+)
+from webhook.cluster.dra.device import DeviceTaintRule
 from webhook.cluster.dra.device_class import DeviceClass
-from webhook.cluster.dra.device_taint_rule import DeviceTaintRule
 from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
@@ -22,34 +29,11 @@ from webhook.cluster.objects.priority_class import PriorityClass
 from webhook.cluster.objects.resource_quota import ResourceQuota
 from webhook.cluster.objects.workloads import SelectingObject, SelectingObjects
 from webhook.cluster.storage.csi import Csi, CsiDriver, CsiStorageCapacity, VolumeAttachment
-from webhook.cluster.storage.pv import PersistentVolume
-from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage, StorageClass, VolumeLimits
+from webhook.cluster.storage.volumes import PersistentVolume, PersistentVolumeClaim
 
-Facts = (
-    SelectingObject
-    | PersistentVolumeClaim
-    | PersistentVolume
-    | StorageClass
-    | VolumeLimits
-    | CsiDriver
-    | CsiStorageCapacity
-    | VolumeAttachment
-    | DeviceClass
-    | ResourceClaim
-    | ResourceSlice
-    | DeviceTaintRule
-    | PriorityClass
-    | ResourceQuota
-    | VolcanoQueue
-    | VolcanoPodGroup
-    | KaiQueue
-    | KaiPodGroup
-    | LocalQueue
-    | ClusterQueue
-    | ResourceFlavor
-    | PodGroup
-)
+Facts: TypeAlias = object
+"""The facts of an object of EVERY_OPTIONAL_KIND."""
 FactsByKind = Mapping[str, Iterable[Any]]
 """The facts of every object of each known kind; a kind that is absent is not known."""
 

@@ -7,8 +7,8 @@ from typing import Any
 from webhook.cluster.objects.priority_class import PriorityClass
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS, PRIORITY_CLASS_KIND, optional_kind_named
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage
+from webhook.cluster.storage.volumes import PersistentVolumeClaim
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 

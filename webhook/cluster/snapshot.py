@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.batch.kai import NO_KAI, KaiObjects
 from webhook.cluster.batch.kueue import NO_KUEUE, KueueObjects
-from webhook.cluster.batch.pod_groups import NO_POD_GROUPS, PodGroups
-from webhook.cluster.batch.volcano import NO_VOLCANO, VolcanoObjects
+from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, NO_VOLCANO, KaiObjects, PodGroups, VolcanoObjects
 from webhook.cluster.dra.devices import NO_DEVICES, Devices
 from webhook.cluster.index.images import Images
 from webhook.cluster.index.labels import LabelColumns, Mask

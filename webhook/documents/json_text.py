@@ -7,6 +7,8 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from webhook.documents.field import InvalidInput, invalid
+
 _BLOCK_BYTES = 64 * 1024
 # A list that is cut nowhere within so much of it is parsed as a whole.
 _MOST_BYTES = 8 * 1024 * 1024
@@ -94,6 +96,19 @@ def _values(text: bytes) -> list[Any]:
     except orjson.JSONDecodeError as error:
         raise NotAListError from error
     return values
+
+
+def read_body(body: bytes) -> Any:
+    """Return the JSON value in the body of a request.
+
+    Raises:
+        InvalidInput: it is not JSON.
+    """
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        shown, where = body[:60].decode("utf-8", "replace"), f"line {error.lineno} column {error.colno}"
+        raise InvalidInput([invalid("body", shown, f"must be JSON: {error.msg}: {where}")]) from error
 
 
 DEEPEST = 200

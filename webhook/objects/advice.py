@@ -16,8 +16,7 @@ from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.objects.gangs import Placed, Role, WorkloadAdmission, with_gang, within_cluster
-from webhook.objects.own_pods import WithoutOwnPods, without_own_pods, without_own_waiting
-from webhook.objects.rolling_update import keeps_all_pods
+from webhook.objects.own_pods import WithoutOwnPods, keeps_all_pods, without_own_pods, without_own_waiting
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.gang.group_suggestions import Group
 from webhook.placement.replicas.replica_prediction import predict_replicas, with_replicas

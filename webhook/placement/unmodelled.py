@@ -15,9 +15,8 @@ from webhook.cluster.left_out import (
     LeftOut,
 )
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.storage.pv import PersistentVolume
-from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage
+from webhook.cluster.storage.volumes import PersistentVolume, PersistentVolumeClaim
 from webhook.kube.deadline import Expired, never
 from webhook.kube.names import is_dns_subdomain
 from webhook.kube.pod.amounts import is_extended_resource

@@ -15,10 +15,8 @@ from tests.support.batch_objects import (
 )
 from tests.support.builders import make_node_object
 from tests.support.views import made_anew, said
-from webhook.cluster.batch.kai import NO_KAI, KaiQueue
 from webhook.cluster.batch.kueue import NO_KUEUE, ClusterQueue, LocalQueue, ResourceFlavor
-from webhook.cluster.batch.pod_groups import NO_POD_GROUPS
-from webhook.cluster.batch.volcano import NO_VOLCANO, VolcanoPodGroup, VolcanoQueue
+from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, NO_VOLCANO, KaiQueue, VolcanoPodGroup, VolcanoQueue
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.optional_kinds import BATCH_KINDS
 

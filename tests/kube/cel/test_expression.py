@@ -8,9 +8,8 @@ import pytest
 from tests.support.work import calls_of
 from webhook.kube.cel import expression, functions
 from webhook.kube.cel.expression import Expression, compiled
-from webhook.kube.cel.semver import parse_semver
 from webhook.kube.cel.syntax import MOST_TOKENS
-from webhook.kube.cel.values import Defaulting, Quantity
+from webhook.kube.cel.values import Defaulting, Quantity, parse_semver
 
 _DEVICE: dict[str, Any] = {
     "driver": "gpu.example.com",

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from webhook.kube.cel.semver import is_semver, parse_semver
+from webhook.kube.cel.values import is_semver, parse_semver
 
 # As on semver.org.
 _RISING = (

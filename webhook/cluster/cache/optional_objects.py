@@ -10,7 +10,7 @@ from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.left_out import LeftOutTracker
 from webhook.cluster.objects.workloads import NO_WORKLOADS, SelectingObjects
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, WORKLOAD_KINDS, Facts, snapshot_fields
-from webhook.cluster.storage.pvc import PersistentVolumeClaim
+from webhook.cluster.storage.volumes import PersistentVolumeClaim
 from webhook.documents.field import InvalidInput, forbidden
 
 # An ordinary object has about 1 KiB.

@@ -1,4 +1,4 @@
-"""The devices of ResourceSlices: attributes, capacity, taints, and the nodes with access to them."""
+"""The devices of ResourceSlices and the taint rules for them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 from webhook.cluster.dra.capacity import Capacity, read_amount, read_capacities
 from webhook.cluster.index.node_selector import Term, read_node_selector
-from webhook.kube.cel.semver import is_semver, parse_semver
-from webhook.kube.cel.values import Defaulting, Quantity
+from webhook.kube.cel.values import Defaulting, Quantity, is_semver, parse_semver
 from webhook.kube.pod.taints import Taint
-from webhook.kube.reader import Reader
+from webhook.kube.reader import Reader, reading
 
 CounterName = tuple[str, str]
 """The names of a counter set of a pool, and of a counter in it."""
@@ -38,6 +37,34 @@ class NodeAccess(NamedTuple):
     node_name: str
     all_nodes: bool
     terms: tuple[Term, ...] | None
+
+
+class DeviceTaintRule(NamedTuple):
+    """The facts of a DeviceTaintRule: its taint, and the devices that it selects.
+
+    An empty text of `selected` matches every driver, pool or device. None selects no device.
+
+    Source: k8s.io/api/resource/v1/types.go, DeviceTaintRuleSpec, and
+    k8s.io/dynamic-resource-allocation/resourceslice/tracker/tracker.go, applyPatches
+    """
+
+    taint: Taint
+    selected: DeviceId | None
+
+    @classmethod
+    @reading
+    def of(cls, rule: Reader) -> "DeviceTaintRule":
+        """Read a DeviceTaintRule."""
+        spec = rule.object("spec")
+        selects_any = spec.raw.get("deviceSelector") is not None
+        selected = DeviceId.read(spec.object("deviceSelector")) if selects_any else None
+        return cls(Taint.read(spec.object("taint")), selected)
+
+    def selects(self, device: DeviceId) -> bool:
+        """Return whether the rule taints `device`."""
+        return self.selected is not None and all(
+            not wanted or wanted == name for wanted, name in zip(self.selected, device, strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from webhook.cluster.dra.device import DeviceTaintRule
 from webhook.cluster.dra.device_class import DeviceClass
-from webhook.cluster.dra.device_taint_rule import DeviceTaintRule
 from webhook.cluster.dra.resource_claim import Allocation, ResourceClaim
 from webhook.cluster.dra.resource_slice import PoolName, ResourceSlice, Slices
 from webhook.kube.pod.amounts import DEVICE_CLASS_PREFIX, device_class_of, sum_of

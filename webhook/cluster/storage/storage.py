@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from webhook.cluster.index.node_selector import Requirement, Term
-from webhook.cluster.storage.pv import PersistentVolume
-from webhook.cluster.storage.pvc import PersistentVolumeClaim
+from webhook.cluster.storage.volumes import PersistentVolume, PersistentVolumeClaim
 from webhook.kube.reader import Reader, reading
 
 NamespacedName = tuple[str, str]

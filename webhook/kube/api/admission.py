@@ -8,10 +8,13 @@ from typing import Any
 
 import orjson
 
+from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, invalid, required, unsupported
+from webhook.documents.json_text import read_body
 from webhook.kube.names import ADMISSION_API_VERSION, DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_fields import PodFields
 from webhook.kube.pod.pod_identity import PodIdentity, short_text
+from webhook.kube.reader import Reader
 
 JsonObject = dict[str, Any]
 
@@ -55,7 +58,7 @@ class AdmissionRequest:
             InvalidInput: the review has text that is not Unicode.
         """
         if self.content is None and self.fields is not None:
-            self.content = _loaded(self.body)["request"]["object"]
+            self.content = read_body(self.body)["request"]["object"]
         return self.content
 
     @property
@@ -81,7 +84,7 @@ class AdmissionRequest:
         """Return whether the object has the annotation `name`."""
         if self.fields is not None:
             return self.fields.has_annotation(name)
-        return name in _object(_object(self.content, "metadata"), "annotations")
+        return name in (field(self.content or {}, "metadata", "annotations") or ())
 
     def with_object(self, content: JsonObject) -> "AdmissionRequest":
         """Return the same request for another object."""
@@ -116,7 +119,7 @@ def parse_review(body: bytes) -> AdmissionRequest:
     """
     if (fields := PodFields.of(body)) is not None:
         return _of_pod(fields, body)
-    review = _loaded(body)
+    review = read_body(body)
     if not isinstance(review, dict):
         raise InvalidInput([invalid("body", review, "must be an AdmissionReview")])
     if review.get("kind") != "AdmissionReview":
@@ -126,17 +129,7 @@ def parse_review(body: bytes) -> AdmissionRequest:
     request = review.get("request")
     if not isinstance(request, dict):
         raise InvalidInput([required("request", "an AdmissionReview must contain a request")])
-    return _request(request)
-
-
-def _loaded(body: bytes) -> Any:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        raise InvalidInput(
-            [invalid("body", body[:60].decode("utf-8", "replace"), f"must be JSON: {error.msg}: {where}")]
-        ) from error
+    return _request(Reader(request))
 
 
 def _of_pod(fields: PodFields, body: bytes) -> AdmissionRequest:
@@ -177,48 +170,46 @@ def parse_beginning(body: bytes) -> AdmissionRequest | None:
         review = orjson.loads(beginning + b"}}")
     except orjson.JSONDecodeError:
         return None
-    request = _object(review, "request")
+    request = Reader(review).object("request")
     if review.get("kind") != "AdmissionReview" or review.get("apiVersion") != ADMISSION_API_VERSION:
         return None
-    uid = _text(request, "uid")
-    if not uid or len(_text(request, "namespace")) > _LONGEST_NAMESPACE:
+    if not request.text("uid") or len(request.text("namespace")) > _LONGEST_NAMESPACE:
         return None
-    return _read(request, uid, _text(request, "operation") or "CREATE", None)
+    return _read(request, request.text("operation") or "CREATE", None)
 
 
-def _request(request: JsonObject) -> AdmissionRequest:
-    uid = request.get("uid")
-    if not isinstance(uid, str) or not uid:
+def _request(request: Reader) -> AdmissionRequest:
+    if not request.text("uid"):
         raise InvalidInput([required("request.uid", "must be text; the response repeats it")])
-    operation = _text(request, "operation") or "CREATE"
-    content = request.get("object")
+    operation, content = request.text("operation") or "CREATE", request.raw.get("object")
     if content is None and operation in ("CREATE", "UPDATE"):
         raise InvalidInput([required("request.object", f"must be set for {operation}")])
     if content is not None and not isinstance(content, dict):
         raise InvalidInput([invalid("request.object", content, "must be an object")])
-    return _read(request, uid, operation, content)
+    return _read(request, operation, content)
 
 
-def _read(request: JsonObject, uid: str, operation: str, content: JsonObject | None) -> AdmissionRequest:
-    metadata, user = _object(content, "metadata"), _object(request, "userInfo")
-    groups = user.get("groups")
-    namespace = _text(request, "namespace") or _text(metadata, "namespace")
+def _read(request: Reader, operation: str, content: JsonObject | None) -> AdmissionRequest:
+    """Return the request; a field of another type counts as one that is not set."""
+    metadata, user, kind = Reader(content or {}).object("metadata"), request.object("userInfo"), request.object("kind")
+    groups = user.raw.get("groups")
+    namespace = request.text("namespace") or metadata.text("namespace")
     if len(namespace) > _LONGEST_NAMESPACE:
         raise _too_long(namespace)
     return AdmissionRequest(
-        uid=uid,
+        uid=request.text("uid"),
         operation=operation,
-        kind=_text(_object(request, "kind"), "kind"),
-        group=_text(_object(request, "kind"), "group"),
-        resource=_text(_object(request, "resource"), "resource"),
-        subresource=_text(request, "subResource"),
+        kind=kind.text("kind"),
+        group=kind.text("group"),
+        resource=request.object("resource").text("resource"),
+        subresource=request.text("subResource"),
         namespace=namespace,
         # A pod from a template has no name yet; its generateName identifies the owner.
-        name=_text(request, "name") or _text(metadata, "name") or _text(metadata, "generateName"),
-        user=_text(user, "username"),
-        dry_run=request.get("dryRun") is True,
+        name=request.text("name") or metadata.text("name") or metadata.text("generateName"),
+        user=user.text("username"),
+        dry_run=request.raw.get("dryRun") is True,
         content=content,
-        old_object=_object(request, "oldObject") or None,
+        old_object=dict(request.object("oldObject").raw) or None,
         groups=tuple(each for each in groups if isinstance(each, str)) if isinstance(groups, list) else (),
     )
 
@@ -226,13 +217,3 @@ def _read(request: JsonObject, uid: str, operation: str, content: JsonObject | N
 def _too_long(namespace: str) -> InvalidInput:
     most = f"must be the name of a namespace, at most {_LONGEST_NAMESPACE} characters"
     return InvalidInput([invalid("request.namespace", namespace[:60], most)])
-
-
-def _object(parent: JsonObject | None, key: str) -> JsonObject:
-    found = parent.get(key) if parent else None
-    return found if isinstance(found, dict) else {}
-
-
-def _text(parent: JsonObject, key: str) -> str:
-    found = parent.get(key)
-    return found if isinstance(found, str) else ""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.documents.field import InvalidInput, invalid, required
+from webhook.documents.json_text import read_body
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.reader import Reader
 
@@ -31,12 +32,7 @@ def parse_args(body: bytes) -> ExtenderArgs:
     Raises:
         InvalidInput: `body` is not JSON, or lacks the pod or the nodes.
     """
-    try:
-        args = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        text = body[:60].decode("utf-8", "replace")
-        raise InvalidInput([invalid("body", text, f"must be JSON: {error.msg}: {where}")]) from error
+    args = read_body(body)
     if not isinstance(args, dict):
         raise InvalidInput([invalid("body", args, "must be the ExtenderArgs of a kube-scheduler")])
     reader = Reader(args)

@@ -8,8 +8,7 @@ from typing import Any
 import re2
 from semver import Version
 
-from webhook.kube.cel.semver import parse_semver
-from webhook.kube.cel.values import Quantity, UndecidedError
+from webhook.kube.cel.values import Quantity, UndecidedError, parse_semver
 from webhook.kube.quantity import milli_value
 
 Call = Callable[..., Any]

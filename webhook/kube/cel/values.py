@@ -5,6 +5,9 @@ from typing import Any, NamedTuple
 
 from semver import Version
 
+_LONGEST_VERSION = 256
+_LARGEST_NUMBER = 2**64 - 1
+
 
 class UndecidedError(Exception):
     """An expression without a value, or with an unknown value."""
@@ -112,3 +115,28 @@ def has(target: Any, key: str) -> bool:
     if not isinstance(target, dict) or isinstance(target, Defaulting):
         raise UndecidedError
     return key in target
+
+
+def parse_semver(text: str) -> Version:
+    """Return the version in `text`. Comparisons ignore build metadata.
+
+    Raises:
+        ValueError: it is not a semantic version 2.0.0, or one of its numbers needs more than 64 bits.
+
+    Source: github.com/blang/semver/v4, Parse and Compare
+    """
+    if len(text) <= _LONGEST_VERSION:
+        version = Version.parse(text)
+        # The library accepts numbers of any length.
+        if max(version.major, version.minor, version.patch) <= _LARGEST_NUMBER:
+            return version
+    raise ValueError(f"must have at most {_LONGEST_VERSION} characters, and numbers up to {_LARGEST_NUMBER}")
+
+
+def is_semver(text: object) -> bool:
+    """Return true if `text` is a semantic version."""
+    try:
+        parse_semver(text if isinstance(text, str) else "")
+    except ValueError:
+        return False
+    return True

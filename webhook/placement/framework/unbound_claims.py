@@ -9,9 +9,8 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Snapshot
 from webhook.cluster.storage.csi import CsiStorageCapacity, whole_bytes
-from webhook.cluster.storage.pv import PersistentVolume
-from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage
+from webhook.cluster.storage.volumes import PersistentVolume, PersistentVolumeClaim
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.interface import Failure

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage
+from webhook.cluster.storage.volumes import PersistentVolumeClaim
 from webhook.kube.pod.volumes import MIGRATIONS, AttachedVolume, ClaimUse, PodVolumes
 
 _DRIVERS = {each.plugin: each.driver for each in MIGRATIONS.values()}

@@ -7,9 +7,8 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
-from webhook.cluster.storage.pv import PersistentVolume
-from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage
+from webhook.cluster.storage.volumes import PersistentVolume, PersistentVolumeClaim
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.volumes import MIGRATIONS
 from webhook.kube.release import Change

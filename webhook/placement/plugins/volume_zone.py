@@ -6,7 +6,7 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.storage.pv import PersistentVolume
+from webhook.cluster.storage.volumes import PersistentVolume
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.names import REGION_LABEL, ZONE_LABEL
 from webhook.kube.pod.volumes import ClaimUse

@@ -9,8 +9,8 @@ import numpy as np
 
 from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import Kueue
-from webhook.cluster.batch.kai import KaiQueue
 from webhook.cluster.batch.kueue import ClusterQueue, FlavorQuota, ResourceFlavor, ResourceGroup
+from webhook.cluster.batch.queues import KaiQueue
 from webhook.cluster.index.node_selector import Requirement
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut

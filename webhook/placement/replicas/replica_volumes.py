@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.storage.pv import PersistentVolume
+from webhook.cluster.storage.volumes import PersistentVolume
 from webhook.placement.framework.unbound_claims import chosen_volumes
 from webhook.placement.pod.pod_info import PodInfo
 

@@ -1,0 +1,165 @@
+"""The queues and pod groups of Volcano and KAI, and the pod groups of kube-scheduler."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from webhook.cluster.batch import fields
+from webhook.kube.names import VOLCANO_DEFAULT_QUEUE
+from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU, Amounts
+
+
+class VolcanoQueue(NamedTuple):
+    """A Queue. `state` is empty before the controller has set it; `capability` limits the resources that it names.
+
+    Source: volcano.sh/apis/pkg/apis/scheduling/v1beta1/types.go
+    """
+
+    name: str
+    state: str
+    capability: Amounts
+    allocated: Amounts
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "VolcanoQueue":
+        """Return the facts of `content`, a raw API object."""
+        return cls(
+            fields.text(content, "metadata", "name"),
+            fields.text(content, "status", "state"),
+            fields.amounts(content, "spec", "capability"),
+            fields.amounts(content, "status", "allocated"),
+        )
+
+
+class VolcanoPodGroup(NamedTuple):
+    """A PodGroup. `phase` is Pending until the scheduler admits it to its queue.
+
+    `members` is the number of pods from which it starts; 0 if it has none.
+    """
+
+    namespace: str
+    name: str
+    queue: str
+    phase: str
+    members: int
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "VolcanoPodGroup":
+        """Return the facts of `content`, a raw API object."""
+        return cls(
+            fields.text(content, "metadata", "namespace"),
+            fields.text(content, "metadata", "name"),
+            fields.text(content, "spec", "queue") or VOLCANO_DEFAULT_QUEUE,
+            fields.text(content, "status", "phase"),
+            fields.count(content, "spec", "minMember"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VolcanoObjects:
+    """The objects of Volcano by name, or by namespace and name; None: they are not known."""
+
+    queues: Mapping[str, VolcanoQueue] | None = None
+    groups: Mapping[tuple[str, str], VolcanoPodGroup] | None = None
+
+
+NO_VOLCANO = VolcanoObjects()
+
+
+# The units of a queue: GPUs, thousandths of a core, megabytes.
+_UNITS = (("gpu", NVIDIA_GPU, 1.0), ("cpu", CPU, 1.0), ("memory", MEMORY, 1e6))
+
+
+class KaiQueue(NamedTuple):
+    """A Queue. `limits` are by resource, in GPUs, thousandths of a core and bytes; one that is absent is not limited.
+
+    Source: github.com/NVIDIA/KAI-scheduler/pkg/apis/scheduling/v2/queue_types.go, resources.go;
+    pkg/scheduler/plugins/proportion/proportion.go
+    """
+
+    name: str
+    parent: str
+    limits: Mapping[str, float]
+    allocated: Amounts
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "KaiQueue":
+        """Return the facts of `content`, a raw API object."""
+        limits = {}
+        for name, resource, unit in _UNITS:
+            limit = fields.number(content, "spec", "resources", name, "limit")
+            if limit is not None and limit >= 0:
+                limits[resource] = limit * unit
+        return cls(
+            fields.text(content, "metadata", "name"),
+            fields.text(content, "spec", "parentQueue"),
+            limits,
+            fields.amounts(content, "status", "allocated"),
+        )
+
+
+class KaiPodGroup(NamedTuple):
+    """A PodGroup of KAI. `members` is the number of pods from which it starts; 0 if it has none."""
+
+    namespace: str
+    name: str
+    queue: str
+    members: int
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "KaiPodGroup":
+        """Return the facts of `content`, a raw API object."""
+        return cls(
+            fields.text(content, "metadata", "namespace"),
+            fields.text(content, "metadata", "name"),
+            fields.text(content, "spec", "queue"),
+            fields.count(content, "spec", "minMember"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KaiObjects:
+    """The objects of KAI by name, or by namespace and name; None: they are not known. `parents` have child queues."""
+
+    queues: Mapping[str, KaiQueue] | None = None
+    groups: Mapping[tuple[str, str], KaiPodGroup] | None = None
+    parents: frozenset[str] = frozenset()
+
+
+NO_KAI = KaiObjects()
+
+
+class PodGroup(NamedTuple):
+    """A PodGroup. `members` is the number of pods from which it starts; 0 if it has none.
+
+    Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
+    k8s.io/api/scheduling/v1beta1/types.go, GangSchedulingPolicy
+    """
+
+    namespace: str
+    name: str
+    members: int
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "PodGroup":
+        """Return the facts of `content`, a raw API object."""
+        of_plugin = fields.count(content, "spec", "minMember")
+        return cls(
+            fields.text(content, "metadata", "namespace"),
+            fields.text(content, "metadata", "name"),
+            of_plugin or fields.count(content, "spec", "schedulingPolicy", "gang", "minCount"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroups:
+    """The pod groups of the Coscheduling plugin and of kube-scheduler itself, by namespace and name.
+
+    None: they are not known.
+    """
+
+    coscheduling: Mapping[tuple[str, str], PodGroup] | None = None
+    native: Mapping[tuple[str, str], PodGroup] | None = None
+
+
+NO_POD_GROUPS = PodGroups()
