@@ -100,9 +100,13 @@ def _load(text: str | bytes, place: str, most_aliased: int) -> Iterator[Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"{place}:{mark.line + 1}:{mark.column + 1}" if mark else place
-        problem = _tab(decoded, mark) or error.problem or "cannot be read"
+        lines = decoded.splitlines() if mark else []
+        line = lines[mark.line] if mark and mark.line < len(lines) else ""
+        # YAML allows no tab in front of a key.
+        is_tab = mark is not None and line[mark.column : mark.column + 1] == "\t"
+        problem = "a tab cannot indent; use spaces" if is_tab else error.problem or "cannot be read"
         detail = problem if isinstance(error, _TooManyAliases) else f"must be YAML or JSON: {problem}"
-        raise InvalidInput([invalid(where, _line(decoded, mark), detail)]) from error
+        raise InvalidInput([invalid(where, line.strip(), detail)]) from error
     except (yaml.YAMLError, ValueError) as error:
         detail = str(error).split("\n", 1)[0]
         raise InvalidInput([invalid(place, "", f"must be YAML or JSON in UTF-8: {detail}")]) from error
@@ -137,18 +141,6 @@ def _reject_deep_nesting(text: str) -> None:
         if depth > DEEPEST:
             problem = f"nested deeper than {DEEPEST} levels"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=cast("yaml.Mark", event.start_mark))
-
-
-def _tab(text: str, mark: yaml.Mark | None) -> str:
-    """Return the problem of a tab at `mark`; empty for another character. YAML allows no tab in front of a key."""
-    lines = text.splitlines() if mark else []
-    is_tab = mark and mark.line < len(lines) and lines[mark.line][mark.column : mark.column + 1] == "\t"
-    return "a tab cannot indent; use spaces" if is_tab else ""
-
-
-def _line(text: str, mark: yaml.Mark | None) -> str:
-    lines = text.splitlines() if mark else []
-    return lines[mark.line].strip() if mark and mark.line < len(lines) else ""
 
 
 _NESTING = re.compile(r"^[ ?:-]+", re.MULTILINE)

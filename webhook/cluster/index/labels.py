@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.kube.selectors import parse_integer, requirement_matches
+from webhook.kube.selectors import label_matches, parse_integer
 
 Mask = NDArray[np.bool_]
 
@@ -110,7 +110,7 @@ class LabelColumns:
         """Return a mask of the rows that satisfy the requirement, like `webhook.kube.selectors.requirement_matches`."""
         column = self._columns.get(key)
         if column is None:
-            return np.full(self._rows, _matches(key, operator, values, {}))
+            return np.full(self._rows, label_matches(operator, values, None))
         if operator == "In" and len(values) == 1:
             # For an unknown value, -2 is a code that no node has.
             found: Mask = column.codes == column.values.get(values[0], -2)
@@ -118,7 +118,7 @@ class LabelColumns:
         if operator in ("Exists", "DoesNotExist"):
             return (column.codes >= 0) == (operator == "Exists") if not values else np.zeros(self._rows, dtype=np.bool_)
         answers = np.empty(len(column.values) + 1, dtype=np.bool_)
-        answers[-1] = _matches(key, operator, values, {})
+        answers[-1] = label_matches(operator, values, None)
         if operator in ("In", "NotIn"):
             # With a key like kubernetes.io/hostname each node has its own value: look up the few requested values.
             answers[:-1] = operator == "NotIn" and bool(values)
@@ -135,7 +135,3 @@ def _compared(operator: str, values: Sequence[str], column: _Column) -> Mask:
         return np.zeros(len(column.values), dtype=np.bool_)
     numbers, are_numbers = column.integers
     return are_numbers & (numbers > bound if operator == "Gt" else numbers < bound)
-
-
-def _matches(key: str, operator: str, values: Sequence[str], labels: Mapping[str, str]) -> bool:
-    return requirement_matches({"key": key, "operator": operator, "values": values}, labels)

@@ -26,23 +26,24 @@ _LONGEST_NAMESPACE = 63
 
 @dataclass(slots=True, eq=False)
 class AdmissionRequest:
-    """One request. `content` is the pod or another object as a raw dict, or None if the operation has no object.
+    """One request, by default to create a pod.
 
-    `old_object` is the stored object of an UPDATE. `group` is the API group of the kind; empty for the core group.
-    `groups` are those of the user. `fields` are those of a new pod in `body`. The pod is then decoded on first use of
-    `object`: one whose decision is known is never decoded.
+    `content` is the pod or another object as a raw dict, or None if the operation has no object. `old_object` is the
+    stored object of an UPDATE. `group` is the API group of the kind; empty for the core group. `groups` are those of
+    the user. `fields` are those of a new pod in `body`. The pod is then decoded on first use of `object`: one whose
+    decision is known is never decoded.
     """
 
-    uid: str
-    operation: str
-    kind: str
-    resource: str
-    subresource: str
-    namespace: str
-    name: str
-    user: str
-    dry_run: bool
-    content: JsonObject | None
+    uid: str = ""
+    operation: str = "CREATE"
+    kind: str = "Pod"
+    resource: str = "pods"
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    user: str = ""
+    dry_run: bool = False
+    content: JsonObject | None = None
     group: str = ""
     old_object: JsonObject | None = None
     groups: tuple[str, ...] = ()
@@ -95,19 +96,7 @@ def pod_request(
     pod: JsonObject, namespace: str, *, name: str = "", user: str = "", groups: tuple[str, ...] = ()
 ) -> AdmissionRequest:
     """Return the request to create `pod` as a dry run, as a server would get it."""
-    return AdmissionRequest(
-        uid="",
-        operation="CREATE",
-        kind="Pod",
-        resource="pods",
-        subresource="",
-        namespace=namespace,
-        name=name,
-        user=user,
-        dry_run=True,
-        content=pod,
-        groups=groups,
-    )
+    return AdmissionRequest(namespace=namespace, name=name, user=user, dry_run=True, content=pod, groups=groups)
 
 
 def parse_review(body: bytes) -> AdmissionRequest:
@@ -138,21 +127,14 @@ def _of_pod(fields: PodFields, body: bytes) -> AdmissionRequest:
     if len(namespace) > _LONGEST_NAMESPACE:
         raise _too_long(namespace)
     return AdmissionRequest(
-        request.uid,
-        request.operation,
-        "Pod",
-        "pods",
-        "",
-        namespace,
-        request.name or fields.name or fields.generate_name,
-        request.user_info.username,
-        request.dry_run,
-        None,
-        "",
-        None,
-        request.user_info.groups,
-        fields,
-        body,
+        uid=request.uid,
+        namespace=namespace,
+        name=request.name or fields.name or fields.generate_name,
+        user=request.user_info.username,
+        dry_run=request.dry_run,
+        groups=request.user_info.groups,
+        fields=fields,
+        body=body,
     )
 
 
