@@ -36,8 +36,8 @@ def test_pods_that_do_not_occupy_a_node_are_left_out() -> None:
 
     found = Disruptions.from_documents(Document("f", pod.obj()) for pod in pods)
 
-    assert [pod.name for pod in found.bound.on("a")] == ["p"]
-    assert found.bound.on("elsewhere") == ()
+    assert [pod.name for pod in found.bound["a"]] == ["p"]
+    assert found.bound.keys() == {"a"}
 
 
 def test_every_error_names_the_place_and_the_object() -> None:

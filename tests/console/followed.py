@@ -11,7 +11,6 @@ from webhook.cli.console.sources import Sources
 from webhook.cli.inputs.session import Session
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.disruptions import Disruptions
-from webhook.cluster.pods.bound_pods import BoundPods
 from webhook.cluster.snapshot import Snapshot
 from webhook.runtime.settings import Address
 
@@ -43,8 +42,6 @@ class Followed:
 async def console_following(view: Followed) -> AsyncIterator[str]:
     """Serve the console of the view, and yield its address."""
     session = Session(cluster="unused", needs_pods=False)
-    sources = Sources(
-        session, view, view.facts, lambda: (view.snapshot(), Disruptions(BoundPods({}), None)), name="test"
-    )
+    sources = Sources(session, view, view.facts, lambda: (view.snapshot(), Disruptions({}, None)), name="test")
     async with listening(sources, Address("127.0.0.1", 0)) as address:
         yield f"http://{address}"

@@ -11,7 +11,7 @@ from webhook.cluster.disruption_budget import (
     by_namespace,
 )
 from webhook.cluster.file import occupies_node, read_document
-from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
+from webhook.cluster.pods.bound_pods import BoundPod, BoundPods, by_node
 from webhook.documents.documents import Document
 from webhook.documents.field import FieldError, InvalidInput
 
@@ -47,4 +47,4 @@ class Disruptions:
                     budgets.append(budget)
         if errors:
             raise InvalidInput(errors)
-        return cls(BoundPods.of(pods), by_namespace(budgets) if knows_budgets else None)
+        return cls(by_node(pods), by_namespace(budgets) if knows_budgets else None)

@@ -1,6 +1,6 @@
 """The facts of bound pods that decide whether a pod may be moved; a snapshot does not hold them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -110,20 +110,13 @@ def _controller(metadata: Reader) -> Controller | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class BoundPods:
-    """The bound pods by node."""
+BoundPods = Mapping[str, Sequence[BoundPod]]
+"""The bound pods by node."""
 
-    by_node: Mapping[str, tuple[BoundPod, ...]]
 
-    @classmethod
-    def of(cls, pods: Iterable[BoundPod]) -> "BoundPods":
-        """Return the table of `pods`."""
-        by_node: dict[str, list[BoundPod]] = {}
-        for pod in pods:
-            by_node.setdefault(pod.node, []).append(pod)
-        return cls({node: tuple(found) for node, found in by_node.items()})
-
-    def on(self, node: str) -> tuple[BoundPod, ...]:
-        """Return the pods of `node`."""
-        return self.by_node.get(node, ())
+def by_node(pods: Iterable[BoundPod]) -> BoundPods:
+    """Return `pods` by their nodes."""
+    found: dict[str, list[BoundPod]] = {}
+    for each in pods:
+        found.setdefault(each.node, []).append(each)
+    return found

@@ -101,7 +101,7 @@ def drain(
 
     Source: k8s.io/kubectl/pkg/drain/filters.go; k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort
     """
-    found = [pod for node in nodes for pod in bound.on(node)]
+    found = [pod for node in nodes for pod in bound.get(node, ())]
     staying = tuple(pod for pod in found if stays(pod))
     ending = tuple(pod for pod in found if pod.is_terminating and not stays(pod))
     leaving = sorted((pod for pod in found if not stays(pod) and not pod.is_terminating), key=_queue_order)

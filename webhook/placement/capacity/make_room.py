@@ -182,7 +182,7 @@ class _Search:
     def _movable_on(self, node: str, bound: BoundPods) -> list[BoundPod]:
         """Return the movable pods of `node`, those to be moved first in front; count the others by reason."""
         movable = []
-        for pod in bound.on(node):
+        for pod in bound.get(node, ()):
             if reason := self._immovable(pod):
                 self._unmovable[reason] += 1
             else:
