@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from webhook.documents.documents import field
-from webhook.documents.field import FieldError, InvalidInput, invalid
+from webhook.documents.field import InvalidInput, invalid
 
 # The oldest and the newest release 1.N that are modelled.
 OLDEST, NEWEST = 33, 37
@@ -203,7 +203,8 @@ class Release:
         """
         found = _VERSION.fullmatch(version) if isinstance(version, str) else None
         if found is None:
-            raise InvalidInput([_not_a_version(version, path)])
+            valid = f"must be a version of Kubernetes, such as 1.34 or v1.34.3; 1.{OLDEST} to 1.{NEWEST} are modelled"
+            raise InvalidInput([invalid(path, version, valid)])
         return cls(int(found["minor"]), version)
 
     def has(self, change: Change) -> bool:
@@ -238,8 +239,3 @@ def read_server_version(content: Mapping[str, Any]) -> Release:
         InvalidInput: it has no valid version.
     """
     return Release.of(field(content, "serverVersion", "gitVersion"), "serverVersion.gitVersion")
-
-
-def _not_a_version(value: object, path: str) -> FieldError:
-    valid = f"must be a version of Kubernetes, such as 1.34 or v1.34.3; 1.{OLDEST} to 1.{NEWEST} are modelled"
-    return invalid(path, value, valid)

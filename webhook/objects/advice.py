@@ -1,7 +1,7 @@
 """The placement of all replicas of a workload object, and its words for the user."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from webhook.admission.annotation_suggestions import as_annotation_changes
@@ -15,7 +15,7 @@ from webhook.kube.api.admission import JsonObject
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.objects.gangs import Placed, Role, WorkloadAdmission, with_gang, within_cluster
+from webhook.objects.gangs import Advice, Placed, Role, WorkloadAdmission, with_gang, within_cluster
 from webhook.objects.own_pods import WithoutOwnPods, keeps_all_pods, without_own_pods, without_own_waiting
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.gang.group_suggestions import Group
@@ -31,14 +31,6 @@ _PREFIX = "placement check: "
 # More roles are summed up, since a warning has 256 bytes.
 _MOST_ROLES = 4
 _LONGEST_ROLE = 24
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """The placement of the object as a whole, and the warnings for its user; none if everything fits."""
-
-    placement: Placement
-    warnings: tuple[str, ...] = ()
 
 
 def advise(roles: Sequence[Role], workload: WorkloadAdmission) -> Advice | None:
@@ -76,8 +68,7 @@ def advise(roles: Sequence[Role], workload: WorkloadAdmission) -> Advice | None:
         return Advice(Placement.unknown(str(error)))
     except InvalidInput as error:
         return Advice(Placement.unknown(f"the scorer cannot read the pod: {error.errors[0]}"))
-    found = _advice(placed, view, workload, schedulers)
-    advice = Advice(*with_gang((found.placement, found.warnings), placed, workload, schedulers, view.snapshot))
+    advice = with_gang(_advice(placed, view, workload, schedulers), placed, workload, schedulers, view.snapshot)
     return _blocked(advice, beside) if beside and beside.verdict == "Waiting" else advice
 
 

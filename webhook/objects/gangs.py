@@ -54,6 +54,14 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
+class Advice:
+    """The placement of the object as a whole, and the warnings for its user; none if everything fits."""
+
+    placement: Placement
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Placed:
     """A role, and how many of its replicas fit; `before` is the snapshot that the first one found."""
 
@@ -174,20 +182,16 @@ def _in_volcano_job(names: BatchNames, content: JsonObject) -> BatchNames:
 
 
 def with_gang(
-    advice: tuple[Placement, tuple[str, ...]],
-    placed: Sequence[Placed],
-    workload: WorkloadAdmission,
-    schedulers: BackendSchedulers,
-    base: Snapshot,
-) -> tuple[Placement, tuple[str, ...]]:
-    """Return the placement of an object and its warnings, with those about pods that must run together.
+    advice: Advice, placed: Sequence[Placed], workload: WorkloadAdmission, schedulers: BackendSchedulers, base: Snapshot
+) -> Advice:
+    """Return the advice on an object with what is to be said about pods that must run together.
 
-    `advice` is the same without them, and `placed` are the roles on `base`. If the pods that must run together fit,
-    nothing is added to the warnings.
+    `placed` are the roles on `base`. If the pods that must run together fit, nothing is added to the warnings.
     """
-    gang, (placement, warnings) = _gang_of_roles([each.role for each in placed], workload, base), advice
+    gang = _gang_of_roles([each.role for each in placed], workload, base)
     if gang is None:
         return advice
+    placement, warnings = advice.placement, advice.warnings
     signatures = [each.role.result.signature for each in placed]
     roles = [
         (None if isinstance(each, str) else (schedulers.scheduler_of(each), each), of.found)
@@ -196,7 +200,7 @@ def with_gang(
     is_open = placement.verdict == "Waiting"
     fit = fit_of_object(gang, roles, workload.policy, base, workload.expired, is_open=is_open)
     if fit.fit == fit.size or not fit.is_complete or placement.verdict not in ("Waiting", "Infeasible"):
-        return replace(placement, gang=fit), warnings
+        return Advice(replace(placement, gang=fit), warnings)
     if fit.most is not None:
         never = f"no more than {fit.most} of the {gang.size} pods that must run together would fit on an empty cluster"
         reason = warnings[0].removeprefix(f"{_PREFIX}{placement.verdict}: ")
@@ -207,7 +211,7 @@ def with_gang(
             warnings = (*warnings, f"{_PREFIX}such pods are refused: placement-check is deny")
     if partial := partial_start_of_object(gang, fit):
         warnings = (*warnings, f"{_PREFIX}{partial}")
-    return replace(placement, gang=fit), warnings
+    return Advice(replace(placement, gang=fit), warnings)
 
 
 def _most_possible(roles: Sequence[PlacedRole], base: Snapshot, expired: Expired) -> int | None:

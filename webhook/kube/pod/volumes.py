@@ -9,20 +9,21 @@ _GCE, _AWS, _ISCSI, _RBD = "gcePersistentDisk", "awsElasticBlockStore", "iscsi",
 
 
 class Migration(NamedTuple):
-    """An in-tree volume plugin and the CSI driver that it is migrated to."""
+    """An in-tree volume plugin, the CSI driver that it is migrated to, and its field that names the volume."""
 
     plugin: str
     driver: str
+    handle_field: str
 
 
 # In-tree volume types that are migrated to CSI drivers; NodeVolumeLimits counts them for the driver.
 # Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits/utils.go, isCSIMigrationOn
 MIGRATIONS: Mapping[str, Migration] = {
-    _AWS: Migration("kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
-    _GCE: Migration("kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
-    "azureDisk": Migration("kubernetes.io/azure-disk", "disk.csi.azure.com"),
-    "cinder": Migration("kubernetes.io/cinder", "cinder.csi.openstack.org"),
-    "portworxVolume": Migration("kubernetes.io/portworx-volume", "pxd.portworx.com"),
+    _AWS: Migration("kubernetes.io/aws-ebs", "ebs.csi.aws.com", "volumeID"),
+    _GCE: Migration("kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "pdName"),
+    "azureDisk": Migration("kubernetes.io/azure-disk", "disk.csi.azure.com", "diskURI"),
+    "cinder": Migration("kubernetes.io/cinder", "cinder.csi.openstack.org", "volumeID"),
+    "portworxVolume": Migration("kubernetes.io/portworx-volume", "pxd.portworx.com", "volumeID"),
 }
 
 
@@ -138,13 +139,6 @@ def _disk(volume: Reader, kind: str) -> Disk:
 _UNSPECIFIED = "UNSPECIFIED"
 _AWS_URL = "aws://"
 _ZONES_DELIMITER = "__"
-_HANDLE_FIELDS: Mapping[str, str] = {
-    _AWS: "volumeID",
-    _GCE: "pdName",
-    "azureDisk": "diskURI",
-    "cinder": "volumeID",
-    "portworxVolume": "volumeID",
-}
 
 
 def taken_over(volume: Reader, kind: str, zones: str = "") -> AttachedVolume:
@@ -154,15 +148,15 @@ def taken_over(volume: Reader, kind: str, zones: str = "") -> AttachedVolume:
 
     Source: k8s.io/csi-translation-lib/plugins, TranslateInTreePVToCSI and TranslateInTreeInlineVolumeToCSI
     """
-    disk = volume.object(kind)
-    handle = disk.text(_HANDLE_FIELDS[kind])
+    disk, migration = volume.object(kind), MIGRATIONS[kind]
+    handle = disk.text(migration.handle_field)
     if kind == _AWS:
         handle = _aws_handle(handle)
     elif kind == _GCE:
         handle = _gce_handle(handle, zones)
     elif kind == "azureDisk" and disk.text("kind").lower() not in ("", "managed"):
         handle = ""
-    return AttachedVolume(MIGRATIONS[kind].driver, handle)
+    return AttachedVolume(migration.driver, handle)
 
 
 def _aws_handle(volume_id: str) -> str:
