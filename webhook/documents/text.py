@@ -64,8 +64,5 @@ def _escape_json(match: re.Match[str]) -> str:
         return " "
     if code < 0x10000:
         return f"\\u{code:04x}"
-    return "\\u{:04x}\\u{:04x}".format(*_surrogates(code))
-
-
-def _surrogates(code: int) -> tuple[int, int]:
-    return 0xD800 + (code - 0x10000 >> 10), 0xDC00 + (code - 0x10000 & 0x3FF)
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"

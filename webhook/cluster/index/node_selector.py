@@ -82,13 +82,10 @@ def read_weight(weighted: Reader) -> int:
 def _check_integers(preference: Reader, term: Term) -> None:
     """Report values of Gt and Lt that make kube-scheduler reject the pod; in a required term they only do not match."""
     for index, requirement in enumerate(term.expressions):
-        if requirement.operator in ("Gt", "Lt") and not _is_integer(requirement.values):
+        values = requirement.values
+        if requirement.operator in ("Gt", "Lt") and (len(values) != 1 or parse_integer(values[0]) is None):
             where = f"matchExpressions[{index}].values"
-            preference.error(where, list(requirement.values), "must be one integer, for Gt and Lt")
-
-
-def _is_integer(values: tuple[str, ...]) -> bool:
-    return len(values) == 1 and parse_integer(values[0]) is not None
+            preference.error(where, list(values), "must be one integer, for Gt and Lt")
 
 
 def _term(term: Reader) -> Term:

@@ -114,7 +114,8 @@ class PersistentVolume:
         csi, claim = spec.object("csi"), spec.object("claimRef")
         source = next((each for each in MIGRATIONS if spec.raw.get(each) is not None), "")
         required = read_node_selector(spec.object("nodeAffinity"), "required")
-        migrated = taken_over(spec, source, _zones(labels)) if source else None
+        zones = labels.get(OLD_ZONE_LABEL) or labels.get(ZONE_LABEL, "")
+        migrated = taken_over(spec, source, zones) if source else None
         has_csi, has_claim = (spec.raw.get(each) is not None for each in ("csi", "claimRef"))
         return cls(
             name=metadata.text("name"),
@@ -134,7 +135,3 @@ class PersistentVolume:
             is_available=volume.object("status").text("phase") == "Available",
             is_being_deleted=metadata.raw.get("deletionTimestamp") is not None,
         )
-
-
-def _zones(labels: Mapping[str, str]) -> str:
-    return labels.get(OLD_ZONE_LABEL) or labels.get(ZONE_LABEL, "")

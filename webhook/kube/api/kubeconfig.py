@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from webhook.documents.documents import JsonObject, field, parse
-from webhook.documents.field import FieldError, InvalidInput, invalid, required, unsupported
+from webhook.documents.field import InvalidInput, invalid, required, unsupported
 
 FLAG, VARIABLE, DEFAULT = "--kubeconfig", "$KUBECONFIG", "~/.kube/config"
 
@@ -97,12 +97,10 @@ def _read(path: Path, place: str, *, is_optional: bool) -> JsonObject | None:
     """Return the content of the file with absolute file names; None if an optional file does not exist."""
     try:
         text = path.read_bytes()
-    except FileNotFoundError as error:
-        if is_optional:
-            return None
-        raise InvalidInput([_unreadable(path, place, error)]) from error
     except OSError as error:
-        raise InvalidInput([_unreadable(path, place, error)]) from error
+        if is_optional and isinstance(error, FileNotFoundError):
+            return None
+        raise InvalidInput([invalid(place, str(path), f"{_UNUSABLE}: {error.strerror or error}")]) from error
     try:
         documents = parse(text, f"{place}: {path}")
     except InvalidInput as error:
@@ -118,10 +116,6 @@ def _read(path: Path, place: str, *, is_optional: bool) -> JsonObject | None:
     if errors:
         raise InvalidInput(errors)
     return _with_absolute_paths(content, path.absolute().parent)
-
-
-def _unreadable(path: Path, place: str, error: OSError) -> FieldError:
-    return invalid(place, str(path), f"{_UNUSABLE}: {error.strerror or error}")
 
 
 def _with_absolute_paths(content: JsonObject, folder: Path) -> JsonObject:

@@ -62,14 +62,6 @@ def _size(value: Any) -> int:
     return len(value)
 
 
-def _lower(text: str) -> str:
-    return text.encode().lower().decode()
-
-
-def _upper(text: str) -> str:
-    return text.encode().upper().decode()
-
-
 def _matches(text: str, pattern: str) -> bool:
     expression = _compiled(pattern)
     if expression is None or len(text) > _LONGEST_TEXT:
@@ -116,8 +108,8 @@ METHODS: Mapping[tuple[str, int], Call] = {
     ("endsWith", 1): _on(str, str.endswith),
     ("contains", 1): _on(str, operator.contains),
     ("matches", 1): _on(str, _matches),
-    ("lowerAscii", 0): _on(str, _lower),
-    ("upperAscii", 0): _on(str, _upper),
+    ("lowerAscii", 0): _on(str, lambda text: text.encode().lower().decode()),
+    ("upperAscii", 0): _on(str, lambda text: text.encode().upper().decode()),
     ("size", 0): _size,
 }
 """The methods by name and number of arguments; the receiver is the first argument."""
