@@ -108,14 +108,14 @@ def scraping(
         "job_name": "apiserver",
         "scheme": "https",
         # It has megabytes of metrics.
-        "scrape_interval": "2s",
+        "scrape_interval": "1s",
         "tls_config": {key: str(credentials / name) for key, name in tls.items()},
         "static_configs": [{"targets": [control_plane.url.removeprefix("https://")]}],
     }
     webhook = {"job_name": "placement-webhook", "static_configs": [{"targets": [each.admin for each in replicas]}]}
     certs = {"job_name": "placement-webhook-certs", "static_configs": [{"targets": [controller]}]}
     configuration = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "global": {"scrape_interval": "500ms", "evaluation_interval": "500ms"},
         "rule_files": [str(RULES)],
         "scrape_configs": [webhook, certs, api_server],
     }
