@@ -5,6 +5,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+# Each process of a test run would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
 	bench-absence bench-console bench-exported-cost bench-outcome bench-simulate bench-feed-real rotate-under-load soak abuse \
@@ -35,7 +38,7 @@ test: $(STAMP) ## all tests, including those on a real control plane
 test-fast: $(STAMP) ## the tests in a minute: in parallel, without the control plane, the browser and the slow ones, fewer examples
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not control_plane and not slow" --hypothesis-profile=fast $(PYTEST_ARGS)
 
-test-long: $(STAMP) ## all tests, with three times the random examples
+test-long: $(STAMP) ## all tests, with six times the random examples
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=10 --hypothesis-profile=long $(PYTEST_ARGS)
 
 examples: $(STAMP) ## rewrite what the webhook makes of the manifests in examples/
