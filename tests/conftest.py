@@ -117,6 +117,16 @@ def cluster(control_plane: ControlPlane) -> Iterator[Cluster]:
         made.remove_everything()
 
 
+@pytest.fixture(scope="module")
+def shared_cluster(control_plane: ControlPlane) -> Iterator[Cluster]:
+    """An empty cluster for the tests of one file; all its objects are deleted after the last."""
+    made = Cluster(control_plane)
+    try:
+        yield made
+    finally:
+        made.remove_everything()
+
+
 @pytest.fixture(scope="session")
 def upstream_tables(pytestconfig: pytest.Config) -> Path:
     """The folder with what kube-scheduler's plugins answered in their own tests."""

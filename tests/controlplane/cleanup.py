@@ -17,6 +17,7 @@ _NAMESPACED = (
     ("batch/v1", "CronJob"),
     ("batch/v1", "Job"),
     ("apps/v1", "ReplicaSet"),
+    ("v1", "ReplicationController"),
     ("v1", "Pod"),
     ("v1", "Service"),
     ("v1", "ConfigMap"),
@@ -44,6 +45,8 @@ _CLUSTER_SCOPED = (
     ("resource.k8s.io/v1", "DeviceClass"),
     ("resource.k8s.io/v1", "ResourceSlice"),
 )
+# Source: k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, SpecialDefaultResourcePrefixes
+_OTHER_NAMES = {"Node": "minions", "ReplicationController": "controllers"}
 _WEBHOOK_CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 # Bindings before their policies.
 _ADMISSION_POLICIES = (
@@ -72,9 +75,9 @@ class Stored:
         return [each for each in kinds if not self._parts.isdisjoint(self._names(*each))]
 
     def _names(self, api_version: str, kind: str) -> set[str]:
-        """Return the name of the kind in keys, which is that in paths, but for nodes; none if it is not served."""
+        """Return the name of the kind in keys, which mostly is that in paths; none if it is not served."""
         plural = self._client.plural(api_version, kind)
-        return {"minions" if kind == "Node" else plural} if plural else set()
+        return {_OTHER_NAMES.get(kind, plural)} if plural else set()
 
 
 def remove_webhook_configurations(client: Client, stored: Stored | None = None) -> bool:
@@ -115,6 +118,17 @@ def remove_namespaces(client: Client, stored: Stored) -> Objects:
     namespaces = [ns for ns in client.list("Namespace") if ns["metadata"]["name"] not in OWN_NAMESPACES]
     for namespace in namespaces:
         client.delete("Namespace", namespace["metadata"]["name"])
+    removed = remove_contents(client, stored)
+    for obj in _listed(client, stored.kinds(_CLUSTER_SCOPED)):
+        _let_go(client, obj)
+        client.delete(obj["kind"], obj["metadata"]["name"], api_version=obj["apiVersion"])
+    for namespace in namespaces:
+        finalize(client, namespace["metadata"]["name"])
+    return removed
+
+
+def remove_contents(client: Client, stored: Stored) -> Objects:
+    """Remove the objects in the namespaces of tests and in `default`; return what was removed."""
     removed = [obj for obj in _listed(client, stored.kinds(_NAMESPACED)) if not _is_own(obj)]
     for obj in removed:
         _let_go(client, obj)
@@ -124,11 +138,6 @@ def remove_namespaces(client: Client, stored: Stored) -> Objects:
                 client.delete(kind, obj["metadata"]["name"], namespace=namespace, api_version=api_version)
         else:
             client.delete_collection(kind, namespace, api_version=api_version)
-    for obj in _listed(client, stored.kinds(_CLUSTER_SCOPED)):
-        _let_go(client, obj)
-        client.delete(obj["kind"], obj["metadata"]["name"], api_version=obj["apiVersion"])
-    for namespace in namespaces:
-        finalize(client, namespace["metadata"]["name"])
     return removed
 
 

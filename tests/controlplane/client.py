@@ -161,7 +161,8 @@ class Client:
     ) -> None:
         """Delete all objects of a kind, in one namespace or none, that a label selector selects."""
         path = self._path(api_version, kind, namespace)
-        self.request("DELETE", path, query={"labelSelector": label_selector}, body={"gracePeriodSeconds": 0})
+        body = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+        self.request("DELETE", path, query={"labelSelector": label_selector}, body=body)
 
     def _path_of(self, obj: Object, namespace: str | None, name: str = "") -> str:
         within = obj["metadata"].get("namespace", namespace) or "default"

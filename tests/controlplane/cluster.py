@@ -199,6 +199,15 @@ class Cluster:
         """Return kubectl's output, in the test's namespace unless the arguments name one; see ControlPlane.kubectl."""
         return self.control_plane.kubectl("--namespace", self.namespace, *arguments, stdin=stdin, check=check)
 
+    def take_another_namespace(self) -> None:
+        """Begin a test that shares nodes and registrations with the tests before it, whose objects are removed."""
+        self.control_plane.stop_controller_manager()
+        since = self.control_plane.scheduler_log.end()
+        stored = cleanup.Stored(self.client, self.control_plane.stored_keys())
+        removed = cleanup.remove_contents(self.client, stored)
+        self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(removed), since)
+        self.namespace = self.make_namespace()
+
     def remove_everything(self) -> None:
         """Leave the control plane as if the test had not been, its own scheduler running and no controller."""
         self.control_plane.stop_controller_manager()
