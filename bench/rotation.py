@@ -59,13 +59,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The objects of an installation in a cluster, and the address of its replicas; all waits are `pace` times as long."""
+    """The objects of an installation in a cluster, and the address of its replicas.
+
+    Its waits take `pace` times as long as usual here.
+    """
 
     cluster: Cluster
     target: Target
     port: int
     log: Path
-    pace: float
+    pace: float = 1.0
 
     def secret(self) -> dict[str, Any] | None:
         """Return the Secret, if there is one."""

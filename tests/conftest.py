@@ -1,5 +1,6 @@
 """What all tests share: the control plane, kube-scheduler's own tables, and how a run goes without them."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -45,6 +46,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Find or build the programs and extract the tables if a selected test needs them: longer than a test may take."""
     if session.config.option.collectonly:
         return
+    # The tests themselves are garbage at no time: a collection need not visit them again.
+    gc.collect()
+    gc.freeze()
     _prepare(_CHROMIUM, [item for item in session.items if _needs(item, "browser")], session.config)
     marked = [item for item in session.items if item.get_closest_marker("control_plane")]
     if not marked:
