@@ -5,6 +5,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+# Each process of a test run would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
 	bench-absence bench-console bench-exported-cost bench-outcome bench-simulate bench-feed-real rotate-under-load soak abuse \
@@ -35,8 +38,8 @@ test: $(STAMP) ## all tests, including those on a real control plane
 test-fast: $(STAMP) ## the tests in a minute: in parallel, without the control plane, the browser and the slow ones, fewer examples
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not control_plane and not slow" --hypothesis-profile=fast $(PYTEST_ARGS)
 
-test-long: $(STAMP) ## all tests, with three times the random examples
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=10 --hypothesis-profile=long $(PYTEST_ARGS)
+test-long: $(STAMP) ## all tests, with six times the random examples, and 350 pods beside kube-scheduler
+	DIFFERENTIAL_PODS=$${DIFFERENTIAL_PODS:-350} $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=10 --hypothesis-profile=long $(PYTEST_ARGS)
 
 examples: $(STAMP) ## rewrite what the webhook makes of the manifests in examples/
 	$(BIN)/python -m tests.examples
@@ -44,7 +47,7 @@ examples: $(STAMP) ## rewrite what the webhook makes of the manifests in example
 golden: $(STAMP) ## rewrite the expected results of the golden cases from the current code
 	$(BIN)/python -m tests.golden
 
-differential: $(STAMP) ## compare 2,000 random pods with the real kube-scheduler (make test: 350)
+differential: $(STAMP) ## compare 2,000 random pods with the real kube-scheduler (make test: 200)
 	DIFFERENTIAL_PODS=2000 $(BIN)/python -m pytest tests/differential
 
 OLDER_RELEASES := 1.33 1.34 1.35 1.36

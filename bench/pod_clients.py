@@ -18,7 +18,9 @@ from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN, TYPE
 from tests.support.builders import PodBuilder, make_pod
 
-_TRAINER = make_pod("load").annotate(TYPE, "training")
+# Fields of a pod's spec by which a scheduler that runs has nothing to do with it.
+GATED = {"schedulingGates": [{"name": "example.com/load"}]}
+_TRAINER = make_pod("load").annotate(TYPE, "training").spec(**GATED)
 
 
 @dataclass(frozen=True, slots=True)

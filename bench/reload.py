@@ -18,7 +18,7 @@ from typing import Any
 import click
 import orjson
 
-from bench.pod_clients import Creations, Load, created_while, injection_in, policy_of
+from bench.pod_clients import GATED, Creations, Load, created_while, injection_in, policy_of
 from bench.real_cluster import control_plane_and_folder
 from bench.renewal import Webhook, serving
 from tests.controlplane.cluster import Cluster
@@ -112,10 +112,12 @@ def _expected() -> dict[str, dict[str, Any]]:
     return found
 
 
-def reloaded_under_load(cluster: Cluster, server: Server, creations: int, clients: int, reloads: int) -> Creations:
+def reloaded_under_load(
+    cluster: Cluster, server: Server, creations: int, clients: int, reloads: int, pause_seconds: float = 0.0
+) -> Creations:
     """Create at least so many pods by so many clients at a time, while the policy is reloaded that often.
 
-    Before each reload, one policy is rejected.
+    Before each reload, one policy is rejected. A client pauses after each pod.
     """
     expected = _expected()
     ways: tuple[Callable[[Path, bytes], None], ...] = (_in_place, _renamed, _swapped)
@@ -134,7 +136,8 @@ def reloaded_under_load(cluster: Cluster, server: Server, creations: int, client
         wait_for(lambda: server.policy()["revision"] == revision, "reload")
 
     server.webhook.register(cluster)
-    return created_while(Load(cluster, clients, template=_TRAINER, check=check), creations, reloads, reload)
+    load = Load(cluster, clients, pause_seconds, template=_TRAINER.spec(**GATED), check=check)
+    return created_while(load, creations, reloads, reload)
 
 
 @click.command()

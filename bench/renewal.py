@@ -86,8 +86,13 @@ def serving(folder: Path, *flags_of_caller: str) -> Iterator[Webhook]:
         yield Webhook(folder, ca, backend)
 
 
-def renewed_under_load(cluster: Cluster, webhook: Webhook, creations: int, clients: int, renewals: int) -> Outcome:
-    """Create at least so many pods by so many clients at a time, while the certificate is renewed that often."""
+def renewed_under_load(
+    cluster: Cluster, webhook: Webhook, creations: int, clients: int, renewals: int, pause_seconds: float = 0.0
+) -> Outcome:
+    """Create at least so many pods by so many clients at a time, while the certificate is renewed that often.
+
+    A client pauses after each pod.
+    """
     webhook.register(cluster)
     ways = cycle((write_pair, _in_place, _swapped))
 
@@ -97,7 +102,7 @@ def renewed_under_load(cluster: Cluster, webhook: Webhook, creations: int, clien
         webhook.wait_served(pair)
 
     with shaking_hands(webhook.backend.port, lambda: webhook.ca.certificate) as handshakes:
-        pods = created_while(Load(cluster, clients), creations, renewals, renew)
+        pods = created_while(Load(cluster, clients, pause_seconds), creations, renewals, renew)
     return Outcome(pods, handshakes)
 
 

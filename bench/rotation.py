@@ -59,12 +59,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The objects of an installation in a cluster, and the address of its replicas."""
+    """The objects of an installation in a cluster, and the address of its replicas.
+
+    Its waits take `pace` times as long as usual here.
+    """
 
     cluster: Cluster
     target: Target
     port: int
     log: Path
+    pace: float = 1.0
 
     def secret(self) -> dict[str, Any] | None:
         """Return the Secret, if there is one."""
@@ -107,18 +111,18 @@ class Installation:
 
 
 @contextmanager
-def installed(cluster: Cluster, folder: Path) -> Iterator[Installation]:
+def installed(cluster: Cluster, folder: Path, pace: float = 1.0) -> Iterator[Installation]:
     """Two replicas behind one address, as `certs register` has made them known."""
     with ExitStack() as stack:
         folders = [folder / f"replica-{number}" for number in range(len(_KUBELET_SECONDS))]
         address = stack.enter_context(service())
         port = address.port
         target = Target(cluster.namespace, configuration="placement-webhook", url=f"https://127.0.0.1:{port}/mutate")
-        installation = Installation(cluster, target, port, folder / "controller.log")
+        installation = Installation(cluster, target, port, folder / "controller.log", pace)
         cluster.register_webhook(str(target.url), "")
         register_in(cluster.control_plane.kubeconfig, Registration(target, skip_probe=True))
         for each, seconds in zip(folders, _KUBELET_SECONDS, strict=True):
-            stack.enter_context(mounted(installation.secret, each, seconds))
+            stack.enter_context(mounted(installation.secret, each, pace * seconds))
         address.backends.extend(stack.enter_context(_replica(each)) for each in folders)
         wait_for(lambda: address.ready == len(folders), "ready replicas")
         cluster.settle_webhooks()
@@ -135,8 +139,8 @@ def controller_flags(installation: Installation) -> list[str]:
         f"--namespace={target.namespace}",
         f"--configuration={target.configuration}",
         f"--url={target.url}",
-        f"--trust-seconds={_TRUST_SECONDS}",
-        f"--propagation-seconds={_PROPAGATION_SECONDS}",
+        f"--trust-seconds={installation.pace * _TRUST_SECONDS}",
+        f"--propagation-seconds={installation.pace * _PROPAGATION_SECONDS}",
         "--admin-listen=127.0.0.1:0",
         "--log-format=json",
     ]

@@ -1,5 +1,6 @@
 """What all tests share: the control plane, kube-scheduler's own tables, and how a run goes without them."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -45,6 +46,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Find or build the programs and extract the tables if a selected test needs them: longer than a test may take."""
     if session.config.option.collectonly:
         return
+    # The tests themselves are garbage at no time: a collection need not visit them again.
+    gc.collect()
+    gc.freeze()
     _prepare(_CHROMIUM, [item for item in session.items if _needs(item, "browser")], session.config)
     marked = [item for item in session.items if item.get_closest_marker("control_plane")]
     if not marked:
@@ -68,6 +72,20 @@ def _prepare(prepared: Prepared[T], items: list[pytest.Item], config: pytest.Con
     if reason and os.environ.get(REQUIRED, "0") == "0":
         for item in items:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_public_authorities(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let tests and their programs trust no authority of the system, whose certificates take 25 ms to read each time.
+
+    No test connects to a host beyond loopback. What is built or downloaded for the tests is there before the first.
+    """
+    nobody = tmp_path_factory.mktemp("authorities") / "none.pem"
+    nobody.touch()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("SSL_CERT_FILE", str(nobody))
+        patched.setenv("SSL_CERT_DIR", str(nobody.parent))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -110,6 +128,16 @@ def custom_kinds(control_plane: ControlPlane) -> None:
 @pytest.fixture
 def cluster(control_plane: ControlPlane) -> Iterator[Cluster]:
     """An empty cluster; all its objects are deleted after the test."""
+    made = Cluster(control_plane)
+    try:
+        yield made
+    finally:
+        made.remove_everything()
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(control_plane: ControlPlane) -> Iterator[Cluster]:
+    """An empty cluster for the tests of one file; all its objects are deleted after the last."""
     made = Cluster(control_plane)
     try:
         yield made

@@ -25,7 +25,7 @@ from webhook.kube.workloads.workload_kinds import kinds_by_name
 from webhook.placement.scheduler import Scheduler
 from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS
 
-VIEW = "nodes,pods,namespaces,pvc,pv,storageclasses,csinodes,csidrivers,volumeattachments"
+VIEW = "pvc,pv,storageclasses,csinodes,csidrivers,volumeattachments"
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The real kube-scheduler asks the webhook's scheduler extender, as the example configuration says."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.manifests import read_one
+from tests.support.programs import forked
 
 _GPU = "nvidia.com/gpu"
 
@@ -45,9 +45,7 @@ def extending(cluster: Cluster, folder: Path, port: int, nodes: int) -> Iterator
         "extender-profile": "pack-gpus",
     }
     arguments = [f"--{flag}={value}" for flag, value in flags.items()]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "webhook", "serve", "--no-events", "--extender-insecure", *arguments]
-    )
+    process = subprocess.Popen([forked(), "serve", "--no-events", "--extender-insecure", *arguments])
     try:
         await_port(admin_port, "the webhook")
         wait_for(lambda: sees(admin_port, nodes), f"{nodes} nodes in the view")

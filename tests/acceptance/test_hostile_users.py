@@ -18,7 +18,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.placement.scheduler import Scheduler
 
 _ATTACKERS = 4
-_VICTIMS = 60
+_VICTIMS = 30
 _MANIFEST = {"failurePolicy": "Ignore", "timeoutSeconds": 5}
 
 

@@ -20,7 +20,7 @@ TRAINER = make_pod("trainer").annotate(TYPE, "training").gpu(1)
 def test_every_pod_is_decided_by_one_policy_while_it_is_reloaded(cluster: Cluster, tmp_path: Path) -> None:
     """The short form of `make bench-reload`."""
     with following(tmp_path) as server:
-        pods = reloaded_under_load(cluster, server, creations=120, clients=8, reloads=3)
+        pods = reloaded_under_load(cluster, server, creations=120, clients=8, reloads=3, pause_seconds=0.04)
 
     assert len(pods.made) >= 120
     assert (pods.failures, pods.faults) == ([], [])

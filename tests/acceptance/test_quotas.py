@@ -7,11 +7,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN
 from tests.support.builders import PodBuilder
-from webhook.admission.pipeline import ClusterView
-from webhook.cluster.file import snapshot_from_documents
-from webhook.documents.documents import parse
 from webhook.documents.text import cut
-from webhook.placement.scheduler import Scheduler
 
 _EVERYWHERE = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname", "namespaceSelector": {}}
 _PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": _EVERYWHERE}]}
@@ -41,16 +37,10 @@ def refusal(cluster: Cluster, pod: PodBuilder) -> str:
     return ""
 
 
-def look_at(cluster: Cluster, webhook: Webhook) -> None:
-    kinds = "nodes,pods,namespaces,resourcequotas"
-    printed = cluster.kubectl("get", kinds, "--all-namespaces", "--output=json").stdout
-    webhook.world.cluster = ClusterView(snapshot_from_documents(parse(printed, "cluster")), Scheduler())
-
-
 def test_user_reads_why_the_quota_denies_a_packed_pod_and_how_to_avoid_it(cluster: Cluster, webhook: Webhook) -> None:
     cluster.make_nodes(pool_node("train-1", "training"))
     limit_pods_across_namespaces(cluster, 0)
-    look_at(cluster, webhook)
+    webhook.look_at(cluster, "resourcequotas")
     packed = training_pod("packed")
 
     denied = refusal(cluster, packed)
@@ -65,6 +55,6 @@ def test_user_reads_why_the_quota_denies_a_packed_pod_and_how_to_avoid_it(cluste
 def test_quota_with_room_denies_nothing_and_is_not_warned_of(cluster: Cluster, webhook: Webhook) -> None:
     cluster.make_nodes(pool_node("train-1", "training"))
     limit_pods_across_namespaces(cluster, 1)
-    look_at(cluster, webhook)
+    webhook.look_at(cluster, "resourcequotas")
 
     assert cluster.create(training_pod("packed"), dry_run=True).warnings == []

@@ -8,7 +8,7 @@ from tests.controlplane.cluster import Cluster
 
 def test_no_creation_fails_while_the_certificate_is_renewed(cluster: Cluster, tmp_path: Path) -> None:
     with serving(tmp_path) as webhook:
-        outcome = renewed_under_load(cluster, webhook, creations=300, clients=8, renewals=3)
+        outcome = renewed_under_load(cluster, webhook, creations=300, clients=8, renewals=3, pause_seconds=0.04)
 
     assert (outcome.pods.failures, outcome.pods.faults) == ([], [])
     assert len(outcome.pods.made) >= 300

@@ -8,7 +8,7 @@ from tests.controlplane.cluster import Cluster
 
 
 def test_no_creation_fails_while_certificate_and_ca_are_rotated(cluster: Cluster, tmp_path: Path) -> None:
-    with installed(cluster, tmp_path) as webhook:
+    with installed(cluster, tmp_path, pace=0.6) as webhook:
         outcome = rotated_under_load(webhook, 200, clients=8, rotations=(Request.SERVING, Request.CA))
 
     assert (outcome.pods.failures, outcome.pods.faults) == ([], [])

@@ -6,7 +6,6 @@ are minimal CustomResourceDefinitions with the right groups and names, whose obj
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,16 +21,33 @@ DEPLOYMENT = next(each for each in SAMPLES if each.kind == "Deployment")
 UNSUPPORTED = 'Unsupported value: "trainning"; supported values: "training", "inference"'
 
 
-@pytest.fixture
-def registered(cluster: Cluster, custom_kinds: None, tmp_path: Path) -> Iterator[Webhook]:
-    """The webhook as deploy/ registers it, with a view of two nodes of 8 GPUs."""
+@pytest.fixture(scope="module")
+def of_the_file(
+    shared_cluster: Cluster, custom_kinds: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Webhook]:
+    """The webhook as deploy/ registers it, with two nodes of 8 GPUs."""
     for name in ("train-1", "train-2"):
-        cluster.make_node(
+        shared_cluster.make_node(
             name, labels={USAGE: "training"}, taints=[f"{USAGE}=training:NoSchedule"], capacity={"nvidia.com/gpu": 8}
         )
-    with registered_as_shipped(cluster, tmp_path) as webhook:
-        webhook.look_at(cluster)
+    with registered_as_shipped(shared_cluster, tmp_path_factory.mktemp("webhook")) as webhook:
         yield webhook
+
+
+@pytest.fixture
+def cluster(shared_cluster: Cluster) -> Cluster:
+    """The cluster of the file, in a namespace of the test."""
+    shared_cluster.take_another_namespace()
+    return shared_cluster
+
+
+@pytest.fixture
+def registered(of_the_file: Webhook, cluster: Cluster) -> Webhook:
+    """The webhook with its first policy, a view of this moment and no record."""
+    of_the_file.world.policy = policy_with()
+    of_the_file.look_at(cluster)
+    of_the_file.world.records.clear()
+    return of_the_file
 
 
 def template(value: str = "training", gpus: int = 4) -> Object:

@@ -16,6 +16,7 @@ from tests.support.server import World, review_bytes
 from webhook.audit import writer
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import head_path, read_head
+from webhook.audit.lines import UnsealedRecord
 from webhook.audit.reading import rotated_files
 from webhook.audit.record import FIRST, AuditRecord, Dropped, Oldest, Rotation, parse_line
 from webhook.audit.sources import Sources
@@ -219,10 +220,11 @@ class TestBySize:
             pod = (
                 make_pod("a").annotate(TYPE, "training").require_node(*[match_expressions(("a", "Exists", []))] * 1000)
             )
-            body = review_bytes(pod.obj(), dryRun=True)
-            admissions = World(audit=writer.write).admissions()
+            unsealed: list[UnsealedRecord] = []
+            admissions = World(audit=unsealed.append).admissions()
+            admissions.answer(review_bytes(pod.obj(), dryRun=True), 1000.0, None)
             for _ in range(100):
-                admissions.answer(body, 1000.0, None)
+                writer.write(unsealed[0])
 
         assert log.names() == ["audit.jsonl"]
         assert log.path.stat().st_size < 3 * 1024 * 1024

@@ -2,11 +2,13 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import pytest
@@ -48,35 +50,59 @@ def test_every_command_has_an_example() -> None:
     assert {name for name, examples in EXAMPLES.items() if not examples} == WITHOUT_ARGUMENTS
 
 
-@pytest.fixture
-def folder(tmp_path: Path, control_plane: ControlPlane, cluster: Cluster) -> Path:
-    """Return a folder with the files that the examples name, and a context `staging`."""
-    write_program(tmp_path, PROGRAM)
-    write_cluster(tmp_path, make_node_object("node-1"), make_node_object("node-2"))
-    (tmp_path / "pod.yaml").write_text(to_yaml(FEASIBLE.obj()))
-    (tmp_path / "policy.yaml").write_text(to_yaml(built_in_policy().document.model_dump(mode="json", by_alias=True)))
-    (tmp_path / "trace.csv").write_text("arrival,duration,requests\n0,60,cpu=1\n30,60,cpu=1\n")
-    with closing(PodFile(tmp_path / "audit.jsonl")) as pods:
+class Prepared(NamedTuple):
+    """A cluster with what the examples name, and a folder with the files, in which no command has run yet."""
+
+    cluster: Cluster
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def prepared(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
+    """Cluster and files, with a context `staging`."""
+    cluster, folder = Cluster(control_plane), tmp_path_factory.mktemp("examples")
+    try:
+        write_files(folder, cluster)
+        cluster.make_nodes(make_node_object("node-1"))
+        cluster.kubectl("create", "deployment", "web", "--image=nginx")
+        cluster.kubectl("create", "job", "train", "--image=nginx")
+        cluster.create(make_pod("worker-0"))
+        cluster.make_namespace("placement-webhook")
+        yield Prepared(cluster, folder)
+    finally:
+        cluster.remove_everything()
+
+
+def write_files(folder: Path, cluster: Cluster) -> None:
+    write_program(folder, PROGRAM)
+    write_cluster(folder, make_node_object("node-1"), make_node_object("node-2"))
+    (folder / "pod.yaml").write_text(to_yaml(FEASIBLE.obj()))
+    (folder / "policy.yaml").write_text(to_yaml(built_in_policy().document.model_dump(mode="json", by_alias=True)))
+    (folder / "trace.csv").write_text("arrival,duration,requests\n0,60,cpu=1\n30,60,cpu=1\n")
+    with closing(PodFile(folder / "audit.jsonl")) as pods:
         record = make_record(decision="01J9Z6XYZ", pod=pods.put(RecordedPod(FEASIBLE.obj()).serialised()))
     oldest, newest = chain_lines([make_record(7), record])
-    write_lines(tmp_path / "audit.jsonl.1", [oldest])
+    write_lines(folder / "audit.jsonl.1", [oldest])
     for name in ("audit.jsonl", "replica-1.jsonl"):
-        write_lines(tmp_path / name, [newest] if name == "audit.jsonl" else [oldest])
-    (tmp_path / "head.txt").write_text(digest(newest))
-    (tmp_path / "config").write_bytes(control_plane.kubeconfig.read_bytes())
-    (tmp_path / ".kube").mkdir()
-    (tmp_path / ".kube" / "config").write_bytes(control_plane.kubeconfig.read_bytes())
-    configuration = {"KUBECONFIG": str(tmp_path / "config")}
+        write_lines(folder / name, [newest] if name == "audit.jsonl" else [oldest])
+    (folder / "head.txt").write_text(digest(newest))
+    control_plane = cluster.control_plane
+    (folder / "config").write_bytes(control_plane.kubeconfig.read_bytes())
+    (folder / ".kube").mkdir()
+    (folder / ".kube" / "config").write_bytes(control_plane.kubeconfig.read_bytes())
+    configuration = {"KUBECONFIG": str(folder / "config")}
     current = control_plane.kubectl("config", "current-context", environment=configuration).stdout.strip()
     control_plane.kubectl("config", "rename-context", current, "staging", environment=configuration)
     namespace = f"--namespace={cluster.namespace}"
     control_plane.kubectl("config", "set-context", "staging", namespace, environment=configuration)
-    cluster.make_nodes(make_node_object("node-1"))
-    cluster.kubectl("create", "deployment", "web", "--image=nginx")
-    cluster.kubectl("create", "job", "train", "--image=nginx")
-    cluster.create(make_pod("worker-0"))
-    control_plane.kubectl("create", "namespace", "placement-webhook", check=False)
-    return tmp_path
+
+
+@pytest.fixture
+def folder(prepared: Prepared, tmp_path: Path) -> Iterator[Path]:
+    """Return a copy of the folder. What a command has registered is removed afterwards."""
+    shutil.copytree(prepared.folder, tmp_path, dirs_exist_ok=True)
+    yield tmp_path
+    prepared.cluster.remove_registrations()
 
 
 @pytest.mark.slow
@@ -84,7 +110,8 @@ def folder(tmp_path: Path, control_plane: ControlPlane, cluster: Cluster) -> Pat
 @pytest.mark.parametrize(
     "name", [name for name, examples in EXAMPLES.items() if examples and name not in OF_THE_CONTROLLER]
 )
-def test_the_examples_work(name: str, folder: Path, cluster: Cluster) -> None:
+def test_the_examples_work(name: str, folder: Path, prepared: Prepared) -> None:
+    cluster = prepared.cluster
     path = os.pathsep.join([str(folder), str(cluster.control_plane.program("kubectl").parent), os.environ["PATH"]])
     anywhere = {f"PLACEMENT_WEBHOOK_{each}": "127.0.0.1:0" for each in ("LISTEN", "ADMIN_LISTEN", "CONSOLE_LISTEN")}
     if name == "certs register":

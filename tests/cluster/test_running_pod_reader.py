@@ -1,7 +1,6 @@
 """Pods of one template are read once, with the facts and the errors of each read by itself."""
 
 import copy
-from functools import reduce
 from typing import Any
 
 import pytest
@@ -105,8 +104,7 @@ _LARGE_AFFINITY = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExe
             id="volumes",
         ),
         pytest.param(
-            reduce(lambda pod, each: pod.label(f"key-{each}", "value"), _LONG[:2_000], make_pod().requests(cpu="1")),
-            id="labels",
+            make_pod().requests(cpu="1").labels({f"key-{each}": "value" for each in _LONG[:2_000]}), id="labels"
         ),
     ],
 )

@@ -109,6 +109,10 @@ class Client:
             self._discovered.add(api_version)
         return (api_version, kind) in self._resources
 
+    def plural(self, api_version: str, kind: str) -> str | None:
+        """Return the name of the kind in paths; None if the API server has no objects of it in this version."""
+        return self._resources[api_version, kind][0] if self.serves(api_version, kind) else None
+
     def create(self, obj: Object, *, namespace: str | None = None, dry_run: bool = False) -> Answer:
         """Create an object, in strict validation: an unknown or doubled field is refused."""
         return self.request("POST", self._path_of(obj, namespace), query=_write_options(dry_run), body=obj)
@@ -157,7 +161,8 @@ class Client:
     ) -> None:
         """Delete all objects of a kind, in one namespace or none, that a label selector selects."""
         path = self._path(api_version, kind, namespace)
-        self.request("DELETE", path, query={"labelSelector": label_selector}, body={"gracePeriodSeconds": 0})
+        body = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+        self.request("DELETE", path, query={"labelSelector": label_selector}, body=body)
 
     def _path_of(self, obj: Object, namespace: str | None, name: str = "") -> str:
         within = obj["metadata"].get("namespace", namespace) or "default"

@@ -34,6 +34,7 @@ class Cluster:
         self.control_plane = control_plane
         self.client: Client = control_plane.client
         self._log_began = control_plane.scheduler_log.end()
+        self._audit_log_began = control_plane.audit_log.stat().st_size
         self._log_began_of_pod: dict[str, int] = {}
         self.namespace = self.make_namespace()
 
@@ -185,8 +186,9 @@ class Cluster:
         """Return the audit event of a request that wrote a pod; its `annotations` contain the changes of webhooks."""
 
         def written() -> Object | None:
-            lines = self.control_plane.audit_log.read_text().splitlines()
-            found = [line for line in lines if answer.audit_id in line and line.endswith("}")]
+            with self.control_plane.audit_log.open() as log:
+                log.seek(self._audit_log_began)
+                found = [line for line in log if answer.audit_id in line and line.endswith("}\n")]
             return json.loads(found[0]) if found else None
 
         return wait_for(written, f"the audit event {answer.audit_id}")
@@ -197,20 +199,35 @@ class Cluster:
         """Return kubectl's output, in the test's namespace unless the arguments name one; see ControlPlane.kubectl."""
         return self.control_plane.kubectl("--namespace", self.namespace, *arguments, stdin=stdin, check=check)
 
+    def take_another_namespace(self) -> None:
+        """Begin a test that shares nodes and registrations with the tests before it, whose objects are removed."""
+        self.control_plane.stop_controller_manager()
+        since = self.control_plane.scheduler_log.end()
+        stored = cleanup.Stored(self.client, self.control_plane.stored_keys())
+        removed = cleanup.remove_contents(self.client, stored)
+        self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(removed), since)
+        self.namespace = self.make_namespace()
+
     def remove_everything(self) -> None:
         """Leave the control plane as if the test had not been, its own scheduler running and no controller."""
         self.control_plane.stop_controller_manager()
-        if cleanup.remove_webhook_configurations(self.client):
-            self.settle_webhooks()
-        if cleanup.remove_admission_policies(self.client):
-            self._settle_admission_policies()
+        stored = self.remove_registrations()
         since = self.control_plane.scheduler_log.end()
         # The nodes go first: a pod that waited must not be bound to what another's removal sets free.
-        nodes = cleanup.remove_nodes(self.client)
+        nodes = cleanup.remove_nodes(self.client, stored)
         self._wait_for_scheduler("Delete event for node", "node", nodes, since)
-        removed = cleanup.remove_namespaces(self.client)
+        removed = cleanup.remove_namespaces(self.client, stored)
         self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(removed), since)
         self.control_plane.restore_scheduler()
+
+    def remove_registrations(self) -> cleanup.Stored:
+        """Remove webhook configurations and admission policies; return what was stored before."""
+        stored = cleanup.Stored(self.client, self.control_plane.stored_keys())
+        if cleanup.remove_webhook_configurations(self.client, stored):
+            self.settle_webhooks()
+        if cleanup.remove_admission_policies(self.client, stored):
+            self._settle_admission_policies()
+        return stored
 
     def _settle_admission_policies(self) -> None:
         """Wait until removed policies change and deny nothing: the API server drops them after a moment."""

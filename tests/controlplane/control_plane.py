@@ -1,5 +1,6 @@
 """etcd, kube-apiserver, kube-scheduler and, if asked for, kube-controller-manager, running on loopback."""
 
+import base64
 import datetime as dt
 import json
 import os
@@ -24,6 +25,11 @@ from tests.controlplane.configuration import (
 from tests.controlplane.credentials import issue
 from tests.controlplane.process import HeldPort, Process
 from tests.controlplane.scheduler_log import SchedulerLog
+
+# Scores are logged at level 10, where most other files of the scheduler log far more than is read.
+_LOGGED_BY_SCHEDULER = ("-v=4", "--vmodule=schedule_one=10")
+# The garbage collector of Go takes a good part of the processor time of programs that are small and busy.
+_GARBAGE_COLLECTION = MappingProxyType({"GOGC": "400", "GOMEMLIMIT": "600MiB"})
 
 
 class ControlPlane:
@@ -85,16 +91,27 @@ class ControlPlane:
         """Return the process id of a running program."""
         return self._processes[program].pid
 
+    def stored_keys(self) -> list[str]:
+        """Return the keys of all objects in etcd, such as `/registry/pods/NAMESPACE/NAME`, without those of Events."""
+        url = f"http://127.0.0.1:{self._ports['etcd'].number}/v3/kv/range"
+        found: list[str] = []
+        for first, end in (("/registry/", "/registry/events/"), ("/registry/events0", "/registry0")):
+            given = {"key": _base64(first), "range_end": _base64(end), "keys_only": True}
+            answer = self._http.request("POST", url, json=given, retries=False).json()
+            found += (base64.b64decode(each["key"]).decode() for each in answer.get("kvs", ()))
+        return found
+
     @property
     def scheduler_runs(self) -> bool:
         """Return true if the scheduler is running."""
         return "kube-scheduler" in self._processes
 
-    def start_scheduler(self, configuration: Mapping[str, Any] | None = None, *, verbosity: int = 10) -> None:
+    def start_scheduler(self, configuration: Mapping[str, Any] | None = None, *, verbosity: int | None = None) -> None:
         """Start kube-scheduler, or restart it with another KubeSchedulerConfiguration.
 
         Without one it is that of `scheduler_configuration`. The connection and the leader election are ours in
-        either case. It knows all objects when this returns. With a `verbosity` below 10 its log has no scores.
+        either case. It knows all objects when this returns. Its log has what `SchedulerLog` reads; with a `verbosity`
+        below 10 it lacks the scores.
         """
         self.stop_scheduler()
         self._scheduler_is_changed = configuration is not None
@@ -106,8 +123,8 @@ class ControlPlane:
                 "clientConnection": {"kubeconfig": str(self.kubeconfig), "qps": 1000, "burst": 1000},
             },
         )
-        flags = (f"--config={file}", f"-v={verbosity}", *self._gates)
-        self._start("kube-scheduler", *flags, *self._serving("kube-scheduler"))
+        logged = _LOGGED_BY_SCHEDULER if verbosity is None else (f"-v={verbosity}",)
+        self._start("kube-scheduler", f"--config={file}", *logged, *self._gates, *self._serving("kube-scheduler"))
 
     def stop_scheduler(self) -> None:
         """Let pods stay Pending from now on."""
@@ -244,7 +261,7 @@ class ControlPlane:
         ]
 
     def _start(self, program: str, *arguments: str, ready_url: str | None = None) -> None:
-        process = Process(self._programs[program], arguments, self.folder / f"{program}.log")
+        process = Process(self._programs[program], arguments, self.folder / f"{program}.log", _GARBAGE_COLLECTION)
         self._processes[program] = process
         process.wait_ready(lambda: self._answers(ready_url or f"{self._url(program)}/{_READY_PATH[program]}"))
 
@@ -261,6 +278,10 @@ class ControlPlane:
         file = self.folder / name
         file.write_text(json.dumps(content, indent=1))
         return file
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 _READY_PATH = {"kube-apiserver": "readyz", "kube-scheduler": "readyz", "kube-controller-manager": "healthz"}

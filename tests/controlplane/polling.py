@@ -6,7 +6,9 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 
-INTERVAL_SECONDS = 0.02
+# The first pause, which each further one exceeds by half until the longest: most waits are short.
+SHORTEST_PAUSE_SECONDS = 0.002
+LONGEST_PAUSE_SECONDS = 0.05
 DEADLINE_SECONDS = 30.0
 
 
@@ -18,11 +20,12 @@ def wait_for(
     Raises:
         TimeoutError: there was none in time; says `what` was waited for.
     """
-    end = time.monotonic() + deadline_seconds
+    end, pause = time.monotonic() + deadline_seconds, SHORTEST_PAUSE_SECONDS
     while True:
         answer = ask()
         if answer is not None and answer is not False:
             return answer
         if time.monotonic() > end:
             raise TimeoutError(f"{what if isinstance(what, str) else what()}: not within {deadline_seconds:g} s")
-        time.sleep(INTERVAL_SECONDS)
+        time.sleep(pause)
+        pause = min(1.5 * pause, LONGEST_PAUSE_SECONDS)

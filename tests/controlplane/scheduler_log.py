@@ -73,8 +73,9 @@ class SchedulerLog:
 
 
 def scores_from_log(lines: Iterable[str], pod: str) -> Scores:
-    """Return `{node: {plugin: weighted score}}` of the latest attempt at `namespace/name`, from a log at `-v=10`.
+    """Return `{node: {plugin: weighted score}}` of the latest attempt at `namespace/name`.
 
+    The log has them from level 10 on of schedule_one.go.
     Empty where there was nothing to choose: kube-scheduler scores only if several nodes are feasible. A plugin
     that skipped the pod is absent.
 

@@ -198,8 +198,10 @@ def test_nothing_of_a_test_is_left_for_the_next(control_plane: ControlPlane) -> 
     made.make_node("node-1")
     made.create(make_pod("finalized").spec(nodeName="node-1"))
     made.client.create(make_pod("in-default").obj())
+    spec = {"replicas": 0, "selector": {"app": "a"}, "template": make_pod().label("app", "a").template()}
+    made.create({"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "a"}, "spec": spec})
     made.remove_everything()
     client = control_plane.client
-    assert client.list("Node") == client.list("Pod") == []
+    assert client.list("Node") == client.list("Pod") == client.list("ReplicationController") == []
     assert client.list("MutatingWebhookConfiguration", api_version="admissionregistration.k8s.io/v1") == []
     assert made.namespace not in [namespace["metadata"]["name"] for namespace in client.list("Namespace")]

@@ -1,5 +1,6 @@
 """Registering the webhook under test, and knowing when the API server acts on it."""
 
+import uuid
 from typing import Any
 
 from tests.controlplane.client import ApiError, Client, Object
@@ -44,26 +45,28 @@ def settle(client: Client, namespace: str) -> None:
 
     It learns of them by a watch, a moment after the writer has its answer. All come by the same watch, in order:
     so one more is written, whose effect shows (its webhook cannot be reached, and PodTemplates of the
-    namespace are refused), and what came before it is in force as soon as that one is.
+    namespace are refused), and what came before it is in force as soon as that one is. It has a name of its own, so
+    nobody waits until it is forgotten.
     """
-    sentinel = webhook_configuration(_SENTINEL, "https://127.0.0.1:1/", "", {"timeoutSeconds": 1})
+    name = f"{_SENTINEL}-{uuid.uuid4().hex[:8]}"
+    sentinel = webhook_configuration(name, "https://127.0.0.1:1/", "", {"timeoutSeconds": 1})
     sentinel["webhooks"][0] |= {
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["podtemplates"]}],
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
     }
     client.create(sentinel)
     try:
-        wait_for(lambda: _is_refused(client, namespace), "the API server acting on a webhook configuration")
+        wait_for(lambda: _refuses(name, client, namespace), "the API server acting on a webhook configuration")
     finally:
-        client.delete("MutatingWebhookConfiguration", _SENTINEL, api_version=ADMISSION)
-    wait_for(lambda: not _is_refused(client, namespace), "the API server forgetting a webhook configuration")
+        client.delete("MutatingWebhookConfiguration", name, api_version=ADMISSION)
 
 
-def _is_refused(client: Client, namespace: str) -> bool:
+def _refuses(name: str, client: Client, namespace: str) -> bool:
+    """Return whether the sentinel of this name is in force, whether or not an earlier one still is."""
     try:
         client.create(_PROBE, namespace=namespace, dry_run=True)
     except ApiError as error:
         if _SENTINEL not in error.message:
             raise
-        return True
+        return name in error.message
     return False

@@ -1,7 +1,6 @@
 """The Helm chart on the real API server: what it renders is accepted, and a release comes, changes and goes."""
 
 import json
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -23,6 +22,7 @@ from tests.docs.custom_resource import NAME as CRD
 from tests.support.builders import make_pod
 from tests.support.manifests import DEPLOY, container_of
 from tests.support.policy_objects import policy
+from tests.support.programs import forked
 from tests.support.service_account import token_kubeconfig
 from webhook.policy.spec.document import API_VERSION, KIND
 
@@ -137,10 +137,10 @@ def certs_controller(cluster: Cluster, folder: Path) -> Iterator[None]:
     here = {"--in-cluster": f"--kubeconfig={kubeconfig}", "--admin-listen=0.0.0.0:8080": "--admin-listen=127.0.0.1:0"}
     arguments = container_of(deployment)["args"]
     assert here.keys() <= set(arguments)
-    given = ["-m", "webhook", *(here.get(each, each) for each in arguments)]
+    given = [here.get(each, each) for each in arguments]
     log = folder / "certs-controller.log"
     log.unlink(missing_ok=True)
-    process = Process(Path(sys.executable), given, log)
+    process = Process(Path(forked()), given, log)
     try:
         process.wait_ready(lambda: "the certificates are maintained" in log.read_text())
         yield

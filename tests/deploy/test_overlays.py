@@ -1,5 +1,6 @@
 """Every manifest on the real API server, applied on its side in strict validation."""
 
+import functools
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -9,6 +10,7 @@ import yaml
 
 from tests.controlplane.client import Client, NotFound, Object
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.support.builders import make_node_object
 from tests.support.manifests import DEPLOY
@@ -32,27 +34,30 @@ def rights_removed(cluster: Cluster) -> Iterator[None]:
                 cluster.client.delete(kind, f"placement-webhook{part}", api_version="rbac.authorization.k8s.io/v1")
 
 
+@functools.cache
+def text_of(control_plane: ControlPlane, overlay: str) -> str:
+    return control_plane.kubectl("kustomize", str(DEPLOY / overlay)).stdout
+
+
 def rendered(cluster: Cluster, overlay: str) -> list[Object]:
-    text = cluster.control_plane.kubectl("kustomize", str(DEPLOY / overlay)).stdout
-    return list(yaml.safe_load_all(text))
+    return list(yaml.load_all(text_of(cluster.control_plane, overlay), yaml.CSafeLoader))
 
 
-def applied(cluster: Cluster, overlay: str) -> list[Object]:
-    """The objects of the overlay, after all were accepted without a warning."""
-    objects = rendered(cluster, overlay)
+def applied(cluster: Cluster, overlay: str) -> None:
+    """Apply the overlay; all objects are accepted without a warning."""
     if overlay in ADDED:
         cluster.make_namespace(NAMESPACE)
-    done = cluster.control_plane.kubectl(*APPLY, stdin=yaml.safe_dump_all(objects))
+    done = cluster.control_plane.kubectl(*APPLY, stdin=text_of(cluster.control_plane, overlay))
     assert done.stderr == ""
-    assert len(re.findall(r"serverside-applied$", done.stdout, re.MULTILINE)) == len(objects)
-    return objects
+    accepted = re.findall(r"serverside-applied$", done.stdout, re.MULTILINE)
+    assert len(accepted) == len(rendered(cluster, overlay))
 
 
 @pytest.mark.usefixtures("cert_manager_kinds", "rights_removed")
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_manifests_are_accepted_and_applying_them_again_changes_nothing(cluster: Cluster, overlay: str) -> None:
     applied(cluster, overlay)
-    stdin = yaml.safe_dump_all(rendered(cluster, overlay))
+    stdin = text_of(cluster.control_plane, overlay)
     difference = cluster.control_plane.kubectl(
         "diff", "--server-side", "--field-manager=deploy", "-f", "-", stdin=stdin, check=False
     )

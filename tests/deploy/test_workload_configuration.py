@@ -41,12 +41,36 @@ DEPLOYMENT, VOLCANO, PYTORCH, CRON_JOB = (
 OTHERS_CHANGE = {"metadata": {"labels": {"changed": "yes"}}}
 
 
+@pytest.fixture(scope="module")
+def recording(custom_kinds: None) -> Iterator[Recording]:
+    with recording_webhook(server_of(LOOPBACK)) as running:
+        yield running
+
+
 @pytest.fixture
-def webhook(cluster: Cluster, custom_kinds: None) -> Iterator[Recording]:
-    with recording_webhook(server_of(LOOPBACK)) as recording:
-        cluster.client.create(with_ca_bundle(manifest(Target(url=recording.url)), ca_of(LOOPBACK).certificate))
+def cluster(shared_cluster: Cluster) -> Cluster:
+    """The cluster of the file, in a namespace of the test."""
+    shared_cluster.take_another_namespace()
+    return shared_cluster
+
+
+@pytest.fixture
+def webhook(cluster: Cluster, recording: Recording) -> Recording:
+    """The webhook that the tests share, as it is registered. It is asked nothing yet."""
+    configuration = with_ca_bundle(manifest(Target(url=recording.url)), ca_of(LOOPBACK).certificate)
+    if not cluster.client.list(configuration["kind"], api_version=configuration["apiVersion"]):
+        cluster.client.create(configuration)
         cluster.settle_webhooks()
-        yield recording
+    recording.requests.clear()
+    return recording
+
+
+@pytest.fixture
+def unregistered(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster without a webhook, before and after the test."""
+    cluster.remove_registrations()
+    yield cluster
+    cluster.remove_registrations()
 
 
 def template(image: str = "nginx", environment: int = 0) -> dict[str, Any]:
@@ -281,8 +305,9 @@ CONFIGURED = [
 
 @pytest.mark.parametrize(("path", "spec"), CONFIGURED)
 def test_webhook_is_asked_about_a_kind_of_the_policy(
-    cluster: Cluster, path: str, spec: Callable[[Object, int], Object]
+    unregistered: Cluster, path: str, spec: Callable[[Object, int], Object]
 ) -> None:
+    cluster = unregistered
     kind = WorkloadKind("example.com", "FooJob", "foojobs", (PodTemplatePath(path),))
     with suppress(ApiError):
         cluster.client.create(minimal_crd(kind))
@@ -306,8 +331,9 @@ def test_webhook_is_asked_about_a_kind_of_the_policy(
     ]
 
 
-def test_webhook_is_asked_about_what_any_of_several_policies_has(cluster: Cluster) -> None:
+def test_webhook_is_asked_about_what_any_of_several_policies_has(unregistered: Cluster) -> None:
     """The policies find the templates of one kind at different paths, and have different key domains."""
+    cluster = unregistered
     kind = WorkloadKind("example.com", "BarJob", "barjobs", (PodTemplatePath("spec.a"),))
     named = {"group": kind.group, "kind": kind.kind, "resource": kind.resource}
     policies = (

@@ -19,7 +19,7 @@ from webhook.placement.config.loader import parse_profiles
 
 PODS_PER_WORLD = 25
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
-WORLDS = max(2, int(os.environ.get("DIFFERENTIAL_PODS", "350")) // PODS_PER_WORLD)
+WORLDS = max(2, int(os.environ.get("DIFFERENTIAL_PODS", "200")) // PODS_PER_WORLD)
 # The number of worlds with profiles for which the scheduler must restart.
 WORLDS_OF_OTHERS = max(1, WORLDS // 6)
 

@@ -1,9 +1,7 @@
 """A healthy installation on the real control plane, made of the manifests of deploy/ and a real `serve`."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -22,6 +20,7 @@ from tests.doctor.healthy import commands_of
 from tests.support.batch_objects import definition
 from tests.support.command import run_here
 from tests.support.manifests import DEPLOY, ROOT, Object, read, read_one
+from tests.support.programs import forked
 from tests.support.server import write_certificate
 from tests.support.service_account import RBAC
 
@@ -168,7 +167,7 @@ def _serving(folder: Path) -> Iterator[str]:
     flags |= {"policy": DEPLOY / "base" / "policy.yaml", "log-format": "json"}
     arguments = ["serve", "--no-cluster", *(f"--{flag}={value}" for flag, value in flags.items())]
     with log.open("wb") as written:
-        process = subprocess.Popen([sys.executable, "-m", "webhook", *arguments], stderr=written, env={**os.environ})
+        process = subprocess.Popen([forked(), *arguments], stderr=written)
     try:
         line = wait_for(lambda: log.read_text().partition("\n")[0] if "\n" in log.read_text() else None, "its address")
         yield f"127.0.0.1:{json.loads(line)['webhook'].rpartition(':')[2]}"

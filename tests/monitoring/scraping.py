@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.controlplane.process import Process
 from tests.monitoring.monitored import RULES
-from tests.support.manifests import ROOT
+from tests.support.programs import forked
 
 Object = dict[str, Any]
 
@@ -83,8 +82,7 @@ def serving(folder: Path, tls_dir: Path, *arguments: str) -> Iterator[Replica]:
     folder.mkdir()
     log = folder / "serve.log"
     flags = [f"--tls-dir={tls_dir}", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--log-format=json"]
-    command = ["-P", "-m", "webhook", "serve", *flags, f"--audit={folder / 'audit.jsonl'}", *arguments]
-    process = Process(Path(sys.executable), command, log, {"PYTHONPATH": str(ROOT)})
+    process = Process(Path(forked()), ["serve", *flags, f"--audit={folder / 'audit.jsonl'}", *arguments], log)
     try:
         process.wait_ready(lambda: b'"serving"' in log.read_bytes())
         lines = [orjson.loads(line) for line in log.read_bytes().splitlines() if b'"serving"' in line]
@@ -108,14 +106,14 @@ def scraping(
         "job_name": "apiserver",
         "scheme": "https",
         # It has megabytes of metrics.
-        "scrape_interval": "2s",
+        "scrape_interval": "1s",
         "tls_config": {key: str(credentials / name) for key, name in tls.items()},
         "static_configs": [{"targets": [control_plane.url.removeprefix("https://")]}],
     }
     webhook = {"job_name": "placement-webhook", "static_configs": [{"targets": [each.admin for each in replicas]}]}
     certs = {"job_name": "placement-webhook-certs", "static_configs": [{"targets": [controller]}]}
     configuration = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "global": {"scrape_interval": "500ms", "evaluation_interval": "500ms"},
         "rule_files": [str(RULES)],
         "scrape_configs": [webhook, certs, api_server],
     }

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
 from tests.support.builders import make_pod
 from webhook.admission.verdict import Advised, Denied
@@ -45,8 +47,9 @@ def test_a_deployment_beyond_the_limits_is_denied_with_the_paths_of_its_fields()
     )
 
 
-def test_a_deployment_within_the_limits_is_allowed() -> None:
-    assert isinstance(admitted(deployment("lab", 1), "apps"), Advised)
+@pytest.mark.parametrize("queue", ["lab", " lab "])
+def test_a_deployment_within_the_limits_is_allowed(queue: str) -> None:
+    assert isinstance(admitted(deployment(queue, 1), "apps"), Advised)
 
 
 def test_a_default_of_the_namespace_beyond_the_limits_is_denied() -> None:

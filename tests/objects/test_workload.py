@@ -286,6 +286,19 @@ def test_a_rolling_update_that_keeps_all_pods_needs_room_beside_those_that_wait(
     assert last == KEEPS_ALL
 
 
+def test_a_rolling_update_of_pods_that_all_wait_needs_room_beside_them() -> None:
+    old, new = DEPLOYMENT.object(template(8), 1), DEPLOYMENT.object(template(8, bin_packing="false"), 1)
+    n2_full = view(gpu_node("n1"), gpu_node("n2", make_pod("other").namespace("team-b").gpu(8)))
+    assumed = waiting(make_pod("own").gpu(4).label("app", APP["app"])).assumed
+    assert assumed is not None
+    beside = replace(n2_full, assumed=assumed.on(n2_full.snapshot))
+
+    first, *_, last = warnings_of(admitted(rolling(new, **AVAILABLE), beside, old=old))
+
+    assert first.startswith(CANNOT_START)
+    assert last == KEEPS_ALL
+
+
 @pytest.mark.parametrize(("replicas", "fields"), REPLACING)
 def test_a_rolling_update_that_may_remove_a_pod_first_can_start(replicas: int, fields: Object) -> None:
     old, new = DEPLOYMENT.object(template(4), replicas), DEPLOYMENT.object(template(4, bin_packing="false"), replicas)

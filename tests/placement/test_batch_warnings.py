@@ -316,6 +316,14 @@ def test_pod_without_a_batch_scheduler_names_nothing() -> None:
     assert batch_names_of(content, backend_of(policy_with().spec, "default-scheduler")) == ()
 
 
+@pytest.mark.parametrize("controls", [True, False])
+def test_kai_knows_the_gang_of_a_job_that_controls_the_pod(controls: bool) -> None:
+    content = _KAI.owner("PyTorchJob", "train", api_version="kubeflow.org/v1").obj()
+    content["metadata"]["ownerReferences"][0]["controller"] = controls
+    (names,) = batch_names_of(content, backend_of(policy_with().spec, "kai-scheduler"))
+    assert names.starts_whole is controls
+
+
 def test_work_is_bounded_whatever_the_pod_requests_and_selects() -> None:
     objects = [
         local_queue("q"),

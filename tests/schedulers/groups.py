@@ -36,7 +36,7 @@ class Gangs:
 
     def look(self) -> None:
         """Give the webhook a view of the cluster as it is now, with the signs of schedulers."""
-        self.webhook.look_at(self.cluster, f"nodes,pods,namespaces,{self.kinds}")
+        self.webhook.look_at(self.cluster, self.kinds)
         view = self.webhook.world.cluster
         assert view is not None
         snapshot = replace(view.snapshot, scheduler_evidence=asyncio.run(self._signs()))

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from bench.attacks import WORST, attack_review
 from bench.clusters import cluster_documents
@@ -359,7 +360,6 @@ def test_a_review_of_too_many_values_is_rejected_before_parsing() -> None:
     assert world.count("http_refused_requests_total", code="413") == 1
 
 
-@pytest.mark.slow
 def test_an_exception_in_the_worker_is_an_error_of_the_admission() -> None:
     @dataclass
     class Broken(ScorerOfNoNodes):
@@ -380,8 +380,11 @@ def test_an_exception_in_the_worker_is_an_error_of_the_admission() -> None:
             assert answer.status == 500
         dispatcher.close()
 
-    world = run(story)
+    # A traceback with the variables of each frame takes seconds to print.
+    with capture_logs() as logs:
+        world = run(story)
     assert [record.outcome for record in world.records] == ["Error", "Error"]
+    assert len([each for each in logs if each.get("exc_info")]) == 2
 
 
 def test_only_the_creation_of_a_large_pod_is_cached() -> None:

@@ -66,7 +66,11 @@ class PodBuilder:
 
     def label(self, key: str, value: str) -> Self:
         """Add one label."""
-        return self._with(lambda pod: pod["metadata"].setdefault("labels", {}).update({key: value}))
+        return self.labels({key: value})
+
+    def labels(self, labels: Mapping[str, str]) -> Self:
+        """Add labels."""
+        return self._with(lambda pod: pod["metadata"].setdefault("labels", {}).update(labels))
 
     def owner(self, kind: str, name: str, *, api_version: str = "apps/v1", uid: str = "") -> Self:
         """Add the owner that controls the pod."""

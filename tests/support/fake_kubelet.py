@@ -7,7 +7,6 @@ import socket
 import ssl
 import struct
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from certs.pki import issue_ca, issue_server
+from tests.support.programs import forked
 from tests.support.threads import served_in_thread
 
 _PROGRAM = "placement-webhook"
@@ -75,8 +75,7 @@ class Kubelet:
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[bytes]:
-    arguments = [sys.executable, "-m", "webhook", *command[1:]]
-    return subprocess.run(arguments, capture_output=True, timeout=60, check=False)
+    return subprocess.run([forked(), *command[1:]], capture_output=True, timeout=60, check=False)
 
 
 def _printing(content: bytes) -> subprocess.CompletedProcess[bytes]:

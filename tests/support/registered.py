@@ -11,7 +11,7 @@ from tests.controlplane.cluster import Cluster
 from tests.support.server import Running, World, running_in_thread
 from webhook.admission.pipeline import ClusterView as View
 from webhook.cluster.file import snapshot_from_documents
-from webhook.documents.documents import parse
+from webhook.documents.documents import Document, parse
 from webhook.placement.scheduler import Scheduler
 
 
@@ -23,10 +23,18 @@ class Webhook:
     server: Running
     ca_pem: str
 
-    def look_at(self, cluster: Cluster, resources: str = "nodes,pods,namespaces") -> None:
-        """Give the webhook the view that a cluster file of this moment gives."""
-        printed = cluster.kubectl("get", resources, "--all-namespaces", "--output=json").stdout
-        self.world.cluster = View(snapshot_from_documents(parse(printed, "cluster")), Scheduler())
+    def look_at(self, cluster: Cluster, others: str = "") -> None:
+        """Give the webhook the view that a cluster file of this moment gives: nodes, pods, namespaces and `others`.
+
+        `others` are resources as kubectl names them.
+        """
+        view = [
+            Document("cluster", each) for kind in ("Node", "Pod", "Namespace") for each in cluster.client.list(kind)
+        ]
+        if others:
+            printed = cluster.kubectl("get", others, "--all-namespaces", "--output=json").stdout
+            view += parse(printed, "cluster")
+        self.world.cluster = View(snapshot_from_documents(view), Scheduler())
 
 
 @contextmanager

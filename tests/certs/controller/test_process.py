@@ -4,7 +4,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from tests.support.command import Run, run_alone
 from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.loopback import closed_port
+from tests.support.programs import forked
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_an_admin_port_in_use_is_bad_input(tmp_path: Path) -> None:
 
 def test_an_api_server_that_is_away_is_reported_once_and_a_signal_ends_the_process(tmp_path: Path) -> None:
     kubeconfig = write_kubeconfig(tmp_path, f"http://127.0.0.1:{closed_port()}")
-    command = [sys.executable, "-m", "webhook", "certs", "controller", f"--kubeconfig={kubeconfig}"]
+    command = [forked(), "certs", "controller", f"--kubeconfig={kubeconfig}"]
     arguments = ["--admin-listen=127.0.0.1:0", "--log-format=json"]
     with subprocess.Popen([*command, *arguments], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
@@ -63,7 +63,7 @@ def test_a_signal_ends_the_process_while_the_api_server_does_not_answer(tmp_path
     """A request may take 30 seconds until it fails."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         kubeconfig = write_kubeconfig(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
-        command = [sys.executable, "-m", "webhook", "certs", "controller", f"--kubeconfig={kubeconfig}"]
+        command = [forked(), "certs", "controller", f"--kubeconfig={kubeconfig}"]
         with subprocess.Popen([*command, "--admin-listen=127.0.0.1:0"], stderr=subprocess.PIPE, text=True) as process:
             connection, _ = silent.accept()
             process.send_signal(signal.SIGINT)
