@@ -14,7 +14,7 @@ from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.reader import Reader
 from webhook.placement.config.document import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
 from webhook.placement.config.extension_points import Expansion, expand, plugin_errors
-from webhook.placement.framework.utilization_score import UtilizationScore
+from webhook.placement.framework.scoring import UtilizationScore
 from webhook.placement.plugins.node_resources_fit import (
     ScoringStrategy,
     least_requested_score,

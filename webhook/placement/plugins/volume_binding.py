@@ -14,9 +14,9 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.volumes import MIGRATIONS
 from webhook.kube.release import Change
 from webhook.placement.framework.interface import Failure, PreFilterResult
+from webhook.placement.framework.scoring import LEAST_UTILIZED, UtilizationScore
 from webhook.placement.framework.storage_scores import storage_scores
 from webhook.placement.framework.unbound_claims import claims_of, reaches, unbound_failures, waits_for_consumer
-from webhook.placement.framework.utilization_score import LEAST_UTILIZED, UtilizationScore
 from webhook.placement.framework.volume_claims import is_missing, not_found, owner_error
 from webhook.placement.pod.pod_info import PodInfo, has_volumes
 
@@ -85,10 +85,6 @@ class VolumeBinding:
             *unbound_failures(claims, nodes, expired),
             Failure(ERR_REASON_PV_NOT_EXIST, missing),
         )
-
-    def skips(self, pod: PodInfo) -> bool:
-        """Return False: a pod without unbound claims scores 0 on every node."""
-        return False
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """Return 0 for nodes without a volume or a known capacity for an unbound claim; None before 1.37."""

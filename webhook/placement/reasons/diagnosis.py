@@ -34,10 +34,13 @@ def _in_its_own_words(_: Rejection, __: int) -> None:
     return None
 
 
-def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Rejection]:
+def rejections(
+    profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired = never, *, ignore_transient: bool = False
+) -> Iterator[Rejection]:
     """Yield all rejections of `nodes` by the pre-filters and filters of `profile`.
 
-    Unlike in a scheduling cycle, a node that one plugin rejects is evaluated by the others, too.
+    Unlike in a scheduling cycle, a node that one plugin rejects is evaluated by the others, too. `ignore_transient`:
+    leave out rejections of pre-filters that can disappear without a change of a node.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -46,7 +49,7 @@ def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired
     named: list[tuple[int, str, frozenset[str]]] = []
     for step, pre_filter in enumerate(profile.pre_filters):
         result = pre_filter.pre_filter(pod, nodes)
-        if result.reason and result.is_summary:
+        if result.reason and (result.is_summary or (ignore_transient and result.is_transient)):
             continue
         if result.reason:
             every = np.ones(len(nodes.nodes), dtype=np.bool_)
