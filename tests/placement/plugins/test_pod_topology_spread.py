@@ -17,7 +17,7 @@ from webhook.placement.plugins.pod_topology_spread import (
     _normalized,
     _rounded,
 )
-from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
+from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
 
 _ZONE = "topology.kubernetes.io/zone"
 _HOST = "kubernetes.io/hostname"

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError
-from webhook.placement.capacity.further_pods import FurtherPods
 from webhook.placement.capacity.independent_nodes import MOST_ON_A_NODE, are_nodes_independent, fill
-from webhook.placement.capacity.simulation import OnPlaced, RandomRun, Simulation, random_run, simulate
+from webhook.placement.capacity.simulation import FurtherPods, OnPlaced, RandomRun, Simulation, random_run, simulate
 from webhook.placement.framework.result import Placement
 
 # The random runs of one count, and those after which equal results end them.

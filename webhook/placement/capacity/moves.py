@@ -16,7 +16,7 @@ from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import DeadlineNearError
 from webhook.kube.pod.taints import UNSCHEDULABLE, Taint
 from webhook.placement.framework.result import Placement
-from webhook.placement.replicas.replica_volumes import with_chosen_volumes
+from webhook.placement.replicas.replicas import with_chosen_volumes
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 

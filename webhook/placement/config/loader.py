@@ -20,7 +20,7 @@ from webhook.placement.plugins.node_resources_fit import (
     least_requested_score,
     most_requested_score,
 )
-from webhook.placement.pod.spread_constraint import SpreadConstraint
+from webhook.placement.pod.inter_pod_info import SpreadConstraint
 from webhook.placement.profiles.plugin_args import (
     Args,
     DefaultConstraint,

@@ -6,12 +6,21 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.cluster.storage.storage import Storage
 from webhook.kube.pod.volumes import MIGRATIONS, AttachedVolume, ClaimUse, PodVolumes
+from webhook.placement.pod.pod_info import PodInfo, has_volumes
 
 _DRIVERS = {each.plugin: each.driver for each in MIGRATIONS.values()}
 _PLUGINS = {each.driver: each.plugin for each in MIGRATIONS.values()}
 
 Migrated = frozenset[str] | None
 """The in-tree plugins that are migrated to CSI on a node; None: all of them."""
+
+
+class VolumePlugin:
+    """A plugin that can filter or score a pod with volumes alone."""
+
+    def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:  # noqa: ARG002 - the contract of a plugin
+        """Return whether the pod has volumes that nodes can lack."""
+        return has_volumes(pod)
 
 
 def not_found(name: str) -> str:

@@ -13,13 +13,13 @@ from webhook.kube.names import HOSTNAME_LABEL
 from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure
 from webhook.placement.framework.node_inclusion import required_affinity_matches, untolerated
-from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.pod.spread_constraint import (
+from webhook.placement.pod.inter_pod_info import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
     SYSTEM_DEFAULT_CONSTRAINTS,
     SpreadConstraint,
 )
+from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_CONSTRAINTS_NOT_MATCH = "node(s) didn't match pod topology spread constraints"
 ERR_REASON_NODE_LABEL_NOT_MATCH = f"{ERR_REASON_CONSTRAINTS_NOT_MATCH} (missing required label)"

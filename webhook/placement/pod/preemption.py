@@ -1,10 +1,12 @@
-"""The priority of a pending pod."""
+"""The priority, the scheduler and the nominated node of a pending pod."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from webhook.cluster.objects.priority_class import NEVER, priority_class_named
+from webhook.cluster.pods.nominated_pods import NominatedPod
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.kube.reader import Reader
 
 
@@ -38,3 +40,41 @@ class Preemption(NamedTuple):
     def can_preempt(self, priority: int) -> bool:
         """Return whether the pod can preempt a pod of `priority`."""
         return not self.is_never and (self.priority or 0) > priority
+
+
+class Nomination(NamedTuple):
+    """The scheduler that a pod names, and its nominated node, empty without one.
+
+    `namespace` and `name` identify the pod among the nominated pods; they are empty without a nominated node.
+    """
+
+    scheduler_name: str = DEFAULT_SCHEDULER
+    node_name: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    @classmethod
+    def of(cls, reader: Reader, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> "Nomination":
+        """Return the nomination of `pod`, a raw API object with `spec`; report malformed fields to `reader`."""
+        scheduler_name = reader.text(spec.get("schedulerName"), "spec.schedulerName") or DEFAULT_SCHEDULER
+        if not pod.get("status"):
+            return _DEFAULT_NOMINATION if scheduler_name == DEFAULT_SCHEDULER else cls(scheduler_name)
+        status = reader.object(pod["status"], "status")
+        node_name = reader.text(status.get("nominatedNodeName"), "status.nominatedNodeName")
+        if not node_name:
+            return cls(scheduler_name)
+        metadata = reader.object(pod.get("metadata"), "metadata")
+        namespace = reader.text(metadata.get("namespace"), "metadata.namespace") or DEFAULT_NAMESPACE
+        return cls(scheduler_name, node_name, namespace, reader.text(metadata.get("name"), "metadata.name"))
+
+    def normalized_for(self, snapshot: Snapshot) -> "Nomination":
+        """Return the nomination, or the default one if it does not matter on `snapshot`."""
+        return self if self.node_name or snapshot.nominated else _DEFAULT_NOMINATION
+
+    def is_in(self, nominated: NominatedPod) -> bool:
+        """Return whether `nominated` is the pod itself."""
+        pod = nominated.pod
+        return bool(self.node_name) and (pod.namespace, pod.name) == (self.namespace, self.name)
+
+
+_DEFAULT_NOMINATION = Nomination()

@@ -24,8 +24,8 @@ from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
 from webhook.placement.plugins.pack_gpus import PackGpus
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.plugins.taint_toleration import TaintToleration
+from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
 from webhook.placement.profiles.registry import DEFAULT_PREEMPTION, PLUGINS, PluginArgs, modelled_plugins
 from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
 

@@ -30,7 +30,7 @@ from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.plugins.volume_binding import VolumeBinding
 from webhook.placement.plugins.volume_restrictions import VolumeRestrictions
 from webhook.placement.plugins.volume_zone import VolumeZone
-from webhook.placement.pod.spread_constraint import SYSTEM_DEFAULT_CONSTRAINTS, SpreadConstraint
+from webhook.placement.pod.inter_pod_info import SYSTEM_DEFAULT_CONSTRAINTS, SpreadConstraint
 from webhook.placement.profiles.plugin_args import (
     Args,
     DefaultPreemptionArgs,

@@ -7,7 +7,7 @@ import numpy as np
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired
 from webhook.placement.framework.scoring import run_scores
-from webhook.placement.pod.nomination import Nomination
+from webhook.placement.pod.preemption import Nomination
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.reasons.diagnosis import rejections
 from webhook.placement.scorer import PodSignature

@@ -17,7 +17,7 @@ from webhook.documents.text import cut
 from webhook.kube.names import KAI_DEFAULT_QUEUE, VOLCANO_DEFAULT_QUEUE
 from webhook.kube.selectors import requirement_matches
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.reasons.queue_demand import Demand, GangDemand, excess
+from webhook.placement.reasons.gang_request import Demand, GangDemand, excess
 
 _LONGEST_SHOWN = 63
 # More ancestors than any tree of queues has; queues can be their own ancestors.
