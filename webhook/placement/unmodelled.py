@@ -26,8 +26,7 @@ from webhook.kube.reader import Reader
 from webhook.kube.release import Change
 from webhook.placement.dra.feasibility import device_feasibility, resource_claim
 from webhook.placement.framework.storage_scores import is_capacity_ambiguous
-from webhook.placement.framework.unbound_claims import claims_of
-from webhook.placement.framework.volume_claims import attached_volumes
+from webhook.placement.framework.volume_claims import attached_volumes, claims_of
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
 from webhook.placement.plugins.node_ports import NodePorts
@@ -54,7 +53,9 @@ class UnsupportedFeatures:
     def of(cls, reader: Reader, pod: Mapping[str, Any]) -> "UnsupportedFeatures":
         """Return the unsupported features of `pod`; report malformed fields to `reader`."""
         spec = reader.object(pod.get("spec"), "spec")
-        return cls(frozenset(_required(reader, spec)))
+        has_users = spec.get("hostNetwork") is True and spec.get("hostUsers") is False
+        needs_features = has_users or _restarts_all_containers(reader, spec)
+        return cls(frozenset((NODE_DECLARED_FEATURES,) if needs_features else ()))
 
     def on(self, snapshot: Snapshot, info: PodInfo, expired: Expired = never) -> tuple[frozenset[str], frozenset[str]]:
         """Return the plugins that may exclude nodes of `snapshot` for the pod, `info`, and those that only score.
@@ -118,13 +119,8 @@ def unknown_resources(info: PodInfo, snapshot: Snapshot) -> tuple[str, ...]:
     """
     if snapshot.devices.classes is not None or not snapshot.release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES):
         return ()
-    return tuple(
-        [
-            resource
-            for resource, _ in info.requests
-            if is_extended_resource(resource) and not snapshot.allocatable(resource).any()
-        ]
-    )
+    extended = [resource for resource, _ in info.requests if is_extended_resource(resource)]
+    return tuple([resource for resource in extended if not snapshot.allocatable(resource).any()])
 
 
 def _namespace_effects(inter_pod: InterPodInfo, snapshot: Snapshot) -> set[_Effect]:
@@ -247,21 +243,10 @@ def _lacks_attachments(volumes: PodVolumes, snapshot: Snapshot) -> bool:
     return bool(drivers) and any(drivers & each.by_driver.keys() for each in limits.values())
 
 
-def _required(reader: Reader, spec: Mapping[str, Any]) -> Iterator[str]:
-    if (spec.get("hostNetwork") is True and spec.get("hostUsers") is False) or _restarts_all_containers(reader, spec):
-        yield NODE_DECLARED_FEATURES
-
-
 def _restarts_all_containers(reader: Reader, spec: Mapping[str, Any]) -> bool:
-    return any(
-        rule.get("action") == "RestartAllContainers"
-        for path, container in _containers(reader, spec)
-        for _, rule in reader.objects(container.get("restartPolicyRules"), f"{path}.restartPolicyRules")
-    )
-
-
-def _containers(reader: Reader, spec: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    return [
-        *reader.objects(spec.get("initContainers"), "spec.initContainers"),
-        *reader.objects(spec.get("containers"), "spec.containers"),
-    ]
+    for kind in ("initContainers", "containers"):
+        for path, container in reader.objects(spec.get(kind), f"spec.{kind}"):
+            for _, rule in reader.objects(container.get("restartPolicyRules"), f"{path}.restartPolicyRules"):
+                if rule.get("action") == "RestartAllContainers":
+                    return True
+    return False

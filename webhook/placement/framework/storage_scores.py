@@ -11,7 +11,7 @@ from webhook.cluster.storage.csi import whole_bytes
 from webhook.cluster.storage.pvc import PersistentVolumeClaim
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.placement.framework.scoring import UtilizationScore
-from webhook.placement.framework.unbound_claims import WaitingClaims, enough_capacities
+from webhook.placement.framework.volume_claims import WaitingClaims, enough_capacities
 
 
 class _Use(NamedTuple):

@@ -16,8 +16,16 @@ from webhook.kube.release import Change
 from webhook.placement.framework.interface import Failure, PreFilterResult
 from webhook.placement.framework.scoring import LEAST_UTILIZED, UtilizationScore
 from webhook.placement.framework.storage_scores import storage_scores
-from webhook.placement.framework.unbound_claims import claims_of, reaches, unbound_failures, waits_for_consumer
-from webhook.placement.framework.volume_claims import VolumePlugin, is_missing, not_found, owner_error
+from webhook.placement.framework.volume_claims import (
+    VolumePlugin,
+    claims_of,
+    is_missing,
+    not_found,
+    owner_error,
+    reaches,
+    unbound_failures,
+    waits_for_consumer,
+)
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"

@@ -1,16 +1,15 @@
 """The part of a ranking of nodes that depends on no pod of another node, which pods of many templates share."""
 
 from collections.abc import Collection, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.index.node_selector import Term, WeightedTerm
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired
-from webhook.kube.pod.taints import Tolerations
 from webhook.placement.framework.interface import FilterPlugin, Scope, ScoreColumn, scope_of
 from webhook.placement.framework.scoring import Weighted, weighted_scores
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
@@ -40,31 +39,10 @@ class RankingPlugins:
         )
 
 
-class FactsKey(NamedTuple):
-    """All that the filters and scores read of a pod that depend on no other pod."""
-
-    node_name: str
-    tolerations: Tolerations
-    node_selector: tuple[tuple[str, str], ...]
-    required: tuple[Term, ...] | None
-    preferred: tuple[WeightedTerm, ...]
-    images: tuple[str, ...]
-    image_volumes: tuple[str, ...]
-    containers: int
-
-    @classmethod
-    def of(cls, pod: PodInfo) -> "FactsKey":
-        """Return the key of `pod`."""
-        return cls(
-            pod.node_name,
-            pod.tolerations,
-            pod.node_selector,
-            pod.required,
-            pod.preferred,
-            pod.images,
-            pod.image_volumes,
-            pod.containers,
-        )
+facts_of = attrgetter(
+    "node_name", "tolerations", "node_selector", "required", "preferred", "images", "image_volumes", "containers"
+)
+"""Returns all that the filters and scores read of a pod that depend on no other pod."""
 
 
 class FactRanking:

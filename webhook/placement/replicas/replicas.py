@@ -13,7 +13,7 @@ from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, never
 from webhook.kube.release import Change
 from webhook.placement.framework.result import Placement
-from webhook.placement.framework.unbound_claims import chosen_volumes
+from webhook.placement.framework.volume_claims import chosen_volumes
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.scheduler import PodSignature
 from webhook.placement.scorer import Scorer
