@@ -8,7 +8,6 @@ from typing import Any
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.storage.pv import PersistentVolume
 from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, never
 from webhook.kube.release import Change
@@ -28,7 +27,7 @@ class Replicas:
 
     `nodes` counts the replicas by node. `first` is the placement of the first replica, and `stopped` that of the first
     one that does not fit; None if none was found. Unless `is_complete`, the count ended early: at least `placed` fit.
-    `snapshot` shows the placed replicas as running.
+    `snapshot` shows the placed replicas as running. `last` is the signature of the last replica that was read.
     """
 
     asked: int
@@ -38,6 +37,7 @@ class Replicas:
     stopped: Placement | None
     is_complete: bool
     snapshot: Snapshot = field(compare=False, repr=False)
+    last: PodSignature | None = field(default=None, compare=False, repr=False)
 
     @property
     def placement(self) -> Placement:
@@ -114,7 +114,8 @@ def place_replicas(
     cluster = FillingCluster(snapshot)
     first: Placement | None = None
     nodes: Counter[str] = Counter()
-    pod_read, read = None, None
+    pod_read: Mapping[str, Any] | None = None
+    read: tuple[PodSignature, RunningPod] | None = None
     stopped, is_complete = None, True
     for pod in islice(pods, max(1, min(asked, limit))):
         if read is None or pod != pod_read:
@@ -133,7 +134,7 @@ def place_replicas(
         raise ValueError("no pod to place")
     placed = min(nodes.total(), asked)
     is_complete = is_complete and (stopped is not None or placed >= asked)
-    return Replicas(asked, placed, dict(nodes), first, stopped, is_complete, cluster.snapshot)
+    return Replicas(asked, placed, dict(nodes), first, stopped, is_complete, cluster.snapshot, read and read[0])
 
 
 def as_stored(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
@@ -162,12 +163,9 @@ def with_chosen_volumes(snapshot: Snapshot, pod: PodInfo, node: str) -> tuple[Sn
         claims[name] = replace(claim, volume_name=volume.name, is_bound=True)
         taken = replace(volume, claim=name, claim_uid=claim.uid, is_available=False)
         volumes[volume.name] = taken
-        by_class[volume.storage_class] = tuple(_replaced(each, taken) for each in by_class[volume.storage_class])
+        others = by_class[volume.storage_class]
+        by_class[volume.storage_class] = tuple(taken if each.name == taken.name else each for each in others)
     if any(found.values()):
         changed = replace(storage, claims=claims, volumes=volumes, volumes_by_class=by_class)
         snapshot = replace(snapshot, storage=changed)
     return snapshot, frozenset(claim.name for claim, volume in found.items() if volume is None)
-
-
-def _replaced(volume: PersistentVolume, taken: PersistentVolume) -> PersistentVolume:
-    return taken if volume.name == taken.name else volume
