@@ -200,10 +200,6 @@ def _reason(reason: str) -> str:
     return insufficient(reason.removeprefix(OVERUSED)) if reason.startswith(OVERUSED) else reason
 
 
-def _pre_filter(total: int, reason: str) -> str:
-    return f"0/{total} nodes are unavailable: {total} {reason}."
-
-
 _ARGS = PluginArgs(balanced_resources=(CPU, MEMORY, NVIDIA_GPU), hard_pod_affinity_weight=0)
 _AFFINITY = inter_pod_affinity.InterPodAffinity(_ARGS.hard_pod_affinity_weight)
 _SPREAD = pod_topology_spread.PodTopologySpread(_ARGS.default_constraints, system_defaulted=True)
@@ -251,6 +247,6 @@ VOLCANO = batch_profile(
             ERR_REASON_PODS_NUMBER,
         )
     ),
-    Wording("0/{total} nodes are unavailable", _reason, _pre_filter, NOTE),
+    Wording("0/{total} nodes are unavailable", _reason, "0/{0} nodes are unavailable: {0} {1}.".format, NOTE),
 )
 """The profile of pods of Volcano."""

@@ -1,6 +1,6 @@
 """Changes of a snapshot: cordoned nodes, and pods that leave a node and are placed again."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
@@ -21,6 +21,7 @@ from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 
 _CORDON = Taint(UNSCHEDULABLE, "", "NoSchedule")
+Progress = Callable[[int, int], object]
 
 
 def silent(*_: int) -> None:
