@@ -12,7 +12,7 @@ from bench.clusters import cluster_documents
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.capacity.counting import Count, count_each, count_together
-from webhook.placement.capacity.further_pods import FurtherPods
+from webhook.placement.capacity.simulation import FurtherPods
 from webhook.placement.scheduler import Scheduler
 
 Object = dict[str, Any]

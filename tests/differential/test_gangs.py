@@ -17,7 +17,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.capacity.counting import count_each
-from webhook.placement.capacity.further_pods import FurtherPods
+from webhook.placement.capacity.simulation import FurtherPods
 from webhook.placement.framework.result import Placement
 from webhook.placement.gang.gang import Gang, gang_placement
 from webhook.placement.scheduler import Scheduler, never

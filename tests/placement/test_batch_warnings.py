@@ -24,8 +24,7 @@ from webhook.backends.registry import backend_of, batch_names_of
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.reasons.batch_warnings import queue_warnings
-from webhook.placement.reasons.gang_request import GangRequest, grouped
-from webhook.placement.reasons.queue_demand import GangDemand
+from webhook.placement.reasons.gang_request import GangDemand, GangRequest, grouped
 from webhook.placement.scorer import PodSignature
 
 Object = dict[str, Any]

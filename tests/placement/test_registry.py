@@ -6,27 +6,27 @@ import re
 from webhook.placement import plugins
 from webhook.placement.framework.interface import FilterPlugin, PreEnqueuePlugin, PreFilterPlugin, ScorePlugin
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, PROFILES
-from webhook.placement.profiles.registry import PLUGIN_BY_NAME, PLUGINS, PluginArgs, own_registrations, registrations
+from webhook.placement.profiles.registry import PLUGIN_BY_NAME, PLUGINS, PluginArgs, modelled_plugins
 
-_TABLE = registrations(PluginArgs())
-_OWN = own_registrations(PluginArgs())
+_MADE = modelled_plugins(PluginArgs())
 
 
 def test_every_file_of_the_folder_is_one_registered_plugin() -> None:
     files = {module.name for module in pkgutil.iter_modules(plugins.__path__)}
-    assert sorted(files) == sorted(_snake_case(plugin.name) for plugin, _ in (*_TABLE, *_OWN))
+    assert sorted(files) == sorted(_snake_case(plugin.name) for plugin in _MADE)
 
 
 def test_plugin_has_the_name_of_its_class() -> None:
-    for plugin, _ in (*_TABLE, *_OWN):
+    for plugin in _MADE:
         assert type(plugin).__name__ == plugin.name
         assert type(plugin).__module__.endswith(f".{_snake_case(plugin.name)}")
 
 
 def test_plugin_has_a_say_and_has_a_weight_if_it_scores() -> None:
-    for plugin, weight in (*_TABLE, *_OWN):
+    weights = {row.name: row.weight for row in PLUGINS} | {"PackGpus": 1}
+    for plugin in _MADE:
         assert isinstance(plugin, PreEnqueuePlugin | FilterPlugin | ScorePlugin)
-        assert isinstance(plugin, ScorePlugin) is (weight > 0)
+        assert isinstance(plugin, ScorePlugin) is (weights[plugin.name] > 0)
 
 
 def test_a_plugin_has_one_row() -> None:
@@ -34,7 +34,7 @@ def test_a_plugin_has_one_row() -> None:
 
 
 def test_a_plugin_runs_only_at_the_extension_points_of_its_row() -> None:
-    for plugin, _ in _TABLE:
+    for plugin in _MADE[:-1]:
         own = {
             point
             for point, kind in (("preFilter", PreFilterPlugin), ("filter", FilterPlugin), ("score", ScorePlugin))
@@ -88,7 +88,7 @@ def test_preferred_pool_outweighs_all_other_scores_of_the_binpack_profile() -> N
 
 def test_own_plugins_run_only_in_the_profile_of_this_project() -> None:
     """A kube-scheduler does not know them, so no profile that predicts one may run them."""
-    own = {plugin.name for plugin, _ in _OWN}
+    own = {_MADE[-1].name}
 
     assert own & PLUGIN_BY_NAME.keys() == set()
     for profile in PROFILES.values():

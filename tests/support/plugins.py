@@ -44,3 +44,8 @@ def scores(plugin: ScorePlugin, pod: PodBuilder, *nodes: NodeInfo) -> list[int]:
     found = plugin.score(pod_info(pod), Snapshot.of(nodes), np.arange(len(nodes)), never)
     assert found is not None
     return [int(score) for score in found]
+
+
+def is_scored(plugin: ScorePlugin, pod: PodBuilder) -> bool:
+    """Return whether `plugin` scores a node for `pod`."""
+    return plugin.score(pod_info(pod), Snapshot.of([node("a")]), np.arange(1), never) is not None

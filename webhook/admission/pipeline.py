@@ -33,8 +33,7 @@ from webhook.placement.reasons.cluster_warnings import (
     missing_product,
     unknown_products,
 )
-from webhook.placement.reasons.gang_request import GangRequest, grouped, partial_start
-from webhook.placement.reasons.queue_demand import GangDemand
+from webhook.placement.reasons.gang_request import GangDemand, GangRequest, grouped, partial_start
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPods

@@ -21,8 +21,14 @@ from webhook.kube.workloads.pod_template_path import WorkloadKind, gang_size
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.gang import most_possible
-from webhook.placement.reasons.gang_request import GangRequest, effect_text, grouped, pods_ready_timeout, starts_text
-from webhook.placement.reasons.queue_demand import GangDemand
+from webhook.placement.reasons.gang_request import (
+    GangDemand,
+    GangRequest,
+    effect_text,
+    grouped,
+    pods_ready_timeout,
+    starts_text,
+)
 from webhook.placement.replicas.replicas import Replicas
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature

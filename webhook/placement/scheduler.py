@@ -67,7 +67,7 @@ class Scheduler:
         suggestions: int = 0,
         keeps_scores: bool = True,
     ) -> None:
-        self._profile = profile
+        self.profile = profile
         self._templates = templates
         self._suggestions = suggestions
         self._keeps_scores = keeps_scores
@@ -128,11 +128,6 @@ class Scheduler:
             self._kept.put(kept, len(snapshot.nodes))
         return answer
 
-    @property
-    def profile(self) -> Profile:
-        """The profile whose plugins run."""
-        return self._profile
-
     def feasible(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Mask:
         """Return a mask of the nodes of `snapshot` that pass every filter.
 
@@ -157,7 +152,7 @@ class Scheduler:
 
     def explain(self, signature: PodSignature, snapshot: Snapshot) -> NodeToStatus:
         """Return the reasons of each node of `snapshot` that rejects the pod, in the words that the message counts."""
-        return explain(self._profile, signature.info.normalized_for(snapshot), snapshot)
+        return explain(self.profile, signature.info.normalized_for(snapshot), snapshot)
 
     def feasible_rows(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Rows:
         """Return the rows of the nodes that pass every filter; none for a pod with scheduling gates.
@@ -166,7 +161,7 @@ class Scheduler:
             DeadlineNearError: `expired()` holds.
         """
         info = signature.info.normalized_for(snapshot)
-        if any(gate.pre_enqueue(info) for gate in self._profile.pre_enqueues):
+        if any(gate.pre_enqueue(info) for gate in self.profile.pre_enqueues):
             return np.empty(0, dtype=np.intp)
         return np.flatnonzero(self._filter(info, snapshot, expired).feasible)
 
@@ -177,7 +172,7 @@ class Scheduler:
     def reads_other_nodes(self, signature: PodSignature, snapshot: Snapshot) -> bool:
         """Return true if pods on other nodes, or claims, decide whether a node of `snapshot` can take the pod."""
         info = signature.info.normalized_for(snapshot)
-        across = self._profile.cross_node_filters
+        across = self.profile.cross_node_filters
         return bool(info.volumes.claims) or any(each.is_relevant(info, snapshot, never) for each in across)
 
     def suggest(
@@ -197,27 +192,27 @@ class Scheduler:
             return self._filter(scenario.pod, scenario.nodes, expired).feasible
 
         scenario = Scenario(signature.info.normalized_for(snapshot), snapshot)
-        return suggest(self._profile, scenario, verdict, feasible_nodes, most, expired)
+        return suggest(self.profile, scenario, verdict, feasible_nodes, most, expired)
 
     def _answer(
         self, kept: KeptAnswer, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired
     ) -> Placement:
         info = kept.info
-        required, unmodelled = kept.unmodelled_by(self._profile, unsupported, snapshot, expired)
+        required, unmodelled = kept.unmodelled_by(self.profile, unsupported, snapshot, expired)
         total = len(snapshot.nodes)
-        for gate in self._profile.pre_enqueues:
+        for gate in self.profile.pre_enqueues:
             if reason := gate.pre_enqueue(info):
                 return Placement("Waiting", None, total, 0, reason, unmodelled=unmodelled)
         if total == 0:
             return self._none_feasible(info, snapshot, NO_NODES, unmodelled, expired)
-        ranking = self._kept.ranking(kept, snapshot) if kept.evaluates_all_by(self._profile, snapshot) else None
+        ranking = self._kept.ranking(kept, snapshot) if kept.evaluates_all_by(self.profile, snapshot) else None
         passing = ranking.feasible(snapshot, expired) if ranking else self._filter(info, snapshot, expired).feasible
         feasible = int(np.count_nonzero(passing))
         if feasible == 0:
             filtered = self._filter(info, snapshot, expired)
-            message = fit_error(total, filtered.reasons, filtered.pre_filter_msg, self._profile.wording)
+            message = fit_error(total, filtered.reasons, filtered.pre_filter_msg, self.profile.wording)
             return self._none_feasible(info, snapshot, message, unmodelled, expired)
-        message = f"{feasible}/{total} nodes are available.{self._profile.wording.note}"
+        message = f"{feasible}/{total} nodes are available.{self.profile.wording.note}"
         scores: Mapping[str, Mapping[str, float]] = {}
         if self._keeps_scores:
             scores = Scores(snapshot, partial(self._score, info, snapshot, passing, never))
@@ -272,7 +267,7 @@ class Scheduler:
         """
         reasons: Counter[str] = Counter()
         feasible = np.ones(len(snapshot.nodes), dtype=np.bool_)
-        pre_filtered = run_pre_filters(self._profile.pre_filters, info, snapshot, ignore_transient=ignore_transient)
+        pre_filtered = run_pre_filters(self.profile.pre_filters, info, snapshot, ignore_transient=ignore_transient)
         if pre_filtered.reason:
             return _Filtered(np.zeros_like(feasible), {}, pre_filtered.reason)
         nominated = snapshot.rows.get(info.nomination.node_name) if info.nomination.node_name else None
@@ -281,10 +276,10 @@ class Scheduler:
             left_out, plugins = ~feasible, frozenset(pre_filtered.plugins)
             if nominated is not None:
                 left_out[nominated] = False
-                plugins |= rejecting_plugins(self._profile, info, snapshot, nominated, expired)
+                plugins |= rejecting_plugins(self.profile, info, snapshot, nominated, expired)
             reasons[pre_filter_rejection(plugins, is_disjoint=False)] = int(np.count_nonzero(left_out))
-        with_nominated = nodes_with_nominated_pods(info, snapshot, self._profile.scheduler_names, expired)
-        profile = self._profile
+        with_nominated = nodes_with_nominated_pods(info, snapshot, self.profile.scheduler_names, expired)
+        profile = self.profile
         run = partial(run_filters, profile.filters, profile.carry_on, info, snapshot, with_nominated, expired)
         if nominated is not None:
             own = named_nodes(frozenset((info.nomination.node_name,)), snapshot)
@@ -296,4 +291,4 @@ class Scheduler:
 
     def _score(self, info: PodInfo, snapshot: Snapshot, feasible: Mask, expired: Expired) -> ScoreTable:
         """Return the scores of the feasible nodes; a single node is not scored."""
-        return run_scores(self._profile.scores, info, snapshot, np.flatnonzero(feasible), expired)
+        return run_scores(self.profile.scores, info, snapshot, np.flatnonzero(feasible), expired)

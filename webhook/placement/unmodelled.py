@@ -25,8 +25,7 @@ from webhook.kube.reader import Reader
 from webhook.kube.release import Change
 from webhook.placement.dra.feasibility import device_feasibility, resource_claim
 from webhook.placement.framework.storage_scores import is_capacity_ambiguous
-from webhook.placement.framework.unbound_claims import claims_of
-from webhook.placement.framework.volume_claims import attached_volumes
+from webhook.placement.framework.volume_claims import attached_volumes, claims_of
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
 from webhook.placement.plugins.node_ports import NodePorts
@@ -52,7 +51,10 @@ class UnsupportedFeatures:
     @classmethod
     def of(cls, pod: Reader) -> "UnsupportedFeatures":
         """Return the unsupported features of `pod`."""
-        return cls(frozenset(_required(pod.object("spec"))))
+        spec = pod.object("spec")
+        has_users = spec.raw.get("hostNetwork") is True and spec.raw.get("hostUsers") is False
+        needs_features = has_users or _restarts_all_containers(spec)
+        return cls(frozenset((NODE_DECLARED_FEATURES,) if needs_features else ()))
 
     def on(self, snapshot: Snapshot, info: PodInfo, expired: Expired = never) -> tuple[frozenset[str], frozenset[str]]:
         """Return the plugins that may exclude nodes of `snapshot` for the pod, `info`, and those that only score.
@@ -116,13 +118,8 @@ def unknown_resources(info: PodInfo, snapshot: Snapshot) -> tuple[str, ...]:
     """
     if snapshot.devices.classes is not None or not snapshot.release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES):
         return ()
-    return tuple(
-        [
-            resource
-            for resource, _ in info.requests
-            if is_extended_resource(resource) and not snapshot.allocatable(resource).any()
-        ]
-    )
+    extended = [resource for resource, _ in info.requests if is_extended_resource(resource)]
+    return tuple([resource for resource in extended if not snapshot.allocatable(resource).any()])
 
 
 def _namespace_effects(inter_pod: InterPodInfo, snapshot: Snapshot) -> set[_Effect]:
@@ -243,12 +240,6 @@ def _lacks_attachments(volumes: PodVolumes, snapshot: Snapshot) -> bool:
         return False
     drivers = {volume.driver for volume in attached_volumes(volumes, snapshot.storage)}
     return bool(drivers) and any(drivers & each.by_driver.keys() for each in limits.values())
-
-
-def _required(spec: Reader) -> Iterator[str]:
-    raw = spec.raw
-    if (raw.get("hostNetwork") is True and raw.get("hostUsers") is False) or _restarts_all_containers(spec):
-        yield NODE_DECLARED_FEATURES
 
 
 def _restarts_all_containers(spec: Reader) -> bool:

@@ -20,8 +20,8 @@ from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.placement.capacity.counting import Count, Range, count_each, count_together
-from webhook.placement.capacity.further_pods import FurtherPods
 from webhook.placement.capacity.independent_nodes import MOST_ON_A_NODE, are_nodes_independent
+from webhook.placement.capacity.simulation import FurtherPods
 from webhook.placement.replicas.replicas import place_replicas
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature

@@ -11,7 +11,7 @@ from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput
 from webhook.placement.config.loader import parse_profiles
-from webhook.placement.framework.utilization_score import UtilizationScore
+from webhook.placement.framework.scoring import UtilizationScore
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, Profile
 from webhook.placement.profiles.registry import PluginArgs

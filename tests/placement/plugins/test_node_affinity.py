@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import PodBuilder, make_pod, match_expressions
-from tests.support.plugins import node, pod_info, rejections, scores
+from tests.support.plugins import is_scored, node, pod_info, rejections, scores
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.interface import PreFilterResult
 from webhook.placement.plugins.node_affinity import ERR_REASON_CONFLICT, ERR_REASON_POD, NodeAffinity
@@ -101,5 +101,5 @@ def test_preferred_terms_raise_the_score(pod: PodBuilder, expected: list[int]) -
 
 
 def test_pod_without_preferences_is_not_scored() -> None:
-    assert NodeAffinity().skips(pod_info(make_pod().require_node(_TRAINING)))
-    assert not NodeAffinity().skips(pod_info(make_pod().prefer_node(1, {})))
+    assert not is_scored(NodeAffinity(), make_pod().require_node(_TRAINING))
+    assert is_scored(NodeAffinity(), make_pod().prefer_node(1, {}))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import PodBuilder, make_pod
-from tests.support.plugins import node, pod_info, scores
+from tests.support.plugins import is_scored, node, scores
 from webhook.placement.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 
 _PLUGIN = NodeResourcesBalancedAllocation()
@@ -32,17 +32,17 @@ def test_node_with_one_of_the_two_is_in_balance(capacity: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("pod", "skipped"),
+    ("pod", "scored"),
     [
-        pytest.param(make_pod(), True, id="no request"),
-        pytest.param(make_pod().gpu(8), True, id="only cards"),
-        pytest.param(make_pod().requests(cpu="0"), True, id="a request of nothing"),
-        pytest.param(make_pod().requests(memory="1"), False, id="a byte"),
-        pytest.param(make_pod().overhead(cpu="1m"), False, id="overhead"),
+        pytest.param(make_pod(), False, id="no request"),
+        pytest.param(make_pod().gpu(8), False, id="only cards"),
+        pytest.param(make_pod().requests(cpu="0"), False, id="a request of nothing"),
+        pytest.param(make_pod().requests(memory="1"), True, id="a byte"),
+        pytest.param(make_pod().overhead(cpu="1m"), True, id="overhead"),
     ],
 )
-def test_pod_without_cpu_and_memory_is_not_scored(pod: PodBuilder, skipped: bool) -> None:
-    assert _PLUGIN.skips(pod_info(pod)) is skipped
+def test_pod_without_cpu_and_memory_is_not_scored(pod: PodBuilder, scored: bool) -> None:
+    assert is_scored(_PLUGIN, pod) is scored
 
 
 def test_resources_of_the_profile_are_balanced() -> None:
@@ -61,5 +61,5 @@ def test_resources_of_the_profile_are_balanced() -> None:
 
 def test_pod_that_requests_none_of_the_profiles_resources_is_not_balanced() -> None:
     plugin = NodeResourcesBalancedAllocation(("nvidia.com/gpu",))
-    assert plugin.skips(pod_info(make_pod().requests(cpu="1")))
-    assert not plugin.skips(pod_info(make_pod().gpu(1)))
+    assert not is_scored(plugin, make_pod().requests(cpu="1"))
+    assert is_scored(plugin, make_pod().gpu(1))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.plugins import node, rejections, scores
-from webhook.placement.framework.utilization_score import UtilizationScore
+from webhook.placement.framework.scoring import UtilizationScore
 from webhook.placement.plugins.node_resources_fit import (
     NodeResourcesFit,
     ScoringStrategy,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.builders import PodBuilder, make_pod, match_expressions
-from tests.support.plugins import node, pod_info, rejections, scores
+from tests.support.plugins import is_scored, node, pod_info, rejections, scores
 from webhook.cluster.objects.workloads import Owner, SelectingObject, SelectingObjects
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.selectors import exact_selector
@@ -17,7 +17,7 @@ from webhook.placement.plugins.pod_topology_spread import (
     _normalized,
     _rounded,
 )
-from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
+from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
 
 _ZONE = "topology.kubernetes.io/zone"
 _HOST = "kubernetes.io/hostname"
@@ -142,15 +142,14 @@ def test_nodes_with_fewer_pods_in_their_domains_score_higher(pod: PodBuilder, ex
 
 
 @pytest.mark.parametrize(
-    ("pod", "skips"),
+    ("pod", "scored"),
     [
-        pytest.param(_spread(_constraint()), True, id="only hard ones"),
-        pytest.param(_spread(_constraint(), _constraint(_HOST, hard=False)), False, id="a soft one"),
-        pytest.param(_web(), False, id="perhaps by default"),
+        pytest.param(_spread(_constraint()), False, id="only hard ones"),
+        pytest.param(_spread(_constraint(), _constraint(_HOST, hard=False)), True, id="a soft one"),
     ],
 )
-def test_pod_with_hard_constraints_alone_is_not_scored(pod: PodBuilder, skips: bool) -> None:
-    assert PodTopologySpread().skips(pod_info(pod)) is skips
+def test_pod_with_hard_constraints_alone_is_not_scored(pod: PodBuilder, scored: bool) -> None:
+    assert is_scored(PodTopologySpread(), pod) is scored
 
 
 _OWNER = Owner("apps/v1", "ReplicaSet", "web")

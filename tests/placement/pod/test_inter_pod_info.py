@@ -13,7 +13,7 @@ from webhook.documents.field import InvalidInput
 from webhook.kube.names import HOSTNAME_LABEL
 from webhook.kube.selectors import exact_selector
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
-from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SpreadConstraint
+from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE, SpreadConstraint
 from webhook.placement.profiles.profile import DEFAULT
 from webhook.placement.scheduler import Scheduler
 

@@ -20,7 +20,7 @@ from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.capacity_counts import Counted, Counts
 from webhook.cli.predictions.capacity_moves import drained, print_room, room_for, room_to_json
 from webhook.placement.capacity.counting import Count
-from webhook.placement.capacity.free_blocks import FreeBlock, largest_free_blocks
+from webhook.placement.capacity.free_cards import FreeBlock, largest_free_blocks
 
 _FITS_NOWHERE, _REFUSED = 3, 5
 

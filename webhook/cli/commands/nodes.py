@@ -16,8 +16,7 @@ from webhook.cli.output.terminal import echo_json, plural
 from webhook.cluster.snapshot import Snapshot
 from webhook.doctor.check import Finding
 from webhook.doctor.checks.node_spelling import misspelt
-from webhook.placement.capacity.free_blocks import accelerator_of
-from webhook.placement.capacity.free_cards import NONE, FreeCardsByProduct
+from webhook.placement.capacity.free_cards import NONE, FreeCardsByProduct, accelerator_of
 from webhook.placement.packing.typical_pods import ExpectedMixes
 from webhook.placement.profiles.policy_profiles import card_mixes
 from webhook.policy.policy import Policy

@@ -11,8 +11,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import json_bytes
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.pod.taints import Taint
-from webhook.placement.capacity.free_blocks import accelerator_of
-from webhook.placement.capacity.free_cards import NONE, FreeCardsByProduct
+from webhook.placement.capacity.free_cards import NONE, FreeCardsByProduct, accelerator_of
 from webhook.placement.packing.typical_pods import ExpectedMixes
 from webhook.placement.profiles.policy_profiles import card_mixes
 from webhook.policy.policy import Policy

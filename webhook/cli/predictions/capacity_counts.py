@@ -15,8 +15,7 @@ from webhook.documents.field import FieldError, InvalidInput
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.shape import check_pod
 from webhook.placement.capacity.counting import Count, count_each, count_together
-from webhook.placement.capacity.further_pods import FurtherPods
-from webhook.placement.capacity.simulation import OnPlaced
+from webhook.placement.capacity.simulation import FurtherPods, OnPlaced
 from webhook.placement.replicas.replicas import as_stored
 from webhook.placement.scorer import PodSignature
 

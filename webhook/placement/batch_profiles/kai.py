@@ -95,10 +95,6 @@ class Pack:
 
     name = "nodeplacement"
 
-    def skips(self, pod: PodInfo) -> bool:
-        """Return False: every pod is scored."""
-        return False
-
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn:
         """Return 0 to 9, not rounded; 0 for nodes that have none of the resource."""
         resource = NVIDIA_GPU if dict(pod.requests).get(NVIDIA_GPU) else CPU
@@ -123,12 +119,10 @@ class ResourceType:
     name = "resourcetype"
     scope = Scope.NODE
 
-    def skips(self, pod: PodInfo) -> bool:
-        """Return whether the pod requests GPUs, or a share of one."""
-        return pod.shares_card or bool(dict(pod.requests).get(NVIDIA_GPU))
-
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn:
-        """Return 10 for nodes without GPUs, 0 for the others."""
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn | None:
+        """Return 10 for nodes without GPUs, 0 for the others; None for a pod that requests GPUs, or a share of one."""
+        if pod.shares_card or dict(pod.requests).get(NVIDIA_GPU):
+            return None
         return np.where(nodes.allocatable(NVIDIA_GPU).take(rows) > 0, 0, _RESOURCE_TYPE)
 
 

@@ -161,11 +161,7 @@ class LinkedBalancedAllocation(NodeResourcesBalancedAllocation):
     Source: volcano.sh/volcano/pkg/scheduler/plugins/nodeorder/nodeorder.go, whose features omit PodLevelResources
     """
 
-    def skips(self, pod: PodInfo) -> bool:
-        """Return whether the containers of `pod` request none of the resources."""
-        return super().skips(of_containers(pod))
-
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """Return the scores of that release."""
         return super().score(of_containers(pod), nodes, rows, expired)
 
@@ -182,13 +178,11 @@ class Binpack:
     name = "binpack"
     scope = Scope.NODE
 
-    def skips(self, pod: PodInfo) -> bool:
-        """Return whether the pod requests neither cpu nor memory: then no node scores."""
-        return not self._requests(pod)
-
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn:
-        """Return the mean of the shares in percent, not rounded."""
-        requests = self._requests(pod)
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> ScoreColumn | None:
+        """Return the mean of the shares in percent, not rounded; None if the pod requests neither cpu nor memory."""
+        requests = [each for each in pod.requests if each[0] in (CPU, MEMORY)]
+        if not requests:
+            return None
         total = np.zeros(len(rows), dtype=np.float64)
         for resource, amount in in_time(requests, expired):
             capacity = nodes.allocatable(resource).take(rows)
@@ -199,19 +193,11 @@ class Binpack:
                 total += np.where(capacity > 0, used / np.maximum(capacity, 1), 0.0)
         return total / len(requests) * MAX_NODE_SCORE
 
-    @staticmethod
-    def _requests(pod: PodInfo) -> list[tuple[str, int]]:
-        return [each for each in pod.requests if each[0] in (CPU, MEMORY)]
-
 
 def _reason(reason: str) -> str:
     if reason == ERR_REASON_TOO_MANY_PODS:
         return insufficient("pods")
     return insufficient(reason.removeprefix(OVERUSED)) if reason.startswith(OVERUSED) else reason
-
-
-def _pre_filter(total: int, reason: str) -> str:
-    return f"0/{total} nodes are unavailable: {total} {reason}."
 
 
 _ARGS = PluginArgs(balanced_resources=(CPU, MEMORY, NVIDIA_GPU), hard_pod_affinity_weight=0)
@@ -261,6 +247,6 @@ VOLCANO = batch_profile(
             ERR_REASON_PODS_NUMBER,
         )
     ),
-    Wording("0/{total} nodes are unavailable", _reason, _pre_filter, NOTE),
+    Wording("0/{total} nodes are unavailable", _reason, "0/{0} nodes are unavailable: {0} {1}.".format, NOTE),
 )
 """The profile of pods of Volcano."""

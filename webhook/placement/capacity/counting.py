@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError
-from webhook.placement.capacity.further_pods import FurtherPods
 from webhook.placement.capacity.independent_nodes import MOST_ON_A_NODE, are_nodes_independent, fill
-from webhook.placement.capacity.simulation import OnPlaced, RandomRun, Simulation, random_run, simulate
+from webhook.placement.capacity.moves import silent
+from webhook.placement.capacity.simulation import FurtherPods, OnPlaced, RandomRun, Simulation, random_run, simulate
 from webhook.placement.framework.result import Placement
 
 # The random runs of one count, and those after which equal results end them.
@@ -56,11 +56,7 @@ class Count:
         return not self.ended_early
 
 
-def _ignore(_: int) -> None:
-    """Report no progress."""
-
-
-def count_each(pods: FurtherPods, snapshot: Snapshot, until: int | None = None, on_placed: OnPlaced = _ignore) -> Count:
+def count_each(pods: FurtherPods, snapshot: Snapshot, until: int | None = None, on_placed: OnPlaced = silent) -> Count:
     """Return how many of `pods` fit on `snapshot`, at most `until` (None: until no more fits).
 
     `on_placed` gets the number of placed pods, after each.
@@ -90,7 +86,7 @@ def count_each(pods: FurtherPods, snapshot: Snapshot, until: int | None = None, 
 
 
 def count_together(
-    pods: Sequence[FurtherPods], snapshot: Snapshot, until: int | None = None, on_placed: OnPlaced = _ignore
+    pods: Sequence[FurtherPods], snapshot: Snapshot, until: int | None = None, on_placed: OnPlaced = silent
 ) -> tuple[Count, ...]:
     """Return how many of each of `pods` fit on `snapshot` together, in turns of `share` pods of each template.
 

@@ -1,7 +1,7 @@
 """Place the pods of drained nodes on the other nodes, as their controllers and kube-scheduler do after a drain."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -10,6 +10,7 @@ from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.capacity.moves import (
     Placer,
+    Progress,
     cordoned,
     replacement_of,
     silent,
@@ -20,7 +21,6 @@ from webhook.placement.capacity.preempted import preempted_for
 from webhook.placement.replicas.replicas import needs_devices
 
 Outcome = Literal["Fits", "Returns", "Waiting", "Unknown", "Lost"]
-Progress = Callable[[int, int], object]
 
 _MOST_NAMES = 3
 _DEVICES = "its devices are allocated by ResourceClaims, which a drain frees; this is not modelled"

@@ -17,7 +17,7 @@ from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, never
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.framework.nominated_nodes import NodesWithNominatedPods, nodes_with_nominated_pods
-from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE
+from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
 from webhook.placement.replicas.replicas import needs_devices
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature

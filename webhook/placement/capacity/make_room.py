@@ -1,7 +1,7 @@
 """Find the fewest pods to move so that a pending pod fits: every move is proven by the filters."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +12,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.capacity.drain import stays
-from webhook.placement.capacity.moves import Placer, PodToPlace, replacement_of, silent, without_pods
+from webhook.placement.capacity.moves import Placer, PodToPlace, Progress, replacement_of, silent, without_pods
 from webhook.placement.capacity.proof import Plan, prove
 from webhook.placement.capacity.subsets import Candidate, fewest, sets_of, shortage
 from webhook.placement.replicas.replicas import needs_devices
@@ -23,7 +23,6 @@ MOST_STEPS = 500_000
 MOST_MOVES = 10
 
 Verdict = Literal["Fits", "Moves", "None", "Unknown"]
-Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True, slots=True)

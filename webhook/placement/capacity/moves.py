@@ -1,6 +1,6 @@
 """Changes of a snapshot: cordoned nodes, and pods that leave a node and are placed again."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
@@ -16,11 +16,12 @@ from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import DeadlineNearError
 from webhook.kube.pod.taints import UNSCHEDULABLE, Taint
 from webhook.placement.framework.result import Placement
-from webhook.placement.replicas.replica_volumes import with_chosen_volumes
+from webhook.placement.replicas.replicas import with_chosen_volumes
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 
 _CORDON = Taint(UNSCHEDULABLE, "", "NoSchedule")
+Progress = Callable[[int, int], object]
 
 
 def silent(*_: int) -> None:

@@ -14,13 +14,13 @@ from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.kube.reader import Reader
 from webhook.placement.config.document import KubeSchedulerConfiguration, KubeSchedulerProfile, Plugins
 from webhook.placement.config.extension_points import Expansion, expand, plugin_errors
-from webhook.placement.framework.utilization_score import UtilizationScore
+from webhook.placement.framework.scoring import UtilizationScore
 from webhook.placement.plugins.node_resources_fit import (
     ScoringStrategy,
     least_requested_score,
     most_requested_score,
 )
-from webhook.placement.pod.spread_constraint import SpreadConstraint
+from webhook.placement.pod.inter_pod_info import SpreadConstraint
 from webhook.placement.profiles.plugin_args import (
     Args,
     DefaultConstraint,

@@ -261,11 +261,8 @@ def _plan(claims: Sequence[ResourceClaim], devices: Devices) -> _Plan | None:
             if not wanted:
                 return None
             plan.choices.append(Choice(tuple(wanted), number))
-    return plan if sum(map(_most, plan.choices)) <= MOST_DEVICES_OF_A_POD else None
-
-
-def _most(choice: Choice) -> int:
-    return max(each.request.amount for each in choice.alternatives)
+    most = sum(max(each.request.amount for each in choice.alternatives) for choice in plan.choices)
+    return plan if most <= MOST_DEVICES_OF_A_POD else None
 
 
 def _constraints_of(request: str, constraints: Sequence[AttributeConstraint], first: int) -> tuple[int, ...]:

@@ -78,62 +78,37 @@ def run_filters(
 ) -> Mask:
     """Return the `candidates` that pass all `filters`; add to `reasons` how many of them fail for each reason.
 
-    The nodes of `with_nominated` must pass with their nominated pods and without them. `carry_on` is that of a profile.
+    `carry_on` is that of a profile: a node that is rejected for one of these reasons is given to the next filter all
+    the same, and can be counted again. For kube-scheduler, whose `carry_on` is None, the nodes of `with_nominated` must
+    pass with their nominated pods and without them.
 
     Raises:
         DeadlineNearError: `expired()` holds.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods
     """
-    if carry_on is not None:
-        return _adding_up(filters, carry_on, pod, nodes, expired, candidates, reasons)
-    feasible = candidates
-    if with_nominated:
-        for plugin in in_time(filters, expired):
-            feasible = _without_rejected(feasible, with_nominated.failures(plugin, feasible), reasons)
-    for plugin in in_time(filters, expired):
-        if failures := plugin.filter(pod, nodes, expired):
-            feasible = _without_rejected(feasible, failures, reasons)
-    return feasible
+    left = candidates
+    carried: Mask | None = None
 
-
-def _without_rejected(feasible: Mask, failures: Iterable[Failure], reasons: Counter[str]) -> Mask:
-    left = feasible
-    for reason, rejected in failures:
-        newly_rejected = rejected & feasible
-        if count := int(np.count_nonzero(newly_rejected)):
-            reasons[reason] += count
-            left = left & ~newly_rejected
-    return left
-
-
-def _adding_up(
-    filters: Sequence[FilterPlugin],
-    carry_on: frozenset[str],
-    pod: PodInfo,
-    nodes: Snapshot,
-    expired: Expired,
-    candidates: Mask,
-    reasons: Counter[str],
-) -> Mask:
-    """Return the `candidates` that pass all `filters`, of a scheduler that can count a node for several of them.
-
-    A node that is rejected for a reason in `carry_on` is given to the next filter all the same.
-
-    Raises:
-        DeadlineNearError: `expired()` holds.
-    """
-    feasible = evaluated = candidates
-    for plugin in in_time(filters, expired):
-        left = evaluated
-        for reason, rejected in plugin.filter(pod, nodes, expired):
+    def reject(failures: Iterable[Failure]) -> None:
+        nonlocal left, carried
+        evaluated = left
+        for reason, rejected in failures:
             newly_rejected = rejected & evaluated
             if count := int(np.count_nonzero(newly_rejected)):
                 reasons[reason] += count
-                feasible = feasible & ~newly_rejected
-                left = left if reason in carry_on else left & ~newly_rejected
-        evaluated = left
-    return feasible
+                if carry_on and reason in carry_on:
+                    carried = newly_rejected if carried is None else carried | newly_rejected
+                else:
+                    left = left & ~newly_rejected
+
+    if with_nominated and carry_on is None:
+        for plugin in in_time(filters, expired):
+            reject(with_nominated.failures(plugin, left))
+    for plugin in in_time(filters, expired):
+        if failures := plugin.filter(pod, nodes, expired):
+            reject(failures)
+    return left if carried is None else left & ~carried
 
 
 def named_nodes(names: frozenset[str], snapshot: Snapshot) -> Mask:

@@ -123,13 +123,10 @@ class CrossNodeFilterPlugin(FilterPlugin, Protocol):
 class ScorePlugin(Plugin, Protocol):
     """A plugin that scores the feasible nodes."""
 
-    def skips(self, pod: PodInfo) -> bool:
-        """Return whether the plugin does not score `pod`, and is absent from the scores."""
-
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreColumn | None:
         """Return the score of each of the feasible `rows` of `nodes`, normalized to 0–MAX_NODE_SCORE, not weighted.
 
-        None if the plugin does not score `pod` on these nodes, and is absent from the scores.
+        None if the plugin does not score `pod` on these nodes: then it is absent from the scores.
         """
 
 

@@ -8,6 +8,7 @@ Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, RunFilte
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -35,17 +36,14 @@ class NodesWithNominatedPods:
         self._nodes = nodes
         self._pods_by_row = pods_by_row
         self._expired = expired
-        self._snapshot: Snapshot | None = None
         self._alone: dict[int, Snapshot] = {}
         self.rows: Mask = np.zeros(len(nodes.nodes), dtype=np.bool_)
         self.rows[list(pods_by_row)] = True
 
-    @property
+    @cached_property
     def snapshot(self) -> Snapshot:
         """The nodes with all these pods."""
-        if self._snapshot is None:
-            self._snapshot = _with_pods(self._nodes, self._pods_by_row)
-        return self._snapshot
+        return _with_pods(self._nodes, self._pods_by_row)
 
     def failures(self, plugin: FilterPlugin, candidates: Mask) -> Iterable[Failure]:
         """Return which `candidates` with nominated pods `plugin` rejects.

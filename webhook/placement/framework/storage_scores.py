@@ -10,8 +10,8 @@ from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.cluster.storage.csi import whole_bytes
 from webhook.cluster.storage.volumes import PersistentVolumeClaim
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.placement.framework.unbound_claims import WaitingClaims, enough_capacities
-from webhook.placement.framework.utilization_score import UtilizationScore
+from webhook.placement.framework.scoring import UtilizationScore
+from webhook.placement.framework.volume_claims import WaitingClaims, enough_capacities
 
 
 class _Use(NamedTuple):

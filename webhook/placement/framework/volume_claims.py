@@ -1,17 +1,35 @@
-"""Checks of a pod's PersistentVolumeClaims that several plugins share."""
+"""The PersistentVolumeClaims of a pod: checks that several plugins share, and the volumes that unbound claims get."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from webhook.cluster.snapshot import Snapshot
+import numpy as np
+
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.index.node_selector import any_matches
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Snapshot
+from webhook.cluster.storage.csi import CsiStorageCapacity, whole_bytes
 from webhook.cluster.storage.storage import Storage
-from webhook.cluster.storage.volumes import PersistentVolumeClaim
+from webhook.cluster.storage.volumes import PersistentVolume, PersistentVolumeClaim
+from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.volumes import MIGRATIONS, AttachedVolume, ClaimUse, PodVolumes
+from webhook.kube.selectors import LabelSelector, selector_matches
+from webhook.placement.framework.interface import Failure
+from webhook.placement.pod.pod_info import PodInfo, has_volumes
 
 _DRIVERS = {each.plugin: each.driver for each in MIGRATIONS.values()}
 _PLUGINS = {each.driver: each.plugin for each in MIGRATIONS.values()}
 
 Migrated = frozenset[str] | None
 """The in-tree plugins that are migrated to CSI on a node; None: all of them."""
+
+
+class VolumePlugin:
+    """A plugin that can filter or score a pod with volumes alone."""
+
+    def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:  # noqa: ARG002 - the contract of a plugin
+        """Return whether the pod has volumes that nodes can lack."""
+        return has_volumes(pod)
 
 
 def not_found(name: str) -> str:
@@ -70,3 +88,204 @@ def _volume_of(claim: PersistentVolumeClaim, storage: Storage, migrated: Migrate
     if provisioner in _DRIVERS and not _is_migrated(provisioner, migrated):
         return None
     return AttachedVolume(_DRIVERS.get(provisioner, provisioner), f"claim {claim.namespace}/{claim.name}")
+
+
+ERR_REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
+ERR_REASON_NOT_ENOUGH_SPACE = "node(s) did not have enough free storage"
+
+_NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
+
+
+def claims_of(pod: PodInfo, storage: Storage) -> Iterator[PersistentVolumeClaim]:
+    """Yield the claims that the pod uses and that are known."""
+    for use in pod.volumes.claims:
+        claim = (storage.claims or {}).get((pod.volumes.namespace, use.name))
+        if claim is not None:
+            yield claim
+
+
+def waits_for_consumer(claim: PersistentVolumeClaim, storage: Storage) -> bool:
+    """Return whether a volume of the claim is chosen once a pod with it is scheduled."""
+    storage_class = (storage.classes or {}).get(claim.storage_class)
+    return storage_class is not None and storage_class.waits_for_consumer
+
+
+def chosen_volumes(pod: PodInfo, nodes: Snapshot, row: int) -> dict[PersistentVolumeClaim, PersistentVolume | None]:
+    """Return the volume that each claim of `pod` that waits for a consumer gets on a node; None: it is provisioned."""
+    waiting = [each for each in claims_of(pod, nodes.storage) if not each.is_bound and not each.volume_name]
+    found: dict[PersistentVolumeClaim, PersistentVolume | None] = {}
+    for claim in sorted(waiting, key=lambda each: each.storage_milli):
+        volumes = [each for each in nodes.storage.volumes_by_class.get(claim.storage_class, ()) if _fits(claim, each)]
+        kept = [volume for volume in volumes if volume.claim is not None]
+        left = kept[:1] or [each for each in volumes if _is_available(claim, each) and each not in found.values()]
+        reached = [each for each in left if reaches(each, nodes, never)[row]]
+        found[claim] = min(reached, key=lambda each: each.capacity_milli, default=None)
+    return found
+
+
+class WaitingClaims(NamedTuple):
+    """Claims that wait for a consumer. The provisioner has a node already for those that are `selected`.
+
+    `matched` are the others, smallest first, each with the size in bytes of the volume that it gets on each node; -1 if
+    no volume matches there, so that one is provisioned.
+    """
+
+    selected: Sequence[PersistentVolumeClaim]
+    matched: Sequence[tuple[PersistentVolumeClaim, Column]]
+
+    @classmethod
+    def of(cls, claims: Iterable[PersistentVolumeClaim], nodes: Snapshot, expired: Expired) -> "WaitingClaims":
+        """Return those of `claims` that wait for a consumer, with the volumes of `nodes`.
+
+        Raises:
+            DeadlineNearError: `expired()` holds.
+        """
+        waiting = [
+            claim
+            for claim in claims
+            if not claim.is_bound and not claim.volume_name and waits_for_consumer(claim, nodes.storage)
+        ]
+        chosen: dict[str, Mask] = {}
+        unselected = sorted(
+            (claim for claim in waiting if not claim.selected_node), key=lambda each: each.storage_milli
+        )
+        return cls(
+            [claim for claim in waiting if claim.selected_node],
+            [(claim, _matching_volume_bytes(claim, nodes, chosen, expired)) for claim in in_time(unselected, expired)],
+        )
+
+    def to_provision(self, count: int) -> Iterator[tuple[PersistentVolumeClaim, Mask]]:
+        """Yield each claim with a mask of those of `count` nodes on which a volume is provisioned for it."""
+        yield from ((claim, np.ones(count, dtype=np.bool_)) for claim in self.selected)
+        yield from ((claim, size_bytes < 0) for claim, size_bytes in self.matched)
+
+
+def unbound_failures(claims: Sequence[PersistentVolumeClaim], nodes: Snapshot, expired: Expired) -> Sequence[Failure]:
+    """Return the nodes on which a claim that waits for a consumer gets no volume.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    waiting = WaitingClaims.of(claims, nodes, expired)
+    if not waiting.selected and not waiting.matched:
+        return ()
+    bind_conflict = np.zeros(len(nodes.nodes), dtype=np.bool_)
+    not_enough_space = np.zeros(len(nodes.nodes), dtype=np.bool_)
+    if names := {claim.selected_node for claim in waiting.selected}:
+        bind_conflict[:] = True
+        if len(names) == 1 and names <= set(nodes.rows):
+            bind_conflict[nodes.rows[names.pop()]] = False
+    for claim, wanted in in_time(waiting.to_provision(len(nodes.nodes)), expired):
+        # The first claim that cannot be provisioned gives the reason of a node.
+        left = wanted & ~bind_conflict & ~not_enough_space
+        provisionable = _can_provision(claim, nodes, expired)
+        bind_conflict |= left & ~provisionable
+        not_enough_space |= left & provisionable & ~_has_capacity(claim, nodes, expired)
+    return (Failure(ERR_REASON_BIND_CONFLICT, bind_conflict), Failure(ERR_REASON_NOT_ENOUGH_SPACE, not_enough_space))
+
+
+def reaches(volume: PersistentVolume, nodes: Snapshot, expired: Expired) -> Mask:
+    """Return the nodes whose labels match the volume's node affinity.
+
+    Source: k8s.io/component-helpers/storage/volume/pv_helpers.go, CheckNodeAffinity
+    """
+    if volume.required is None:
+        return np.ones(len(nodes.nodes), dtype=np.bool_)
+    return any_matches(volume.required, nodes.labels, None, expired)
+
+
+def _can_provision(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expired) -> Mask:
+    """Return the nodes that the claim's class provisions volumes for. Without a provisioner, an admin may add one."""
+    storage_class = (nodes.storage.classes or {})[claim.storage_class]
+    if storage_class.provisioner in _NO_PROVISIONER:
+        return np.full(len(nodes.nodes), nodes.is_without_pods)
+    if not storage_class.allowed_topologies:
+        return np.ones(len(nodes.nodes), dtype=np.bool_)
+    return any_matches(storage_class.allowed_topologies, nodes.labels, None, expired)
+
+
+def _has_capacity(claim: PersistentVolumeClaim, nodes: Snapshot, expired: Expired) -> Mask:
+    """Return the nodes on which the provisioner of the claim's class has enough capacity, or need not have."""
+    capacities = enough_capacities(claim, nodes)
+    if capacities is None or nodes.is_without_pods:
+        return np.ones(len(nodes.nodes), dtype=np.bool_)
+    return _selected([each.topology for each in capacities if each.topology is not None], nodes, expired)
+
+
+def enough_capacities(claim: PersistentVolumeClaim, nodes: Snapshot) -> Sequence[CsiStorageCapacity] | None:
+    """Return the capacities of the provisioner of the claim's class that are large enough; None if it needs none.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding/binder.go, hasEnoughCapacity
+    """
+    driver = (nodes.csi.drivers or {}).get((nodes.storage.classes or {})[claim.storage_class].provisioner)
+    if driver is None or not driver.tracks_capacity or nodes.csi.capacities is None or not claim.storage_milli:
+        return None
+    wanted = whole_bytes(claim.storage_milli)
+    return [
+        each
+        for each in nodes.csi.capacities.get(claim.storage_class, ())
+        if each.limit_bytes is not None and each.limit_bytes >= wanted and each.topology is not None
+    ]
+
+
+def _selected(topologies: Iterable[LabelSelector], nodes: Snapshot, expired: Expired) -> Mask:
+    """Return the nodes that one of `topologies` selects.
+
+    Local storage has a topology for each node, so topologies with one label are evaluated together.
+    """
+    selected = np.zeros(len(nodes.nodes), dtype=np.bool_)
+    values: dict[str, list[str]] = {}
+    for topology in in_time(topologies, expired):
+        if len(topology) == 1 and topology[0].operator == "In":
+            values.setdefault(topology[0].key, []).extend(topology[0].values)
+            continue
+        every = np.ones(len(nodes.nodes), dtype=np.bool_)
+        for requirement in topology:
+            every &= nodes.labels.matches(*requirement)
+        selected |= every
+    for key, any_of in values.items():
+        selected |= nodes.labels.matches(key, "In", any_of)
+    return selected
+
+
+def _matching_volume_bytes(
+    claim: PersistentVolumeClaim, nodes: Snapshot, chosen: dict[str, Mask], expired: Expired
+) -> Column:
+    """Return the size of the volume for the claim on each node: the smallest that fits and is not in `chosen` there.
+
+    -1 if there is none.
+
+    Source: k8s.io/component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume
+    """
+    found = np.full(len(nodes.nodes), -1, dtype=np.int64)
+    volumes = [each for each in nodes.storage.volumes_by_class.get(claim.storage_class, ()) if _fits(claim, each)]
+    kept = [volume for volume in volumes if volume.claim is not None]
+    for volume in in_time(kept or sorted(volumes, key=lambda each: each.capacity_milli), expired):
+        if kept or _is_available(claim, volume):
+            before = chosen.get(volume.name, np.zeros(len(nodes.nodes), dtype=np.bool_))
+            taken = reaches(volume, nodes, expired) & (found < 0) & ~before
+            chosen[volume.name] = before | taken
+            found[taken] = min(whole_bytes(volume.capacity_milli), LARGEST_AMOUNT)
+        if kept:
+            break
+    return found
+
+
+def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    if volume.claim is not None and volume.claim != (claim.namespace, claim.name):
+        return False
+    if volume.claim_uid not in ("", claim.uid):
+        return False
+    return (
+        volume.capacity_milli >= claim.storage_milli
+        and volume.volume_mode == claim.volume_mode
+        and volume.attributes_class == claim.attributes_class
+        and not volume.is_being_deleted
+    )
+
+
+def _is_available(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    """Return whether an unreserved volume matches the claim."""
+    if not volume.is_available or not set(claim.access_modes) <= set(volume.access_modes):
+        return False
+    return claim.selector is None or selector_matches(claim.selector, volume.labels)

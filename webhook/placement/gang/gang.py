@@ -14,7 +14,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.pod.gang_key import GANG, GangKey
-from webhook.placement.capacity.free_blocks import free_amounts
+from webhook.placement.capacity.free_cards import free_amounts
 from webhook.placement.capacity.independent_nodes import are_nodes_independent, fill
 from webhook.placement.framework.result import GangFit, Placement, with_templates
 from webhook.placement.gang.gang_bound import most_on_empty_nodes

@@ -13,8 +13,8 @@ from webhook.cluster.index.pod_term import PodTerm
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.selectors import selector_matches
+from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE
 
 
 def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expired: Expired) -> int:

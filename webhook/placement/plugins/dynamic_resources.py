@@ -59,10 +59,6 @@ class DynamicResources:
             Failure(ERR_REASON_NOT_AVAILABLE, fit.unavailable),
         )
 
-    def skips(self, pod: PodInfo) -> bool:
-        """Return False: every pod is scored."""
-        return False
-
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """Return a higher score the earlier in their lists of alternatives the claims are satisfied."""
         if not nodes.release.has(Change.ALTERNATIVE_DEVICES_SCORE):

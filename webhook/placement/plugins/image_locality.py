@@ -25,10 +25,6 @@ class ImageLocality:
     name = "ImageLocality"
     scope = Scope.FACTS
 
-    def skips(self, pod: PodInfo) -> bool:
-        """Return False: a node without the images scores 0."""
-        return False
-
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """Return 0 up to 23 MiB of images, 100 from 1000 MiB for each container and volume, in proportion between."""
         held_bytes = np.zeros(len(rows), dtype=np.int64)

@@ -76,7 +76,7 @@ class InterPodAffinity:
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """Return a higher score for more weight in the node's domains; None if no running pod counts on any node."""
-        return normalized(self.counts(pod, nodes, expired), rows)
+        return None if self.skips(pod) else normalized(self.counts(pod, nodes, expired), rows)
 
     def counts(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DomainCounts:
         """Return the weight of the running pods in each domain.

@@ -52,13 +52,12 @@ class NodeAffinity:
         allowed = any_matches(enforced, nodes.labels, nodes.rows, expired)
         return (Failure(ERR_REASON_ENFORCED, ~allowed), Failure(ERR_REASON_POD, allowed & ~matching))
 
-    def skips(self, pod: PodInfo) -> bool:
-        """Return whether neither `pod` nor the profile has preferred terms."""
-        return not pod.preferred and not self._added.preferred
-
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
-        """Return a higher score for a larger sum of the weights of matching preferred terms."""
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
+        """Return a higher score for a larger sum of the weights of matching preferred terms; None if there are none."""
+        preferred = (*self._added.preferred, *pod.preferred)
+        if not preferred:
+            return None
         weights = np.zeros(len(rows), dtype=np.int64)
-        for weight, term in (*self._added.preferred, *pod.preferred):
+        for weight, term in preferred:
             weights += weight * matches(term, nodes.labels, nodes.rows, expired)[rows]
         return default_normalize(weights)

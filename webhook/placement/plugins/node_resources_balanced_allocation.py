@@ -29,10 +29,6 @@ class NodeResourcesBalancedAllocation:
     def __init__(self, resources: tuple[str, ...] = (CPU, MEMORY)) -> None:
         self._resources = resources
 
-    def skips(self, pod: PodInfo) -> bool:
-        """Return whether `pod` requests none of the resources."""
-        return not any(resource in self._resources for resource, _ in pod.requests)
-
     def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Certainty:
         """Return whether the devices that back resources are known, and whether kube-scheduler counts them.
 
@@ -48,14 +44,17 @@ class NodeResourcesBalancedAllocation:
     def _is_compared(self, release: Release) -> bool:
         return release.has(Change.BALANCE_IS_COMPARED)
 
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """Return about 75 if `pod` does not change the balance, up to 100 if it improves it, down to 50 otherwise.
 
         Before 1.36: return the balance with `pod`, from 50 to 100.
-        Resources that a node does not have do not count; nor do extended ones that `pod` does not request.
+        Resources that a node does not have do not count; nor do extended ones that `pod` does not request. None if
+        `pod` requests none of the resources.
         """
         is_compared = self._is_compared(nodes.release)
         requested = dict(pod.requests)
+        if requested.keys().isdisjoint(self._resources):
+            return None
         counted = [each for each in self._resources if requested.get(each) or not is_scalar_resource(each)]
         if len(counted) < 2:
             return np.full(len(rows), _HALF + _HALF // 2 if is_compared else MAX_NODE_SCORE)

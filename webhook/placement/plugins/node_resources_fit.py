@@ -98,10 +98,6 @@ class NodeResourcesFit:
             return False
         return resource in self._ignored or resource.partition("/")[0] in self._ignored_groups
 
-    def skips(self, pod: PodInfo) -> bool:
-        """Return False: every pod is scored."""
-        return False
-
     def certainty(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Certainty:
         """Return that scores are not known if a DeviceClass backs a resource and its devices are not known."""
         return Certainty(

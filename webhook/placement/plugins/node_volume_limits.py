@@ -10,13 +10,20 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.volumes import NO_VOLUMES, AttachedVolume, PodVolumes
 from webhook.kube.release import Change
 from webhook.placement.framework.interface import Failure
-from webhook.placement.framework.volume_claims import Migrated, attached_volumes, is_missing, not_found, owner_error
-from webhook.placement.pod.pod_info import PodInfo, has_volumes
+from webhook.placement.framework.volume_claims import (
+    Migrated,
+    VolumePlugin,
+    attached_volumes,
+    is_missing,
+    not_found,
+    owner_error,
+)
+from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
 
 
-class NodeVolumeLimits:
+class NodeVolumeLimits(VolumePlugin):
     """Count the volumes of running pods, and those attached without a pod, on nodes whose CSINode has limits.
 
     Volumes of migrated in-tree plugins count for the CSI driver on every node with a CSINode; before 1.36, if the
@@ -32,10 +39,6 @@ class NodeVolumeLimits:
 
     def __init__(self, *, needs_drivers: bool = True) -> None:
         self._needs_drivers = needs_drivers
-
-    def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
-        """Return whether the pod has volumes that nodes can lack."""
-        return has_volumes(pod)
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes that lack a driver or whose limit would be exceeded; all nodes if a claim is invalid."""

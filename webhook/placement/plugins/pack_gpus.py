@@ -47,10 +47,6 @@ class PackGpus:
         # The values for the last snapshot, written in one step: threads share a profile.
         self._last: tuple[tuple[RowLog, int] | None, tuple[_Valued, ...]] = (None, ())
 
-    def skips(self, pod: PodInfo) -> bool:
-        """Return False: a pod without cards can take the CPU that cards need."""
-        return False
-
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """Return 100 for the best nodes, at most 99 for others, by the loss; None if no node has cards."""
         asked = {name: min(amount, LARGEST_AMOUNT) for name, amount in pod.requests}

@@ -1,8 +1,7 @@
 """PodTopologySpread: spread pods over topology domains."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,23 +13,16 @@ from webhook.kube.names import HOSTNAME_LABEL
 from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure
 from webhook.placement.framework.node_inclusion import required_affinity_matches, untolerated
-from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.pod.spread_constraint import (
+from webhook.placement.pod.inter_pod_info import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
     SYSTEM_DEFAULT_CONSTRAINTS,
     SpreadConstraint,
 )
+from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_CONSTRAINTS_NOT_MATCH = "node(s) didn't match pod topology spread constraints"
 ERR_REASON_NODE_LABEL_NOT_MATCH = f"{ERR_REASON_CONSTRAINTS_NOT_MATCH} (missing required label)"
-
-
-class _Constraints(NamedTuple):
-    """The constraints of one kind of a pod; `require_all_topologies`: only nodes with all labels count."""
-
-    constraints: tuple[SpreadConstraint, ...]
-    require_all_topologies: bool
 
 
 class PodTopologySpread:
@@ -55,14 +47,14 @@ class PodTopologySpread:
 
     def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
         """Return whether the pod has constraints, of its own or by default."""
-        return any(self._constraints(pod, nodes, each).constraints for each in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY))
+        return any(self._constraints(pod, nodes, each) for each in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY))
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes on which the pod exceeds the skew of a DoNotSchedule constraint, or that lack its label.
 
         A node fails for the first such constraint.
         """
-        constraints = self._constraints(pod, nodes, DO_NOT_SCHEDULE).constraints
+        constraints = self._constraints(pod, nodes, DO_NOT_SCHEDULE)
         if not constraints:
             return ()
         counter = _DomainCounter(pod, nodes, constraints, expired, require_all_topologies=True)
@@ -77,26 +69,20 @@ class PodTopologySpread:
             Failure(ERR_REASON_NODE_LABEL_NOT_MATCH, unlabelled),
         )
 
-    def skips(self, pod: PodInfo) -> bool:
-        """Return whether `pod` has constraints of its own and none is ScheduleAnyway."""
-        spread = pod.inter_pod.spread
-        return bool(spread) and all(each.when_unsatisfiable != SCHEDULE_ANYWAY for each in spread)
-
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """Return a higher score for fewer selected pods in the node's domains; None without ScheduleAnyway constraints.
 
         Nodes that lack a required label score 0. Counts are weighted by the number of domains.
         """
-        applied = self._constraints(pod, nodes, SCHEDULE_ANYWAY)
-        if not applied.constraints:
+        constraints = self._constraints(pod, nodes, SCHEDULE_ANYWAY)
+        if not constraints:
             return None
-        counter = _DomainCounter(
-            pod, nodes, applied.constraints, expired, require_all_topologies=applied.require_all_topologies
-        )
+        requires_all = bool(pod.inter_pod.spread) or not self._system_defaulted
+        counter = _DomainCounter(pod, nodes, constraints, expired, require_all_topologies=requires_all)
         scored = counter.labelled[rows]
         candidates = rows[scored]
         total = np.zeros(len(candidates), dtype=np.float64)
-        for constraint in in_time(applied.constraints, expired):
+        for constraint in in_time(constraints, expired):
             total += counter.weighted(constraint, candidates)
         scores = np.zeros(len(rows), dtype=np.int64)
         scores[scored] = _normalized(_rounded(total))
@@ -104,25 +90,17 @@ class PodTopologySpread:
 
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
         """Return whether a DoNotSchedule constraint applies."""
-        return bool(self._constraints(pod, nodes, DO_NOT_SCHEDULE).constraints)
+        return bool(self._constraints(pod, nodes, DO_NOT_SCHEDULE))
 
-    def _constraints(self, pod: PodInfo, nodes: Snapshot, when_unsatisfiable: str) -> _Constraints:
-        spread = pod.inter_pod.spread
-        if spread:
-            return _Constraints(tuple(_of_kind(spread, when_unsatisfiable)), require_all_topologies=True)
-        defaults = tuple(_of_kind(self._default_constraints, when_unsatisfiable))
-        selector = _default_selector(pod, nodes) if defaults else ()
-        own = tuple([constraint._replace(selector=selector) for constraint in defaults]) if selector else ()
-        return _Constraints(own, require_all_topologies=not self._system_defaulted)
-
-
-def _of_kind(constraints: Iterable[SpreadConstraint], when_unsatisfiable: str) -> Iterator[SpreadConstraint]:
-    return (each for each in constraints if each.when_unsatisfiable == when_unsatisfiable)
-
-
-def _default_selector(pod: PodInfo, nodes: Snapshot) -> LabelSelector:
-    inter_pod = pod.inter_pod
-    return nodes.workloads.default_selector(inter_pod.namespace, dict(inter_pod.labels), inter_pod.owner)
+    def _constraints(self, pod: PodInfo, nodes: Snapshot, when_unsatisfiable: str) -> Sequence[SpreadConstraint]:
+        """Return the constraints of one kind: those of the pod, else the default ones with its default selector."""
+        inter_pod = pod.inter_pod
+        every = inter_pod.spread or self._default_constraints
+        found = [each for each in every if each.when_unsatisfiable == when_unsatisfiable]
+        if inter_pod.spread or not found:
+            return found
+        selector = nodes.workloads.default_selector(inter_pod.namespace, dict(inter_pod.labels), inter_pod.owner)
+        return [each._replace(selector=selector) for each in found] if selector else ()
 
 
 class _DomainCounter:

@@ -35,10 +35,6 @@ class TaintToleration:
         for taint, rejected in first_untolerated(pod, nodes, expired):
             yield Failure(ERR_REASON_NAMING.format(taint=taint), rejected)
 
-    def skips(self, pod: PodInfo) -> bool:
-        """Return False: without such taints every node gets the maximum."""
-        return False
-
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """Return a higher score for fewer PreferNoSchedule taints that `pod` does not tolerate."""
         taints = nodes.taints

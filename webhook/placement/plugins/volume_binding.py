@@ -13,18 +13,26 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.volumes import MIGRATIONS
 from webhook.kube.release import Change
 from webhook.placement.framework.interface import Failure, PreFilterResult
+from webhook.placement.framework.scoring import LEAST_UTILIZED, UtilizationScore
 from webhook.placement.framework.storage_scores import storage_scores
-from webhook.placement.framework.unbound_claims import claims_of, reaches, unbound_failures, waits_for_consumer
-from webhook.placement.framework.utilization_score import LEAST_UTILIZED, UtilizationScore
-from webhook.placement.framework.volume_claims import is_missing, not_found, owner_error
-from webhook.placement.pod.pod_info import PodInfo, has_volumes
+from webhook.placement.framework.volume_claims import (
+    VolumePlugin,
+    claims_of,
+    is_missing,
+    not_found,
+    owner_error,
+    reaches,
+    unbound_failures,
+    waits_for_consumer,
+)
+from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 ERR_REASON_PV_NOT_EXIST = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
-class VolumeBinding:
+class VolumeBinding(VolumePlugin):
     """Check the node affinity of bound volumes, and find volumes or a provisioner for unbound claims.
 
     The score is that of the share of the found volumes, or of the provisioner's capacity, that the claims request.
@@ -38,10 +46,6 @@ class VolumeBinding:
 
     def __init__(self, score: UtilizationScore = LEAST_UTILIZED) -> None:
         self._score = score
-
-    def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
-        """Return whether the pod has volumes that nodes can lack."""
-        return has_volumes(pod)
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """Reject all nodes while a claim cannot be used, or is unbound with immediate binding."""
@@ -84,10 +88,6 @@ class VolumeBinding:
             *unbound_failures(claims, nodes, expired),
             Failure(ERR_REASON_PV_NOT_EXIST, missing),
         )
-
-    def skips(self, pod: PodInfo) -> bool:
-        """Return False: a pod without unbound claims scores 0 on every node."""
-        return False
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
         """Return 0 for nodes without a volume or a known capacity for an unbound claim; None before 1.37."""

@@ -8,8 +8,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.release import Change
 from webhook.placement.framework.interface import Failure, PreFilterResult
-from webhook.placement.framework.volume_claims import is_missing, not_found
-from webhook.placement.pod.pod_info import PodInfo, has_volumes
+from webhook.placement.framework.volume_claims import VolumePlugin, is_missing, not_found
+from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_DISK_CONFLICT = "node(s) had no available disk"
 ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT = (
@@ -21,17 +21,13 @@ ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT_OF_1_33 = (
 _READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 
-class VolumeRestrictions:
+class VolumeRestrictions(VolumePlugin):
     """Scan the running pods if a pod has such a disk or claim; few have.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go
     """
 
     name = "VolumeRestrictions"
-
-    def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
-        """Return whether the pod has volumes that nodes can lack."""
-        return has_volumes(pod)
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """Reject all nodes while a claim that `pod` uses does not exist."""

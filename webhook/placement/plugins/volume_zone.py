@@ -11,8 +11,8 @@ from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.names import REGION_LABEL, ZONE_LABEL
 from webhook.kube.pod.volumes import ClaimUse
 from webhook.placement.framework.interface import Failure, PreFilterResult
-from webhook.placement.framework.volume_claims import is_missing, not_found
-from webhook.placement.pod.pod_info import PodInfo, has_volumes
+from webhook.placement.framework.volume_claims import VolumePlugin, is_missing, not_found
+from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON_CONFLICT = "node(s) had no available volume zone"
 
@@ -26,17 +26,13 @@ _LABELS = {
 _DELIMITER = "__"
 
 
-class VolumeZone:
+class VolumeZone(VolumePlugin):
     """Compare the zone labels of the pod's bound volumes with those of nodes; a node without any passes.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone/volume_zone.go
     """
 
     name = "VolumeZone"
-
-    def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
-        """Return whether the pod has volumes that nodes can lack."""
-        return has_volumes(pod)
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """Reject all nodes while a claim of `pod` or its volume is missing, or the claim binds immediately."""

@@ -16,8 +16,7 @@ from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_
 from webhook.kube.reader import Reader
 from webhook.kube.release import Change
 from webhook.placement.pod.inter_pod_info import InterPodInfo
-from webhook.placement.pod.nomination import Nomination
-from webhook.placement.pod.preemption import Preemption
+from webhook.placement.pod.preemption import Nomination, Preemption
 
 _CONTAINERS = ("initContainers", "containers")
 _TEXT_OR_NONE = frozenset((str, type(None)))

@@ -24,15 +24,9 @@ from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
 from webhook.placement.plugins.pack_gpus import PackGpus
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.plugins.taint_toleration import TaintToleration
+from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
-from webhook.placement.profiles.registry import (
-    DEFAULT_PREEMPTION,
-    PLUGINS,
-    PluginArgs,
-    own_registrations,
-    registrations,
-)
+from webhook.placement.profiles.registry import DEFAULT_PREEMPTION, PLUGINS, PluginArgs, modelled_plugins
 from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
 
 T = TypeVar("T")
@@ -117,21 +111,19 @@ class Profile:
 
         Every profile runs PreEnqueue: an API server does not bind a gated pod.
         """
-        table = registrations(args)
-        every = tuple(plugin.name for plugin, _ in table)
-        scored = enabled.score if enabled else tuple((plugin.name, weight) for plugin, weight in table if weight)
-        weights = dict(scored)
-        pre_filters = {plugin.name: plugin for plugin, _ in table if isinstance(plugin, PreFilterPlugin)}
-        filters = {plugin.name: plugin for plugin, _ in table if isinstance(plugin, FilterPlugin)}
-        scorers = (*table, *own_registrations(args))
-        scores = {plugin.name: plugin for plugin, _ in scorers if isinstance(plugin, ScorePlugin)}
+        made = modelled_plugins(args)
+        every = tuple(row.name for row in PLUGINS)
+        weights = dict(enabled.score) if enabled else {row.name: row.weight for row in PLUGINS if row.weight}
+        pre_filters = {plugin.name: plugin for plugin in made if isinstance(plugin, PreFilterPlugin)}
+        filters = {plugin.name: plugin for plugin in made if isinstance(plugin, FilterPlugin)}
+        scores = {plugin.name: plugin for plugin in made if isinstance(plugin, ScorePlugin)}
         return cls(
             name,
             args,
             enabled,
             unmodelled_steps,
             scheduler_names,
-            tuple(plugin for plugin, _ in table if isinstance(plugin, PreEnqueuePlugin)),
+            tuple(plugin for plugin in made if isinstance(plugin, PreEnqueuePlugin)),
             _in_order(enabled.pre_filter if enabled else every, pre_filters),
             _in_order(enabled.filter if enabled else every, filters),
             tuple((plugin, weights[plugin.name]) for plugin in _in_order(weights, scores)),

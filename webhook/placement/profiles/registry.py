@@ -11,7 +11,7 @@ from typing import NamedTuple
 from webhook.cluster.index.node_selector import NodeAffinityTerms
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.framework.interface import Plugin
-from webhook.placement.framework.utilization_score import LEAST_UTILIZED, UtilizationScore
+from webhook.placement.framework.scoring import LEAST_UTILIZED, UtilizationScore
 from webhook.placement.packing.typical_pods import CardMixes
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.image_locality import ImageLocality
@@ -30,7 +30,7 @@ from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.plugins.volume_binding import VolumeBinding
 from webhook.placement.plugins.volume_restrictions import VolumeRestrictions
 from webhook.placement.plugins.volume_zone import VolumeZone
-from webhook.placement.pod.spread_constraint import SYSTEM_DEFAULT_CONSTRAINTS, SpreadConstraint
+from webhook.placement.pod.inter_pod_info import SYSTEM_DEFAULT_CONSTRAINTS, SpreadConstraint
 from webhook.placement.profiles.plugin_args import (
     Args,
     DefaultPreemptionArgs,
@@ -182,18 +182,9 @@ PLUGINS = (
 PLUGIN_BY_NAME: Mapping[str, PluginRow] = {row.name: row for row in PLUGINS}
 
 
-class Registration(NamedTuple):
-    """One modelled plugin, and the weight of its scores; 0 if it does not score."""
+def modelled_plugins(args: PluginArgs) -> tuple[Plugin, ...]:
+    """Return every modelled plugin, made for `args`, in the default order; then those of this project.
 
-    plugin: Plugin
-    weight: int = 0
-
-
-def registrations(args: PluginArgs) -> tuple[Registration, ...]:
-    """Return every modelled plugin, made for `args`, with its default weight, in the default order."""
-    return tuple(Registration(row.factory(args), row.weight) for row in PLUGINS if row.factory is not None)
-
-
-def own_registrations(args: PluginArgs) -> tuple[Registration, ...]:
-    """Return the plugins of this project, made for `args`. They run only in profiles that enable them."""
-    return (Registration(PackGpus(args.cards), 1),)
+    The latter have no row, and run only in profiles that enable them.
+    """
+    return (*(row.factory(args) for row in PLUGINS if row.factory is not None), PackGpus(args.cards))

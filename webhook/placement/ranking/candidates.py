@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from webhook.cluster.snapshot import Column, Rows, Snapshot
-from webhook.kube.deadline import Expired, in_time
-from webhook.placement.framework.filtering import pre_filter_rejection, run_pre_filters
+from webhook.kube.deadline import Expired
 from webhook.placement.framework.scoring import run_scores
-from webhook.placement.pod.nomination import Nomination
+from webhook.placement.pod.preemption import Nomination
 from webhook.placement.profiles.profile import Profile
+from webhook.placement.reasons.diagnosis import rejections
 from webhook.placement.scorer import PodSignature
 
 MAX_PRIORITY = 10
@@ -29,23 +29,14 @@ def permanent_rejections(
     """
     empty = nodes.without_pods()
     info = pod.info._replace(nomination=Nomination()).normalized_for(empty)
-    pre_filtered = run_pre_filters(profile.pre_filters, info, empty, ignore_transient=True)
-    if pre_filtered.reason:
-        return dict.fromkeys(rows.tolist(), pre_filtered.reason)
     left = np.zeros(len(nodes.nodes), dtype=np.bool_)
     left[rows] = True
     found: dict[int, str] = {}
-    if pre_filtered.node_names is not None:
-        named = [empty.rows[name] for name in pre_filtered.node_names if name in empty.rows]
-        reason = pre_filter_rejection(pre_filtered.plugins, is_disjoint=False)
-        found.update(dict.fromkeys(np.setdiff1d(rows, named).tolist(), reason))
-        left[list(found)] = False
-    for plugin in in_time(profile.filters, expired):
-        for reason, rejected in plugin.filter(info, empty, expired):
-            newly_rejected = np.flatnonzero(rejected & left)
-            if len(newly_rejected):
-                found.update(dict.fromkeys(newly_rejected.tolist(), reason))
-                left[newly_rejected] = False
+    for rejection in rejections(profile, info, empty, expired, ignore_transient=True):
+        newly_rejected = np.flatnonzero(rejection.rejected & left)
+        if len(newly_rejected):
+            found.update(dict.fromkeys(newly_rejected.tolist(), rejection.reason))
+            left[newly_rejected] = False
     return found
 
 

@@ -1,28 +1,20 @@
 """The part of a ranking of nodes that depends on no pod of another node, which pods of many templates share."""
 
 from collections.abc import Collection, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.index.node_selector import Term, WeightedTerm
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired
-from webhook.kube.pod.taints import Tolerations
-from webhook.placement.framework.interface import (
-    FilterPlugin,
-    Scope,
-    ScoreColumn,
-    ScorePlugin,
-    scope_of,
-)
+from webhook.placement.framework.interface import FilterPlugin, Scope, ScoreColumn, scope_of
+from webhook.placement.framework.scoring import Weighted, weighted_scores
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.profile import Profile
-
-Weighted = Sequence[tuple[ScorePlugin, int]]
 
 _MOST_STATES = 1024
 
@@ -34,7 +26,7 @@ class RankingPlugins:
         def filters(scope: Scope) -> list[FilterPlugin]:
             return [each for each in profile.filters if scope_of(each) == scope]
 
-        def scores(scope: Scope) -> Weighted:
+        def scores(scope: Scope) -> Sequence[Weighted]:
             others = [each for each in profile.scores if not isinstance(each[0], InterPodAffinity)]
             return [each for each in others if scope_of(each[0]) == scope]
 
@@ -47,31 +39,10 @@ class RankingPlugins:
         )
 
 
-class FactsKey(NamedTuple):
-    """All that the filters and scores read of a pod that depend on no other pod."""
-
-    node_name: str
-    tolerations: Tolerations
-    node_selector: tuple[tuple[str, str], ...]
-    required: tuple[Term, ...] | None
-    preferred: tuple[WeightedTerm, ...]
-    images: tuple[str, ...]
-    image_volumes: tuple[str, ...]
-    containers: int
-
-    @classmethod
-    def of(cls, pod: PodInfo) -> "FactsKey":
-        """Return the key of `pod`."""
-        return cls(
-            pod.node_name,
-            pod.tolerations,
-            pod.node_selector,
-            pod.required,
-            pod.preferred,
-            pod.images,
-            pod.image_volumes,
-            pod.containers,
-        )
+facts_of = attrgetter(
+    "node_name", "tolerations", "node_selector", "required", "preferred", "images", "image_volumes", "containers"
+)
+"""Returns all that the filters and scores read of a pod that depend on no other pod."""
 
 
 class FactRanking:
@@ -104,7 +75,7 @@ class FactRanking:
         """
         if self._columns is None:
             every = np.flatnonzero(self.passing(pod, nodes, expired))
-            columns = weighted_scores(self._plugins.fact_scores, pod, nodes, every, expired)
+            columns = [each for _, each in weighted_scores(self._plugins.fact_scores, pod, nodes, every, expired)]
             self._every = np.zeros(len(nodes.nodes), dtype=np.int64)
             self._every[every] = sum(columns) if columns else 0
             self._columns = [_spread(column, every, len(nodes.nodes)) for column in columns if np.ptp(column)]
@@ -260,29 +231,13 @@ def passing(filters: Sequence[FilterPlugin], pod: PodInfo, nodes: Snapshot, cand
     return left
 
 
-def totals(plugins: Weighted, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreColumn:
+def totals(plugins: Sequence[Weighted], pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreColumn:
     """Return the sums of the weighted scores of `rows`.
 
     Raises:
         DeadlineNearError: `expired()` holds.
     """
     found: ScoreColumn = np.zeros(len(rows), dtype=np.int64)
-    for column in weighted_scores(plugins, pod, nodes, rows, expired):
+    for _, column in weighted_scores(plugins, pod, nodes, rows, expired):
         found = found + column
-    return found
-
-
-def weighted_scores(
-    plugins: Weighted, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired
-) -> list[ScoreColumn]:
-    """Return the weighted scores of `rows` by plugin.
-
-    Raises:
-        DeadlineNearError: `expired()` holds.
-    """
-    found = []
-    for plugin, weight in plugins if len(rows) else ():
-        scores = None if plugin.skips(pod) else plugin.score(pod, nodes, rows, expired)
-        if scores is not None:
-            found.append(scores if weight == 1 else scores * weight)
     return found

@@ -15,14 +15,12 @@ from webhook.cluster.row_log import ClassifiedPod
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import DeadlineNearError, Expired
 from webhook.placement.framework.domain_counts import DomainCounts
-from webhook.placement.framework.interface import (
-    FilterPlugin,
-    concerns,
-)
+from webhook.placement.framework.interface import FilterPlugin, concerns
 from webhook.placement.framework.result import TIE
+from webhook.placement.framework.scoring import Weighted
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity, normalized
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.ranking.node_ranking import NodeRanking, RankingPlugins, Weighted, passing, totals
+from webhook.placement.ranking.node_ranking import NodeRanking, RankingPlugins, passing, totals
 
 
 class AffinityKey(NamedTuple):
@@ -88,7 +86,7 @@ class Ranking:
         self._pod = pod
         self._counts_for = counts_for
         self._filters: Sequence[FilterPlugin] | None = None
-        self._scores: Weighted = ()
+        self._scores: Sequence[Weighted] = ()
         self._counts: AffinityCounts | None = None
         self._term_count = -1
 

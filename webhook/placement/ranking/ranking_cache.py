@@ -13,7 +13,7 @@ from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
 from webhook.placement.pod.inter_pod_info import InterPodInfo
 from webhook.placement.pod.pod_info import PodInfo, has_volumes
 from webhook.placement.profiles.profile import Profile
-from webhook.placement.ranking.node_ranking import FactRanking, FactsKey, NodeRanking, RankingPlugins
+from webhook.placement.ranking.node_ranking import FactRanking, NodeRanking, RankingPlugins, facts_of
 from webhook.placement.ranking.ranking import AffinityCounts, AffinityKey, Ranking
 from webhook.placement.scorer import PodSignature
 from webhook.placement.unmodelled import UnsupportedFeatures
@@ -109,7 +109,7 @@ class RankingCache:
         self._last: ByteCache[int, KeptAnswer] = ByteCache(cache_bytes // 4)
         self._by_content: ByteCache[tuple[RowLog, PodSignature], KeptAnswer] = ByteCache(cache_bytes * 3 // 8)
         self._nodes: ByteCache[tuple[RowLog, PodInfo], NodeRanking] = ByteCache(cache_bytes // 8)
-        self._facts: ByteCache[tuple[RowLog, FactsKey], FactRanking] = ByteCache(cache_bytes // 8)
+        self._facts: ByteCache[tuple[RowLog, object], FactRanking] = ByteCache(cache_bytes // 8)
         self._counts: ByteCache[tuple[RowLog, AffinityKey], AffinityCounts] = ByteCache(cache_bytes // 8)
 
     @property
@@ -155,7 +155,7 @@ class RankingCache:
 
     def _facts_for(self, info: PodInfo, snapshot: Snapshot) -> FactRanking:
         """Return what depends on no pod, which pods share that differ in amounts."""
-        key = snapshot.log, FactsKey.of(info)
+        key = snapshot.log, facts_of(info)
         facts = self._facts.get(key)
         if facts is None:
             facts = FactRanking(self._plugins)

@@ -11,13 +11,12 @@ from webhook.backends.backend import BatchNames
 from webhook.backends.kueue import Kueue
 from webhook.cluster.batch.kueue import ClusterQueue, FlavorQuota, ResourceFlavor, ResourceGroup
 from webhook.cluster.batch.queues import KaiQueue
-from webhook.cluster.index.node_selector import Requirement
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.kube.names import KAI_DEFAULT_QUEUE, VOLCANO_DEFAULT_QUEUE
 from webhook.kube.selectors import requirement_matches
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.reasons.queue_demand import Demand, GangDemand, excess
+from webhook.placement.reasons.gang_request import Demand, GangDemand, excess
 
 _LONGEST_SHOWN = 63
 # More ancestors than any tree of queues has; queues can be their own ancestors.
@@ -213,18 +212,14 @@ def _flavors_for(pod: PodInfo, group: ResourceGroup, flavors: Mapping[str, Resou
         return set(known)
     keys = {key for labels in known.values() for key in labels}
     selected = {key: value for key, value in pod.node_selector if key in keys}
-    relevant = [[each for each in term.expressions if each.key in keys] for term in terms]
+    relevant = [[each._asdict() for each in term.expressions if each.key in keys] for term in terms]
     is_any = not relevant or not all(relevant)
     return {
         name
         for name, labels in known.items()
         if selected.items() <= labels.items()
-        and (is_any or any(all(_matches(each, labels) for each in term) for term in relevant))
+        and (is_any or any(all(requirement_matches(each, labels) for each in term) for term in relevant))
     }
-
-
-def _matches(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    return requirement_matches(requirement._asdict(), labels)
 
 
 def _shown(name: str) -> str:

@@ -30,14 +30,13 @@ class Rejection(NamedTuple):
 Describe = Callable[[Rejection, int], str | None]
 
 
-def _in_its_own_words(_: Rejection, __: int) -> None:
-    return None
-
-
-def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Rejection]:
+def rejections(
+    profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired = never, *, ignore_transient: bool = False
+) -> Iterator[Rejection]:
     """Yield all rejections of `nodes` by the pre-filters and filters of `profile`.
 
-    Unlike in a scheduling cycle, a node that one plugin rejects is evaluated by the others, too.
+    Unlike in a scheduling cycle, a node that one plugin rejects is evaluated by the others, too. `ignore_transient`:
+    leave out rejections of pre-filters that can disappear without a change of a node.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -46,7 +45,7 @@ def rejections(profile: Profile, pod: PodInfo, nodes: Snapshot, expired: Expired
     named: list[tuple[int, str, frozenset[str]]] = []
     for step, pre_filter in enumerate(profile.pre_filters):
         result = pre_filter.pre_filter(pod, nodes)
-        if result.reason and result.is_summary:
+        if result.reason and (result.is_summary or (ignore_transient and result.is_transient)):
             continue
         if result.reason:
             every = np.ones(len(nodes.nodes), dtype=np.bool_)
@@ -100,7 +99,7 @@ def rejecting_plugins(profile: Profile, pod: PodInfo, nodes: Snapshot, row: int,
     return frozenset(itertools.islice(names, 1))
 
 
-def explain(profile: Profile, pod: PodInfo, nodes: Snapshot, describe: Describe = _in_its_own_words) -> NodeToStatus:
+def explain(profile: Profile, pod: PodInfo, nodes: Snapshot, describe: Describe | None = None) -> NodeToStatus:
     """Return for each node that cannot take `pod` all reasons of the first plugin that rejects the node.
 
     The message counts these reasons; `describe` can replace their texts. A batch scheduler can have reasons of several
@@ -114,7 +113,7 @@ def explain(profile: Profile, pod: PodInfo, nodes: Snapshot, describe: Describe 
         text = profile.wording.reason(rejection.reason)
         for row in np.flatnonzero(rejection.rejected).tolist():
             if first.get(row, rejection.step) == rejection.step:
-                reasons.setdefault(row, []).append(describe(rejection, row) or text)
+                reasons.setdefault(row, []).append((describe and describe(rejection, row)) or text)
                 if rejection.reason not in carry_on:
                     first[row] = rejection.step
     nominated = pod.nomination.node_name

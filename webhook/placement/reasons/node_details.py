@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from functools import cache
 
-from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import Requirement
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.pod.amounts import PODS
@@ -30,7 +29,7 @@ class _NodeDetails:
     def __init__(self, pod: PodInfo, nodes: Snapshot) -> None:
         self._pod, self._nodes = pod, nodes
         self._requests = dict(pod.requests)
-        self._matches = cache(self._matching)
+        self._matches = cache(nodes.labels.matches)
 
     def __call__(self, rejection: Rejection, row: int) -> str | None:
         """Return the reason of the node in `row` with its details; None if there is nothing to add."""
@@ -69,10 +68,7 @@ class _NodeDetails:
         required += terms[0].expressions if len(terms) == 1 else ()
         labels = self._nodes.nodes[row].node.labels
         for each in required:
-            if not self._matches(each)[row]:
+            if not self._matches(*each)[row]:
                 values = ", ".join(each.values[:_MOST_VALUES]) + (", …" if len(each.values) > _MOST_VALUES else "")
                 wanted = f"{each.key} {each.operator} [{values}]" if each.values else f"{each.key} {each.operator}"
                 yield f"wants {wanted}, has {labels.get(each.key) or 'none'}"
-
-    def _matching(self, requirement: Requirement) -> Mask:
-        return self._nodes.labels.matches(*requirement)

@@ -1,6 +1,6 @@
 """Place the replicas of an object beside the pods that wait before them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Generic
@@ -49,31 +49,17 @@ def predict_replicas(
     first = next(left)
     signature = PodSignature.of(first)
     before = assumed.before_pod(signature.info.preemption)
-    read = _Last(chain((first,), left))
-    found = place_replicas(scheduler, before, read, asked, limit=limit, expired=expired)
+    found = place_replicas(scheduler, before, chain((first,), left), asked, limit=limit, expired=expired)
     if not assumed.count_before(assumed.priority_of(signature.info.preemption)):
         return ReplicaPrediction(found, before, assumed.on(found.snapshot))
     after = assumed.on(with_replicas(assumed.base, found))
     first_placement = predict_after_waiting(scheduler, signature, found.first, assumed, expired)
     stopped = found.stopped
-    if stopped is not None:
-        is_first = stopped is found.first
-        last = signature if read.last == first else PodSignature.of(read.last)
-        stopped = first_placement if is_first else predict_after_waiting(scheduler, last, stopped, after, expired)
+    if stopped is found.first:
+        stopped = first_placement
+    elif stopped is not None:
+        stopped = predict_after_waiting(scheduler, found.last or signature, stopped, after, expired)
     return ReplicaPrediction(replace(found, first=first_placement, stopped=stopped), before, after)
-
-
-class _Last:
-    """Yields `pods` and keeps the last one."""
-
-    def __init__(self, pods: Iterable[Pod]) -> None:
-        self._pods = pods
-        self.last: Pod = {}
-
-    def __iter__(self) -> Iterator[Pod]:
-        for pod in self._pods:
-            self.last = pod
-            yield pod
 
 
 def with_replicas(snapshot: Snapshot, found: Replicas) -> Snapshot:

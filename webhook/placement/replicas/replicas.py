@@ -12,7 +12,8 @@ from webhook.cluster.update import updated
 from webhook.kube.deadline import Expired, never
 from webhook.kube.release import Change
 from webhook.placement.framework.result import Placement
-from webhook.placement.replicas.replica_volumes import with_chosen_volumes
+from webhook.placement.framework.volume_claims import chosen_volumes
+from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.scheduler import PodSignature
 from webhook.placement.scorer import Scorer
 
@@ -26,7 +27,7 @@ class Replicas:
 
     `nodes` counts the replicas by node. `first` is the placement of the first replica, and `stopped` that of the first
     one that does not fit; None if none was found. Unless `is_complete`, the count ended early: at least `placed` fit.
-    `snapshot` shows the placed replicas as running.
+    `snapshot` shows the placed replicas as running. `last` is the signature of the last replica that was read.
     """
 
     asked: int
@@ -36,6 +37,7 @@ class Replicas:
     stopped: Placement | None
     is_complete: bool
     snapshot: Snapshot = field(compare=False, repr=False)
+    last: PodSignature | None = field(default=None, compare=False, repr=False)
 
     @property
     def placement(self) -> Placement:
@@ -112,7 +114,8 @@ def place_replicas(
     cluster = FillingCluster(snapshot)
     first: Placement | None = None
     nodes: Counter[str] = Counter()
-    pod_read, read = None, None
+    pod_read: Mapping[str, Any] | None = None
+    read: tuple[PodSignature, RunningPod] | None = None
     stopped, is_complete = None, True
     for pod in islice(pods, max(1, min(asked, limit))):
         if read is None or pod != pod_read:
@@ -131,7 +134,7 @@ def place_replicas(
         raise ValueError("no pod to place")
     placed = min(nodes.total(), asked)
     is_complete = is_complete and (stopped is not None or placed >= asked)
-    return Replicas(asked, placed, dict(nodes), first, stopped, is_complete, cluster.snapshot)
+    return Replicas(asked, placed, dict(nodes), first, stopped, is_complete, cluster.snapshot, read and read[0])
 
 
 def as_stored(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
@@ -140,3 +143,29 @@ def as_stored(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
     if snapshot.release.has(Change.POD_LEVEL_RESOURCES) or not isinstance(spec, dict) or "resources" not in spec:
         return pod
     return {**pod, "spec": {name: value for name, value in spec.items() if name != "resources"}}
+
+
+def with_chosen_volumes(snapshot: Snapshot, pod: PodInfo, node: str) -> tuple[Snapshot, frozenset[str]]:
+    """Return `snapshot` with the claims of `pod` bound as on `node`, and the names of claims to provision.
+
+    Claims that a provisioner serves stay unbound: nothing is known of their volumes yet.
+    """
+    if not pod.volumes.claims:
+        return snapshot, frozenset()
+    found = chosen_volumes(pod, snapshot, snapshot.rows[node])
+    storage = snapshot.storage
+    claims, volumes = dict(storage.claims or {}), dict(storage.volumes or {})
+    by_class = dict(storage.volumes_by_class)
+    for claim, volume in found.items():
+        if volume is None:
+            continue
+        name = (claim.namespace, claim.name)
+        claims[name] = replace(claim, volume_name=volume.name, is_bound=True)
+        taken = replace(volume, claim=name, claim_uid=claim.uid, is_available=False)
+        volumes[volume.name] = taken
+        others = by_class[volume.storage_class]
+        by_class[volume.storage_class] = tuple(taken if each.name == taken.name else each for each in others)
+    if any(found.values()):
+        changed = replace(storage, claims=claims, volumes=volumes, volumes_by_class=by_class)
+        snapshot = replace(snapshot, storage=changed)
+    return snapshot, frozenset(claim.name for claim, volume in found.items() if volume is None)

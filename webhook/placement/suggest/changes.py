@@ -3,6 +3,7 @@
 Changes of the pod are in `webhook.placement.suggest.pod_changes`.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -29,22 +30,33 @@ class Change(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Free:
-    """Free amounts of resources, a number of pods and host ports on the node."""
+class NodeChange(ABC):
+    """A change of one node."""
 
     node: str
+
+    def apply(self, scenario: Scenario) -> Scenario:
+        """Return `scenario` with the changed node."""
+        pod, nodes = scenario
+        return Scenario(pod, updated(nodes, (self._changed(nodes.nodes[nodes.rows[self.node]]),), nodes.generation))
+
+    @abstractmethod
+    def _changed(self, info: NodeInfo) -> NodeInfo: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Free(NodeChange):
+    """Free amounts of resources, a number of pods and host ports on the node: nothing else of their pods is freed."""
+
     amounts: tuple[tuple[str, int], ...] = ()
     pods: int = 0
     ports: tuple[HostPort, ...] = ()
 
-    def apply(self, scenario: Scenario) -> Scenario:
-        """Reduce the requested amounts, at most to zero, without removing their pods: nothing else is freed."""
-        pod, nodes = scenario
-        info = nodes.nodes[nodes.rows[self.node]]
+    def _changed(self, info: NodeInfo) -> NodeInfo:
         freed = dict(self.amounts)
         requested = {resource: max(amount - freed.get(resource, 0), 0) for resource, amount in info.requested.items()}
         running = tuple(self._without_ports(each) for each in info.pods[self.pods :])
-        return Scenario(pod, _with_node(nodes, replace(info, pods=running, requested=requested)))
+        return replace(info, pods=running, requested=requested)
 
     def _without_ports(self, running: RunningPod) -> RunningPod:
         kept = tuple(port for port in running.host_ports if not any(port.conflicts(each) for each in self.ports))
@@ -52,35 +64,21 @@ class Free:
 
 
 @dataclass(frozen=True, slots=True)
-class Evict:
+class Evict(NodeChange):
     """Remove these pods of the node, each of lower priority than the pending pod."""
 
-    node: str
     pods: tuple[tuple[str, str], ...]
 
-    def apply(self, scenario: Scenario) -> Scenario:
-        """Remove the pods and free all of their resources."""
-        pod, nodes = scenario
-        info = nodes.nodes[nodes.rows[self.node]]
+    def _changed(self, info: NodeInfo) -> NodeInfo:
         gone = set(self.pods)
         staying = (running for running in info.pods if (running.namespace, running.name) not in gone)
-        return Scenario(pod, _with_node(nodes, NodeInfo.of(info.node, staying)))
+        return NodeInfo.of(info.node, staying)
 
 
 @dataclass(frozen=True, slots=True)
-class Uncordon:
-    """Make the node schedulable, and remove its unschedulable taint."""
+class Uncordon(NodeChange):
+    """Make the node schedulable, and remove its unschedulable taint, as the node lifecycle controller does."""
 
-    node: str
-
-    def apply(self, scenario: Scenario) -> Scenario:
-        """Change the node as `kubectl uncordon` and the node lifecycle controller do."""
-        pod, nodes = scenario
-        info = nodes.nodes[nodes.rows[self.node]]
+    def _changed(self, info: NodeInfo) -> NodeInfo:
         taints = tuple(taint for taint in info.node.taints if taint.key != UNSCHEDULABLE)
-        node = replace(info.node, unschedulable=False, taints=taints)
-        return Scenario(pod, _with_node(nodes, replace(info, node=node)))
-
-
-def _with_node(nodes: Snapshot, info: NodeInfo) -> Snapshot:
-    return updated(nodes, (info,), nodes.generation)
+        return replace(info, node=replace(info.node, unschedulable=False, taints=taints))

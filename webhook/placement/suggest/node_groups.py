@@ -112,11 +112,8 @@ def node_groups(profile: Profile, scenario: Scenario, most: int, expired: Expire
         if need is not None:
             keys = [key for place, key in enumerate(encoded) if code >> place & 1]
             groups.append((len(keys) + len(need), -count, code, (*need, *keys)))
-    return [_group(np.flatnonzero(codes == code), keys) for _, _, code, keys in sorted(groups, key=_by_size)[:most]]
-
-
-def _by_size(group: tuple[int, int, int, object]) -> tuple[int, int, int]:
-    return group[:3]
+    groups.sort(key=lambda group: group[:3])
+    return [_group(np.flatnonzero(codes == code), keys) for _, _, code, keys in groups[:most]]
 
 
 def _group(rows: Rows, keys: tuple[Change | str, ...]) -> NodeGroup:

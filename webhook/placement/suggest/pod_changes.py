@@ -1,18 +1,30 @@
 """Changes of a pod after which it might fit."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from webhook.cluster.index.node_selector import Requirement, Term
 from webhook.kube.pod.ports import HostPort
 from webhook.kube.pod.taints import Toleration, Tolerations
+from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.pod.spread_constraint import DO_NOT_SCHEDULE
 from webhook.placement.suggest.changes import Scenario
 
 
+class PodChange(ABC):
+    """A change of the pod."""
+
+    def apply(self, scenario: Scenario) -> Scenario:
+        """Return `scenario` with the changed pod."""
+        return Scenario(self._changed(scenario.pod), scenario.nodes)
+
+    @abstractmethod
+    def _changed(self, pod: PodInfo) -> PodInfo: ...
+
+
 @dataclass(frozen=True, slots=True)
-class TolerateTaint:
+class TolerateTaint(PodChange):
     """Tolerate every taint of this key and value, with any effect."""
 
     key: str
@@ -21,19 +33,24 @@ class TolerateTaint:
     def __str__(self) -> str:
         return f"{self.key}={self.value}" if self.value else self.key
 
-    def apply(self, scenario: Scenario) -> Scenario:
-        """Add the toleration to those of the pod."""
-        pod, nodes = scenario
+    def _changed(self, pod: PodInfo) -> PodInfo:
         added = Toleration(self.key, "Equal", self.value, "")
-        return Scenario(pod._replace(tolerations=Tolerations({*pod.tolerations, added})), nodes)
+        return pod._replace(tolerations=Tolerations({*pod.tolerations, added}))
+
+
+class Without(PodChange):
+    """Drop a part of the pod, which is the text."""
 
 
 _OPERATORS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<", "Exists": "exists", "DoesNotExist": "does not exist"}
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutRequirement:
-    """Remove the requirement from all terms of the required node affinity."""
+class WithoutRequirement(Without):
+    """Remove the requirement from all terms of the required node affinity.
+
+    A term that becomes empty removes the whole affinity, since terms are ORed.
+    """
 
     requirement: Requirement
     is_of_field: bool = False
@@ -45,12 +62,10 @@ class WithoutRequirement:
             return f"the requirement {words}"
         return f"the requirement {words} " + (f"[{', '.join(values)}]" if operator.endswith("In") else " ".join(values))
 
-    def apply(self, scenario: Scenario) -> Scenario:
-        """Remove the requirement; a term that becomes empty removes the whole affinity, since terms are ORed."""
-        pod, nodes = scenario
+    def _changed(self, pod: PodInfo) -> PodInfo:
         terms = [self._less(term) for term in satisfiable_terms(pod)]
         is_void = any(not term.expressions and not term.fields for term in terms)
-        return Scenario(pod._replace(required=None if is_void or not terms else tuple(terms)), nodes)
+        return pod._replace(required=None if is_void or not terms else tuple(terms))
 
     def _less(self, term: Term) -> Term:
         kept = tuple(each for each in term[self.is_of_field] if each != self.requirement)
@@ -58,22 +73,19 @@ class WithoutRequirement:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutTerms:
+class WithoutTerms(Without):
     """Keep only the requirements that all terms of the required node affinity share."""
 
     def __str__(self) -> str:
         return "the nodeSelectorTerms of its required node affinity"
 
-    def apply(self, scenario: Scenario) -> Scenario:
-        """Replace the terms with the common one, or none."""
-        pod, nodes = scenario
+    def _changed(self, pod: PodInfo) -> PodInfo:
         common = common_term(pod)
-        required = (common,) if common.expressions or common.fields else None
-        return Scenario(pod._replace(required=required), nodes)
+        return pod._replace(required=(common,) if common.expressions or common.fields else None)
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutNodeSelector:
+class WithoutNodeSelector(Without):
     """Remove this label from the nodeSelector."""
 
     key: str
@@ -82,15 +94,12 @@ class WithoutNodeSelector:
     def __str__(self) -> str:
         return f"the nodeSelector {self.key}={self.value}"
 
-    def apply(self, scenario: Scenario) -> Scenario:
-        """Remove the label and keep the others."""
-        pod, nodes = scenario
-        kept = tuple(pair for pair in pod.node_selector if pair != (self.key, self.value))
-        return Scenario(pod._replace(node_selector=kept), nodes)
+    def _changed(self, pod: PodInfo) -> PodInfo:
+        return pod._replace(node_selector=tuple(each for each in pod.node_selector if each != (self.key, self.value)))
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutHostPort:
+class WithoutHostPort(Without):
     """Remove this host port."""
 
     port: HostPort
@@ -98,104 +107,74 @@ class WithoutHostPort:
     def __str__(self) -> str:
         return f"the host port {self.port.port}/{self.port.protocol}"
 
-    def apply(self, scenario: Scenario) -> Scenario:
-        """Remove the port and keep the others."""
-        pod, nodes = scenario
-        kept = tuple(port for port in pod.host_ports if port != self.port)
-        return Scenario(pod._replace(host_ports=kept), nodes)
+    def _changed(self, pod: PodInfo) -> PodInfo:
+        return pod._replace(host_ports=tuple(port for port in pod.host_ports if port != self.port))
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutPodAffinity:
+class WithoutPodAffinity(Without):
     """Remove the required podAffinity."""
 
     def __str__(self) -> str:
         return "its required podAffinity"
 
-    def apply(self, scenario: Scenario) -> Scenario:
-        """Remove the required terms and keep the preferred ones."""
-        pod, nodes = scenario
+    def _changed(self, pod: PodInfo) -> PodInfo:
         terms = replace(pod.inter_pod.terms, required=())
-        return Scenario(pod._replace(inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
+        return pod._replace(inter_pod=replace(pod.inter_pod, terms=terms))
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutPodAntiAffinity:
+class WithoutPodAntiAffinity(Without):
     """Remove the required podAntiAffinity."""
 
     def __str__(self) -> str:
         return "its required podAntiAffinity"
 
-    def apply(self, scenario: Scenario) -> Scenario:
-        """Remove the required terms and keep the preferred ones."""
-        pod, nodes = scenario
+    def _changed(self, pod: PodInfo) -> PodInfo:
         terms = replace(pod.inter_pod.terms, anti_required=())
-        return Scenario(pod._replace(inter_pod=replace(pod.inter_pod, terms=terms)), nodes)
+        return pod._replace(inter_pod=replace(pod.inter_pod, terms=terms))
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutSpread:
+class WithoutSpread(Without):
     """Remove the topologySpreadConstraints that exclude nodes."""
 
     def __str__(self) -> str:
         return f"its topologySpreadConstraints that are {DO_NOT_SCHEDULE}"
 
-    def apply(self, scenario: Scenario) -> Scenario:
-        """Remove DoNotSchedule constraints and keep ScheduleAnyway ones."""
-        pod, nodes = scenario
+    def _changed(self, pod: PodInfo) -> PodInfo:
         kept = tuple(each for each in pod.inter_pod.spread if each.when_unsatisfiable != DO_NOT_SCHEDULE)
-        return Scenario(pod._replace(inter_pod=replace(pod.inter_pod, spread=kept)), nodes)
+        return pod._replace(inter_pod=replace(pod.inter_pod, spread=kept))
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceRequest:
-    """Reduce the request of a resource from `requested` to `amount`."""
+class ReduceRequest(PodChange):
+    """Reduce the filtered and the scored request of a resource from `requested` to `amount`."""
 
     resource: str
     amount: int
     requested: int
 
-    def apply(self, scenario: Scenario) -> Scenario:
-        """Reduce the filtered and the scored request."""
-        pod, nodes = scenario
-        return Scenario(
-            pod._replace(requests=self._less(pod.requests), scoring_requests=self._less(pod.scoring_requests)), nodes
-        )
+    def _changed(self, pod: PodInfo) -> PodInfo:
+        return pod._replace(requests=self._less(pod.requests), scoring_requests=self._less(pod.scoring_requests))
 
     def _less(self, amounts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
         return tuple((name, self.amount if name == self.resource else amount) for name, amount in amounts)
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaceRequest:
-    """Request `amount` of the resource `other` in place of `resource`, which no node has."""
+class ReplaceRequest(PodChange):
+    """Request `amount` of `other`, which the pod does not request yet, in place of `resource`, which no node has."""
 
     resource: str
     other: str
     amount: int
 
-    def apply(self, scenario: Scenario) -> Scenario:
-        """Rename the resource in the filtered and the scored requests; the pod does not request `other` itself."""
-        pod, nodes = scenario
-        return Scenario(
-            pod._replace(requests=self._renamed(pod.requests), scoring_requests=self._renamed(pod.scoring_requests)),
-            nodes,
-        )
+    def _changed(self, pod: PodInfo) -> PodInfo:
+        return pod._replace(requests=self._renamed(pod.requests), scoring_requests=self._renamed(pod.scoring_requests))
 
     def _renamed(self, amounts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
         return tuple((self.other if name == self.resource else name, amount) for name, amount in amounts)
-
-
-# Changes that drop a part of the pod.
-WITHOUT = (
-    WithoutRequirement,
-    WithoutTerms,
-    WithoutNodeSelector,
-    WithoutHostPort,
-    WithoutPodAffinity,
-    WithoutPodAntiAffinity,
-    WithoutSpread,
-)
 
 
 def satisfiable_terms(pod: PodInfo) -> tuple[Term, ...]:

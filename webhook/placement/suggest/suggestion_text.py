@@ -6,12 +6,12 @@ from typing import TypeVar
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.names import HOSTNAME_LABEL
 from webhook.placement.framework.amount_text import amount_text
-from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
+from webhook.placement.suggest.changes import Change, Evict, Free, NodeChange, Scenario, Uncordon
 from webhook.placement.suggest.pod_changes import (
-    WITHOUT,
     ReduceRequest,
     ReplaceRequest,
     TolerateTaint,
+    Without,
     WithoutNodeSelector,
     WithoutRequirement,
     common_term,
@@ -29,7 +29,7 @@ def suggestion_text(changes: Sequence[Change], row: int, count: int, fitting_row
     The changes are derived from the node in `row`. The nodes in `fitting_rows` have the same obstacles.
     """
     requests = _of(changes, ReduceRequest)
-    of_node = [change for change in changes if isinstance(change, (Free, Evict, Uncordon))]
+    of_node = [change for change in changes if isinstance(change, NodeChange)]
     if len(changes) == len(requests) == 1:
         return _ask_for(requests, row, scenario)
     subject = f"{count} node would fit" if count == 1 else f"{count} nodes would fit"
@@ -38,7 +38,7 @@ def suggestion_text(changes: Sequence[Change], row: int, count: int, fitting_row
         verb = "fits" if len(of_node) == len(changes) else "would fit"
         subject = f"{name} {verb} once {_joined(_event(change) for change in of_node)}"
     parts = [subject]
-    if dropped := [change for change in changes if isinstance(change, WITHOUT)]:
+    if dropped := [change for change in changes if isinstance(change, Without)]:
         parts.append(f"without {_joined(_dropped(change, fitting_rows, scenario.nodes) for change in dropped)}")
     conditions = []
     if tolerated := _of(changes, TolerateTaint):
@@ -79,11 +79,12 @@ def _place(row: int, scenario: Scenario) -> str:
     return ""
 
 
-def _event(change: Free | Evict | Uncordon) -> str:
+def _event(change: NodeChange) -> str:
     if isinstance(change, Uncordon):
         return "it is uncordoned"
     if isinstance(change, Evict):
         return f"{_counted(len(change.pods), 'pod')} of lower priority {_are(len(change.pods))} gone"
+    assert isinstance(change, Free)  # noqa: S101 - the third kind
     events = []
     if change.amounts:
         freed = _joined(f"{amount_text(resource, amount)} {resource}" for resource, amount in change.amounts)
@@ -97,7 +98,7 @@ def _event(change: Free | Evict | Uncordon) -> str:
     return _joined(events)
 
 
-def _dropped(change: Change, fitting_rows: Rows, nodes: Snapshot) -> str:
+def _dropped(change: Without, fitting_rows: Rows, nodes: Snapshot) -> str:
     """Return the requirement that is dropped, and the label values of the nodes."""
     if isinstance(change, WithoutRequirement) and not change.is_of_field:
         key, operator, _ = change.requirement

@@ -18,10 +18,10 @@ from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pod
 from webhook.placement.framework.result import PlacementVerdict, Remedy
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.profile import Profile
-from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
+from webhook.placement.suggest.changes import Change, NodeChange, Scenario
 from webhook.placement.suggest.free_capacity import capacity_changes
 from webhook.placement.suggest.node_groups import NodeGroup, node_groups
-from webhook.placement.suggest.pod_changes import WITHOUT, ReduceRequest, TolerateTaint, WithoutRequirement
+from webhook.placement.suggest.pod_changes import ReduceRequest, TolerateTaint, Without, WithoutRequirement
 from webhook.placement.suggest.suggestion_text import suggestion_text
 
 # Smaller changes come first, so these bounds exclude only large ones.
@@ -30,26 +30,9 @@ _MOST_TRIED = 12
 _MOST_CHANGES = 3
 
 # Kinds of changes, the smaller first. The requests of a Waiting pod are possible, so capacity comes first.
-_INFEASIBLE_ORDER = (
-    "TolerateTaint",
-    "Without",
-    "ReduceRequest",
-    "ReplaceRequest",
-    "Evict",
-    "Free",
-    "Uncordon",
-    "HalveRequest",
-)
-_WAITING_ORDER = (
-    "ReduceRequest",
-    "ReplaceRequest",
-    "Evict",
-    "Free",
-    "TolerateTaint",
-    "Without",
-    "Uncordon",
-    "HalveRequest",
-)
+_CONSTRAINTS, _CAPACITY = ("TolerateTaint", "Without"), ("ReduceRequest", "ReplaceRequest", "Evict", "Free")
+_INFEASIBLE_ORDER = (*_CONSTRAINTS, *_CAPACITY, "Uncordon", "HalveRequest")
+_WAITING_ORDER = (*_CAPACITY, *_CONSTRAINTS, "Uncordon", "HalveRequest")
 
 FeasibleNodes = Callable[[Scenario], Mask]
 
@@ -68,7 +51,7 @@ class Suggestion:
         """Return the suggestion in terms that can be tried on other pods."""
         found = frozenset(map(_key, self.changes))
         keys = None if None in found else frozenset(filter(None, found))
-        changed = [change.node for change in self.changes if isinstance(change, (Free, Evict, Uncordon))]
+        changed = [change.node for change in self.changes if isinstance(change, NodeChange)]
         return Remedy(self.text, changed[0] if changed else self.node, keys, partial(_changed, self.changes))
 
 
@@ -141,7 +124,7 @@ def _rank(candidate: _Candidate, order: Sequence[str]) -> list[int]:
 def _kind(change: Change) -> str:
     if isinstance(change, ReduceRequest) and 2 * change.amount < change.requested:
         return "HalveRequest"
-    return "Without" if isinstance(change, WITHOUT) else type(change).__name__
+    return "Without" if isinstance(change, Without) else type(change).__name__
 
 
 def _verified(candidate: _Candidate, scenario: Scenario, feasible_nodes: FeasibleNodes) -> Iterator[Suggestion]:
