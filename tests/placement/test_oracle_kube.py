@@ -122,7 +122,18 @@ def test_a_waiting_pod_requests_what_its_spec_says(pod: Object) -> None:
     assert _read(pod, running=False).scoring_requests == oracle_resources.scored_of(pod)
 
 
+_SHRUNK_TO_NOTHING: Object = {
+    "spec": {"containers": [{"name": "c0"}], "resources": {"requests": {"cpu": "0"}}},
+    "status": {
+        "conditions": [{"type": "PodResizePending", "reason": "Infeasible"}],
+        "containerStatuses": [{"name": "c0", "resources": {"requests": {"cpu": "0"}}}],
+        "resources": {},
+    },
+}
+
+
 @settings(max_examples=500)
+@example(_SHRUNK_TO_NOTHING)
 @given(_pods)
 def test_a_pod_on_a_node_takes_what_its_spec_and_its_status_say(pod: Object) -> None:
     read = _read(pod, running=True)

@@ -122,10 +122,11 @@ def read_pod_resources(pod: Reader, *, running: bool = False) -> PodResources:
     init_containers = [Container.of(each) for each in spec.objects("initContainers")]
     overhead = read_milli(spec, "overhead")
     pod_level = _pod_level_requests(spec, containers, init_containers)
+    has_pod_level = bool(pod_level)
     resized = None
     if running:
         resized = Resize.of(pod.object("status"))
-        pod_level = resized.of_pod(pod_level) if resized and pod_level else pod_level
+        pod_level = resized.of_pod(pod_level) if resized and has_pod_level else pod_level
 
     def total(defaults: Mapping[str, int]) -> dict[str, int]:
         return aggregate(containers, init_containers, defaults, resized)
@@ -133,7 +134,7 @@ def read_pod_resources(pod: Reader, *, running: bool = False) -> PodResources:
     of_containers = total(_NONE)
     requests = sum_of(of_containers | pod_level, overhead)
     defaults = _DEFAULTS_MILLI
-    if pod_level:
+    if has_pod_level:
         defaults = {name: amount for name, amount in _DEFAULTS_MILLI.items() if name not in requests}
     counted = sum_of(total(defaults) | pod_level, overhead)
     scored = sum_of(total(_DEFAULTS_MILLI), overhead) if pod_level else counted
