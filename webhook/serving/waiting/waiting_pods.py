@@ -143,10 +143,9 @@ class WaitingPods:
         gang = pod.running.gangs[0] if candidate.least > 1 and pod.running.gangs else None
         if gang is not None:
             self._entries.join(number, gang, candidate.least)
-        node = placement.node or ""
         if placement.verdict != "Feasible":
             self._placing.hold_gang(number)
-        elif node in self._assumed.base.rows and self._assumed.has_room(node, pod.running):
+        elif (node := placement.node or "") in self._assumed.base.rows and self._assumed.has_room(node, pod.running):
             self._placing.put(assume(number, pod, placement, self._assumed))
             if gang in self._entries.held:
                 self._placing.resume_gang(gang)
