@@ -320,6 +320,23 @@ def test_small_pods_of_an_expensive_flow_wait_for_the_worker() -> None:
     run(story)
 
 
+def test_small_pods_of_an_address_with_ever_other_expensive_users_wait_for_the_worker() -> None:
+    def body(number: int) -> bytes:
+        return attack_review(number, {}, user=f"user-{number}", namespace=f"team-{number}")
+
+    async def story(site: Site) -> None:
+        for number in range(11):
+            site.dispatcher._overruns.add_slice(body(number), "10.0.0.9")
+        his = site.post(body(100), connection=Connection("10.0.0.9"))
+        hers = site.post(body(101), connection=Connection("10.0.0.1"))
+        assert "patch" in response(await hers)
+        assert not his.done()
+        site.gate.open.set()
+        assert "patch" in response(await his)
+
+    run(story)
+
+
 def test_the_flow_with_the_least_usage_is_next() -> None:
     async def story(site: Site) -> None:
         slow = await site.post_and_wait_for_scorer(large(0, "mallory"))

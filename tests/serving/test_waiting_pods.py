@@ -109,9 +109,12 @@ class Cluster:
         self.waiting.note_bound(bound)
         self.cache.apply(PENDING_PODS, "DELETED", bound)
 
-    def gpus(self) -> list[int]:
-        """How many GPUs running and waiting pods take of each node."""
-        assumed = self.waiting.on(self.cache.snapshot())
+    def gpus(self, address: str = "") -> list[int]:
+        """How many GPUs running and waiting pods take of each node, for the reviews of the client at `address`."""
+        assumed = ReservedView(lambda: ClusterView(self.cache.snapshot(), self.scheduler), self.waiting)(
+            address
+        ).assumed
+        assert assumed is not None
         return [int(amount) for amount in assumed.before(-(10**9)).requested("nvidia.com/gpu")]
 
 
@@ -196,7 +199,7 @@ def test_the_first_burst_of_an_api_server_is_predicted_before_its_pods_are_seen(
     assert verdicts == ["Feasible"] * 16 + ["Waiting"] * 44
 
 
-def test_a_pod_without_credit_has_room_for_all_once_it_is_seen() -> None:
+def test_an_unconfirmed_pod_has_room_for_all_once_it_is_seen() -> None:
     cluster = Cluster(are_verified=False)
     cluster.admit(pod("p"), API_SERVER)
     cluster.see(stored(pod("p"), "p"))
@@ -204,72 +207,98 @@ def test_a_pod_without_credit_has_room_for_all_once_it_is_seen() -> None:
     assert not cluster.waiting.unconfirmed.by_address
 
 
-def test_pods_that_were_seen_give_their_address_credit_for_twice_as_many() -> None:
+@pytest.mark.parametrize("replaced", [pytest.param({}, id="as admitted"), pytest.param({"gpus": 2}, id="changed")])
+def test_an_unconfirmed_pod_counts_once_for_its_own_address(replaced: Object) -> None:
+    cluster = Cluster(are_verified=False)
+    cluster.admit(pod("p"), API_SERVER)
+    assert sorted(cluster.gpus(API_SERVER)) == [0, 4]
+    cluster.see(stored(pod("p", **replaced), "p"))
+    wanted = [0, replaced.get("gpus", 4)]
+    assert (sorted(cluster.gpus()), sorted(cluster.gpus(API_SERVER))) == (wanted, wanted)
+
+
+def test_an_unconfirmed_pod_keeps_its_node_when_it_is_seen() -> None:
     cluster = Cluster(nodes=8, are_verified=False)
-    cluster.admit(pod("seen", token="abcde"), API_SERVER)
-    cluster.see(stored(pod("seen", token="abcde"), "seen"))
-    cluster.gpus()
-
-    for number in range(3):
-        cluster.admit(pod(f"next-{number}"), API_SERVER)
-
-    assert sum(cluster.gpus()) == 12
-    assert [*cluster.waiting.unconfirmed.by_address] == [API_SERVER]
+    cluster.admit(pod("p"), API_SERVER)
+    for_its_address, cluster.pod_seconds = cluster.gpus(API_SERVER), math.inf
+    cluster.see(stored(pod("p"), "p"))
+    assert cluster.gpus() == for_its_address
 
 
-def test_pods_that_another_client_could_name_give_no_credit() -> None:
-    cluster = Cluster(nodes=8, are_verified=False)
-    for _forged in range(20):
-        cluster.admit(pod(gpus=0), FORGER)
-    for number in range(20):
-        cluster.admit(pod(gpus=0), API_SERVER)
-        cluster.see(stored(pod(gpus=0), f"j-{number}"))
-    cluster.gpus()
-
-    for number in range(4):
-        cluster.admit(pod(f"forged-{number}"), FORGER)
-
-    assert sum(cluster.gpus()) == 0
+def test_an_unconfirmed_pod_whose_node_was_taken_gets_another_one() -> None:
+    cluster = Cluster(are_verified=False)
+    cluster.admit(pod("p"), API_SERVER)
+    node = f"n{cluster.gpus(API_SERVER).index(4)}"
+    cluster.bind(pod("other"), node)
+    cluster.see(stored(pod("p"), "p"))
+    assert cluster.gpus() == [4, 4]
 
 
-def with_credit(cluster: Cluster) -> None:
+def test_addresses_find_what_the_others_have_once_it_is_seen() -> None:
+    cluster = Cluster(nodes=3, are_verified=False)
+    addresses = [f"10.0.0.{number}" for number in range(6)]
+    for address in addresses:
+        cluster.admit(pod(f"p-{address}", gpus=1), address)
+    for address in addresses:
+        assert sum(cluster.gpus(address)) == 1
+    for number, address in enumerate(addresses):
+        cluster.see(stored(pod(f"p-{address}", gpus=1), f"p-{address}"))
+        assert sum(cluster.gpus(addresses[0])) == number + 1
+
+
+def test_who_creates_pods_takes_no_room_of_others_with_made_up_ones() -> None:
+    cluster = Cluster(nodes=4, unseen_seconds=UNSEEN_SECONDS, are_verified=False)
+    with_seen_pods(cluster, FORGER)
+
+    for number in range(40):
+        cluster.admit(pod(f"forged-{number}", token=f"forged-{number}"), FORGER)
+
+    assert cluster.gpus() == [0, 0, 0, 0]
+    assert [cluster.admit(pod(f"pod-{number}"), API_SERVER) for number in range(5)] == ["Feasible"] * 4 + ["Waiting"]
+
+
+def with_seen_pods(cluster: Cluster, address: str = API_SERVER) -> None:
     for number in range(10):
-        cluster.admit(pod(gpus=0, token=f"t{number}"), API_SERVER)
+        cluster.admit(pod(gpus=0, token=f"t{number}"), address)
         cluster.see(stored(pod(gpus=0, token=f"t{number}"), f"seen-{number}"))
     cluster.gpus()
 
 
-def test_pods_without_credit_leave_a_namespace_its_places() -> None:
+def test_unconfirmed_pods_leave_a_namespace_its_places() -> None:
     cluster = Cluster(nodes=1, are_verified=False)
-    with_credit(cluster)
+    with_seen_pods(cluster)
     for number in range(5 * 64):
         cluster.admit(pod(f"forged-{number}", gpus=0), f"10.0.1.{number // 64}")
     cluster.admit(pod("real"), API_SERVER)
-    assert cluster.gpus() == [4]
+    assert cluster.gpus(API_SERVER) == [4]
 
 
 @pytest.mark.parametrize(("address", "wanted"), [(FORGER, 4), (API_SERVER, 1)])
-def test_only_the_address_of_a_pod_replaces_it_by_its_name(address: str, wanted: int) -> None:
+@pytest.mark.parametrize("is_forged_before", [False, True])
+def test_only_the_address_of_a_pod_replaces_it_by_its_name(address: str, wanted: int, is_forged_before: bool) -> None:
     cluster = Cluster(nodes=3, are_verified=False)
-    with_credit(cluster)
+    if is_forged_before:
+        cluster.admit(pod("web-0", gpus=2), FORGER)
     cluster.admit(pod("web-0"), API_SERVER)
     cluster.admit(pod("web-0", gpus=1), address)
-    assert sum(cluster.gpus()) == wanted
+    assert sum(cluster.gpus(API_SERVER)) == wanted
+
+
+@pytest.mark.parametrize("addresses", [(FORGER, API_SERVER), (API_SERVER, FORGER)])
+def test_a_pod_that_two_clients_named_counts_once_when_it_is_seen(addresses: tuple[str, str]) -> None:
+    cluster = Cluster(nodes=3, are_verified=False)
+    for address in addresses:
+        cluster.admit(pod("web-0"), address)
+    cluster.see(stored(pod("web-0"), "web-0"))
+    assert [sum(cluster.gpus(address)) for address in ("", *addresses)] == [4, 4, 4]
+    assert len(cluster.waiting) == 1
 
 
 def test_a_token_volume_that_is_made_up_replaces_no_pod_of_the_same_controller() -> None:
     cluster = Cluster(nodes=3, are_verified=False)
-    with_credit(cluster)
     cluster.admit(pod(), API_SERVER)
     cluster.admit(pod(gpus=0, token="made-up"), FORGER)
-    assert sum(cluster.gpus()) == 4
-
-
-def test_a_pod_that_is_admitted_again_earns_no_credit() -> None:
-    cluster = Cluster(nodes=8, are_verified=False)
-    for _time in range(3):
-        cluster.admit(pod("again"), FORGER)
-    assert sum(cluster.gpus()) == 0
+    assert sum(cluster.gpus(API_SERVER)) == 4
 
 
 def test_an_unconfirmed_pod_that_is_not_seen_is_forgotten() -> None:
@@ -281,11 +310,29 @@ def test_an_unconfirmed_pod_that_is_not_seen_is_forgotten() -> None:
     assert not cluster.waiting.unconfirmed.by_address
 
 
-def test_an_address_without_credit_has_64_pods_at_most() -> None:
+def test_an_address_has_64_pods_that_are_not_seen_at_most() -> None:
     cluster = Cluster(nodes=70, are_verified=False)
     for number in range(70):
         cluster.admit(pod(f"forged-{number}"), FORGER)
     assert len(cluster.waiting) == 64
+
+
+def test_pods_that_another_client_could_name_raise_the_limit_of_no_address() -> None:
+    cluster = Cluster(nodes=8, are_verified=False)
+    cluster.admit(pod(gpus=0), FORGER)
+    cluster.see(stored(pod(gpus=0), "j-1"))
+    cluster.gpus()
+    for number in range(70):
+        cluster.admit(pod(f"forged-{number}", gpus=0), FORGER)
+    assert len(cluster.waiting) == 64 + 1
+
+
+def test_an_address_whose_pods_were_seen_has_more() -> None:
+    cluster = Cluster(nodes=8, are_verified=False)
+    with_seen_pods(cluster)
+    for number in range(70):
+        cluster.admit(pod(f"pod-{number}", gpus=0), API_SERVER)
+    assert len(cluster.waiting) == 70 + 10
 
 
 def test_a_pod_that_is_seen_keeps_its_room() -> None:
@@ -676,7 +723,7 @@ class TestPodsOfASchedulerThatDoesNotRun:
             assert cluster.gpus() == [0]
 
     def test_they_take_no_room_of_their_own_client(self) -> None:
-        """Its pods without a certificate and without credit have room for its own reviews alone."""
+        """Its pods without a certificate have room for its own reviews alone."""
         cluster = self.cluster(NO_SCHEDULERS, are_verified=False)
         assert [cluster.admit(self.pod(), FORGER) for _ in range(2)] == ["Feasible", "Feasible"]
 

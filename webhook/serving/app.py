@@ -103,14 +103,14 @@ def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: Clust
     """Return `cluster` without the room that an earlier admission of the same pod reserved."""
     if not cluster.assumed:
         return cluster
-    number = waiting.find_admitted(request.identity)
-    if number is None:
+    numbers = waiting.find_admitted(request.identity)
+    if not numbers:
         return cluster
     if request.dry_run or not waiting.is_proof(request.identity):
-        return replace(cluster, assumed=cluster.assumed.without((number,)))
+        return replace(cluster, assumed=cluster.assumed.without(numbers))
     if not waiting.withdraw(request.identity, cluster.assumed):
         # The worker thread has a copy of its own.
-        cluster.assumed.forget((number,))
+        cluster.assumed.forget(numbers)
     return cluster
 
 

@@ -1,9 +1,9 @@
 """Schedules reviews: small ones in the event loop, large and costly ones, and other work, in a worker thread.
 
 The event loop answers small reviews at once, or from a fair queue if too many arrive. A review waits in a fair queue
-for the worker thread if it is large, if its scorer needs more than one time slice, or if its user or namespace has
-recently exceeded its time slices. The interpreter switches threads every millisecond, so normal pods and `/healthz` do
-not wait for the worker. docs/design.md explains why the worker is a thread and not a process.
+for the worker thread if it is large, if its scorer needs more than one time slice, or if its user, namespace or address
+has recently exceeded its time slices. The interpreter switches threads every millisecond, so normal pods and `/healthz`
+do not wait for the worker. docs/design.md explains why the worker is a thread and not a process.
 """
 
 import asyncio
@@ -21,21 +21,18 @@ from webhook.serving.decisions.admissions import Admissions, Answer, Decision
 from webhook.serving.decisions.deciders import Decider
 from webhook.serving.decisions.refusals import ShadowedRefusals
 from webhook.serving.scheduling.fair_queue import FairQueue, UsageTracker, flows
+from webhook.serving.scheduling.overruns import TIME_SLICE_SECONDS, Overruns
 from webhook.serving.scheduling.worker import Worker
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
 # The review of a hand-written pod has a few KiB; one of 32 KiB takes a few milliseconds without the scorer.
 SMALL_BYTES = 32 * 1024
-# A cold placement takes 0.3 to 3 ms at 5,000 to 15,000 nodes.
-_TIME_SLICE_SECONDS = 0.01
 # After so much work on small reviews, the loop serves connections, health and metrics first.
 _BATCH_SECONDS = 0.01
 # A cached decision takes less, and is not charged to its flows.
 _MIN_CHARGED_SECONDS = 0.0005
 # The worker needs seconds for so many. More of one address would time out, and hold connections and memory until then.
 _MOST_QUEUED_OF_AN_ADDRESS = 64
-# Flows with more recent overruns than this go to the worker, their small reviews too.
-_MAX_OVERRUN_SECONDS = 0.05
 
 CLIENT_GONE = 499
 """The status that is counted for a request whose client disconnected before the answer; nginx logs the same."""
@@ -115,8 +112,7 @@ class Dispatcher:
         self._large = large
         self._monotonic_seconds = monotonic_seconds
         self._usage = UsageTracker(monotonic_seconds)
-        # Work beyond one time slice. Normal reviews have none, so they stay in the event loop.
-        self._overruns = UsageTracker(monotonic_seconds)
+        self._overruns = Overruns(monotonic_seconds)
         self._queue: FairQueue[_Job] = FairQueue(self._usage)
         self._running: _Job | None = None
         self._worker: Worker | None = None
@@ -138,7 +134,8 @@ class Dispatcher:
             OverdueError: the client timed out while the review waited.
             QueueFullError: too many reviews of its address wait.
         """
-        if len(body) <= SMALL_BYTES and not (self._overruns and self._exceeds_share(body)):
+        charged = self._overruns.exceeding(body, connection.address) if self._overruns else ()
+        if len(body) <= SMALL_BYTES and not charged:
             if self._is_busy:
                 await self._wait_for_turn(body, connection)
             began_seconds = time.perf_counter()
@@ -147,12 +144,12 @@ class Dispatcher:
                     raise OverdueError
                 return self._answer_in_loop(body, timeouts, now, connection)
             except TimeSliceEndedError:
-                self._overruns.charge(flows(body), _TIME_SLICE_SECONDS)
+                self._overruns.add_slice(body, connection.address)
             finally:
                 self._charge_small(body, connection.address, time.perf_counter() - began_seconds)
         return await self.answer_in_worker(
             Work(
-                flows(body),
+                charged or flows(body),
                 partial(self._begin, body, connection.address),
                 lambda decision: self._admissions.finish(decision, now, timeouts.arrived_seconds, connection),
             ),
@@ -202,11 +199,8 @@ class Dispatcher:
         if self._is_busy:
             asyncio.get_running_loop().call_soon(self._begin_batch)
 
-    def _exceeds_share(self, body: bytes) -> bool:
-        return self._overruns.used_seconds(flows(body)) > _MAX_OVERRUN_SECONDS
-
     def _answer_in_loop(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer:
-        work_budget = self._work_budget(timeouts, _TIME_SLICE_SECONDS)
+        work_budget = self._work_budget(timeouts, TIME_SLICE_SECONDS)
         decision = self._admissions.decide(
             self._small, body, self._policy(), self._cluster(connection.address), work_budget
         )
@@ -280,7 +274,7 @@ class Dispatcher:
         self._running = None
         self._usage.charge(job.work.flows, seconds)
         self._queue.charge(job.connection.address, seconds)
-        self._overruns.charge(job.work.flows, max(0.0, seconds - _TIME_SLICE_SECONDS))
+        self._overruns.add_work(job.work.flows, seconds)
         try:
             if not job.answer.done():
                 job.answer.set_result(_answer_of(job, finished))

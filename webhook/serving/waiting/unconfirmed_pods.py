@@ -1,6 +1,11 @@
 """Admitted pods of clients that may be no API server: only reviews of the same address find their room taken."""
 
-from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
+from webhook.placement.framework.result import Placement
+from webhook.placement.waiting.assumed_pods import MOST_SCORED_NODES, AssumedPod, AssumedPods, tied_nodes
+from webhook.placement.waiting.waiting_pods import WaitingPod
+
+# API servers, and those that forward for them. Each has rankings of its own.
+_MOST_VIEWS = 4
 
 
 class UnconfirmedPods:
@@ -11,28 +16,50 @@ class UnconfirmedPods:
     """
 
     def __init__(self) -> None:
-        self.address_of: dict[int, str] = {}
         self.by_address: dict[str, dict[int, AssumedPod]] = {}
+        self._address_of: dict[int, str] = {}
+        # Of the addresses that have asked last, the last one at the end.
+        self._views: dict[str, AssumedPods[int]] = {}
 
-    def __contains__(self, number: int) -> bool:
-        return number in self.address_of
+    def put(self, number: int, address: str, pod: WaitingPod, placement: Placement, assumed: AssumedPods[int]) -> None:
+        """Add the pod `number`, which was admitted with `placement` for the client at `address`."""
+        priority = assumed.priority_of(pod.preemption)
+        running = pod.running.assumed_on(placement.node or "", priority)
+        is_sampled = placement.feasible > MOST_SCORED_NODES
+        self._address_of[number] = address
+        self.by_address.setdefault(address, {})[number] = AssumedPod(
+            running, priority, tied_nodes(placement, assumed.base), is_sampled
+        )
 
-    def put(self, number: int, address: str, pod: AssumedPod) -> None:
-        """Add the pod `number`, which was admitted for the client at `address`."""
-        self.address_of[number] = address
-        self.by_address.setdefault(address, {})[number] = pod
-
-    def discard(self, number: int) -> None:
-        """Remove the pod `number` if it is there."""
-        address = self.address_of.pop(number, None)
-        if address is not None:
-            pods = self.by_address[address]
-            del pods[number]
-            if not pods:
-                del self.by_address[address]
+    def take(self, number: int) -> AssumedPod | None:
+        """Remove and return the pod `number`; None if it is not there."""
+        address = self._address_of.pop(number, None)
+        if address is None:
+            return None
+        pods = self.by_address[address]
+        pod = pods.pop(number)
+        if not pods:
+            del self.by_address[address]
+        return pod
 
     def among(self, assumed: AssumedPods[int], address: str) -> AssumedPods[int]:
-        """Return a copy of `assumed` with the pods of `address`."""
+        """Return the pods of `assumed` and those of `address`; the next call for `address` changes them in place."""
         own = self.by_address.get(address, {})
-        shown = {number: each for number, each in own.items() if each.pod.node_name in assumed.base.rows}
-        return AssumedPods(assumed.base, {**assumed.by_key, **shown})
+        wanted = assumed.by_key | {key: each for key, each in own.items() if each.pod.node_name in assumed.base.rows}
+        view = self._views.pop(address, None)
+        if view is None:
+            view = AssumedPods(assumed.base)
+            if len(self._views) >= _MOST_VIEWS:
+                del self._views[next(iter(self._views))]
+        self._views[address] = view
+        view.follow(assumed.base, [key for key, each in view.by_key.items() if wanted.get(key) is not each])
+        for key, each in wanted.items():
+            if key not in view.by_key:
+                view.assume(key, each)
+        return view
+
+
+def fits(pod: AssumedPod, assumed: AssumedPods[int]) -> bool:
+    """Return whether the node of `pod` has room for it beside the pods of `assumed`."""
+    node = pod.pod.node_name
+    return node in assumed.base.rows and assumed.has_room(node, pod.pod)

@@ -25,13 +25,13 @@ from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.reasons.cluster_warnings import is_absent
 from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.scorer import Scorer
-from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
+from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.waiting_pods import assume
 from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.waiting.admitted_pods import AdmittedPods
 from webhook.serving.waiting.placing import Placing
 from webhook.serving.waiting.placing_queue import QueueOrder
-from webhook.serving.waiting.unconfirmed_pods import UnconfirmedPods
+from webhook.serving.waiting.unconfirmed_pods import UnconfirmedPods, fits
 from webhook.serving.waiting.waiting_entries import MOST_WAITING, Entries
 
 # After so much time no further pod is placed: before one admission, and in the background.
@@ -52,9 +52,9 @@ class WaitingPods:
     """Keeps the assumed pods on the current snapshot. Not thread-safe.
 
     A pod that is known from its admission alone has room for `admitted_seconds()`, and for `unseen_seconds` at most.
-    Unless `are_verified`, any client may have admitted it: without credit for its address (`AdmittedPods`), it is one
-    of the `unconfirmed` pods. The clocks return seconds; `cpu_seconds` is the CPU time of the thread. `is_absent`
-    returns whether a snapshot has no sign of a scheduler, `gang_of` the gang that a stored pod asks for.
+    Unless `are_verified`, any client may have admitted it: until it is seen, it is one of the `unconfirmed` pods. The
+    clocks return seconds; `cpu_seconds` is the CPU time of the thread. `is_absent` returns whether a snapshot has no
+    sign of a scheduler, `gang_of` the gang that a stored pod asks for.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class WaitingPods:
         entry.pod = pod
         self._placing.read_pods.keep(entry, pod)
         until_seconds = now_seconds + min(self._admitted_seconds(), self._unseen_seconds)
-        is_paid = self._admitted.add(number, identity, until_seconds, candidate.size_bytes, address)
+        self._admitted.add(number, identity, until_seconds, candidate.size_bytes, address)
         self._give_up(now_seconds)
         self._forget_gone()
         if number not in self._entries:
@@ -136,17 +136,16 @@ class WaitingPods:
         if (name := pod.running.scheduler) not in self._placing.present and self._placing.is_abandoned(name):
             self._queues.leave_without_room(number)
             return
-        node = placement.node or ""
-        if not is_paid:
+        if not self._admitted.are_verified:
             entry.found_waiting = placement.verdict != "Feasible"
-            self.unconfirmed.put(number, address, AssumedPod(pod.running.assumed_on(node, priority), priority))
+            self.unconfirmed.put(number, address, pod, placement, self._assumed)
             return
         gang = pod.running.gangs[0] if candidate.least > 1 and pod.running.gangs else None
         if gang is not None:
             self._entries.join(number, gang, candidate.least)
         if placement.verdict != "Feasible":
             self._placing.hold_gang(number)
-        elif node in self._assumed.base.rows and self._assumed.has_room(node, pod.running):
+        elif (node := placement.node or "") in self._assumed.base.rows and self._assumed.has_room(node, pod.running):
             self._placing.put(assume(number, pod, placement, self._assumed))
             if gang in self._entries.held:
                 self._placing.resume_gang(gang)
@@ -221,18 +220,21 @@ class WaitingPods:
                 return None
             number = self._entries.see(pod)
             self._placing.put((number,))
-        elif self._entries[number].see(pod) or number in self.unconfirmed:
-            # Another webhook changed the pod after this one, it was changed while it waits, or it has no room yet.
-            self.unconfirmed.discard(number)
-            self._gone.append(number)
-            self._placing.put((number,))
+        else:
+            is_changed, confirmed = self._entries[number].see(pod), self.unconfirmed.take(number)
+            if confirmed and not is_changed and _GANG not in pod.content and fits(confirmed, self._assumed):
+                self._assumed.assume(number, confirmed)
+            elif confirmed or is_changed:
+                # Another webhook changed the pod after this one, it was changed while it waits, or has no room yet.
+                self._gone.append(number)
+                self._placing.put((number,))
         if _GANG in pod.content and self._entries[number].gang is None:
             self._join(number, pod, snapshot)
         self._number_of[key] = number
         return None
 
     def _join(self, number: int, pod: PendingPod, snapshot: Snapshot) -> None:
-        """Record the gang of a pod that was admitted by another replica, without credit, or before a restart."""
+        """Record the gang of a pod that was unconfirmed, or admitted by another replica or before a restart."""
         content = pod.object()
         request, gangs = self._gang_of(content, snapshot), gangs_of(pod.identity.namespace, content["metadata"])
         if request is not None and request.least > 1 and gangs:
@@ -260,13 +262,11 @@ class WaitingPods:
         """Forget pods that do not wait any more. `nodes` are those that they are bound to."""
         gone = [number for number in numbers if number is not None]
         for number in gone:
-            entry, known = self._entries.pop(number), self._assumed.by_key.get(number)
+            entry, known = self._entries.pop(number), self._assumed.by_key.get(number) or self.unconfirmed.take(number)
             predicted, is_sampled = (known.pod.node_name, known.is_sampled) if known else ("", False)
             if entry is not None and nodes.get(number, "") != predicted and not is_sampled:
                 self._placing.outdated_after = min(self._placing.outdated_after or entry.order, entry.order)
             self._queues.leave(number)
-            if number in self.unconfirmed.address_of:
-                self.unconfirmed.discard(number)
         self._gone += gone
 
     def _forget_gone(self) -> None:
