@@ -19,6 +19,7 @@ from webhook.audit.reading import Entry
 from webhook.audit.selection import parse_moment
 from webhook.audit.sources import Sources
 from webhook.audit.summary import summarise
+from webhook.cli.inputs.files import PATH, file_option, output_choice
 from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.screen import SafeConsole
@@ -51,14 +52,7 @@ def audit() -> None:
     """
 
 
-_output = click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="text for people, json for programs.",
-)
+_output = output_choice(["text", "json"], help="text for people, json for programs.")
 
 
 @audit.command("list")
@@ -225,9 +219,7 @@ _skip_invalid = click.option(
 @click.option(
     "--since", help="Leave out records before this time or age; of an archive, rotated files that end before."
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to this file, whole or not at all."
-)
+@file_option("-o", "--output", kind=PATH, help="Write to this file, whole or not at all.")
 @_skip_invalid
 def export(source: Source, form: str, since: str | None, output: Path | None, skip_invalid: bool) -> None:
     """Print one FILE, its rotated files, its head and its pods as a tar archive; or the records as Parquet.

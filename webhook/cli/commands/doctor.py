@@ -8,6 +8,7 @@ import click
 
 from certs.registration import Target
 from webhook.cli.inputs.clusters import live_options
+from webhook.cli.inputs.files import output_option
 from webhook.cli.inputs.policies import policies_option, read_policies
 from webhook.cli.output.doctor_text import print_checks, print_diagnosis
 from webhook.cli.output.terminal import echo, echo_json
@@ -46,7 +47,7 @@ _CHECK = click.Choice([each.id for each in CHECKS])
     show_default=True,
     help="Read for at most this long; what was not read is a finding.",
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_option
 @click.pass_context
 def doctor(
     ctx: click.Context,
@@ -126,15 +127,6 @@ def _as_json(found: Diagnosis) -> dict[str, object]:
     return {
         "healthy": found.worst in (None, Severity.INFO),
         "checks": list(found.checks),
-        "findings": [
-            {
-                "check": each.check,
-                "severity": each.severity.value,
-                "where": each.where,
-                "what": each.what,
-                "remedy": each.remedy,
-            }
-            for each in found.findings
-        ],
+        "findings": [{"check": each.check} | each._asdict() for each in found.findings],
         "omitted": dict(found.omitted),
     }

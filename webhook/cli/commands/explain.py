@@ -23,7 +23,7 @@ from webhook.cli.inputs.existing_objects import (
     pods_of,
     type_named,
 )
-from webhook.cli.inputs.files import FILE, STANDARD_INPUT, output_option
+from webhook.cli.inputs.files import STANDARD_INPUT, file_option, output_option
 from webhook.cli.inputs.manifests import namespace_option
 from webhook.cli.inputs.pending import PendingQueue
 from webhook.cli.inputs.policies import NamespacePolicies, policies_option
@@ -83,7 +83,7 @@ class _Explained:
     scheduler_options,
     policies_option,
     pending_option,
-    click.option("--audit", multiple=True, type=FILE, metavar="FILE", help="Audit files with the record of the pod."),
+    file_option("--audit", multiple=True, help="Audit files with the record of the pod."),
     click.option("--no-audit", is_flag=True, help="Do not read the audit records of the running replicas."),
     webhook_namespace_option,
     admin_token_option,

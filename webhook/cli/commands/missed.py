@@ -13,7 +13,7 @@ from certs.registration import Target
 from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.admission.registered_selection import Selection, selection_of_configuration
 from webhook.cli.inputs.clusters import live_options
-from webhook.cli.inputs.files import FILE, output_option, read_documents
+from webhook.cli.inputs.files import file_option, output_option, read_documents
 from webhook.cli.inputs.policies import policies_option, read_policies
 from webhook.cli.output.screen import SafeConsole
 from webhook.cli.output.table import Column, Row, print_line, print_table
@@ -95,10 +95,8 @@ class _Search:
 
 
 @click.command()
-@click.option(
+@file_option(
     "--cluster",
-    type=FILE,
-    metavar="FILE",
     help="The output of `kubectl get pods,namespaces -A -o json` (or yaml); - for standard input. Default: the live "
     "cluster that kubectl would use.",
 )

@@ -9,7 +9,7 @@ import click
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
 from webhook.cli.inputs.clusters import live_options, release_option
-from webhook.cli.inputs.files import FILE
+from webhook.cli.inputs.files import file_option, output_choice
 from webhook.cli.inputs.manifests import pods_options
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.session import Session, with_session
@@ -30,20 +30,14 @@ _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
 @with_session(
     pods_options,
     policies_option,
-    click.option(
+    file_option(
         "--cluster",
-        type=FILE,
-        metavar="FILE",
         help="The output of `kubectl get nodes,pods,namespaces -A -o json`, for namespace defaults and the check.",
     ),
     live_options,
     release_option,
-    click.option(
-        "-o",
-        "--output",
-        type=click.Choice(["yaml", "json", "patch", "diff"]),
-        default="yaml",
-        show_default=True,
+    output_choice(
+        ["yaml", "json", "patch", "diff"],
         help="The mutated pods; the JSON patch of each pod, one a line, null for a denied or invalid one; or a diff.",
     ),
     needs_cluster=False,

@@ -10,6 +10,7 @@ import click
 
 from webhook.cli.inputs.anonymize import with_other_names, without_secrets
 from webhook.cli.inputs.clusters import live_options
+from webhook.cli.inputs.files import PATH, file_option
 from webhook.cli.inputs.live import list_resources, read_live_release
 from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.terminal import echo, echo_progress
@@ -30,7 +31,7 @@ _OTHERS = (*OPTIONAL_RESOURCES, DISRUPTION_BUDGETS, *BATCH_RESOURCES)
 
 @click.command()
 @live_options
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output.")
+@file_option("-o", "--output", kind=PATH, help="Default: standard output.")
 @click.option(
     "--hash-names", is_flag=True, help="Replace the names of nodes, namespaces, pods and owners, for sharing."
 )

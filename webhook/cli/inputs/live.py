@@ -13,7 +13,7 @@ from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, RESOURCES, Resource
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import Document
+from webhook.documents.documents import Document, field
 from webhook.documents.field import InvalidInput
 from webhook.kube.release import Release
 from webhook.watch.api_errors import ApiServerError
@@ -26,6 +26,13 @@ OnPage = Callable[[Resource, list[JsonObject], bool], None]
 T = TypeVar("T")
 
 _PAGE_SIZE = 500
+_WORKLOADS = (
+    Resource("Namespace", "v1", "namespaces", is_required=True),
+    Resource("Pod", "v1", "pods", is_required=True),
+    Resource("ReplicationController", "v1", "replicationcontrollers"),
+    *(Resource(kind, "apps/v1", f"{kind.lower()}s") for kind in ("Deployment", "ReplicaSet", "StatefulSet")),
+    *(Resource(kind, "batch/v1", f"{kind.lower()}s") for kind in ("Job", "CronJob")),
+)
 
 
 def read_live_cluster(
@@ -90,6 +97,29 @@ def read_live_disruptions(source: ClientConfig, on_page: OnPage = lambda *_: Non
 def read_live_release(source: ClientConfig) -> Release | None:
     """Return the release of a live cluster. If it cannot be read, report it on standard error."""
     return ask_live(source, "the release of the cluster", read_release)
+
+
+def read_live_workloads(source: ClientConfig) -> list[Document]:
+    """Return the namespaces, pods and workload objects of the cluster.
+
+    Kinds that are forbidden are reported on standard error.
+
+    Raises:
+        InvalidInput: the kubeconfig is missing or wrong.
+        click.ClickException: the API server does not answer the request.
+    """
+    found: dict[str, list[Document]] = {}
+
+    def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
+        if begins:
+            found[resource.kind] = []
+        for item in items:
+            name = f"{resource.kind} {field(item, 'metadata', 'namespace')}/{field(item, 'metadata', 'name')}"
+            content = {"apiVersion": resource.api_version, "kind": resource.kind, **item}
+            found[resource.kind].append(Document(name, content))
+
+    list_resources(source, _WORKLOADS, take)
+    return [each for documents in found.values() for each in documents]
 
 
 def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:

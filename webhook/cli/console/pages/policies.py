@@ -104,7 +104,7 @@ def _existing(
         documents = list(read_objects(session.cluster))
     else:
         # Imported here, so that a console of a file does not import the client.
-        from webhook.cli.inputs.live_workloads import read_live_workloads
+        from webhook.cli.inputs.live import read_live_workloads
 
         documents = read_live_workloads(session.source)
     yield admissions_of_objects(documents, kinds, left_out)
