@@ -93,7 +93,7 @@ def capacity(
         queue, is_drained = drained(session, (*drain, *nodes), console, progress)
     workloads = session.workloads(queue.assumed.base)
     admissions = Admissions(session.with_policy, session.schedulers)
-    counts = Counts(queue, session.schedulers, admissions, until, progress.of, session.report)
+    counts = Counts(queue, admissions, until, progress.of, session.report)
     rules = session.rules
     blocks = largest_free_blocks(counts.snapshot, rules.default.node_usage_key, rules.spec.accelerators)
     is_refused = False

@@ -73,7 +73,7 @@ def snapshot(
             found[resource.path] = []
         kept = found[resource.path]
         kept += [without_secrets({"apiVersion": resource.api_version, "kind": resource.kind, **item}) for item in items]
-        _progress(found)
+        echo_progress(", ".join(f"{len(objects)} {path.rpartition('/')[2]}" for path, objects in found.items()))
 
     wanted = (*REQUIRED_RESOURCES, *(_OTHERS if all_kinds else ()))
     whole = {each.path: replace(each, field_selector="", part="") for each in wanted}
@@ -100,11 +100,6 @@ def _order(resources: Iterable[Resource]) -> list[Resource]:
 def _empty_list(resource: Resource) -> JsonObject:
     """Return an empty list of the kind: it states that there are no objects. Without it, the kind is not known."""
     return {"apiVersion": resource.api_version, "kind": f"{resource.kind}List", "items": []}
-
-
-def _progress(found: dict[str, list[JsonObject]]) -> None:
-    counts = ", ".join(f"{len(objects)} {path.rpartition('/')[2]}" for path, objects in found.items())
-    echo_progress(counts)
 
 
 def _write(file: IO[bytes], objects: Iterable[JsonObject]) -> None:

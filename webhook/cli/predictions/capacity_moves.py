@@ -75,7 +75,7 @@ def room_for(counts: Counts, counted: Counted, disruptions: Disruptions, progres
         progress.show(f"{counted.workload.name}: {sets} sets of pods tried, of {moves} pods now")
 
     pod, snapshot = counts.next_pod(counted)
-    schedulers = counts.schedulers(counted.workload.policy)
+    schedulers = counts.admissions.schedulers(counted.workload.policy)
     found = make_room(snapshot, disruptions.bound, disruptions.budgets, pod, schedulers, show)
     progress.end()
     return found

@@ -6,7 +6,6 @@ from itertools import groupby
 
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import Pending, PendingQueue
-from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.inputs.session import Session
 from webhook.cli.inputs.workloads import Workload, with_claims_of
 from webhook.cli.predictions.admission import Admissions
@@ -45,14 +44,13 @@ class Checks:
     """Evaluates pods beside the `pending` pods of the cluster."""
 
     pending: PendingQueue
-    schedulers: SchedulersOf
     admissions: Admissions
 
     @classmethod
     def of(cls, session: Session) -> "Checks":
         """Return the checks of a command."""
         admissions = Admissions(session.with_policy, session.schedulers, remedy="leave --as-written out")
-        return cls(session.queue(session.snapshot), session.schedulers, admissions)
+        return cls(session.queue(session.snapshot), admissions)
 
     def answers(self, workloads: Iterable[Workload]) -> list[Answer]:
         """Return the answers for `workloads`; templates of one object are placed one after the other."""
@@ -75,7 +73,11 @@ class Checks:
         if kind is None:
             return answers
         workload = counted[0][0].workload
-        content, policy, schedulers = workload.source.content, workload.policy, self.schedulers(workload.policy)
+        content, policy, schedulers = (
+            workload.source.content,
+            workload.policy,
+            self.admissions.schedulers(workload.policy),
+        )
         requests = [gang_of_pod(first, policy, self.pending.assumed.base) for *_, first in counted]
         found = [replicas for _, replicas, _ in counted]
         verdicts = {each.verdict for each, *_ in counted}
@@ -135,7 +137,7 @@ class Checks:
         return replace(answer, bypass=bypass), assumed
 
     def _placed(self, workload: Workload, replicas: int | None, assumed: Pending) -> tuple[Answer, Pending]:
-        schedulers, asked = self.schedulers(workload.policy), 1 if replicas is None else replicas
+        schedulers, asked = self.admissions.schedulers(workload.policy), 1 if replicas is None else replicas
         try:
             check_pod(workload.document.content)
             first = next(self._pods(workload))

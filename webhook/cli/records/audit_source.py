@@ -245,11 +245,13 @@ def _source(values: dict[str, Any], *, since: bool) -> Source:
         return Source(files, None, _are_archives(files))
     if files:
         raise click.UsageError("--kubeconfig reads the records of replicas: leave FILE out, or leave --kubeconfig out.")
+    # Imported here, so that a command on files does not import the client.
     from webhook.cli.records.replica_logs import ReplicaSelection
+    from webhook.watch.api_server import ClientConfig
 
     point = parse_moment(moment, datetime.now(UTC), "--since") if moment else None
     chosen |= {"token": token_of(token_file), "runs_commands": runs_commands}
-    return Source((), ReplicaSelection(kubeconfig, context, since=point, **chosen))
+    return Source((), ReplicaSelection(ClientConfig(kubeconfig, context=context), since=point, **chosen))
 
 
 def _are_archives(files: Sequence[str]) -> bool:

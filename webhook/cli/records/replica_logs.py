@@ -45,19 +45,17 @@ JsonObject = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSelection:
-    """The pods whose records are read, of one cluster. `since`: only what was written from then on.
+    """The pods whose records are read, of the cluster of `source`. `since`: only what was written from then on.
 
     Audit files are read from the admin port with `token`, or with `runs_commands` by a command in the container.
     """
 
-    kubeconfig: Path | None
-    context: str | None
+    source: ClientConfig
     namespace: str = NAMESPACE
     selector: str = SELECTOR
     since: datetime | None = None
     token: str = field(default="", repr=False)
     runs_commands: bool = False
-    in_cluster: bool = False
 
     @property
     def pods_path(self) -> str:
@@ -156,9 +154,8 @@ def download(selection: ReplicaSelection, folder: Path) -> Sequence[Download]:
 
 
 async def _download(selection: ReplicaSelection, folder: Path) -> Sequence[Download]:
-    source = ClientConfig(selection.kubeconfig, selection.in_cluster, selection.context)
-    async with source.connect() as server:
-        if selection.kubeconfig is None:
+    async with selection.source.connect() as server:
+        if selection.source.kubeconfig is None:
             echo(f"cluster: {server.cluster}", err=True)
         streams = [stream for pod in await _replicas(server, selection) for stream in _streams_of(pod)]
         limit = asyncio.Semaphore(_AT_ONCE)

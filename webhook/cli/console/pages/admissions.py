@@ -133,8 +133,8 @@ class Admissions:
             # Imported here, so that a console of a file does not import the client.
             from webhook.cli.records.replica_logs import ReplicaSelection
 
-            session, since = self._sources.session, datetime.now(UTC) - _OF_REPLICAS
-            replicas = ReplicaSelection(session.kubeconfig, session.context, in_cluster=session.in_cluster)
+            since = datetime.now(UTC) - _OF_REPLICAS
+            replicas = ReplicaSelection(self._sources.session.source)
         try:
             with Source(self._sources.audit, replicas).opened(since) as sources:
                 yield sources

@@ -56,8 +56,8 @@ def _results(sources: Sources, asked: Asked) -> list[dict[str, Any]]:
     _check_size(workloads)
     print_misplaced(workloads)
     queue, admissions = session.queue(snapshot), Admissions(True, session.schedulers)
-    answers = Checks(queue, session.schedulers, admissions).answers(workloads)
-    counts = Counts(queue, session.schedulers, admissions, _MOST_FURTHER, _progress(asked.expired), _fail)
+    answers = Checks(queue, admissions).answers(workloads)
+    counts = Counts(queue, admissions, _MOST_FURTHER, _progress(asked.expired), _fail)
     return [{**_admission(each, snapshot), **_placement(each), **_further(counts, each)} for each in answers]
 
 

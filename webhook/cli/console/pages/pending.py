@@ -71,7 +71,7 @@ class PendingPods:
             found = injected(document.content, workloads[0].policy)
             # As `explain`: the suggestions for a pod that this policy admitted name annotations.
             admissions = Admissions(found.is_by_policy_in_force, session.schedulers, remedy="create it again")
-            answer = Checks(self._placed(snapshot), session.schedulers, admissions).answers(workloads)[0]
+            answer = Checks(self._placed(snapshot), admissions).answers(workloads)[0]
         line = answer.to_json()
         # The scores of each node are for the page Try.
         return line | {
