@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import click
 
@@ -109,15 +109,8 @@ def _to_json(snapshot: Snapshot, groups: Sequence[_Group], mistyped: Sequence[Fi
         "nodes": len(snapshot.nodes),
         "unschedulable": int(snapshot.unschedulable.sum()),
         "pools": [
-            {
-                "pool": None if each.pool == NONE else each.pool,
-                "product": None if each.product == NONE else each.product,
-                "nodes": each.nodes,
-                "cards": each.cards,
-                "free": each.free,
-                "largest": each.largest,
-                "fragmented": round(each.fragmented, 3),
-            }
+            {name: None if value == NONE else value for name, value in asdict(each).items()}
+            | {"fragmented": round(each.fragmented, 3)}
             for each in groups
         ],
         # A remedy is Markdown; scripts run its commands.

@@ -2,7 +2,6 @@
 
 import functools
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
 import structlog
@@ -25,8 +24,8 @@ MOST_BODY_BYTES = 1024 * 1024
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
-def application(sources: Sources, endpoints: Sequence[Endpoint] | None = None) -> web.Application:
-    """Return the application that serves the pages of `sources`, with `endpoints` if they are given."""
+def application(sources: Sources) -> web.Application:
+    """Return the application that serves the pages of `sources`."""
     app = web.Application(middlewares=[guarded, _answered], client_max_size=MOST_BODY_BYTES)
     app.on_response_prepare.append(add_headers)
     feed = Feed(sources.view, ClusterState(sources.session.rules.default, sources.facts), sources.name)
@@ -38,7 +37,7 @@ def application(sources: Sources, endpoints: Sequence[Endpoint] | None = None) -
     app.on_cleanup.append(close)
     app.router.add_get("/api/events", feed.serve, allow_head=False)
     app.router.add_get("/healthz", functools.partial(_health, sources))
-    for each in endpoints if endpoints is not None else all_endpoints(sources):
+    for each in all_endpoints(sources):
         app.router.add_route(each.method, each.path, _handler(each, worker, limit))
     for path, file in static_files().items():
         address = "/" if path == "index.html" else f"/{path}"

@@ -22,11 +22,6 @@ class NotFoundError(Exception):
     """What a request names does not exist, or no longer."""
 
 
-def not_reported() -> Iterable[Query]:
-    """Return no query: a report does not hold the answers of the endpoint."""
-    return ()
-
-
 def reported_once() -> Iterable[Query]:
     """Return the empty query: a report holds the one answer of the endpoint."""
     return ({},)
@@ -37,7 +32,7 @@ class Endpoint:
     """Answers requests for `path`, which begins with `/api/`, by JSON.
 
     A costly answer is computed in the worker thread, one after the other; others take a few milliseconds.
-    `reported` yields the queries whose answers a report holds, in the place of a server.
+    `reported` returns the queries whose answers a report holds, in the place of a server; by default none.
 
     `answer` raises InvalidInput for bad input, and NotFoundError.
     """
@@ -46,4 +41,4 @@ class Endpoint:
     answer: Callable[[Asked], object]
     method: Literal["GET", "POST"] = "GET"
     is_costly: bool = False
-    reported: Callable[[], Iterable[Query]] = not_reported
+    reported: Callable[[], Iterable[Query]] = lambda: ()

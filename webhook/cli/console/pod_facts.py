@@ -63,7 +63,8 @@ class PodFacts:
             content = document.content
             if (content.get("apiVersion"), content.get("kind")) != ("v1", "Pod"):
                 continue
-            key = Key(_text(field(content, "metadata", "namespace")) or DEFAULT_NAMESPACE, _name(content))
+            namespace, name = (_text(field(content, "metadata", each)) for each in ("namespace", "name"))
+            key = Key(namespace or DEFAULT_NAMESPACE, name)
             if is_pending(content):
                 self.note(PENDING_PODS, key, content)
             elif occupies_node(content):
@@ -120,10 +121,6 @@ def _scheduled(pod: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the condition by which a scheduler reports on the pod; empty if there is none."""
     conditions = _objects(field(pod, "status", "conditions"))
     return next((each for each in conditions if each.get("type") == "PodScheduled"), {})
-
-
-def _name(content: Mapping[str, Any]) -> str:
-    return _text(field(content, "metadata", "name"))
 
 
 def _text(value: Any) -> str:

@@ -36,15 +36,17 @@ class Sources:
     name: str = ""
 
 
-def check_audit_files(names: tuple[str, ...]) -> None:
-    """Return if each of the files has audit records, or none yet.
+def facts_for(session: Session, audit: tuple[str, ...]) -> PodFacts:
+    """Return where to keep the facts of pods. It reads the small inputs first: a cluster takes longer to read.
 
     Raises:
-        InvalidInput: a file cannot be read, or is no audit file.
+        InvalidInput: an input cannot be read, or a file of `audit` is no audit file.
     """
-    if names:
-        with Source(names, None).opened():
-            return
+    if audit:
+        with Source(audit, None).opened():
+            pass
+    policies, _ = session.rules, session.schedulers
+    return PodFacts(policies.default.spec.key_domain)
 
 
 def fixed_sources(session: Session, audit: tuple[str, ...] = ()) -> Sources:
@@ -54,9 +56,7 @@ def fixed_sources(session: Session, audit: tuple[str, ...] = ()) -> Sources:
         InvalidInput: an input cannot be read.
         click.ClickException: the API server does not answer the request.
     """
-    check_audit_files(audit)
-    policies, _ = session.rules, session.schedulers
-    facts = PodFacts(policies.default.spec.key_domain)
+    facts = facts_for(session, audit)
     if session.cluster is not None:
         documents = read_objects(session.cluster)
         facts.add(documents)

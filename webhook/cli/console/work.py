@@ -28,11 +28,9 @@ class BusyError(Exception):
 class Worker:
     """Computes answers in one thread, in the order of their requests."""
 
-    def __init__(self, most_waiting: int = _MOST_WAITING, most_seconds: float = _MOST_SECONDS) -> None:
+    def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(1, "console")
         self._waiting = 0
-        self._most_waiting = most_waiting
-        self._most_seconds = most_seconds
         self._is_closed = False
 
     async def run(self, work: Callable[[Expired], T]) -> T:
@@ -41,7 +39,7 @@ class Worker:
         Raises:
             BusyError: too many answers are waited for.
         """
-        if self._waiting >= self._most_waiting:
+        if self._waiting >= _MOST_WAITING:
             raise BusyError(f"{self._waiting} requests wait already; try again later", 5.0)
         self._waiting += 1
         try:
@@ -50,7 +48,7 @@ class Worker:
             self._waiting -= 1
 
     def _limited(self, work: Callable[[Expired], T]) -> T:
-        end_seconds = time.monotonic() + self._most_seconds
+        end_seconds = time.monotonic() + _MOST_SECONDS
         return work(lambda: self._is_closed or time.monotonic() > end_seconds)
 
     def close(self) -> None:

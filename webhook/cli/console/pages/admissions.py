@@ -22,6 +22,7 @@ from webhook.cli.console.sources import Sources
 from webhook.cli.output.terminal import remarks_taken
 from webhook.cli.records.audit_following import BrokenLines
 from webhook.cli.records.audit_source import Source
+from webhook.cli.records.replica_logs import ReplicaSelection
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired
 
@@ -130,9 +131,6 @@ class Admissions:
         """
         since, replicas = None, None
         if not self._sources.audit:
-            # Imported here, so that a console of a file does not import the client.
-            from webhook.cli.records.replica_logs import ReplicaSelection
-
             since = datetime.now(UTC) - _OF_REPLICAS
             replicas = ReplicaSelection(self._sources.session.source)
         try:
