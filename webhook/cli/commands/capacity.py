@@ -13,8 +13,7 @@ from webhook.cli.inputs.manifests import pods_options
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import Session, max_nodes_option, mutate_option, pending_option, with_session
-from webhook.cli.output.screen import marked, print_lines, text_console
-from webhook.cli.output.table import Column, Row, print_table
+from webhook.cli.output.screen import Column, Row, marked, print_lines, print_table, text_console
 from webhook.cli.output.terminal import Progress, echo_json, plural, some
 from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.capacity_counts import Counted, Counts

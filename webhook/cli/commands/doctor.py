@@ -10,8 +10,7 @@ from certs.registration import Target
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import output_option
 from webhook.cli.inputs.policies import policies_option, read_policies
-from webhook.cli.output.doctor_text import print_checks, print_diagnosis
-from webhook.cli.output.terminal import echo, echo_json
+from webhook.cli.output.terminal import echo, echo_json, plural
 from webhook.doctor.check import Check, Diagnosis, Severity, diagnose
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.reader import Wanted, read_cluster
@@ -21,6 +20,7 @@ from webhook.watch.api_server import ClientConfig
 
 _EXIT_CODES = {None: 0, Severity.INFO: 0, Severity.WARNING: 3, Severity.ERROR: 4}
 _CHECK = click.Choice([each.id for each in CHECKS])
+_TITLES = {Severity.ERROR: ("error", "red"), Severity.WARNING: ("warning", "yellow"), Severity.INFO: ("note", "cyan")}
 
 
 @click.command()
@@ -81,7 +81,7 @@ def doctor(
     """
     checks = _chosen(only, skip)
     if lists:
-        print_checks(checks, output)
+        _print_checks(checks, output)
         return
     if in_cluster and (kubeconfig is not None or context is not None):
         raise click.UsageError("--in-cluster and --kubeconfig or --context are mutually exclusive; give one of them.")
@@ -95,7 +95,7 @@ def doctor(
     if output == "json":
         echo_json(_as_json(found))
     else:
-        print_diagnosis(found)
+        _print_diagnosis(found)
     ctx.exit(_EXIT_CODES[found.worst])
 
 
@@ -109,18 +109,17 @@ def _chosen(only: Iterable[str], skip: Iterable[str]) -> tuple[Check, ...]:
 
 
 def _read(source: ClientConfig, wanted: Wanted) -> Cluster:
+    async def read() -> Cluster:
+        async with source.connect() as server:
+            if source.kubeconfig is None:
+                echo(f"cluster: {server.cluster}", err=True)
+            return await read_cluster(server, wanted)
+
     try:
-        return asyncio.run(_gathered(source, wanted))
+        return asyncio.run(read())
     except ApiServerError as error:
         echo(f"Error: {error}", err=True)
         raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
-
-
-async def _gathered(source: ClientConfig, wanted: Wanted) -> Cluster:
-    async with source.connect() as server:
-        if source.kubeconfig is None:
-            echo(f"cluster: {server.cluster}", err=True)
-        return await read_cluster(server, wanted)
 
 
 def _as_json(found: Diagnosis) -> dict[str, object]:
@@ -130,3 +129,41 @@ def _as_json(found: Diagnosis) -> dict[str, object]:
         "findings": [{"check": each.check} | each._asdict() for each in found.findings],
         "omitted": dict(found.omitted),
     }
+
+
+def _print_diagnosis(found: Diagnosis) -> None:
+    """Print the findings, the errors first, and the number of each severity."""
+    for each in found.findings:
+        title, colour = _TITLES[each.severity]
+        echo(f"{title} [{each.check}] {each.where}", fg=colour)
+        echo(f"  {each.what}")
+        echo(f"  mend: {each.remedy}")
+    for check, count in found.omitted.items():
+        echo(f"and {count} more of [{check}]; --check {check} shows no more, mend the first ones")
+    counts = {each: sum(finding.severity is each for finding in found.findings) for each in Severity}
+    notes = plural(counts[Severity.INFO], "note") if counts[Severity.INFO] else ""
+    checks = plural(len(found.checks), "check")
+    if not (counts[Severity.ERROR] or counts[Severity.WARNING]):
+        echo(f"no fault found ({checks})" + (f", {notes}" if notes else ""))
+        return
+    shown = [plural(counts[each], _TITLES[each][0]) for each in Severity if counts[each]]
+    echo(f"{', '.join(shown)} ({checks})")
+
+
+def _print_checks(checks: tuple[Check, ...], output: str) -> None:
+    """Print the checks: the id, the fault that it finds, and what it reads."""
+    if output == "json":
+        echo_json([_described(each) for each in checks])
+        return
+    for each in checks:
+        echo(each.id, fg="cyan")
+        echo(f"  finds: {each.meaning}")
+        echo(f"  reads: {', '.join(_reads(each)) or 'what the other checks read'}")
+
+
+def _described(check: Check) -> dict[str, object]:
+    return {"id": check.id, "finds": check.meaning, "remedy": check.remedy, "reads": _reads(check)}
+
+
+def _reads(check: Check) -> list[str]:
+    return sorted(each.title for each in check.needs)

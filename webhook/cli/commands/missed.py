@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+from rich.console import Console
 
 from certs.registration import Target
 from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
@@ -15,8 +16,7 @@ from webhook.admission.registered_selection import Selection, selection_of_confi
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import file_option, output_option, read_documents
 from webhook.cli.inputs.policies import policies_option, read_policies
-from webhook.cli.output.screen import SafeConsole
-from webhook.cli.output.table import Column, Row, print_line, print_table
+from webhook.cli.output.screen import Column, Row, print_line, print_table, text_console
 from webhook.cli.output.terminal import Progress, echo, echo_json
 from webhook.cluster.cache.resources import Resource
 from webhook.cluster.snapshot import Namespace
@@ -230,7 +230,7 @@ _COLUMNS = (
 
 
 def _print_text(pods: list[_Found], looked_at: int, limit: int) -> None:
-    console = SafeConsole(markup=False)
+    console = text_console()
     if not pods:
         print_line(console, f"no pod was missed, of {looked_at}")
         return
@@ -244,7 +244,7 @@ def _print_text(pods: list[_Found], looked_at: int, limit: int) -> None:
     _print_rest(console, len(remedies) - limit)
 
 
-def _print_rest(console: SafeConsole, count: int) -> None:
+def _print_rest(console: Console, count: int) -> None:
     if count > 0:
         print_line(console, f"and {count} more; -o json has all", "dim")
 

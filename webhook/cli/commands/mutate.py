@@ -1,8 +1,7 @@
 """`mutate`: print pods as the webhook would admit them, without a cluster or a server."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
 
 import click
 
@@ -15,7 +14,7 @@ from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.inputs.workloads import Workload, print_policy, with_claims_of
 from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
-from webhook.cli.output.yaml_text import diff_lines, to_yaml
+from webhook.cli.output.yaml_text import diff_lines, print_diff, to_yaml
 from webhook.cli.predictions.admission import admit_checked_document, check_patch, print_verdict
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import printable_lines
@@ -149,7 +148,7 @@ def _print(workload: Workload, verdict: Verdict, output: str, *, first: bool) ->
     elif output == "yaml":
         echo_lines(("" if first else "---\n") + _comment(workload) + to_yaml(after))
     else:
-        _print_diff(before, after)
+        print_diff(diff_lines(before, after, pod_name(before)))
 
 
 def _comment(workload: Workload) -> str:
@@ -159,9 +158,3 @@ def _comment(workload: Workload) -> str:
     replicas = workload.pods.replicas
     of_pods = "a pod on each node" if replicas is None else f"the first of {replicas} pods"
     return f"# {printable_lines(workload.title)}: {'the only pod' if replicas == 1 else of_pods}\n"
-
-
-def _print_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    colours = {"+": "green", "-": "red", "@": "cyan"}
-    for line in diff_lines(before, after, pod_name(before)):
-        echo(line, fg=colours.get(line[:1]))

@@ -10,8 +10,7 @@ from webhook.cli.inputs.clusters import cluster_option, live_options
 from webhook.cli.inputs.files import output_option
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.session import Session, with_session
-from webhook.cli.output.screen import print_lines, text_console
-from webhook.cli.output.table import Column, Row, print_table
+from webhook.cli.output.screen import Column, Row, print_lines, print_table, text_console
 from webhook.cli.output.terminal import echo_json, plural
 from webhook.cluster.snapshot import Snapshot
 from webhook.doctor.check import Finding

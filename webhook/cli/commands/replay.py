@@ -17,7 +17,7 @@ from webhook.cli.inputs.policies import read_policies
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.terminal import Progress, echo, echo_json, plural, warn
 from webhook.cli.records.replay_sources import ReplaySources
-from webhook.cli.records.replay_text import print_diff, print_notes, print_report
+from webhook.cli.records.replay_text import print_notes, print_patches, print_report
 from webhook.documents.field import FieldError, InvalidInput, required
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicySet
@@ -200,7 +200,7 @@ def _print(found: Difference, output: str) -> None:
     if output == "json":
         echo_json(found.to_json())
     elif output == "diff" and found.is_first:
-        print_diff(found)
+        print_patches(found)
 
 
 def _finish(report: Report, new: PolicySet, old: PolicySet, output: str, sources: int, invalid: int) -> None:

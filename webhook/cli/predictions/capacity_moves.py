@@ -10,8 +10,7 @@ from rich.console import Console
 
 from webhook.cli.inputs.pending import PendingQueue, Reserved
 from webhook.cli.inputs.session import Session
-from webhook.cli.output.screen import marked, print_lines
-from webhook.cli.output.table import Column, Row, print_table
+from webhook.cli.output.screen import Column, Row, marked, print_lines, print_table
 from webhook.cli.output.terminal import Progress, echo_json, plural, some
 from webhook.cli.predictions.capacity_counts import Counted, Counts
 from webhook.cluster.disruption_budget import Budgets, budgets_of

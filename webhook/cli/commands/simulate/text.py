@@ -7,7 +7,7 @@ from itertools import groupby
 from rich.console import Console
 
 from webhook.analysis.simulation.outcome import Outcome, Waits
-from webhook.cli.output.table import Column, Row, print_line, print_table
+from webhook.cli.output.screen import Column, Row, print_line, print_table
 from webhook.cli.output.terminal import plural
 
 _CONFIGURATION = (Column("policy", least=12), Column("profile", least=8))
