@@ -1,5 +1,6 @@
 """The audit log of `serve`: its records, and the pods of the records."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,14 @@ from webhook.serving.clock import rfc3339_now
 from webhook.serving.decisions.pod_recorder import PodRecorder
 
 
-def audit_writer(path: str, metrics: Metrics, replica: str, settings: dict[str, Any]) -> AuditWriter:
-    """Take the options of rotation out of `settings` and return the writer of the audit log."""
+def audit_writer(path: str, metrics: Metrics, replica: str, options: Mapping[str, Any]) -> AuditWriter:
+    """Return the writer of the audit log, by the `options` of the command."""
     return AuditWriter(
         path,
-        max_bytes=settings.pop("audit_max_bytes"),
-        backups=settings.pop("audit_backups"),
-        keep_seconds=settings.pop("audit_keep_hours") * 3600,
-        max_total_bytes=settings.pop("audit_max_total_bytes"),
+        max_bytes=options["audit_max_bytes"],
+        backups=options["audit_backups"],
+        keep_seconds=options["audit_keep_hours"] * 3600,
+        max_total_bytes=options["audit_max_total_bytes"],
         now=rfc3339_now,
         replica=replica,
         on_result=metrics.count_audit_record,
@@ -30,8 +31,8 @@ def audit_writer(path: str, metrics: Metrics, replica: str, settings: dict[str, 
     )
 
 
-def pod_recorder(path: str, settings: dict[str, Any]) -> PodRecorder | None:
-    """Take the options of pods out of `settings` and return what keeps the pods of records; None if none are kept.
+def pod_recorder(path: str, options: Mapping[str, Any]) -> PodRecorder | None:
+    """Return what keeps the pods of records, by the `options` of the command; None if none are kept.
 
     Call it after `audit_writer`, which locks the audit file.
 
@@ -39,8 +40,7 @@ def pod_recorder(path: str, settings: dict[str, Any]) -> PodRecorder | None:
         click.UsageError: the records are printed, so there is no file beside which pods can be kept.
         InvalidInput: the file of the pods cannot be used.
     """
-    max_bytes = settings.pop("audit_pods_max_bytes")
-    if not settings.pop("audit_pods"):
+    if not options["audit_pods"]:
         return None
     if path == STANDARD_OUTPUT:
         raise click.UsageError("--audit-pods keeps pods in FILE.pods: give --audit FILE, too.")
@@ -48,4 +48,4 @@ def pod_recorder(path: str, settings: dict[str, Any]) -> PodRecorder | None:
     def report(error: OSError) -> None:
         structlog.get_logger().error("pods of audit records cannot be kept", path=path, error=str(error))
 
-    return PodRecorder(PodFile(Path(path), max_bytes, report))
+    return PodRecorder(PodFile(Path(path), options["audit_pods_max_bytes"], report))

@@ -1,10 +1,8 @@
 """The options of `serve` by which a replica exports the policy to the API server."""
 
 import os
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
-import click
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from certs.registration import Target
 from webhook.admission import exported_policy as exporter
@@ -23,27 +21,8 @@ from webhook.watch.lease import LeaseOptions
 EXPORT_MODES = ("off", "on", "remove")
 
 
-class Exporting(NamedTuple):
-    """The options: one of `EXPORT_MODES`, and the name of the ClusterRole that owns the objects, empty for none."""
-
-    mode: str
-    owner: str
-
-
-def taken_from(settings: dict[str, Any], *, is_live: bool) -> Exporting:
-    """Take the options out of `settings`.
-
-    Raises:
-        click.UsageError: there is no live cluster to write to.
-    """
-    exporting = Exporting(settings.pop("export_policy"), settings.pop("export_owner"))
-    if exporting.mode != "off" and not is_live:
-        raise click.UsageError("--export-policy needs a live cluster; give --in-cluster or --kubeconfig, too.")
-    return exporting
-
-
 def exported_policy(
-    exporting: Exporting,
+    given: Mapping[str, Any],
     connect: Connect,
     policies: Policies,
     followed: PolicySource | None,
@@ -51,15 +30,20 @@ def exported_policy(
     replica: str,
     webhook_configuration: str,
 ) -> ExportedPolicy | None:
-    """Return what keeps the exported policy in step with `policies`, which come from `followed`; None if it is off."""
-    if exporting.mode == "off":
+    """Return what keeps the exported policy in step with `policies`, which come from `followed`; None if it is off.
+
+    `given` are the options of the command.
+    """
+    mode = given["export_policy"]
+    if mode == "off":
         return None
     namespace = os.environ.get("POD_NAMESPACE") or Target().namespace
     lease = LeaseOptions(namespace, EXPORT_LEASE, replica)
-    options = ExportOptions(lease, exporting.owner, webhook_configuration)
+    options = ExportOptions(lease, given["export_owner"], webhook_configuration)
     fault = metrics.feed_faults.inc
-    if exporting.mode == "remove":
-        return ExportedPolicy(connect, policies.in_force, lambda: True, _nothing, options, metrics, fault)
+    if mode == "remove":
+        nothing = Exported([], [])
+        return ExportedPolicy(connect, policies.in_force, lambda: True, lambda *_: nothing, options, metrics, fault)
     is_known: Callable[[], bool] = lambda: followed is None or not followed.unready_reason()  # noqa: E731
 
     def export(in_force: PolicySet, release: Release, configuration: JsonObject | None) -> Exported:
@@ -68,7 +52,3 @@ def exported_policy(
     exported = ExportedPolicy(connect, policies.in_force, is_known, export, options, metrics, fault)
     policies.follow(exported.policy_changed)
     return exported
-
-
-def _nothing(*_: object) -> Exported:
-    return Exported([], [])
