@@ -117,11 +117,7 @@ def capacity(
 def _check_flags(
     session: Session, drained: tuple[str, ...], nodes: tuple[str, ...], *, together: bool, with_room: bool
 ) -> None:
-    """Return if the flags can be given together.
-
-    Raises:
-        click.UsageError: they cannot.
-    """
+    """Raise a usage error for flags that cannot be given together."""
     if nodes and not drained:
         raise click.UsageError(f"Got unexpected extra argument ({' '.join(nodes)}); nodes follow --drain.")
     if not session.has_pods and (with_room or not drained):

@@ -159,11 +159,7 @@ def missed(
 
 
 def _read_file(search: _Search, filename: str) -> None:
-    """Add the objects of the file.
-
-    Raises:
-        InvalidInput: it cannot be read, or holds neither a pod nor a namespace.
-    """
+    """Add the objects of the file, which must hold a pod or a namespace."""
     by_kind: dict[str, list[JsonObject]] = {}
     for document in read_documents(filename, "--cluster"):
         by_kind.setdefault(str(document.content.get("kind")), []).append(document.content)
@@ -176,12 +172,7 @@ def _read_file(search: _Search, filename: str) -> None:
 
 
 def _read_live(policies: tuple[Path, ...], kubeconfig: Path | None, context: str | None, in_cluster: bool) -> _Search:
-    """Return the search on a live cluster, which is read page by page, by `policies`, else by those in force there.
-
-    Raises:
-        InvalidInput: the kubeconfig is missing or wrong.
-        click.ClickException: the API server does not answer the request.
-    """
+    """Return the search on a live cluster, which is read page by page, by `policies`, else by those in force there."""
     # Imported here, so that a command on a file does not import the client.
     from webhook.cli.inputs.live import list_resources
     from webhook.cli.inputs.policy_in_force import read_policies_in_force

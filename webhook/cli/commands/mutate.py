@@ -86,11 +86,7 @@ def mutate(session: Session) -> int:
 
 
 def _verdict(session: Session, workload: Workload, view: ClusterView | None) -> Verdict | None:
-    """Return the verdict on a pod; None if it is not valid.
-
-    Raises:
-        InvalidInput: it is not valid, and the command stops there.
-    """
+    """Return the verdict on a pod; None if it is not valid and the command goes on with the others."""
     try:
         return admit_checked_document(workload.document, workload.policy, view)
     except InvalidInput as error:

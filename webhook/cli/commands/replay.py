@@ -156,11 +156,7 @@ def _of_live_objects(session: Session, opened: ReplaySources) -> Iterator[Admiss
 
 
 def _recorded(admissions: Iterator[Admission]) -> tuple[PolicySet, Iterator[Admission]]:
-    """Return the policy that the first record names, if it is the built-in one, and the admissions.
-
-    Raises:
-        InvalidInput: it is another one, or none.
-    """
+    """Return the policy that the first record names, which must be the built-in one, and the admissions."""
     first = next(admissions, None)
     built_in = built_in_policy()
     if first is None or first.policy == built_in.identity:
@@ -204,11 +200,7 @@ def _print(found: Difference, output: str) -> None:
 
 
 def _finish(report: Report, new: PolicySet, old: PolicySet, output: str, sources: int, invalid: int) -> None:
-    """Print the counts.
-
-    Raises:
-        InvalidInput: nothing was decided on.
-    """
+    """Print the counts; that nothing was decided on is an error."""
     if not report.pods:
         reasons = "; ".join(f"{count} × {reason}" for reason, count in report.left_out.most_common())
         detail = f"no creation of a pod was found that can be decided on{': ' if reasons else ''}{reasons}"

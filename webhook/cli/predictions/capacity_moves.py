@@ -81,11 +81,7 @@ def room_for(counts: Counts, counted: Counted, disruptions: Disruptions, progres
 
 
 def _check_nodes(names: Iterable[str], snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the names of the nodes to drain, each once; several can be in one text, separated by commas.
-
-    Raises:
-        InvalidInput: a node is not in the snapshot.
-    """
+    """Return the names of the nodes to drain, each once; several can be in one text, separated by commas."""
     asked = tuple(dict.fromkeys(name for text in names for name in text.split(",")))
     errors = []
     for name in asked:

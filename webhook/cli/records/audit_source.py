@@ -103,8 +103,7 @@ class Source:
 def _open_files(files: Sequence[str], *, with_heads: bool) -> Sources:
     """Open the audit files that `files` names, by default that of this folder with its rotated files.
 
-    Raises:
-        InvalidInput: there is no audit file, and no head counts its records; or one cannot be read.
+    That there is none is an error, unless a head counts its records.
     """
     # Read before the records: a running server writes the record first, then the head.
     heads = _kept_heads(files or [DEFAULT_FILE, *rotated_files(Path(DEFAULT_FILE))]) if with_heads else {}
@@ -228,11 +227,7 @@ _since_option = click.option(
 
 
 def _source(values: dict[str, Any], *, since: bool) -> Source:
-    """Take the values of the options out of `values` and return the source.
-
-    Raises:
-        click.UsageError: the options contradict each other.
-    """
+    """Take the values of the options out of `values` and return the source."""
     files, kubeconfig, context = values.pop("files"), values.pop("kubeconfig"), values.pop("context")
     chosen = {"namespace": values.pop("webhook_namespace"), "selector": values.pop("selector")}
     token_file, runs_commands = values.pop("admin_token_file"), values.pop("runs_commands")
@@ -255,11 +250,7 @@ def _source(values: dict[str, Any], *, since: bool) -> Source:
 
 
 def _are_archives(files: Sequence[str]) -> bool:
-    """Return whether the files are archives.
-
-    Raises:
-        click.UsageError: some are, and some are not.
-    """
+    """Return whether the files are archives; they cannot be mixed with others."""
     kinds = {is_archive(Path(name)) for name in files}
     if len(kinds) > 1:
         raise click.UsageError("FILE: give archives of `audit export`, or audit files, but not both.")

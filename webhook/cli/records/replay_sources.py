@@ -158,11 +158,7 @@ def _first_lines(stream: BinaryIO) -> bytes:
 
 
 def _form_of(name: str, start: bytes) -> _Form:
-    """Return what a file holds, by its beginning.
-
-    Raises:
-        InvalidInput: it is empty or compressed.
-    """
+    """Return what a file holds, by its beginning; it must not be empty or compressed."""
     if start.startswith(_GZIP):
         detail = f"is compressed; pipe it: `zcat {name} | placement-webhook replay … -`"
         raise InvalidInput([invalid(_FLAG, name, detail)])
@@ -186,11 +182,7 @@ def _lines(file: _File) -> Iterator[tuple[str, bytes]]:
 
 
 def _documents(file: _File, kinds: Kinds) -> Sequence[Document]:
-    """Return the objects of a cluster file.
-
-    Raises:
-        InvalidInput: it cannot be read, or none of them is a pod or creates pods.
-    """
+    """Return the objects of a cluster file, at least one of which must be a pod or create pods."""
     found = _parsed(file)
     names = {"Pod", *(kind for _, kind in kinds)}
     if not any(str(each.content.get("kind")) in names for each in found):

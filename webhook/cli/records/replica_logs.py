@@ -188,11 +188,7 @@ class _Replicas:
 
 
 async def _read(stream: _Stream, path: Path, limit: asyncio.Semaphore) -> Download:
-    """Write the bytes of the stream to `path`.
-
-    Raises:
-        click.ClickException: the file cannot be written.
-    """
+    """Write the bytes of the stream to `path`."""
     most_bytes = _MOST_ARCHIVE_BYTES if stream.is_archive else _MOST_LOG_BYTES
     problem, size_bytes = "", 0
     async with limit:

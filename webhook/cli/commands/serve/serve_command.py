@@ -139,11 +139,7 @@ def _scoring(
 
 
 def _check_clients(view: frozenset[str], options: Mapping[str, Any]) -> None:
-    """Check that there can be an extender, if there is to be one, and warn if every client of the CA may call.
-
-    Raises:
-        click.UsageError: the extender has no view, or would answer every client without the user's consent.
-    """
+    """Check that there can be an extender, if there is to be one, and warn if every client of the CA may call."""
     client_ca = options["client_ca"]
     if client_ca is not None and not options["client_names"]:
         # A CA of the cluster signs for its users, too.
@@ -175,11 +171,7 @@ def _is_live(view: frozenset[str], events: bool | None, policy_source: str, expo
 
 
 def _chosen_view(ctx: click.Context) -> frozenset[str]:
-    """Return the options of the view that the user has chosen, empty for none.
-
-    Raises:
-        click.UsageError: flags choose several views or, without a flag, environment variables do.
-    """
+    """Return the options of the view that the user has chosen, empty for none; flags win over the environment."""
     given = {name: ctx.get_parameter_source(name) for view in _VIEWS for name in view if ctx.params[name]}
     flags = {name for name, source in given.items() if source is ParameterSource.COMMANDLINE}
     chosen = [view for view in _VIEWS if view & (flags or given.keys())]

@@ -38,12 +38,7 @@ def _check_client_names(ctx: click.Context, _: click.Parameter, names: tuple[str
 
 
 def _start_tracing(ctx: click.Context, _: click.Parameter, endpoint: str | None) -> str | None:
-    """Trace until the context of the command ends.
-
-    Raises:
-        click.BadParameter: the value is no URL of a collector.
-        click.UsageError: OpenTelemetry is not installed.
-    """
+    """Trace until the context of the command ends."""
     if endpoint is None or ctx.resilient_parsing:
         return endpoint
     url = _traces_url(endpoint)
@@ -60,20 +55,14 @@ def _start_tracing(ctx: click.Context, _: click.Parameter, endpoint: str | None)
 
 def _traces_url(endpoint: str) -> str:
     """Return the URL for traces. As OTEL_EXPORTER_OTLP_ENDPOINT, one without a path is that of a collector."""
-    path = _path(endpoint)
-    if path is None:
-        raise click.BadParameter(f'"{endpoint}" must be an HTTP URL, such as http://collector:4318')
-    return endpoint if path.strip("/") else f"{endpoint.rstrip('/')}{_TRACES_PATH}"
-
-
-def _path(url: str) -> str | None:
-    """Return the path of an HTTP URL; None for anything else."""
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(endpoint)
         is_http = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
-        return None
-    return parts.path if is_http else None
+        is_http = False
+    if not is_http:
+        raise click.BadParameter(f'"{endpoint}" must be an HTTP URL, such as http://collector:4318')
+    return endpoint if parts.path.strip("/") else f"{endpoint.rstrip('/')}{_TRACES_PATH}"
 
 
 _VIEW = (

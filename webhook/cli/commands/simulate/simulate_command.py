@@ -153,11 +153,7 @@ def simulate(
 
 
 def _check_extras(parquet: Path | None, engine: str) -> None:
-    """Return if the packages that the flags need are installed.
-
-    Raises:
-        InvalidInput: one is not.
-    """
+    """Raise InvalidInput for a flag that needs a package which is not installed."""
     for flag, is_given in (("--parquet", parquet is not None), ("--engine ray", engine == "ray")):
         package, extra = _EXTRAS[flag]
         if is_given and find_spec(package) is None:

@@ -123,12 +123,7 @@ class Admissions:
 
     @contextmanager
     def _opened(self) -> Iterator[AuditSources]:
-        """Open the audit files, or the records of the replicas.
-
-        Raises:
-            InvalidInput: a file cannot be read, or there is no replica.
-            NotFoundError: the API server does not answer.
-        """
+        """Open the audit files, or the records of the replicas."""
         since, replicas = None, None
         if not self._sources.audit:
             since = datetime.now(UTC) - _OF_REPLICAS

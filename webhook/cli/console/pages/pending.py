@@ -173,11 +173,7 @@ def _state(pod: PendingPod, fact: PodFact) -> str:
 
 
 def _object(pod: PendingPod, fact: PodFact) -> dict[str, Any]:
-    """Return the pod as an API object, with the annotations of the key domain.
-
-    Raises:
-        NotFoundError: the pod is too large, so that the view does not hold it.
-    """
+    """Return the pod as an API object, with the annotations of the key domain, unless the view does not hold it."""
     if not pod.content:
         raise NotFoundError(f"pod {pod.key.namespace}/{pod.key.name} is malformed or too large to be evaluated")
     content = pod.object()

@@ -63,11 +63,7 @@ def _in_force(sources: Sources, _: Asked) -> dict[str, Any]:
 
 
 def _replayed(sources: Sources, asked: Asked) -> dict[str, Any]:
-    """Return what the candidate would decide otherwise on the objects of the cluster, or on recorded admissions.
-
-    Raises:
-        InvalidInput: the candidate is no valid policy, or a recorded pod cannot be read.
-    """
+    """Return what the candidate would decide otherwise on the objects of the cluster, or on recorded admissions."""
     candidate = policy_set(parse_policies(asked.body, PLACE), sources.session.rules.default)
     left_out, unreadable, kinds = Counter[str](), list[FieldError](), candidate.default.kinds
     made = Replay(candidate, sources.session.rules, sources.view.snapshot())
