@@ -15,7 +15,7 @@ from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.admission.registered_selection import Selection, selection_of_configuration
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import file_option, output_option, read_documents
-from webhook.cli.inputs.policies import policies_option, read_policies
+from webhook.cli.inputs.policies import policies_option, policy_to_json, read_policies
 from webhook.cli.output.screen import Column, Row, print_line, print_table, text_console
 from webhook.cli.output.terminal import Progress, echo, echo_json
 from webhook.cluster.cache.resources import Resource
@@ -196,7 +196,7 @@ def _read_live(policies: tuple[Path, ...], kubeconfig: Path | None, context: str
 
 
 def _to_json(found: _Found) -> Mapping[str, Any]:
-    pod, policy = found.pod, {"name": found.policy.name, "revision": found.policy.revision}
+    pod = found.pod
     return {
         "pod": f"{pod.namespace}/{pod.name}",
         "namespace": pod.namespace,
@@ -207,7 +207,7 @@ def _to_json(found: _Found) -> Mapping[str, Any]:
         "rules": list(pod.rules),
         "denied": pod.denial or None,
         "remedy": pod.remedy,
-        **({"policy": policy} if found.is_chosen else {}),
+        **({"policy": policy_to_json(found.policy)} if found.is_chosen else {}),
     }
 
 

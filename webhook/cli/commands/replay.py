@@ -9,7 +9,7 @@ import click
 from webhook.admission.recorded_pod import kept_domains
 from webhook.analysis.replay.admission import Admission
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
-from webhook.analysis.replay.replay import Difference, Replay, Report
+from webhook.analysis.replay.replay import Replay, Report
 from webhook.analysis.replay.source_line import skippable
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import FILE, PATH, check_standard_input, file_option, output_choice
@@ -102,9 +102,16 @@ def replay(
         raise click.UsageError("--fail-on verdict needs a view of the cluster: give --cluster or --kubeconfig.")
     check_standard_input(*(("SOURCE", each) for each in sources), ("--cluster", session.cluster))
     new, old = session.rules, read_policies(against, "--against") if against else None
-    invalid = _InvalidLines(skip_invalid)
+    invalid = 0
+
+    def report(error: FieldError) -> None:
+        nonlocal invalid
+        if not skip_invalid:
+            raise InvalidInput([skippable(error)])
+        invalid += 1
+
     names = sources or ((session.cluster,) if session.cluster is not None else ())
-    with ReplaySources(names, invalid.report) as opened:
+    with ReplaySources(names, report) as opened:
         snapshot = session.snapshot if session.has_cluster else None
         if old is None and session.is_live:
             old = _in_force(session)
@@ -116,28 +123,10 @@ def replay(
         made = Replay(new, old, snapshot)
         made.report.left_out = opened.left_out
         was_interrupted = _run(made, admissions, session.output)
-        _finish(made.report, new, old, session.output, len(opened), invalid.count)
+        _finish(made.report, new, old, session.output, len(opened), invalid)
     if was_interrupted:
         echo(f"Interrupted after {plural(made.report.pods, 'pod')}: this is what was found until then.", err=True)
     return _EXIT_INTERRUPTED if was_interrupted else _exit_code(made.report, fail_on)
-
-
-class _InvalidLines:
-    """Takes the errors of lines: counts them, or ends the command."""
-
-    def __init__(self, are_skipped: bool) -> None:
-        self.count = 0
-        self._are_skipped = are_skipped
-
-    def report(self, error: FieldError) -> None:
-        """Count a line that cannot be read.
-
-        Raises:
-            InvalidInput: such lines are not left out.
-        """
-        if not self._are_skipped:
-            raise InvalidInput([skippable(error)])
-        self.count += 1
 
 
 def _in_force(session: Session) -> PolicySet | None:
@@ -183,20 +172,15 @@ def _run(made: Replay, admissions: Iterator[Admission], output: str) -> bool:
             if number % _BETWEEN_PROGRESS == 0:
                 progress.show(f"{made.report.pods} pods, {made.report.changed} otherwise")
             found = made.add(each)
-            if found is not None:
-                _print(found, output)
+            if found is not None and output == "json":
+                echo_json(found.to_json())
+            elif found is not None and output == "diff" and found.is_first:
+                print_patches(found)
     except KeyboardInterrupt:
         return True
     finally:
         progress.end()
     return False
-
-
-def _print(found: Difference, output: str) -> None:
-    if output == "json":
-        echo_json(found.to_json())
-    elif output == "diff" and found.is_first:
-        print_patches(found)
 
 
 def _finish(report: Report, new: PolicySet, old: PolicySet, output: str, sources: int, invalid: int) -> None:

@@ -62,6 +62,11 @@ class PlacedPolicies:
         return self.places.get(policy.identity, "")
 
 
+def policy_to_json(policy: Policy, place: str = "") -> dict[str, str]:
+    """Return a policy as in the JSON of commands, with its `place` if it has one."""
+    return {"name": policy.name, "revision": policy.revision} | ({"place": place} if place else {})
+
+
 def is_namespace(content: Mapping[str, Any]) -> bool:
     """Return whether an object is a Namespace."""
     return content.get("kind") == "Namespace" and content.get("apiVersion") == "v1"
