@@ -84,13 +84,11 @@ async def listening(sources: Sources, listen: Address) -> AsyncIterator[Address]
 @asynccontextmanager
 async def _followed(live: LiveCluster | None) -> AsyncIterator[None]:
     """Run the live view, if there is one, until the block ends."""
-    if live is None:
-        yield
-        return
-    task = asyncio.create_task(live.run(), name="live cluster")
+    task = asyncio.create_task(live.run(), name="live cluster") if live else None
     try:
         yield
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        if task:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task

@@ -82,8 +82,8 @@ class PendingQueue:
     assumed: Pending
     without_room: tuple[PodKey, ...] = ()
 
-    def before(self, pod: Mapping[str, Any], assumed: Pending) -> Pending:
-        """Return those of `assumed` that come before `pod`, a raw API object.
+    def before(self, pod: Mapping[str, Any], assumed: Pending) -> tuple[Pending, Reserved]:
+        """Return those of `assumed` that come before `pod`, a raw API object, and all pending pods before it.
 
         A pending pod of the cluster has a place in the queue, and so do not all pods of its priority come before it.
 
@@ -92,14 +92,10 @@ class PendingQueue:
         """
         asked = self._place(pod)
         if asked is None:
-            return assumed
+            return assumed, self._reserved(_last(self._priority(pod)), assumed)
         after = (key for key, each in assumed.by_key.items() if self._place_of(key, each.priority) >= asked)
-        return assumed.without(after)
-
-    def reserved_before(self, pod: Mapping[str, Any], assumed: Pending) -> Reserved:
-        """Return the pending pods before `pod`, for which `before` returned `assumed`."""
-        asked = self._place(pod)
-        return self._reserved(_last(self._priority(pod)) if asked is None else asked, assumed)
+        assumed = assumed.without(after)
+        return assumed, self._reserved(asked, assumed)
 
     def reserved_before_new(self, priority: int) -> Reserved:
         """Return the pending pods before a new pod of `priority`."""

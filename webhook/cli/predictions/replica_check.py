@@ -142,9 +142,8 @@ class Checks:
             check_pod(workload.document.content)
             first = next(self._pods(workload))
             check_storable(first)
-            assumed = self.pending.before(first, assumed)
+            assumed, reserved = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
-            reserved = self.pending.reserved_before(first, assumed)
             if scheduler is None:
                 self.admissions.note(workload, assumed.base)
                 unknown = schedulers.place(first, assumed.base)

@@ -1,6 +1,6 @@
 """The page Pending: the pods that wait, why, and what would make room for them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from webhook.cli.console.endpoint import Asked, Endpoint, NotFoundError, Query, reported_once
@@ -41,7 +41,7 @@ class PendingPods:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._queue: tuple[Snapshot, PendingQueue] | None = None
-        self._requests: dict[bytes, dict[str, int]] = {}
+        self._requests: dict[bytes, Mapping[str, int]] = {}
 
     def groups(self, _: Asked) -> object:
         """Return the pending pods in the order of the queue; pods of one owner and template are one group."""
@@ -146,19 +146,16 @@ class PendingPods:
     def _requests_of(self, pod: PendingPod) -> Mapping[str, int]:
         if len(self._requests) > _MOST_READ:
             self._requests = {}
-        known = self._requests.get(pod.content)
-        if known is None:
-            known = self._requests[pod.content] = dict(_read_requests(pod))
-        return known
+        if pod.content not in self._requests:
+            self._requests[pod.content] = _read_requests(pod)
+        return self._requests[pod.content]
 
 
-def _read_requests(pod: PendingPod) -> Iterator[tuple[str, int]]:
-    if pod.content:
-        try:
-            yield from read_pod_resources(Reader(pod.object())).requests.items()
-        except InvalidInput:
-            # The details of the pod have the error.
-            return
+def _read_requests(pod: PendingPod) -> Mapping[str, int]:
+    try:
+        return read_pod_resources(Reader(pod.object())).requests if pod.content else {}
+    except InvalidInput:  # the details of the pod have the error
+        return {}
 
 
 def _state(pod: PendingPod, fact: PodFact) -> str:
