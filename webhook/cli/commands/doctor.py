@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -51,20 +52,16 @@ _TITLES = {Severity.ERROR: ("error", "red"), Severity.WARNING: ("warning", "yell
 @click.pass_context
 def doctor(
     ctx: click.Context,
+    /,
     kubeconfig: Path | None,
     context: str | None,
     in_cluster: bool,
     policies: tuple[Path, ...],
-    configuration: str,
-    namespace: str | None,
-    service: str | None,
-    endpoint: str | None,
-    trial_namespace: str | None,
     only: tuple[str, ...],
     skip: tuple[str, ...],
     lists: bool,
-    within_seconds: float,
     output: str,
+    **wanted: Any,
 ) -> None:
     """Report what is wrong with the installation in a cluster, and how to mend it.
 
@@ -87,11 +84,8 @@ def doctor(
         raise click.UsageError("--in-cluster and --kubeconfig or --context are mutually exclusive; give one of them.")
     given = read_policies(policies) if policies else None
     sources = frozenset(source for each in checks for source in each.needs)
-    wanted = Wanted(
-        configuration, namespace, service, given, endpoint, trial_namespace, sources, within_seconds=within_seconds
-    )
     source = ClientConfig(kubeconfig, in_cluster, context)
-    found = diagnose(_read(source, wanted), checks)
+    found = diagnose(_read(source, Wanted(policy=given, sources=sources, **wanted)), checks)
     if output == "json":
         echo_json(_as_json(found))
     else:

@@ -149,7 +149,7 @@ def _explained(
     session: Session, objects: Objects, queue: PendingQueue, content: JsonObject, *, exists: bool
 ) -> _Explained:
     document = Document(f"{str(content['kind']).lower()}/{field(content, 'metadata', 'name')}", content)
-    workloads = session.workloads_of([document])
+    workloads = session.workloads_of([document], session.snapshot)
     found = injected(content, workloads[0].policy)
     answer = None
     if not field(content, "spec", "nodeName"):

@@ -253,15 +253,13 @@ class Session:
             self.has_failed = True
             echo(f"Error: {error}", err=True)
 
-    def workloads_of(self, documents: Sequence[Document], snapshot: Snapshot | None = None) -> list[Workload]:
+    def workloads_of(self, documents: Sequence[Document], snapshot: Snapshot) -> list[Workload]:
         """Return the pods of objects of the cluster, with the policies for their namespaces in `snapshot`.
-
-        Without `snapshot` it is that of the session.
 
         Raises:
             InvalidInput: an object cannot be read, or has no pods.
         """
-        found, errors = read_pods(documents, self._known_policies, snapshot or self.snapshot)
+        found, errors = read_pods(documents, self._known_policies, snapshot)
         if errors:
             raise InvalidInput(errors)
         return found

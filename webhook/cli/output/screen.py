@@ -200,16 +200,12 @@ def _print_rows(
     console: Console, columns: Sequence[Column], widths: Sequence[int], rows: Iterable[Row], indent: int
 ) -> None:
     for row in rows:
-        pieces = [
-            _pieces(column, cell, width)
-            for column, cell, width in zip(columns, row.cells, widths, strict=True)
-            if width
-        ]
-        shown = [(column.is_number, width) for column, width in zip(columns, widths, strict=True) if width]
+        shown = [each for each in zip(columns, widths, row.cells, strict=True) if each[1]]
+        pieces = [_pieces(column, cell, width) for column, width, cell in shown]
         for cells in itertools.zip_longest(*pieces, fillvalue=""):
             padded = [
-                " " * (width - cell_len(cell)) + cell if is_number else set_cell_size(cell, width)
-                for cell, (is_number, width) in zip(cells, shown, strict=True)
+                " " * (width - cell_len(cell)) + cell if column.is_number else set_cell_size(cell, width)
+                for cell, (column, width, _) in zip(cells, shown, strict=True)
             ]
             print_line(console, (" " * indent + (" " * _GAP).join(padded)).rstrip(), row.style)
 

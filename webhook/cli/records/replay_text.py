@@ -58,8 +58,8 @@ def print_notes(report: Report, old: PolicySet, invalid: int, *, is_text: bool) 
 def print_patches(found: Difference) -> None:
     """Print the patches of the two policies for one pod, an operation a line."""
     old, new = found.old, found.new
-    names = (f"{found.admission.pod} ({each.policy})" for each in (old, new))
-    print_diff(difflib.unified_diff(_lines(old), _lines(new), *names, lineterm=""))
+    before, after = (f"{found.admission.pod} ({each.policy})" for each in (old, new))
+    print_diff(difflib.unified_diff(_lines(old), _lines(new), before, after, lineterm=""))
 
 
 def _lines(decision: Decision) -> list[str]:

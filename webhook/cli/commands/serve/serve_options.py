@@ -55,13 +55,14 @@ def _start_tracing(ctx: click.Context, _: click.Parameter, endpoint: str | None)
 
 def _traces_url(endpoint: str) -> str:
     """Return the URL for traces. As OTEL_EXPORTER_OTLP_ENDPOINT, one without a path is that of a collector."""
+    problem = click.BadParameter(f'"{endpoint}" must be an HTTP URL, such as http://collector:4318')
     try:
         parts = urlsplit(endpoint)
         is_http = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        is_http = False
+    except ValueError as error:
+        raise problem from error
     if not is_http:
-        raise click.BadParameter(f'"{endpoint}" must be an HTTP URL, such as http://collector:4318')
+        raise problem
     return endpoint if parts.path.strip("/") else f"{endpoint.rstrip('/')}{_TRACES_PATH}"
 
 
