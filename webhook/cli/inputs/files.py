@@ -127,7 +127,7 @@ def read_text(filename: str, flag: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if filename == STANDARD_INPUT else Path(filename).read_bytes()
     except OSError as error:
-        raise InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")]) from error
+        raise unreadable(flag, filename, error) from error
 
 
 def open_bytes(filename: str, flag: str) -> BinaryIO:
@@ -141,5 +141,10 @@ def open_bytes(filename: str, flag: str) -> BinaryIO:
         if filename != STANDARD_INPUT and Path(filename).is_file():
             return Path(filename).open("rb")
     except OSError as error:
-        raise InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")]) from error
+        raise unreadable(flag, filename, error) from error
     return BytesIO(read_text(filename, flag))
+
+
+def unreadable(flag: str, filename: str, error: OSError) -> InvalidInput:
+    """Return the error of a file, which the user gave as `flag`, that cannot be read."""
+    return InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")])

@@ -139,9 +139,7 @@ def _kept_heads(names: Iterable[str]) -> dict[str, ChainHead]:
 def _head_paths(name: str) -> list[Path]:
     if name.endswith(SUFFIX):
         return [Path(name)]
-    if name.endswith(POD_SUFFIXES):
-        return []
-    if not PurePath(name).name:
+    if name.endswith(POD_SUFFIXES) or not PurePath(name).name:
         return []
     base, _, number = name.rpartition(".")
     is_left_over = PurePath(base).name and number.isdecimal() and not Path(base).exists()

@@ -22,7 +22,7 @@ from webhook.audit.head import SUFFIX as HEAD_SUFFIX
 from webhook.audit.pods import SUFFIXES as POD_SUFFIXES
 from webhook.audit.pods import PodIndex, pods_beside
 from webhook.audit.record import BEGINNING
-from webhook.cli.inputs.files import STANDARD_INPUT, place_of
+from webhook.cli.inputs.files import STANDARD_INPUT, place_of, unreadable
 from webhook.documents.documents import Document, parse, parse_list
 from webhook.documents.field import InvalidInput, invalid
 from webhook.documents.json_text import NotAListError
@@ -73,8 +73,7 @@ class ReplaySources:
                 try:
                     self._add(name)
                 except OSError as error:
-                    detail = f"cannot be read: {error.strerror or error}"
-                    raise InvalidInput([invalid(flag, name, detail)]) from error
+                    raise unreadable(flag, name, error) from error
             if self.pods.faults:
                 raise InvalidInput(self.pods.faults)
             opening.pop_all()
