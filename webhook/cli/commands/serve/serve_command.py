@@ -16,9 +16,8 @@ from click.core import ParameterSource
 
 from webhook.admission.pipeline import scheduler_for
 from webhook.admission.policy_cases import parse_tested_policies
-from webhook.cli.commands.serve.audit_log import audit_writer, pod_recorder
-from webhook.cli.commands.serve.exporting import exported_policy
 from webhook.cli.commands.serve.serve_options import server_options
+from webhook.cli.commands.serve.serve_outputs import audit_writer, exported_policy, pod_recorder
 from webhook.cli.inputs.clusters import read_cluster
 from webhook.cli.inputs.files import last_policy_option
 from webhook.cli.inputs.profiles import read_profiles

@@ -9,7 +9,7 @@ import click
 from certs.registration import Target
 from webhook.audit.pods import MAX_BYTES as POD_BYTES
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES
-from webhook.cli.commands.serve.exporting import EXPORT_MODES
+from webhook.cli.commands.serve.serve_outputs import EXPORT_MODES
 from webhook.cli.inputs.files import FILE, PATH, AddressType, Option, file_option, options
 from webhook.placement.profiles.profile import PROFILES
 from webhook.runtime.settings import Settings

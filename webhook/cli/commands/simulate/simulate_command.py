@@ -14,8 +14,7 @@ from webhook.analysis.simulation.arrival import Load, Mode
 from webhook.analysis.simulation.outcome import Outcome
 from webhook.analysis.simulation.sweep import Experiment, Run, simulated, swept, swept_on_ray
 from webhook.cli.commands.simulate.inputs import read_experiment
-from webhook.cli.commands.simulate.plot import svg
-from webhook.cli.commands.simulate.text import print_outcomes
+from webhook.cli.commands.simulate.text import print_outcomes, svg
 from webhook.cli.inputs.files import PATH, check_standard_input, file_option, output_option
 from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.screen import text_console
