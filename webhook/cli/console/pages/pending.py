@@ -8,10 +8,9 @@ from webhook.cli.console.pod_facts import PodFact
 from webhook.cli.console.sources import Sources
 from webhook.cli.inputs.pending import PendingQueue
 from webhook.cli.output.terminal import remarks_taken
-from webhook.cli.predictions.admission import Admissions
+from webhook.cli.predictions.admission import Admissions, injected
 from webhook.cli.predictions.capacity_moves import room_to_json
 from webhook.cli.predictions.replica_check import Checks
-from webhook.cli.predictions.stored_pod import injected
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
