@@ -78,22 +78,19 @@ class Checks:
             workload.policy,
             self.admissions.schedulers(workload.policy),
         )
-        requests = [gang_of_pod(first, policy, self.pending.assumed.base) for *_, first in counted]
-        found = [replicas for _, replicas, _ in counted]
+        requests, wholes, roles = [], [], []
+        for _, replicas, first in counted:
+            requests.append(gang_of_pod(first, policy, self.pending.assumed.base))
+            names = batch_names_of(first, backend_of(policy.spec, schedulers.name_for(first)))
+            wholes.append(starts_whole(first, names))
+            chosen = schedulers.scheduler_of(first)
+            roles.append((None if chosen is None else (chosen, PodSignature.of(first)), replicas))
         verdicts = {each.verdict for each, *_ in counted}
-        scheduler, pods = schedulers.name_for(counted[0][2]), sum(each.asked for each in found)
-        backends = [backend_of(policy.spec, schedulers.name_for(first)) for *_, first in counted]
-        names = [batch_names_of(first, each) for (*_, first), each in zip(counted, backends, strict=True)]
-        wholes = [starts_whole(first, each) for (*_, first), each in zip(counted, names, strict=True)]
+        scheduler, pods = schedulers.name_for(counted[0][2]), sum(replicas.asked for _, replicas, _ in counted)
         is_whole = object_starts_whole(kind, wholes, scheduler, policy)
         gang = gang_of_object(content, kind, requests, pods, scheduler, is_whole)
         if gang is None:
             return answers
-        placed_by = [(schedulers.scheduler_of(first), PodSignature.of(first)) for *_, first in counted]
-        roles = [
-            (None if chosen is None else (chosen, signature), each)
-            for (chosen, signature), each in zip(placed_by, found, strict=True)
-        ]
         is_open = "Waiting" in verdicts and "Infeasible" not in verdicts
         fit = fit_of_object(gang, roles, policy, self.pending.assumed.base, never, is_open=is_open)
         return [_in_gang_of_object(each, gang, fit) for each in answers]

@@ -18,6 +18,7 @@ import click
 
 from webhook.audit.sources import Download
 from webhook.cli.output.terminal import echo
+from webhook.doctor.workloads import options
 from webhook.documents.documents import field as value_of
 from webhook.documents.field import InvalidInput, invalid
 from webhook.watch.api_errors import ApiServerError
@@ -220,14 +221,9 @@ def _name_of(pod: JsonObject) -> str:
 def _option(container: JsonObject, pod: JsonObject, name: str, default: str) -> str:
     """Return the value of this option of `serve`: of the arguments, else of the environment, else the default."""
     variables = _variables(container, pod)
-    words = [*map(str, container.get("command") or ()), *map(str, container.get("args") or ())]
-    value = variables.get(f"PLACEMENT_WEBHOOK_{name.replace('-', '_').upper()}") or default
-    for index, word in enumerate(words):
-        if word.startswith(f"--{name}="):
-            value = _expanded(word.removeprefix(f"--{name}="), variables)
-        elif word == f"--{name}" and index + 1 < len(words):
-            value = _expanded(words[index + 1], variables)
-    return value
+    words = [_expanded(str(word), variables) for key in ("command", "args") for word in container.get(key) or ()]
+    env = [{"name": variable, "value": value} for variable, value in variables.items()]
+    return [default, *options({"args": words, "env": env}, f"--{name}")][-1]
 
 
 def _variables(container: JsonObject, pod: JsonObject) -> dict[str, str]:
