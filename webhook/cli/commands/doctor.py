@@ -87,7 +87,10 @@ def doctor(
     source = ClientConfig(kubeconfig, in_cluster, context)
     found = diagnose(_read(source, Wanted(policy=given, sources=sources, **wanted)), checks)
     if output == "json":
-        echo_json(_as_json(found))
+        healthy = found.worst in (None, Severity.INFO)
+        findings = [{"check": each.check} | each._asdict() for each in found.findings]
+        omitted = dict(found.omitted)
+        echo_json({"healthy": healthy, "checks": list(found.checks), "findings": findings, "omitted": omitted})
     else:
         _print_diagnosis(found)
     ctx.exit(_EXIT_CODES[found.worst])
@@ -114,15 +117,6 @@ def _read(source: ClientConfig, wanted: Wanted) -> Cluster:
     except ApiServerError as error:
         echo(f"Error: {error}", err=True)
         raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
-
-
-def _as_json(found: Diagnosis) -> dict[str, object]:
-    return {
-        "healthy": found.worst in (None, Severity.INFO),
-        "checks": list(found.checks),
-        "findings": [{"check": each.check} | each._asdict() for each in found.findings],
-        "omitted": dict(found.omitted),
-    }
 
 
 def _print_diagnosis(found: Diagnosis) -> None:

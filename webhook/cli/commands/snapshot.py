@@ -80,8 +80,11 @@ def snapshot(
     source = ClientConfig(kubeconfig, context=context)
     resources = list_resources(source, whole.values(), take)
     echo("", err=True)
-    objects = [content for each in _order(resources) for content in found[each.path]]
-    objects += [_empty_list(each) for each in resources if not each.is_required and not found[each.path]]
+    nodes_first = sorted(resources, key=lambda each: (*_FIRST, each.kind).index(each.kind))
+    objects = [content for each in nodes_first for content in found[each.path]]
+    # An empty list states that there are no objects of the kind. Without it, the kind is not known.
+    empty = (each for each in resources if not each.is_required and not found[each.path])
+    objects += [{"apiVersion": each.api_version, "kind": f"{each.kind}List", "items": []} for each in empty]
     if hash_names:
         objects = with_other_names(objects)
     if (release := read_live_release(source)) is not None:
@@ -90,16 +93,6 @@ def snapshot(
         _write(sys.stdout.buffer, objects)
     else:
         write_atomically(output, "--output", lambda file: _write(file, objects))
-
-
-def _order(resources: Iterable[Resource]) -> list[Resource]:
-    """Return the resources, nodes first."""
-    return sorted(resources, key=lambda each: (*_FIRST, each.kind).index(each.kind))
-
-
-def _empty_list(resource: Resource) -> JsonObject:
-    """Return an empty list of the kind: it states that there are no objects. Without it, the kind is not known."""
-    return {"apiVersion": resource.api_version, "kind": f"{resource.kind}List", "items": []}
 
 
 def _write(file: IO[bytes], objects: Iterable[JsonObject]) -> None:

@@ -105,13 +105,14 @@ class ClusterState:
             if accelerator is not None:
                 found.append((kind_of(resource), resource, amount, accelerator))
         for kind, resource, amount, accelerator in sorted(found, key=lambda each: (each[0] != "whole", each[1])):
-            users = (each for each in info.pods if each.requests.get(resource))
+            users = [each for each in info.pods if each.requests.get(resource)]
+            users.sort(key=lambda each: (each.namespace, each.name))
             yield {
                 "resource": resource,
                 "card": accelerator.card,
                 "kind": kind,
                 "count": amount,
-                "used": [self._user(each, resource) for each in _first(users)],
+                "used": [self._user(each, resource) for each in users[:_MOST_PODS]],
             }
 
     def _user(self, pod: RunningPod, resource: str) -> list[Any]:
@@ -135,7 +136,3 @@ def changed_nodes(before: Snapshot, after: Snapshot) -> Sequence[NodeInfo]:
         known: Mapping[str, NodeInfo] = {each.node.name: each for each in before.nodes}
         pairs = ((known.get(each.node.name), each) for each in after.nodes)
     return [now for then, now in pairs if then is not now]
-
-
-def _first(pods: Iterable[RunningPod]) -> list[RunningPod]:
-    return sorted(pods, key=lambda each: (each.namespace, each.name))[:_MOST_PODS]

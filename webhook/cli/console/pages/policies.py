@@ -13,11 +13,9 @@ from webhook.cli.console.endpoint import Asked, Endpoint, reported_once
 from webhook.cli.console.sources import Sources
 from webhook.cli.inputs.clusters import read_objects
 from webhook.cli.inputs.live import read_live_workloads
-from webhook.cli.inputs.session import Session
 from webhook.cli.output.terminal import remarks_taken
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.records.replay_sources import ReplaySources
-from webhook.documents.documents import Document
 from webhook.documents.field import FieldError
 from webhook.policy.loader import parse_policies
 from webhook.policy.policy_documents import policy_set
@@ -64,16 +62,19 @@ def _in_force(sources: Sources, _: Asked) -> dict[str, Any]:
 
 def _replayed(sources: Sources, asked: Asked) -> dict[str, Any]:
     """Return what the candidate would decide otherwise on the objects of the cluster, or on recorded admissions."""
-    candidate = policy_set(parse_policies(asked.body, PLACE), sources.session.rules.default)
+    session = sources.session
+    candidate = policy_set(parse_policies(asked.body, PLACE), session.rules.default)
     left_out, unreadable, kinds = Counter[str](), list[FieldError](), candidate.default.kinds
-    made = Replay(candidate, sources.session.rules, sources.view.snapshot())
+    made = Replay(candidate, session.rules, sources.view.snapshot())
     is_complete = True
     with remarks_taken() as remarks, ExitStack() as stack:
         if asked.query.get("source") == "audit":
             opened = stack.enter_context(ReplaySources(sources.audit, unreadable.append))
             admissions, left_out = opened.admissions(kinds), opened.left_out
         else:
-            admissions = admissions_of_objects(_existing_objects(sources.session), kinds, left_out)
+            # As if they were created now.
+            objects = read_objects(session.cluster) if session.cluster else read_live_workloads(session.source)
+            admissions = admissions_of_objects(objects, kinds, left_out)
         for number, each in enumerate(admissions):
             if number % _CHECKED_EACH == 0 and asked.expired():
                 is_complete = False
@@ -85,11 +86,6 @@ def _replayed(sources: Sources, asked: Asked) -> dict[str, Any]:
         "unreadable": len(unreadable),
         "remarks": remarks,
     }
-
-
-def _existing_objects(session: Session) -> Sequence[Document]:
-    """Return the objects of the cluster, whose pods are decided on as if they were created now."""
-    return read_live_workloads(session.source) if session.cluster is None else read_objects(session.cluster)
 
 
 def _report(report: Report) -> dict[str, Any]:
