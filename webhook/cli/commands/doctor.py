@@ -1,7 +1,7 @@
 """`doctor`: report what is wrong with an installation, and how to mend it."""
 
-import asyncio
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import click
 from certs.registration import Target
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import output_option
+from webhook.cli.inputs.live import ask
 from webhook.cli.inputs.policies import policies_option, read_policies
 from webhook.cli.output.terminal import echo, echo_json, plural
 from webhook.doctor.check import Check, Diagnosis, Severity, diagnose
@@ -106,14 +107,8 @@ def _chosen(only: Iterable[str], skip: Iterable[str]) -> tuple[Check, ...]:
 
 
 def _read(source: ClientConfig, wanted: Wanted) -> Cluster:
-    async def read() -> Cluster:
-        async with source.connect() as server:
-            if source.kubeconfig is None:
-                echo(f"cluster: {server.cluster}", err=True)
-            return await read_cluster(server, wanted)
-
     try:
-        return asyncio.run(read())
+        return ask(source, partial(read_cluster, wanted=wanted), prints_name=True)
     except ApiServerError as error:
         echo(f"Error: {error}", err=True)
         raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error

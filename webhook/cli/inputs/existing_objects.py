@@ -1,6 +1,5 @@
 """Objects that exist in a cluster, with their pods and Events: of a live cluster, or of the objects in a file."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -9,13 +8,14 @@ from urllib.parse import quote
 
 import click
 
+from webhook.cli.inputs.live import ask
 from webhook.cli.output.terminal import echo
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput, invalid, unsupported
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import NOT_FOUND, ClientConfig
+from webhook.watch.api_server import NOT_FOUND, ApiServer, ClientConfig
 
 _FLAG = "TYPE/NAME"
 _CORE = "v1"
@@ -158,16 +158,15 @@ class LiveObjects:
     def _read(self, kind: Type, namespace: str, name: str, query: Mapping[str, str]) -> JsonObject:
         """Return an object or a list."""
 
-        async def read() -> JsonObject:
-            async with self._source.connect() as server:
-                api = kind.api
-                if not kind.version:
-                    group = await server.get(f"/apis/{kind.group}", {})
-                    api = str(field(group, "preferredVersion", "groupVersion"))
-                root = f"/apis/{api}" if kind.group else f"/api/{api}"
-                return await server.get(f"{root}/namespaces/{quote(namespace, safe='')}/{kind.resource}{name}", query)
+        async def read(server: ApiServer) -> JsonObject:
+            api = kind.api
+            if not kind.version:
+                group = await server.get(f"/apis/{kind.group}", {})
+                api = str(field(group, "preferredVersion", "groupVersion"))
+            root = f"/apis/{api}" if kind.group else f"/api/{api}"
+            return await server.get(f"{root}/namespaces/{quote(namespace, safe='')}/{kind.resource}{name}", query)
 
-        return asyncio.run(read())
+        return ask(self._source, read)
 
 
 Objects: TypeAlias = FileObjects | LiveObjects

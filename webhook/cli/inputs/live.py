@@ -134,12 +134,10 @@ def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page:
     """
 
     async def read(server: ApiServer) -> list[Resource]:
-        if source.kubeconfig is None:
-            echo(f"cluster: {server.cluster}", err=True)
         return [resource for resource in resources if await _list(server, resource, on_page)]
 
     try:
-        return _ask(source, read)
+        return ask(source, read, prints_name=True)
     except ApiServerError as error:
         raise click.ClickException(str(error)) from error
 
@@ -165,15 +163,24 @@ async def _list(server: ApiServer, resource: Resource, on_page: OnPage) -> bool:
 def ask_live(source: ClientConfig, what: str, read: Callable[[ApiServer], Awaitable[T]]) -> T | None:
     """Return what `read` finds. If it cannot be read, report it on standard error."""
     try:
-        return _ask(source, read)
+        return ask(source, read)
     except (ApiServerError, InvalidInput) as error:
         echo(f"not known: {what}: {error}", err=True)
         return None
 
 
-def _ask(source: ClientConfig, read: Callable[[ApiServer], Awaitable[T]]) -> T:
-    async def ask() -> T:
+def ask(source: ClientConfig, read: Callable[[ApiServer], Awaitable[T]], *, prints_name: bool = False) -> T:
+    """Return what `read` finds; with `prints_name`, print the name of a cluster whose kubeconfig is not given.
+
+    Raises:
+        ApiServerError: the API server does not answer a request.
+        InvalidInput: the configuration is missing or wrong.
+    """
+
+    async def connected() -> T:
         async with source.connect() as server:
+            if prints_name and source.kubeconfig is None:
+                echo(f"cluster: {server.cluster}", err=True)
             return await read(server)
 
-    return asyncio.run(ask())
+    return asyncio.run(connected())

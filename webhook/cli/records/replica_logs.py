@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -17,7 +18,7 @@ from urllib.parse import urlencode
 import click
 
 from webhook.audit.sources import Download
-from webhook.cli.output.terminal import echo
+from webhook.cli.inputs.live import ask
 from webhook.doctor.workloads import options
 from webhook.documents.documents import field as value_of
 from webhook.documents.field import InvalidInput, invalid
@@ -77,21 +78,15 @@ def download(selection: ReplicaSelection, folder: Path) -> Sequence[Download]:
         click.ClickException: the pods cannot be listed, or the folder cannot take the files.
     """
     try:
-        return asyncio.run(_download(selection, folder))
+        return ask(selection.source, partial(_download, selection=selection, folder=folder), prints_name=True)
     except ApiServerError as error:
         raise click.ClickException(str(error)) from error
 
 
-async def _download(selection: ReplicaSelection, folder: Path) -> Sequence[Download]:
-    async with selection.source.connect() as server:
-        if selection.source.kubeconfig is None:
-            echo(f"cluster: {server.cluster}", err=True)
-        replicas = _Replicas(server, selection)
-        streams = [stream for pod in await replicas.pods() for stream in replicas.streams_of(pod)]
-        limit = asyncio.Semaphore(_AT_ONCE)
-        return await asyncio.gather(
-            *(_read(stream, folder / str(number), limit) for number, stream in enumerate(streams))
-        )
+async def _download(server: ApiServer, selection: ReplicaSelection, folder: Path) -> Sequence[Download]:
+    replicas, limit = _Replicas(server, selection), asyncio.Semaphore(_AT_ONCE)
+    streams = [stream for pod in await replicas.pods() for stream in replicas.streams_of(pod)]
+    return await asyncio.gather(*(_read(stream, folder / str(number), limit) for number, stream in enumerate(streams)))
 
 
 class _Replicas:
