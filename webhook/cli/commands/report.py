@@ -36,8 +36,8 @@ def report(session: Session, audit: tuple[str, ...], path: Path) -> int:
       placement-webhook report --cluster cluster.json -o report.html
     """
     # Imported here, so that --help does not import the server.
+    from webhook.cli.console.page import fixed_sources
     from webhook.cli.console.report import report_of
-    from webhook.cli.console.sources import fixed_sources
 
     check_writable(path, "--output")
     content = report_of(fixed_sources(session, audit), rfc3339_now())

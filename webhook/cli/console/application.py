@@ -13,11 +13,10 @@ import structlog
 from aiohttp import web
 
 from webhook.cli.console.cluster_state import ClusterState
-from webhook.cli.console.endpoint import Asked, Endpoint, NotFoundError
 from webhook.cli.console.feed import Feed
 from webhook.cli.console.guard import Handler, add_headers, guarded
+from webhook.cli.console.page import Asked, Endpoint, NotFoundError, Sources
 from webhook.cli.console.registry import PAGES
-from webhook.cli.console.sources import Sources
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import json_bytes
 from webhook.events.token_bucket import TokenBucket

@@ -21,8 +21,7 @@ import orjson
 
 from webhook.cli.console.application import all_endpoints, static_files
 from webhook.cli.console.cluster_state import ClusterState
-from webhook.cli.console.endpoint import Asked, Endpoint, NotFoundError
-from webhook.cli.console.sources import Sources
+from webhook.cli.console.page import Asked, Endpoint, NotFoundError, Sources
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import json_bytes
 

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from webhook.cli.console.application import application
 from webhook.cli.console.guard import is_loopback
-from webhook.cli.console.sources import Sources, facts_for, fixed_sources
+from webhook.cli.console.page import Sources, facts_for, fixed_sources
 from webhook.cli.inputs.live import read_live_disruptions
 from webhook.cli.inputs.session import Session
 from webhook.cli.output.terminal import echo

@@ -17,8 +17,7 @@ import orjson
 from webhook.audit.reading import Entry
 from webhook.audit.record import AuditRecord, moment
 from webhook.audit.sources import Sources as AuditSources
-from webhook.cli.console.endpoint import Asked, Endpoint, NotFoundError, Query
-from webhook.cli.console.sources import Sources
+from webhook.cli.console.page import Asked, Endpoint, NotFoundError, Query, Sources
 from webhook.cli.output.terminal import remarks_taken
 from webhook.cli.records.audit_following import BrokenLines
 from webhook.cli.records.audit_source import Source

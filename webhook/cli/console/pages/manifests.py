@@ -7,8 +7,7 @@ from typing import Any
 
 from webhook.admission.pipeline import ClusterView
 from webhook.admission.verdict import Bypassed, Denied, Patched
-from webhook.cli.console.endpoint import Asked, Endpoint
-from webhook.cli.console.sources import Sources
+from webhook.cli.console.page import Asked, Endpoint, Sources
 from webhook.cli.inputs.manifests import with_namespace
 from webhook.cli.inputs.workloads import Workload, print_misplaced
 from webhook.cli.output.terminal import remarks_taken

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from webhook.cli.console.endpoint import Asked, Endpoint, NotFoundError, Query, reported_once
+from webhook.cli.console.page import Asked, Endpoint, NotFoundError, Query, Sources, reported_once
 from webhook.cli.console.pod_facts import PodFact
-from webhook.cli.console.sources import Sources
 from webhook.cli.inputs.pending import PendingQueue
 from webhook.cli.output.terminal import remarks_taken
 from webhook.cli.predictions.admission import Admissions, injected

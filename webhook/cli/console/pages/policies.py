@@ -9,8 +9,7 @@ from typing import Any
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
 from webhook.analysis.replay.decision import Change
 from webhook.analysis.replay.replay import Replay, Report, Tally
-from webhook.cli.console.endpoint import Asked, Endpoint, reported_once
-from webhook.cli.console.sources import Sources
+from webhook.cli.console.page import Asked, Endpoint, Sources, reported_once
 from webhook.cli.inputs.clusters import read_objects
 from webhook.cli.inputs.live import read_live_workloads
 from webhook.cli.output.terminal import remarks_taken
