@@ -16,7 +16,7 @@ from tests.support.command import Outcome, Run, run_here
 from tests.support.work import calls_of
 from webhook.audit.lines import digest
 from webhook.audit.record import ReservedEntry, RuleEntry, ShadowEntry, parse_line
-from webhook.cli.output.table import Column, Row, print_table
+from webhook.cli.output.screen import Column, Row, print_table
 from webhook.cli.records.audit_text import LIST_COLUMNS
 
 RECORDS = [

@@ -12,7 +12,7 @@ from rich.console import Console
 from tests.support.audit_records import INFEASIBLE, chain_lines, make_record, write_lines
 from tests.support.command import Run, run_here
 from webhook.audit.reading import FollowedFile
-from webhook.cli.output.table import print_table
+from webhook.cli.output.screen import print_table
 from webhook.cli.records import audit_following
 from webhook.cli.records.audit_text import LIST_COLUMNS, list_row
 

@@ -26,8 +26,8 @@ from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.programs import forked
 from tests.support.server import review_bytes, write_certificate
 from webhook.audit.record import parse_line
-from webhook.cli.commands.serve import audit_log
 from webhook.cli.commands.serve import serve_command as serve
+from webhook.cli.commands.serve import serve_outputs
 from webhook.policy.loader import built_in_policy
 from webhook.runtime.settings import Address, Settings
 
@@ -382,7 +382,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     def build(settings: Settings, *_: object) -> None:
         found.settings = settings
 
-    monkeypatch.setattr(audit_log, "AuditWriter", Writer)
+    monkeypatch.setattr(serve_outputs, "AuditWriter", Writer)
     monkeypatch.setattr(serve, "build_server", build)
     monkeypatch.setattr(serve, "serve_until_signalled", lambda *_: None)
     monkeypatch.setattr(serve, "configure_logs", lambda *_: None)

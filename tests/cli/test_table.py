@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from webhook.cli.output.table import Column, Row, print_table
+from webhook.cli.output.screen import Column, Row, print_table
 from webhook.cli.records.audit_text import LIST_COLUMNS
 
 SCORES = (

@@ -8,9 +8,8 @@ import aiohttp
 import pytest
 
 from tests.console.served import console_of
-from webhook.cli.console.application import static_files
+from webhook.cli.console.application import BusyError, PostLimit, static_files
 from webhook.cli.console.guard import is_loopback, refusal
-from webhook.cli.console.work import BusyError, PostLimit
 
 _OWN = "127.0.0.1:8090"
 

@@ -20,9 +20,8 @@ from tests.support.manifests import DEPLOY, read
 from tests.support.replicas import kubelet, log_of, start_replica
 from tests.support.service_account import RBAC, token_kubeconfig
 from webhook.cli.console.application import all_endpoints
-from webhook.cli.console.endpoint import Asked
+from webhook.cli.console.page import Asked, Sources, fixed_sources
 from webhook.cli.console.serving import listening, sources_of
-from webhook.cli.console.sources import Sources, fixed_sources
 from webhook.cli.inputs.session import Session
 from webhook.cli.output.terminal import remarks_taken
 from webhook.runtime.settings import Address

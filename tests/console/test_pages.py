@@ -12,8 +12,7 @@ from tests.console.served import SAMPLE, console_of
 from tests.support.audit_records import chain_lines, make_record, write_lines
 from tests.support.command import run_here
 from webhook.cli.console.application import all_endpoints
-from webhook.cli.console.endpoint import Asked, NotFoundError
-from webhook.cli.console.sources import fixed_sources
+from webhook.cli.console.page import Asked, NotFoundError, fixed_sources
 from webhook.cli.inputs.session import Session
 from webhook.documents.field import InvalidInput
 

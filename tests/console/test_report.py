@@ -12,7 +12,7 @@ from tests.console.browser import TestBrowser
 from tests.console.example_cluster import write_cluster
 from tests.support.command import run_here
 from webhook.cli.console.application import static_files
-from webhook.cli.console.linking import LinkError, imports_of, linked
+from webhook.cli.console.report import LinkError, imports_of, linked
 
 
 @pytest.fixture(scope="module")

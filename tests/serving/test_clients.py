@@ -202,5 +202,5 @@ def test_a_bad_ca_file_leaves_the_last_good_one_in_force(tmp_path: Path) -> None
 def test_a_ca_without_names_is_warned_of(client_ca: Path | None, names: tuple[str, ...], warnings: int) -> None:
     with capture_logs() as logs:
         settings = {"client_ca": client_ca, "client_names": names, "extender_profile": "none"}
-        _check_clients(frozenset({"no_cluster"}), settings, is_insecure=False)
+        _check_clients(frozenset({"no_cluster"}), settings)
     assert [each["event"] for each in logs] == ["--client-ca without --client-name"] * warnings

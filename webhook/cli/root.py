@@ -18,8 +18,7 @@ from click.shell_completion import CompletionItem, ShellComplete
 
 from webhook import __version__
 from webhook.cli.output.program import COMPLETION_VARIABLE, NAME, PLUGIN, SuggestingGroup, name, with_program_name
-from webhook.cli.output.streams import OutputError, discard_output, prepare_streams
-from webhook.cli.output.terminal import echo, echo_fields, echo_lines
+from webhook.cli.output.terminal import OutputError, discard_output, echo, echo_fields, echo_lines, prepare_streams
 from webhook.documents.field import InvalidInput
 
 # The text of each command in --help and shell completion. The command NAME is the function NAME of the module

@@ -8,7 +8,7 @@ import click
 from webhook.cli.inputs.clusters import cluster_option, live_options
 from webhook.cli.inputs.files import output_option
 from webhook.cli.inputs.manifests import namespace_option
-from webhook.cli.inputs.policies import NamespacePolicies, policies_option
+from webhook.cli.inputs.policies import NamespacePolicies, policies_option, policy_to_json
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.screen import marked, text_console
 from webhook.cli.output.terminal import echo_json, warn
@@ -41,8 +41,7 @@ def allowed(session: Session) -> int:
     found = _found(policy.spec, snapshot, namespace)
     place = session.place_of(policy)
     if session.is_json:
-        names = {"name": policy.name, "revision": policy.revision} | ({"place": place} if place else {})
-        echo_json({"namespace": namespace, "policy": names, **found})
+        echo_json({"namespace": namespace, "policy": policy_to_json(policy, place), **found})
         return 0
     most, patterns = found["maxCardsPerPod"], found["queuePatterns"]
     limited = "any" if patterns is None else _joined(patterns)

@@ -19,10 +19,10 @@ from webhook.audit.reading import Entry
 from webhook.audit.selection import parse_moment
 from webhook.audit.sources import Sources
 from webhook.audit.summary import summarise
+from webhook.cli.inputs.files import PATH, file_option, output_choice
 from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.program import SuggestingGroup
-from webhook.cli.output.screen import SafeConsole
-from webhook.cli.output.table import Column, Row, print_table
+from webhook.cli.output.screen import Column, Row, print_table, text_console
 from webhook.cli.output.terminal import echo_json, echo_json_lines
 from webhook.cli.records import audit_text as text
 from webhook.cli.records.audit_filters import filters, selection_of
@@ -51,14 +51,7 @@ def audit() -> None:
     """
 
 
-_output = click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="text for people, json for programs.",
-)
+_output = output_choice(["text", "json"], help="text for people, json for programs.")
 
 
 @audit.command("list")
@@ -90,7 +83,7 @@ def list_(source: Source, limit: int | None, follow: bool, output: str, **chosen
             echo_json_lines(entry.line for entry in entries)
         else:
             rows = (text.list_row(entry.record) for entry in entries)
-            print_table(SafeConsole(markup=False), text.LIST_COLUMNS, rows)
+            print_table(text_console(), text.LIST_COLUMNS, rows)
     broken.report_rest()
 
 
@@ -112,7 +105,7 @@ def show(decision: str, source: Source, output: str) -> None:
     if output == "json":
         echo_json_lines([entry.line])
     else:
-        text.print_record(SafeConsole(markup=False), entry)
+        text.print_record(text_console(), entry)
 
 
 def _find(decision: str, sources: Sources) -> Entry:
@@ -159,7 +152,7 @@ def summary(source: Source, slowest: int, output: str, **chosen: Any) -> None:
     if output == "json":
         echo_json(counts.to_json())
     else:
-        text.print_summary(SafeConsole(markup=False), counts)
+        text.print_summary(text_console(), counts)
 
 
 @audit.command()
@@ -202,7 +195,7 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
     if output == "json":
         echo_json(verification.to_json())
     else:
-        text.print_verification(SafeConsole(markup=False), verification)
+        text.print_verification(text_console(), verification)
     if verification.faults:
         raise InvalidInput(verification.faults)
 
@@ -225,9 +218,7 @@ _skip_invalid = click.option(
 @click.option(
     "--since", help="Leave out records before this time or age; of an archive, rotated files that end before."
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to this file, whole or not at all."
-)
+@file_option("-o", "--output", kind=PATH, help="Write to this file, whole or not at all.")
 @_skip_invalid
 def export(source: Source, form: str, since: str | None, output: Path | None, skip_invalid: bool) -> None:
     """Print one FILE, its rotated files, its head and its pods as a tar archive; or the records as Parquet.
@@ -288,4 +279,4 @@ def sql(query: str, source: Source, skip_invalid: bool, output: str) -> None:
             echo_json_lines(query_json(table, query))
         else:
             found = query_texts(table, query)
-            print_table(SafeConsole(markup=False), [Column(name) for name in found.names], map(Row, found.rows))
+            print_table(text_console(), [Column(name) for name in found.names], map(Row, found.rows))

@@ -13,8 +13,7 @@ from webhook.cli.inputs.manifests import pods_options
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import Session, max_nodes_option, mutate_option, pending_option, with_session
-from webhook.cli.output.screen import marked, print_lines, text_console
-from webhook.cli.output.table import Column, Row, print_table
+from webhook.cli.output.screen import Column, Row, marked, print_lines, print_table, text_console
 from webhook.cli.output.terminal import Progress, echo_json, plural, some
 from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.capacity_counts import Counted, Counts
@@ -93,7 +92,7 @@ def capacity(
         queue, is_drained = drained(session, (*drain, *nodes), console, progress)
     workloads = session.workloads(queue.assumed.base)
     admissions = Admissions(session.with_policy, session.schedulers)
-    counts = Counts(queue, session.schedulers, admissions, until, progress.of, session.report)
+    counts = Counts(queue, admissions, until, progress.of, session.report)
     rules = session.rules
     blocks = largest_free_blocks(counts.snapshot, rules.default.node_usage_key, rules.spec.accelerators)
     is_refused = False
@@ -118,11 +117,7 @@ def capacity(
 def _check_flags(
     session: Session, drained: tuple[str, ...], nodes: tuple[str, ...], *, together: bool, with_room: bool
 ) -> None:
-    """Return if the flags can be given together.
-
-    Raises:
-        click.UsageError: they cannot.
-    """
+    """Raise a usage error for flags that cannot be given together."""
     if nodes and not drained:
         raise click.UsageError(f"Got unexpected extra argument ({' '.join(nodes)}); nodes follow --drain.")
     if not session.has_pods and (with_room or not drained):

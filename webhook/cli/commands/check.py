@@ -18,8 +18,7 @@ from webhook.cli.inputs.session import (
     policy_or_as_written_option,
     with_session,
 )
-from webhook.cli.output.screen import coloured, marked, print_lines, text_console
-from webhook.cli.output.table import Column, Row, print_table
+from webhook.cli.output.screen import Column, Row, coloured, marked, print_lines, print_table, text_console
 from webhook.cli.output.terminal import echo, echo_json, plural, some
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cli.predictions.replica_check import Checks

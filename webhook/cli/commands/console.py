@@ -3,7 +3,7 @@
 import click
 
 from webhook.cli.inputs.clusters import cluster_option, live_options
-from webhook.cli.inputs.files import FILE, AddressType
+from webhook.cli.inputs.files import AddressType, file_option
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import Session, with_session
@@ -20,7 +20,7 @@ _LISTEN = Address("127.0.0.1", 8090)
     click.option("--in-cluster", is_flag=True, help="The live cluster of this pod."),
     policies_option,
     scheduler_options,
-    click.option("--audit", multiple=True, type=FILE, metavar="FILE", help="Audit files for the page Admissions."),
+    file_option("--audit", multiple=True, help="Audit files for the page Admissions."),
     click.option(
         "--listen",
         type=AddressType(),

@@ -22,6 +22,7 @@ from certs.pki import issue_ca, issue_server
 from webhook.audit.pods import PodFile
 from webhook.audit.record import AuditRecord, parse_line
 from webhook.audit.writer import AuditWriter
+from webhook.cli.inputs.files import PATH, file_option
 from webhook.cli.output.logs import configure_logs
 from webhook.cli.output.program import as_called
 from webhook.cli.output.screen import SafeConsole, coloured, marked
@@ -59,13 +60,7 @@ class Step:
 
 
 @click.command()
-@click.option(
-    "--audit",
-    "audit_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write the audit log, with its pods, to this file.",
-)
+@file_option("--audit", "audit_file", kind=PATH, help="Write the audit log, with its pods, to this file.")
 @click.option("--keep", is_flag=True, help="Keep the audit log in a new temporary folder.")
 def demo(audit_file: Path | None, keep: bool) -> None:
     """Run the main job end to end on a sample cluster, over real TLS. It needs no Kubernetes.

@@ -1,16 +1,18 @@
 """`doctor`: report what is wrong with an installation, and how to mend it."""
 
-import asyncio
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from certs.registration import Target
 from webhook.cli.inputs.clusters import live_options
+from webhook.cli.inputs.files import output_option
+from webhook.cli.inputs.live import ask
 from webhook.cli.inputs.policies import policies_option, read_policies
-from webhook.cli.output.doctor_text import print_checks, print_diagnosis
-from webhook.cli.output.terminal import echo, echo_json
+from webhook.cli.output.terminal import echo, echo_json, plural
 from webhook.doctor.check import Check, Diagnosis, Severity, diagnose
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.reader import Wanted, read_cluster
@@ -20,6 +22,7 @@ from webhook.watch.api_server import ClientConfig
 
 _EXIT_CODES = {None: 0, Severity.INFO: 0, Severity.WARNING: 3, Severity.ERROR: 4}
 _CHECK = click.Choice([each.id for each in CHECKS])
+_TITLES = {Severity.ERROR: ("error", "red"), Severity.WARNING: ("warning", "yellow"), Severity.INFO: ("note", "cyan")}
 
 
 @click.command()
@@ -46,24 +49,20 @@ _CHECK = click.Choice([each.id for each in CHECKS])
     show_default=True,
     help="Read for at most this long; what was not read is a finding.",
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_option
 @click.pass_context
 def doctor(
     ctx: click.Context,
+    /,
     kubeconfig: Path | None,
     context: str | None,
     in_cluster: bool,
     policies: tuple[Path, ...],
-    configuration: str,
-    namespace: str | None,
-    service: str | None,
-    endpoint: str | None,
-    trial_namespace: str | None,
     only: tuple[str, ...],
     skip: tuple[str, ...],
     lists: bool,
-    within_seconds: float,
     output: str,
+    **wanted: Any,
 ) -> None:
     """Report what is wrong with the installation in a cluster, and how to mend it.
 
@@ -80,21 +79,21 @@ def doctor(
     """
     checks = _chosen(only, skip)
     if lists:
-        print_checks(checks, output)
+        _print_checks(checks, output)
         return
     if in_cluster and (kubeconfig is not None or context is not None):
         raise click.UsageError("--in-cluster and --kubeconfig or --context are mutually exclusive; give one of them.")
     given = read_policies(policies) if policies else None
     sources = frozenset(source for each in checks for source in each.needs)
-    wanted = Wanted(
-        configuration, namespace, service, given, endpoint, trial_namespace, sources, within_seconds=within_seconds
-    )
     source = ClientConfig(kubeconfig, in_cluster, context)
-    found = diagnose(_read(source, wanted), checks)
+    found = diagnose(_read(source, Wanted(policy=given, sources=sources, **wanted)), checks)
     if output == "json":
-        echo_json(_as_json(found))
+        healthy = found.worst in (None, Severity.INFO)
+        findings = [{"check": each.check} | each._asdict() for each in found.findings]
+        omitted = dict(found.omitted)
+        echo_json({"healthy": healthy, "checks": list(found.checks), "findings": findings, "omitted": omitted})
     else:
-        print_diagnosis(found)
+        _print_diagnosis(found)
     ctx.exit(_EXIT_CODES[found.worst])
 
 
@@ -109,32 +108,45 @@ def _chosen(only: Iterable[str], skip: Iterable[str]) -> tuple[Check, ...]:
 
 def _read(source: ClientConfig, wanted: Wanted) -> Cluster:
     try:
-        return asyncio.run(_gathered(source, wanted))
+        return ask(source, partial(read_cluster, wanted=wanted), prints_name=True)
     except ApiServerError as error:
         echo(f"Error: {error}", err=True)
         raise click.exceptions.Exit(2 if 400 <= error.code < 500 else 1) from error
 
 
-async def _gathered(source: ClientConfig, wanted: Wanted) -> Cluster:
-    async with source.connect() as server:
-        if source.kubeconfig is None:
-            echo(f"cluster: {server.cluster}", err=True)
-        return await read_cluster(server, wanted)
+def _print_diagnosis(found: Diagnosis) -> None:
+    """Print the findings, the errors first, and the number of each severity."""
+    for each in found.findings:
+        title, colour = _TITLES[each.severity]
+        echo(f"{title} [{each.check}] {each.where}", fg=colour)
+        echo(f"  {each.what}")
+        echo(f"  mend: {each.remedy}")
+    for check, count in found.omitted.items():
+        echo(f"and {count} more of [{check}]; --check {check} shows no more, mend the first ones")
+    counts = {each: sum(finding.severity is each for finding in found.findings) for each in Severity}
+    notes = plural(counts[Severity.INFO], "note") if counts[Severity.INFO] else ""
+    checks = plural(len(found.checks), "check")
+    if not (counts[Severity.ERROR] or counts[Severity.WARNING]):
+        echo(f"no fault found ({checks})" + (f", {notes}" if notes else ""))
+        return
+    shown = [plural(counts[each], _TITLES[each][0]) for each in Severity if counts[each]]
+    echo(f"{', '.join(shown)} ({checks})")
 
 
-def _as_json(found: Diagnosis) -> dict[str, object]:
-    return {
-        "healthy": found.worst in (None, Severity.INFO),
-        "checks": list(found.checks),
-        "findings": [
-            {
-                "check": each.check,
-                "severity": each.severity.value,
-                "where": each.where,
-                "what": each.what,
-                "remedy": each.remedy,
-            }
-            for each in found.findings
-        ],
-        "omitted": dict(found.omitted),
-    }
+def _print_checks(checks: tuple[Check, ...], output: str) -> None:
+    """Print the checks: the id, the fault that it finds, and what it reads."""
+    if output == "json":
+        echo_json([_described(each) for each in checks])
+        return
+    for each in checks:
+        echo(each.id, fg="cyan")
+        echo(f"  finds: {each.meaning}")
+        echo(f"  reads: {', '.join(_reads(each)) or 'what the other checks read'}")
+
+
+def _described(check: Check) -> dict[str, object]:
+    return {"id": check.id, "finds": check.meaning, "remedy": check.remedy, "reads": _reads(check)}
+
+
+def _reads(check: Check) -> list[str]:
+    return sorted(each.title for each in check.needs)

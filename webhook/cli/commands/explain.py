@@ -23,7 +23,7 @@ from webhook.cli.inputs.existing_objects import (
     pods_of,
     type_named,
 )
-from webhook.cli.inputs.files import FILE, STANDARD_INPUT, output_option
+from webhook.cli.inputs.files import STANDARD_INPUT, file_option, output_option
 from webhook.cli.inputs.manifests import namespace_option
 from webhook.cli.inputs.pending import PendingQueue
 from webhook.cli.inputs.policies import NamespacePolicies, policies_option
@@ -31,10 +31,9 @@ from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import Session, max_nodes_option, pending_option, with_session
 from webhook.cli.output.screen import marked, print_lines, text_console
 from webhook.cli.output.terminal import echo, echo_json
-from webhook.cli.predictions.admission import Admissions
+from webhook.cli.predictions.admission import Admissions, Injected, injected
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cli.predictions.replica_check import Checks
-from webhook.cli.predictions.stored_pod import Injected, injected
 from webhook.cli.records.audit_source import Source, admin_token_option, token_of, webhook_namespace_option
 from webhook.cli.records.replica_logs import NAMESPACE, ReplicaSelection
 from webhook.documents.documents import Document, JsonObject, field
@@ -48,9 +47,10 @@ _BEFORE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class _Explained:
-    """What is known of a pod that exists. `answer` is None for a pod that is bound or has ended."""
+    """What is known of a pod that exists, or would be created. `answer` is None for a pod that is bound."""
 
     pod: JsonObject
+    exists: bool
     injected: Injected
     answer: Answer | None
     events: Sequence[JsonObject]
@@ -83,7 +83,7 @@ class _Explained:
     scheduler_options,
     policies_option,
     pending_option,
-    click.option("--audit", multiple=True, type=FILE, metavar="FILE", help="Audit files with the record of the pod."),
+    file_option("--audit", multiple=True, help="Audit files with the record of the pod."),
     click.option("--no-audit", is_flag=True, help="Do not read the audit records of the running replicas."),
     webhook_namespace_option,
     admin_token_option,
@@ -117,7 +117,7 @@ def explain(
     snapshot, namespace = session.snapshot, session.default_namespace
     policy = NamespacePolicies(session.rules, snapshot).of_namespace(namespace)
     kind = type_named(kind_name, policy.kinds.values()) if slash else POD
-    objects: Objects = LiveObjects(session.kubeconfig, session.context)
+    objects: Objects = LiveObjects(session.source)
     if session.cluster is not None:
         objects = FileObjects(read_objects(session.cluster))
     owner = objects.get(kind, namespace, name)
@@ -126,7 +126,7 @@ def explain(
     replicas = None
     if session.is_live and not (audit or no_audit):
         where = webhook_namespace or NAMESPACE
-        replicas = ReplicaSelection(session.kubeconfig, session.context, where, token=token_of(admin_token_file))
+        replicas = ReplicaSelection(session.source, where, token=token_of(admin_token_file))
     console = text_console()
     if not pods and not session.is_json:
         console.print(f"{marked(target)} has no pods now; as they would be created:")
@@ -135,14 +135,12 @@ def explain(
         if pods and (audit or replicas):
             found = replace(found, record=_record(Source(audit, replicas), content))
         if session.is_json:
-            object_name = None if kind == POD else f"{owner['kind']} {pod_name(owner)}"
-            echo_json(_to_json(found, object_name, exists=bool(pods)))
+            echo_json(_to_json(found, None if kind == POD else f"{owner['kind']} {pod_name(owner)}"))
         else:
-            _print(console, found, session, exists=bool(pods))
-    if left_out := pods[_MOST_PODS:]:
+            _print(console, found, session.max_nodes)
+    if (left_out := pods[_MOST_PODS:]) and not session.is_json:
         waiting = sum(not field(each, "spec", "nodeName") for each in left_out)
-        if not session.is_json:
-            console.print(f"and {len(left_out)} more pods, {waiting} of them wait")
+        console.print(f"and {len(left_out)} more pods, {waiting} of them wait")
     return 0
 
 
@@ -150,16 +148,15 @@ def _explained(
     session: Session, objects: Objects, queue: PendingQueue, content: JsonObject, *, exists: bool
 ) -> _Explained:
     document = Document(f"{str(content['kind']).lower()}/{field(content, 'metadata', 'name')}", content)
-    workloads = session.workloads_of([document])
+    workloads = session.workloads_of([document], session.snapshot)
     found = injected(content, workloads[0].policy)
-    is_bound = bool(field(content, "spec", "nodeName"))
     answer = None
-    if not is_bound:
+    if not field(content, "spec", "nodeName"):
         # A pod that was admitted by this policy is admitted unchanged, and its suggestions name annotations.
         is_admitted = not exists or found.is_by_policy_in_force
         admissions = Admissions(is_admitted, session.schedulers, remedy="create it again")
-        answer = Checks(queue, session.schedulers, admissions).answers(workloads)[0]
-    return _Explained(content, found, answer, events_of(objects, content) if exists else [])
+        answer = Checks(queue, admissions).answers(workloads)[0]
+    return _Explained(content, exists, found, answer, events_of(objects, content) if exists else [])
 
 
 def _record(source: Source, pod: JsonObject) -> Mapping[str, Any] | None:
@@ -179,34 +176,32 @@ def _record(source: Source, pod: JsonObject) -> Mapping[str, Any] | None:
     return found
 
 
-def _to_json(found: _Explained, target_object: str | None, *, exists: bool) -> dict[str, Any]:
+def _to_json(found: _Explained, target_object: str | None) -> dict[str, Any]:
     return {
         "pod": pod_name(found.pod),
         "object": target_object,
-        "exists": exists,
-        "phase": found.phase if exists else None,
+        "exists": found.exists,
+        "phase": found.phase if found.exists else None,
         "node": found.node or None,
         "scheduler": found.scheduled or None,
         "injected": found.injected.to_json(),
         "check": found.answer and found.answer.to_json(),
-        "events": [_event_json(each) for each in found.events],
+        "events": [
+            {"time": event_time(each)} | {key: each.get(key) for key in ("type", "reason", "message", "count")}
+            for each in found.events
+        ],
         "audit": found.record,
     }
 
 
-def _event_json(event: JsonObject) -> dict[str, Any]:
-    keys = ("type", "reason", "message", "count")
-    return {"time": event_time(event), **{key: event.get(key) for key in keys}}
-
-
-def _print(console: Console, found: _Explained, session: Session, *, exists: bool) -> None:
-    if exists:
+def _print(console: Console, found: _Explained, max_nodes: int) -> None:
+    if found.exists:
         where = f" on [bold]{marked(found.node)}[/bold]" if found.node else ""
         console.print(f"[bold]{marked(pod_name(found.pod))}[/bold]: {marked(found.phase)}{where}")
         print_lines(console, found.injected.lines)
         print_lines(console, [found.scheduled and f"its scheduler reports: {found.scheduled}"])
     if found.answer is not None:
-        print_answer(console, found.answer, session.max_nodes)
+        print_answer(console, found.answer, max_nodes)
     print_lines(console, _event_lines(found.events))
     if found.record is not None:
         record = found.record

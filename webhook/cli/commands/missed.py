@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+from rich.console import Console
 
 from certs.registration import Target
 from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.admission.registered_selection import Selection, selection_of_configuration
 from webhook.cli.inputs.clusters import live_options
-from webhook.cli.inputs.files import FILE, output_option, read_documents
-from webhook.cli.inputs.policies import policies_option, read_policies
-from webhook.cli.output.screen import SafeConsole
-from webhook.cli.output.table import Column, Row, print_line, print_table
+from webhook.cli.inputs.files import file_option, output_option, read_documents
+from webhook.cli.inputs.policies import policies_option, policy_to_json, read_policies
+from webhook.cli.output.screen import Column, Row, print_line, print_table, text_console
 from webhook.cli.output.terminal import Progress, echo, echo_json
 from webhook.cluster.cache.resources import Resource
 from webhook.cluster.snapshot import Namespace
@@ -95,10 +95,8 @@ class _Search:
 
 
 @click.command()
-@click.option(
+@file_option(
     "--cluster",
-    type=FILE,
-    metavar="FILE",
     help="The output of `kubectl get pods,namespaces -A -o json` (or yaml); - for standard input. Default: the live "
     "cluster that kubectl would use.",
 )
@@ -161,11 +159,7 @@ def missed(
 
 
 def _read_file(search: _Search, filename: str) -> None:
-    """Add the objects of the file.
-
-    Raises:
-        InvalidInput: it cannot be read, or holds neither a pod nor a namespace.
-    """
+    """Add the objects of the file, which must hold a pod or a namespace."""
     by_kind: dict[str, list[JsonObject]] = {}
     for document in read_documents(filename, "--cluster"):
         by_kind.setdefault(str(document.content.get("kind")), []).append(document.content)
@@ -178,12 +172,7 @@ def _read_file(search: _Search, filename: str) -> None:
 
 
 def _read_live(policies: tuple[Path, ...], kubeconfig: Path | None, context: str | None, in_cluster: bool) -> _Search:
-    """Return the search on a live cluster, which is read page by page, by `policies`, else by those in force there.
-
-    Raises:
-        InvalidInput: the kubeconfig is missing or wrong.
-        click.ClickException: the API server does not answer the request.
-    """
+    """Return the search on a live cluster, which is read page by page, by `policies`, else by those in force there."""
     # Imported here, so that a command on a file does not import the client.
     from webhook.cli.inputs.live import list_resources
     from webhook.cli.inputs.policy_in_force import read_policies_in_force
@@ -207,7 +196,7 @@ def _read_live(policies: tuple[Path, ...], kubeconfig: Path | None, context: str
 
 
 def _to_json(found: _Found) -> Mapping[str, Any]:
-    pod, policy = found.pod, {"name": found.policy.name, "revision": found.policy.revision}
+    pod = found.pod
     return {
         "pod": f"{pod.namespace}/{pod.name}",
         "namespace": pod.namespace,
@@ -218,7 +207,7 @@ def _to_json(found: _Found) -> Mapping[str, Any]:
         "rules": list(pod.rules),
         "denied": pod.denial or None,
         "remedy": pod.remedy,
-        **({"policy": policy} if found.is_chosen else {}),
+        **({"policy": policy_to_json(found.policy)} if found.is_chosen else {}),
     }
 
 
@@ -232,7 +221,7 @@ _COLUMNS = (
 
 
 def _print_text(pods: list[_Found], looked_at: int, limit: int) -> None:
-    console = SafeConsole(markup=False)
+    console = text_console()
     if not pods:
         print_line(console, f"no pod was missed, of {looked_at}")
         return
@@ -246,7 +235,7 @@ def _print_text(pods: list[_Found], looked_at: int, limit: int) -> None:
     _print_rest(console, len(remedies) - limit)
 
 
-def _print_rest(console: SafeConsole, count: int) -> None:
+def _print_rest(console: Console, count: int) -> None:
     if count > 0:
         print_line(console, f"and {count} more; -o json has all", "dim")
 

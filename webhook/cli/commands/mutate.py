@@ -1,21 +1,20 @@
 """`mutate`: print pods as the webhook would admit them, without a cluster or a server."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
 
 import click
 
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
 from webhook.cli.inputs.clusters import live_options, release_option
-from webhook.cli.inputs.files import FILE
+from webhook.cli.inputs.files import file_option, output_choice
 from webhook.cli.inputs.manifests import pods_options
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.inputs.workloads import Workload, print_policy, with_claims_of
 from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
-from webhook.cli.output.yaml_text import diff_lines, to_yaml
+from webhook.cli.output.yaml_text import diff_lines, print_diff, to_yaml
 from webhook.cli.predictions.admission import admit_checked_document, check_patch, print_verdict
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import printable_lines
@@ -30,20 +29,14 @@ _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
 @with_session(
     pods_options,
     policies_option,
-    click.option(
+    file_option(
         "--cluster",
-        type=FILE,
-        metavar="FILE",
         help="The output of `kubectl get nodes,pods,namespaces -A -o json`, for namespace defaults and the check.",
     ),
     live_options,
     release_option,
-    click.option(
-        "-o",
-        "--output",
-        type=click.Choice(["yaml", "json", "patch", "diff"]),
-        default="yaml",
-        show_default=True,
+    output_choice(
+        ["yaml", "json", "patch", "diff"],
         help="The mutated pods; the JSON patch of each pod, one a line, null for a denied or invalid one; or a diff.",
     ),
     needs_cluster=False,
@@ -93,11 +86,7 @@ def mutate(session: Session) -> int:
 
 
 def _verdict(session: Session, workload: Workload, view: ClusterView | None) -> Verdict | None:
-    """Return the verdict on a pod; None if it is not valid.
-
-    Raises:
-        InvalidInput: it is not valid, and the command stops there.
-    """
+    """Return the verdict on a pod; None if it is not valid and the command goes on with the others."""
     try:
         return admit_checked_document(workload.document, workload.policy, view)
     except InvalidInput as error:
@@ -155,7 +144,7 @@ def _print(workload: Workload, verdict: Verdict, output: str, *, first: bool) ->
     elif output == "yaml":
         echo_lines(("" if first else "---\n") + _comment(workload) + to_yaml(after))
     else:
-        _print_diff(before, after)
+        print_diff(diff_lines(before, after, pod_name(before)))
 
 
 def _comment(workload: Workload) -> str:
@@ -165,9 +154,3 @@ def _comment(workload: Workload) -> str:
     replicas = workload.pods.replicas
     of_pods = "a pod on each node" if replicas is None else f"the first of {replicas} pods"
     return f"# {printable_lines(workload.title)}: {'the only pod' if replicas == 1 else of_pods}\n"
-
-
-def _print_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    colours = {"+": "green", "-": "red", "@": "cyan"}
-    for line in diff_lines(before, after, pod_name(before)):
-        echo(line, fg=colours.get(line[:1]))

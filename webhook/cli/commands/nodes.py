@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import click
 
@@ -10,8 +10,7 @@ from webhook.cli.inputs.clusters import cluster_option, live_options
 from webhook.cli.inputs.files import output_option
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.session import Session, with_session
-from webhook.cli.output.screen import print_lines, text_console
-from webhook.cli.output.table import Column, Row, print_table
+from webhook.cli.output.screen import Column, Row, print_lines, print_table, text_console
 from webhook.cli.output.terminal import echo_json, plural
 from webhook.cluster.snapshot import Snapshot
 from webhook.doctor.check import Finding
@@ -109,15 +108,8 @@ def _to_json(snapshot: Snapshot, groups: Sequence[_Group], mistyped: Sequence[Fi
         "nodes": len(snapshot.nodes),
         "unschedulable": int(snapshot.unschedulable.sum()),
         "pools": [
-            {
-                "pool": None if each.pool == NONE else each.pool,
-                "product": None if each.product == NONE else each.product,
-                "nodes": each.nodes,
-                "cards": each.cards,
-                "free": each.free,
-                "largest": each.largest,
-                "fragmented": round(each.fragmented, 3),
-            }
+            {name: None if value == NONE else value for name, value in asdict(each).items()}
+            | {"fragmented": round(each.fragmented, 3)}
             for each in groups
         ],
         # A remedy is Markdown; scripts run its commands.

@@ -9,7 +9,14 @@ import orjson
 
 from webhook.admission.policy_cases import CaseResult, parse_tested_policies, run_cases
 from webhook.cli.inputs.clusters import live_options
-from webhook.cli.inputs.files import FILE, check_standard_input, output_option, place_of, read_text
+from webhook.cli.inputs.files import (
+    FILE,
+    check_standard_input,
+    output_choice,
+    output_option,
+    place_of,
+    read_text,
+)
 from webhook.cli.inputs.policies import policies_option, read_policies
 from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
@@ -74,11 +81,7 @@ def check(ctx: click.Context, files: tuple[str, ...], kubeconfig: Path | None, c
 
 
 def _read_valid(file: str) -> list[PlacedPolicy]:
-    """Return the policies of the file, which can be in force together, be it as the objects of a cluster.
-
-    Raises:
-        InvalidInput: they cannot be; lists all errors.
-    """
+    """Return the policies of the file, which can be in force together, be it as the objects of a cluster."""
     found = parse_tested_policies(read_text(file, "FILE"), place_of(file))
     policy_set(found, built_in_policy())
     if not has_default(found):
@@ -169,7 +172,7 @@ def schema() -> None:
 @policy.command()
 @click.argument("files", type=FILE, metavar="[FILE…|-]", nargs=-1)
 @policies_option
-@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@output_choice(["yaml", "json"])
 def show(files: tuple[str, ...], policies: tuple[Path, ...], output: str) -> None:
     """Print the policies of each FILE with all defaults; without FILE and --policy, the built-in policy.
 
@@ -205,7 +208,7 @@ def show(files: tuple[str, ...], policies: tuple[Path, ...], output: str) -> Non
     help="The release of the API server.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 2 if a field cannot be exported.")
-@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@output_choice(["yaml", "json"])
 @click.pass_context
 def export(ctx: click.Context, policies: tuple[Path, ...], release: str, strict: bool, output: str) -> None:
     """Print the policies as MutatingAdmissionPolicies and ValidatingAdmissionPolicies, which need no webhook.

@@ -9,17 +9,16 @@ import click
 from webhook.admission.recorded_pod import kept_domains
 from webhook.analysis.replay.admission import Admission
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
-from webhook.analysis.replay.replay import Difference, Replay, Report
+from webhook.analysis.replay.replay import Replay, Report
 from webhook.analysis.replay.source_line import skippable
-from webhook.cli.inputs.clusters import live_options, read_view
-from webhook.cli.inputs.files import FILE, check_standard_input
+from webhook.cli.inputs.clusters import live_options
+from webhook.cli.inputs.files import FILE, PATH, check_standard_input, file_option, output_choice
 from webhook.cli.inputs.policies import read_policies
-from webhook.cli.output.program import is_kubectl_plugin
+from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.output.terminal import Progress, echo, echo_json, plural, warn
 from webhook.cli.records.replay_sources import ReplaySources
-from webhook.cli.records.replay_text import print_diff, print_notes, print_report
+from webhook.cli.records.replay_text import print_notes, print_patches, print_report
 from webhook.documents.field import FieldError, InvalidInput, required
-from webhook.kube.workloads.workload_kinds import Kinds
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicySet
 
@@ -42,59 +41,49 @@ def _read_failures(_: click.Context, __: click.Parameter, value: str) -> tuple[s
 
 @click.command()
 @click.argument("sources", type=FILE, metavar="[SOURCE...|-]", nargs=-1)
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The PlacementPolicy to try; several documents or files as for `mutate`.",
-)
-@click.option(
-    "--against",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The policy to compare with. Default: the one in force in the live cluster; without one, the built-in policy "
-    "if the records name it.",
-)
-@click.option(
-    "--cluster",
-    type=FILE,
-    metavar="FILE",
-    help="Also compare the verdicts on this cluster: the output of `kubectl get nodes,pods,namespaces -A -o json`. "
-    "Without a SOURCE, its pods are the source, too.",
-)
-@live_options
-@click.option(
-    "--fail-on",
-    default="",
-    callback=_read_failures,
-    metavar="WHAT,...",
-    help="Exit with 7 if a pod is denied, or has a worse verdict, under the new policy alone, or is decided otherwise "
-    f"at all: {', '.join(_FAILURES)}.",
-)
-@click.option("--skip-invalid", is_flag=True, help="Leave out lines that cannot be read. Default: stop at the first.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "diff"]),
-    default="text",
-    show_default=True,
-    help="Counts by change; a line for each pod with a change; or both patches, once for equal pods.",
+@with_session(
+    file_option(
+        "--policy",
+        "policies",
+        kind=PATH,
+        multiple=True,
+        required=True,
+        help="The PlacementPolicy to try; several documents or files as for `mutate`.",
+    ),
+    file_option(
+        "--against",
+        kind=PATH,
+        multiple=True,
+        help="The policy to compare with. Default: the one in force in the live cluster; without one, the built-in "
+        "policy if the records name it.",
+    ),
+    file_option(
+        "--cluster",
+        help="Also compare the verdicts on this cluster: the output of `kubectl get nodes,pods,namespaces -A -o json`. "
+        "Without a SOURCE, its pods are the source, too.",
+    ),
+    live_options,
+    click.option(
+        "--fail-on",
+        default="",
+        callback=_read_failures,
+        metavar="WHAT,...",
+        help="Exit with 7 if a pod is denied, or has a worse verdict, under the new policy alone, or is decided "
+        f"otherwise at all: {', '.join(_FAILURES)}.",
+    ),
+    click.option(
+        "--skip-invalid", is_flag=True, help="Leave out lines that cannot be read. Default: stop at the first."
+    ),
+    output_choice(
+        ["text", "json", "diff"],
+        help="Counts by change; a line for each pod with a change; or both patches, once for equal pods.",
+    ),
+    needs_cluster=False,
+    needs_pods=False,
 )
 def replay(
-    sources: tuple[str, ...],
-    policies: tuple[Path, ...],
-    against: tuple[Path, ...],
-    cluster: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
-    fail_on: tuple[str, ...],
-    skip_invalid: bool,
-    output: str,
-) -> None:
+    session: Session, sources: tuple[str, ...], against: tuple[Path, ...], fail_on: tuple[str, ...], skip_invalid: bool
+) -> int:
     """Report what another policy would decide on recorded admissions, compared with the policy in force.
 
     SOURCE is an audit file of `serve --audit-pods` or an archive of `audit export`, an API server's audit log of the
@@ -107,84 +96,56 @@ def replay(
       placement-webhook replay --policy policy.yaml --against policy.yaml --cluster cluster.json -o json
       placement-webhook replay --policy policy.yaml --context staging --fail-on denied,verdict
     """
-    is_live = cluster is None and (kubeconfig is not None or context is not None or is_kubectl_plugin())
-    if cluster is not None and (kubeconfig is not None or context is not None):
-        raise click.UsageError("--cluster is a file: leave --kubeconfig and --context out.")
-    if not sources and cluster is None and not is_live:
+    if not sources and not session.has_cluster:
         raise click.UsageError("give a SOURCE, --cluster or --kubeconfig: there is nothing to decide on.")
-    if "verdict" in fail_on and cluster is None and not is_live:
+    if "verdict" in fail_on and not session.has_cluster:
         raise click.UsageError("--fail-on verdict needs a view of the cluster: give --cluster or --kubeconfig.")
-    check_standard_input(*(("SOURCE", each) for each in sources), ("--cluster", cluster))
-    new, old = read_policies(policies), read_policies(against, "--against") if against else None
-    invalid = _InvalidLines(skip_invalid)
-    names = sources or ((cluster,) if cluster is not None else ())
-    with ReplaySources(names, invalid.report) as opened:
-        snapshot = (
-            read_view(cluster, kubeconfig, context, None, with_disruptions=False)[0] if cluster or is_live else None
-        )
-        if old is None and is_live:
-            old = _in_force(kubeconfig, context)
-        if names:
-            admissions = opened.admissions(new.default.kinds)
-        else:
-            admissions = _of_live_objects(opened, kubeconfig, context, new.default.kinds)
+    check_standard_input(*(("SOURCE", each) for each in sources), ("--cluster", session.cluster))
+    new, old = session.rules, read_policies(against, "--against") if against else None
+    invalid = 0
+
+    def report(error: FieldError) -> None:
+        nonlocal invalid
+        if not skip_invalid:
+            raise InvalidInput([skippable(error)])
+        invalid += 1
+
+    names = sources or ((session.cluster,) if session.cluster is not None else ())
+    with ReplaySources(names, report) as opened:
+        snapshot = session.snapshot if session.has_cluster else None
+        if old is None and session.is_live:
+            old = _in_force(session)
+        admissions = opened.admissions(new.default.kinds) if names else _of_live_objects(session, opened)
         if old is None:
             old, admissions = _recorded(admissions)
         if opened.has_records:
             _warn_of_other_domains(new, old)
         made = Replay(new, old, snapshot)
         made.report.left_out = opened.left_out
-        was_interrupted = _run(made, admissions, output)
-        _finish(made.report, new, old, output, len(opened), invalid.count)
+        was_interrupted = _run(made, admissions, session.output)
+        _finish(made.report, new, old, session.output, len(opened), invalid)
     if was_interrupted:
         echo(f"Interrupted after {plural(made.report.pods, 'pod')}: this is what was found until then.", err=True)
-    click.get_current_context().exit(_EXIT_INTERRUPTED if was_interrupted else _exit_code(made.report, fail_on))
+    return _EXIT_INTERRUPTED if was_interrupted else _exit_code(made.report, fail_on)
 
 
-class _InvalidLines:
-    """Takes the errors of lines: counts them, or ends the command."""
-
-    def __init__(self, are_skipped: bool) -> None:
-        self.count = 0
-        self._are_skipped = are_skipped
-
-    def report(self, error: FieldError) -> None:
-        """Count a line that cannot be read.
-
-        Raises:
-            InvalidInput: such lines are not left out.
-        """
-        if not self._are_skipped:
-            raise InvalidInput([skippable(error)])
-        self.count += 1
-
-
-def _in_force(kubeconfig: Path | None, context: str | None) -> PolicySet | None:
+def _in_force(session: Session) -> PolicySet | None:
     """Return the policies in force in the live cluster; None if they are not known."""
     # Imported here, so that a command on a file does not import the client.
     from webhook.cli.inputs.policy_in_force import read_policies_in_force
-    from webhook.watch.api_server import ClientConfig
 
-    found = read_policies_in_force(ClientConfig(kubeconfig, context=context))
+    found = read_policies_in_force(session.source)
     return None if found is None else found.policies
 
 
-def _of_live_objects(
-    opened: ReplaySources, kubeconfig: Path | None, context: str | None, kinds: Kinds
-) -> Iterator[Admission]:
-    from webhook.cli.inputs.live_workloads import read_live_workloads
-    from webhook.watch.api_server import ClientConfig
+def _of_live_objects(session: Session, opened: ReplaySources) -> Iterator[Admission]:
+    from webhook.cli.inputs.live import read_live_workloads
 
-    documents = read_live_workloads(ClientConfig(kubeconfig, context=context))
-    return admissions_of_objects(documents, kinds, opened.left_out)
+    return admissions_of_objects(read_live_workloads(session.source), session.rules.default.kinds, opened.left_out)
 
 
 def _recorded(admissions: Iterator[Admission]) -> tuple[PolicySet, Iterator[Admission]]:
-    """Return the policy that the first record names, if it is the built-in one, and the admissions.
-
-    Raises:
-        InvalidInput: it is another one, or none.
-    """
+    """Return the policy that the first record names, which must be the built-in one, and the admissions."""
     first = next(admissions, None)
     built_in = built_in_policy()
     if first is None or first.policy == built_in.identity:
@@ -211,8 +172,10 @@ def _run(made: Replay, admissions: Iterator[Admission], output: str) -> bool:
             if number % _BETWEEN_PROGRESS == 0:
                 progress.show(f"{made.report.pods} pods, {made.report.changed} otherwise")
             found = made.add(each)
-            if found is not None:
-                _print(found, output)
+            if found is not None and output == "json":
+                echo_json(found.to_json())
+            elif found is not None and output == "diff" and found.is_first:
+                print_patches(found)
     except KeyboardInterrupt:
         return True
     finally:
@@ -220,19 +183,8 @@ def _run(made: Replay, admissions: Iterator[Admission], output: str) -> bool:
     return False
 
 
-def _print(found: Difference, output: str) -> None:
-    if output == "json":
-        echo_json(found.to_json())
-    elif output == "diff" and found.is_first:
-        print_diff(found)
-
-
 def _finish(report: Report, new: PolicySet, old: PolicySet, output: str, sources: int, invalid: int) -> None:
-    """Print the counts.
-
-    Raises:
-        InvalidInput: nothing was decided on.
-    """
+    """Print the counts; that nothing was decided on is an error."""
     if not report.pods:
         reasons = "; ".join(f"{count} × {reason}" for reason, count in report.left_out.most_common())
         detail = f"no creation of a pod was found that can be decided on{': ' if reasons else ''}{reasons}"

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from webhook.cli.inputs.clusters import cluster_option, live_options
-from webhook.cli.inputs.files import FILE
+from webhook.cli.inputs.files import PATH, file_option
 from webhook.cli.inputs.policies import policies_option
 from webhook.cli.inputs.profiles import scheduler_options
 from webhook.cli.inputs.session import Session, with_session
@@ -20,16 +20,8 @@ from webhook.serving.clock import rfc3339_now
     live_options,
     policies_option,
     scheduler_options,
-    click.option("--audit", multiple=True, type=FILE, metavar="FILE", help="Audit files for the page Admissions."),
-    click.option(
-        "-o",
-        "--output",
-        "path",
-        required=True,
-        type=click.Path(path_type=Path),
-        metavar="FILE.html",
-        help="The file to write.",
-    ),
+    file_option("--audit", multiple=True, help="Audit files for the page Admissions."),
+    click.option("-o", "--output", "path", required=True, type=PATH, metavar="FILE.html", help="The file to write."),
     needs_pods=False,
 )
 def report(session: Session, audit: tuple[str, ...], path: Path) -> int:
@@ -44,8 +36,8 @@ def report(session: Session, audit: tuple[str, ...], path: Path) -> int:
       placement-webhook report --cluster cluster.json -o report.html
     """
     # Imported here, so that --help does not import the server.
+    from webhook.cli.console.page import fixed_sources
     from webhook.cli.console.report import report_of
-    from webhook.cli.console.sources import fixed_sources
 
     check_writable(path, "--output")
     content = report_of(fixed_sources(session, audit), rfc3339_now())

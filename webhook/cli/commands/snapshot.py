@@ -10,6 +10,7 @@ import click
 
 from webhook.cli.inputs.anonymize import with_other_names, without_secrets
 from webhook.cli.inputs.clusters import live_options
+from webhook.cli.inputs.files import PATH, file_option
 from webhook.cli.inputs.live import list_resources, read_live_release
 from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.terminal import echo, echo_progress
@@ -30,7 +31,7 @@ _OTHERS = (*OPTIONAL_RESOURCES, DISRUPTION_BUDGETS, *BATCH_RESOURCES)
 
 @click.command()
 @live_options
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output.")
+@file_option("-o", "--output", kind=PATH, help="Default: standard output.")
 @click.option(
     "--hash-names", is_flag=True, help="Replace the names of nodes, namespaces, pods and owners, for sharing."
 )
@@ -72,15 +73,18 @@ def snapshot(
             found[resource.path] = []
         kept = found[resource.path]
         kept += [without_secrets({"apiVersion": resource.api_version, "kind": resource.kind, **item}) for item in items]
-        _progress(found)
+        echo_progress(", ".join(f"{len(objects)} {path.rpartition('/')[2]}" for path, objects in found.items()))
 
     wanted = (*REQUIRED_RESOURCES, *(_OTHERS if all_kinds else ()))
     whole = {each.path: replace(each, field_selector="", part="") for each in wanted}
     source = ClientConfig(kubeconfig, context=context)
     resources = list_resources(source, whole.values(), take)
     echo("", err=True)
-    objects = [content for each in _order(resources) for content in found[each.path]]
-    objects += [_empty_list(each) for each in resources if not each.is_required and not found[each.path]]
+    nodes_first = sorted(resources, key=lambda each: (*_FIRST, each.kind).index(each.kind))
+    objects = [content for each in nodes_first for content in found[each.path]]
+    # An empty list states that there are no objects of the kind. Without it, the kind is not known.
+    empty = (each for each in resources if not each.is_required and not found[each.path])
+    objects += [{"apiVersion": each.api_version, "kind": f"{each.kind}List", "items": []} for each in empty]
     if hash_names:
         objects = with_other_names(objects)
     if (release := read_live_release(source)) is not None:
@@ -89,21 +93,6 @@ def snapshot(
         _write(sys.stdout.buffer, objects)
     else:
         write_atomically(output, "--output", lambda file: _write(file, objects))
-
-
-def _order(resources: Iterable[Resource]) -> list[Resource]:
-    """Return the resources, nodes first."""
-    return sorted(resources, key=lambda each: (*_FIRST, each.kind).index(each.kind))
-
-
-def _empty_list(resource: Resource) -> JsonObject:
-    """Return an empty list of the kind: it states that there are no objects. Without it, the kind is not known."""
-    return {"apiVersion": resource.api_version, "kind": f"{resource.kind}List", "items": []}
-
-
-def _progress(found: dict[str, list[JsonObject]]) -> None:
-    counts = ", ".join(f"{len(objects)} {path.rpartition('/')[2]}" for path, objects in found.items())
-    echo_progress(counts)
 
 
 def _write(file: IO[bytes], objects: Iterable[JsonObject]) -> None:

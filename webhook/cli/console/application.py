@@ -1,32 +1,98 @@
-"""The web application of the console: the files of its pages, their endpoints, and the feed."""
+"""The web application of the console: files of its pages, endpoints, the feed, and the thread for costly answers."""
 
+import asyncio
 import functools
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 from aiohttp import web
 
 from webhook.cli.console.cluster_state import ClusterState
-from webhook.cli.console.endpoint import Asked, Endpoint, NotFoundError
 from webhook.cli.console.feed import Feed
 from webhook.cli.console.guard import Handler, add_headers, guarded
+from webhook.cli.console.page import Asked, Endpoint, NotFoundError, Sources
 from webhook.cli.console.registry import PAGES
-from webhook.cli.console.sources import Sources
-from webhook.cli.console.work import BusyError, PostLimit, Worker
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import json_bytes
+from webhook.events.token_bucket import TokenBucket
 from webhook.kube.deadline import Expired, never
+
+T = TypeVar("T")
 
 STATIC = Path(__file__).parent / "static"
 # A manifest with many documents; the API server takes objects of 3 MiB.
 MOST_BODY_BYTES = 1024 * 1024
+# A person and a few colleagues look at the console: more is a loop in a page, or abuse.
+_MOST_WAITING = 8
+_MOST_SECONDS = 30.0
+_POSTS_AT_ONCE, _POST_REFILL_SECONDS = 10, 2.0
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
-def application(sources: Sources, endpoints: Sequence[Endpoint] | None = None) -> web.Application:
-    """Return the application that serves the pages of `sources`, with `endpoints` if they are given."""
+class BusyError(Exception):
+    """There is too much work already; `retry_seconds` says when to come back."""
+
+    def __init__(self, message: str, retry_seconds: float) -> None:
+        super().__init__(message)
+        self.retry_seconds = retry_seconds
+
+
+class Worker:
+    """Computes answers in one thread, in the order of their requests."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(1, "console")
+        self._waiting = 0
+        self._is_closed = False
+
+    async def run(self, work: Callable[[Expired], T]) -> T:
+        """Return `work()`, which gets whether its time is over.
+
+        Raises:
+            BusyError: too many answers are waited for.
+        """
+        if self._waiting >= _MOST_WAITING:
+            raise BusyError(f"{self._waiting} requests wait already; try again later", 5.0)
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._limited, work)
+        finally:
+            self._waiting -= 1
+
+    def _limited(self, work: Callable[[Expired], T]) -> T:
+        end_seconds = time.monotonic() + _MOST_SECONDS
+        return work(lambda: self._is_closed or time.monotonic() > end_seconds)
+
+    def close(self) -> None:
+        """End the thread; work that has begun sees that its time is over."""
+        self._is_closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class PostLimit:
+    """Limits requests that carry a body: ten at once, then one in two seconds."""
+
+    def __init__(self, monotonic_seconds: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic_seconds = monotonic_seconds
+        self._bucket = TokenBucket(_POSTS_AT_ONCE, _POST_REFILL_SECONDS, monotonic_seconds())
+
+    def take(self) -> None:
+        """Count a request.
+
+        Raises:
+            BusyError: there were too many.
+        """
+        if wait_seconds := self._bucket.take(self._monotonic_seconds()):
+            raise BusyError("too many requests; try again in a few seconds", wait_seconds)
+
+
+def application(sources: Sources) -> web.Application:
+    """Return the application that serves the pages of `sources`."""
     app = web.Application(middlewares=[guarded, _answered], client_max_size=MOST_BODY_BYTES)
     app.on_response_prepare.append(add_headers)
     feed = Feed(sources.view, ClusterState(sources.session.rules.default, sources.facts), sources.name)
@@ -38,7 +104,7 @@ def application(sources: Sources, endpoints: Sequence[Endpoint] | None = None) -
     app.on_cleanup.append(close)
     app.router.add_get("/api/events", feed.serve, allow_head=False)
     app.router.add_get("/healthz", functools.partial(_health, sources))
-    for each in endpoints if endpoints is not None else all_endpoints(sources):
+    for each in all_endpoints(sources):
         app.router.add_route(each.method, each.path, _handler(each, worker, limit))
     for path, file in static_files().items():
         address = "/" if path == "index.html" else f"/{path}"

@@ -10,7 +10,6 @@ from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import json_bytes
 from webhook.kube.pod.amounts import CPU, MEMORY
-from webhook.kube.pod.taints import Taint
 from webhook.placement.capacity.free_cards import NONE, FreeCardsByProduct, accelerator_of
 from webhook.placement.packing.typical_pods import ExpectedMixes
 from webhook.placement.profiles.policy_profiles import card_mixes
@@ -89,7 +88,9 @@ class ClusterState:
             "product": (labels.get(f"{card}.product") or NONE) if card else NONE,
             "ready": not any(each.key in _NOT_READY for each in node.taints),
             "cordoned": node.unschedulable,
-            "taints": [_taint_text(each) for each in node.taints[:_MOST_TAINTS]],
+            "taints": [
+                f"{each.key}{each.value and f'={each.value}'}:{each.effect}" for each in node.taints[:_MOST_TAINTS]
+            ],
             "cpu": [info.requested.get(CPU, 0), node.allocatable.get(CPU, 0)],
             "memory": [info.requested.get(MEMORY, 0), node.allocatable.get(MEMORY, 0)],
             "pods": [len(info.pods), node.allowed_pods],
@@ -104,13 +105,14 @@ class ClusterState:
             if accelerator is not None:
                 found.append((kind_of(resource), resource, amount, accelerator))
         for kind, resource, amount, accelerator in sorted(found, key=lambda each: (each[0] != "whole", each[1])):
-            users = (each for each in info.pods if each.requests.get(resource))
+            users = [each for each in info.pods if each.requests.get(resource)]
+            users.sort(key=lambda each: (each.namespace, each.name))
             yield {
                 "resource": resource,
                 "card": accelerator.card,
                 "kind": kind,
                 "count": amount,
-                "used": [self._user(each, resource) for each in _first(users)],
+                "used": [self._user(each, resource) for each in users[:_MOST_PODS]],
             }
 
     def _user(self, pod: RunningPod, resource: str) -> list[Any]:
@@ -134,12 +136,3 @@ def changed_nodes(before: Snapshot, after: Snapshot) -> Sequence[NodeInfo]:
         known: Mapping[str, NodeInfo] = {each.node.name: each for each in before.nodes}
         pairs = ((known.get(each.node.name), each) for each in after.nodes)
     return [now for then, now in pairs if then is not now]
-
-
-def _first(pods: Iterable[RunningPod]) -> list[RunningPod]:
-    return sorted(pods, key=lambda each: (each.namespace, each.name))[:_MOST_PODS]
-
-
-def _taint_text(taint: Taint) -> str:
-    value = f"={taint.value}" if taint.value else ""
-    return f"{taint.key}{value}:{taint.effect}"

@@ -63,7 +63,8 @@ class PodFacts:
             content = document.content
             if (content.get("apiVersion"), content.get("kind")) != ("v1", "Pod"):
                 continue
-            key = Key(_text(field(content, "metadata", "namespace")) or DEFAULT_NAMESPACE, _name(content))
+            namespace, name = (_text(field(content, "metadata", each)) for each in ("namespace", "name"))
+            key = Key(namespace or DEFAULT_NAMESPACE, name)
             if is_pending(content):
                 self.note(PENDING_PODS, key, content)
             elif occupies_node(content):
@@ -90,9 +91,11 @@ class PodFacts:
         if not is_waiting:
             return fact
         gates = _objects(field(pod, "spec", "schedulingGates"))
+        conditions = _objects(field(pod, "status", "conditions"))
+        reported = (each.get("message") for each in conditions if each.get("type") == "PodScheduled")
         own = annotations if isinstance(annotations, Mapping) else {}
         return fact._replace(
-            message=cut(_text(_scheduled(pod).get("message")), _MOST_MESSAGE),
+            message=cut(_text(next(reported, "")), _MOST_MESSAGE),
             gates=tuple(cut(_text(each.get("name")), _MOST_NAME) for each in gates[:_MOST_GATES]),
             is_terminating=field(pod, "metadata", "deletionTimestamp") is not None,
             annotations=tuple(
@@ -114,16 +117,6 @@ def _owner(pod: Mapping[str, Any]) -> str:
     if kind == "ReplicaSet" and name.endswith(suffix) and len(suffix) > 1:
         kind, name = "Deployment", name.removesuffix(suffix)
     return cut(f"{kind}/{name}", _MOST_NAME)
-
-
-def _scheduled(pod: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the condition by which a scheduler reports on the pod; empty if there is none."""
-    conditions = _objects(field(pod, "status", "conditions"))
-    return next((each for each in conditions if each.get("type") == "PodScheduled"), {})
-
-
-def _name(content: Mapping[str, Any]) -> str:
-    return _text(field(content, "metadata", "name"))
 
 
 def _text(value: Any) -> str:

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from webhook.cli.console.endpoint import Endpoint
+from webhook.cli.console.page import Endpoint, Sources
 from webhook.cli.console.pages import admissions, cluster, manifests, pending, policies
-from webhook.cli.console.sources import Sources
 
 PAGES: tuple[Callable[[Sources], Sequence[Endpoint]], ...] = (
     cluster.endpoints,

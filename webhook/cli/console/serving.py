@@ -10,8 +10,7 @@ from aiohttp import web
 
 from webhook.cli.console.application import application
 from webhook.cli.console.guard import is_loopback
-from webhook.cli.console.pod_facts import PodFacts
-from webhook.cli.console.sources import Sources, check_audit_files, fixed_sources
+from webhook.cli.console.page import Sources, facts_for, fixed_sources
 from webhook.cli.inputs.live import read_live_disruptions
 from webhook.cli.inputs.session import Session
 from webhook.cli.output.terminal import echo
@@ -45,9 +44,7 @@ def sources_of(session: Session, audit: tuple[str, ...]) -> tuple[Sources, LiveC
     """
     if session.cluster is not None:
         return fixed_sources(session, audit), None
-    check_audit_files(audit)
-    policies, _ = session.rules, session.schedulers
-    facts, source = PodFacts(policies.default.spec.key_domain), session.source
+    facts, source = facts_for(session, audit), session.source
     _, name = asyncio.run(source.read())
     live = LiveCluster(source.connect, on_object=facts.note)
     return Sources(session, live, facts, partial(read_live_disruptions, source), audit, name), live
@@ -87,13 +84,11 @@ async def listening(sources: Sources, listen: Address) -> AsyncIterator[Address]
 @asynccontextmanager
 async def _followed(live: LiveCluster | None) -> AsyncIterator[None]:
     """Run the live view, if there is one, until the block ends."""
-    if live is None:
-        yield
-        return
-    task = asyncio.create_task(live.run(), name="live cluster")
+    task = asyncio.create_task(live.run(), name="live cluster") if live else None
     try:
         yield
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        if task:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task

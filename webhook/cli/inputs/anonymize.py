@@ -87,7 +87,8 @@ def with_other_names(objects: Iterable[JsonObject]) -> list[JsonObject]:
     and statuses that placement does not read are removed.
     """
     objects = list(objects)
-    return _Renaming(objects).renamed(objects)
+    names = _Renaming(objects)
+    return [names.renamed(each) for each in objects]
 
 
 class _Renaming:
@@ -102,10 +103,7 @@ class _Renaming:
             names["owner"].update(str(owner.get("name")) for owner in metadata.get("ownerReferences") or ())
         self._names = {kind: _numbered(kind, found) for kind, found in names.items()}
 
-    def renamed(self, objects: Iterable[JsonObject]) -> list[JsonObject]:
-        return [self._object(content) for content in objects]
-
-    def _object(self, content: JsonObject) -> JsonObject:
+    def renamed(self, content: JsonObject) -> JsonObject:
         kind, metadata = str(content.get("kind")).lower(), content.get("metadata") or {}
         shared: JsonObject = {
             "name": self._of(kind, metadata.get("name")),
@@ -133,12 +131,7 @@ class _Renaming:
         return {**kept, "name": self._of("owner", owner.get("name"))}
 
     def _labels(self, labels: Mapping[str, str]) -> dict[str, str]:
-        return {key: self._label(key, value) for key, value in labels.items()}
-
-    def _label(self, key: str, value: str) -> str:
-        if key == HOSTNAME_LABEL:
-            return self._of("node", value)
-        return self._of("namespace", value) if key == NAMESPACE_NAME_LABEL else value
+        return {key: self._of(_KINDS_OF_LABELS.get(key, ""), value) for key, value in labels.items()}
 
     def _values(self, value: Any, key: str = "") -> Any:
         """Return a part of a spec with the names in selectors replaced."""
@@ -159,7 +152,8 @@ class _Renaming:
         return self._names.get(kind, {}).get(str(name), str(name))
 
 
-_KINDS_OF_KEYS = {HOSTNAME_LABEL: "node", "metadata.name": "node", NAMESPACE_NAME_LABEL: "namespace"}
+_KINDS_OF_LABELS = {HOSTNAME_LABEL: "node", NAMESPACE_NAME_LABEL: "namespace"}
+_KINDS_OF_KEYS = {**_KINDS_OF_LABELS, "metadata.name": "node"}
 _STATUS = (
     "phase",
     "capacity",

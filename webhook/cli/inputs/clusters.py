@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import redirect_stderr, suppress
-from dataclasses import replace
 from io import SEEK_END, StringIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from webhook.cli.inputs.files import FILE, open_bytes, place_of
-from webhook.cli.output.terminal import echo
+from webhook.cli.inputs.files import PATH, file_option, open_bytes, options, place_of
 from webhook.cluster.cache.resources import RESOURCES, Resource
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.file import snapshot_from_documents
@@ -22,16 +20,13 @@ from webhook.documents.json_text import NotAListError
 from webhook.kube.api.kubeconfig import contexts
 from webhook.kube.release import NEWEST, OLDEST, Release
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 # Smaller files can be handwritten; they are parsed as a whole, with errors for what programs do not write.
 _LARGE_BYTES = 1024 * 1024
 
-cluster_option = click.option(
+cluster_option = file_option(
     "--cluster",
-    type=FILE,
-    metavar="FILE",
     help="The output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml); - for standard input. Default: the "
     "live cluster that kubectl would use.",
 )
@@ -80,20 +75,19 @@ release_option = click.option(
 )
 
 
-def live_options(command: F) -> F:
-    """Add `--kubeconfig` and `--context`."""
-    command = click.option(
+live_options = options(
+    file_option(
+        "--kubeconfig",
+        kind=PATH,
+        help="The live cluster of this kubeconfig; default as in kubectl: $KUBECONFIG, else ~/.kube/config.",
+    ),
+    click.option(
         "--context",
         metavar="NAME",
         shell_complete=complete_context,
         help="A context of the kubeconfig; default: its current context.",
-    )(command)
-    return click.option(
-        "--kubeconfig",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="The live cluster of this kubeconfig; default as in kubectl: $KUBECONFIG, else ~/.kube/config.",
-    )(command)
+    ),
+)
 
 
 def read_cluster(filename: str) -> Snapshot:
@@ -151,40 +145,11 @@ def _check_nodes(filename: str, kinds: Collection[str]) -> None:
         raise InvalidInput([invalid("--cluster", filename, detail)])
 
 
-def read_view(
-    cluster: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
-    release: Release | None,
-    *,
-    with_disruptions: bool,
-) -> tuple[Snapshot, Disruptions | None]:
-    """Return a snapshot of the cluster in the file, or else of the live cluster that kubectl would use.
-
-    If asked for, also return what limits the moves of its pods. `release` replaces the release of the cluster. The name
-    of the live cluster, and a release other than the newest that is modelled, are printed on standard error.
+def read_movable(filename: str) -> tuple[Snapshot, Disruptions]:
+    """Return a snapshot of the cluster in the file, and what limits the moves of its pods.
 
     Raises:
-        InvalidInput: it cannot be read.
-        click.ClickException: a file and a live cluster are given, or the API server does not answer the request.
+        InvalidInput: it cannot be read, or holds no node.
     """
-    disruptions = None
-    if cluster is None:
-        # Imported here, so that a command on a file does not import the client.
-        from webhook.cli.inputs.live import read_live_cluster, read_live_disruptions
-        from webhook.watch.api_server import ClientConfig
-
-        source = ClientConfig(kubeconfig, context=context)
-        if with_disruptions:
-            snapshot, disruptions = read_live_disruptions(source)
-        else:
-            snapshot = read_live_cluster(source)
-    elif with_disruptions:
-        documents = read_objects(cluster)
-        snapshot, disruptions = snapshot_from_documents(documents), Disruptions.from_documents(documents)
-    else:
-        snapshot = read_cluster(cluster)
-    snapshot = snapshot if release is None else replace(snapshot, release=release)
-    if snapshot.release.note:
-        echo(snapshot.release.note, err=True)
-    return snapshot, disruptions
+    documents = read_objects(filename)
+    return snapshot_from_documents(documents), Disruptions.from_documents(documents)

@@ -1,19 +1,21 @@
 """Objects that exist in a cluster, with their pods and Events: of a live cluster, or of the objects in a file."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 from urllib.parse import quote
 
 import click
 
+from webhook.cli.inputs.live import ask
+from webhook.cli.output.terminal import echo
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput, invalid, unsupported
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_template_path import WorkloadKind
+from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_server import NOT_FOUND, ApiServer, ClientConfig
 
 _FLAG = "TYPE/NAME"
 _CORE = "v1"
@@ -63,23 +65,7 @@ def type_named(name: str, kinds: Iterable[WorkloadKind]) -> Type:
     raise InvalidInput([unsupported(_FLAG, name, sorted({each.kind.lower() for each in known}))])
 
 
-class Objects(Protocol):
-    """The objects of a cluster."""
-
-    def get(self, kind: Type, namespace: str, name: str) -> JsonObject:
-        """Return an object.
-
-        Raises:
-            InvalidInput: there is none.
-        """
-        ...
-
-    def list(self, kind: Type, namespace: str, **selected: str) -> Sequence[JsonObject]:
-        """Return the objects of a namespace, those with this value of a field; none if they cannot be read."""
-        ...
-
-
-def pods_of(objects: Objects, owner: JsonObject, namespace: str) -> list[JsonObject]:
+def pods_of(objects: "Objects", owner: JsonObject, namespace: str) -> list[JsonObject]:
     """Return the pods of an object, through the objects between; a pod is its own."""
     if owner.get("kind") == POD.kind:
         return [owner]
@@ -94,7 +80,7 @@ def _owner_uids(content: JsonObject) -> set[str]:
     return {each.get("uid") for each in field(content, "metadata", "ownerReferences") or () if each.get("uid")}
 
 
-def events_of(objects: Objects, pod: JsonObject) -> list[JsonObject]:
+def events_of(objects: "Objects", pod: JsonObject) -> list[JsonObject]:
     """Return the Events of a pod in the order of their time."""
     namespace, name, uid = (field(pod, "metadata", key) for key in ("namespace", "name", "uid"))
     found = objects.list(_EVENT, namespace or DEFAULT_NAMESPACE, **{"involvedObject.name": str(name)})
@@ -122,9 +108,7 @@ class FileObjects:
         """
         found = {str(field(each, "metadata", "name")): each for each in self.list(kind, namespace)}
         if name not in found:
-            close = ", ".join(get_close_matches(name, found, _MOST_CLOSE))
-            detail = f"namespace {namespace} has no such object" + (f"; did you mean {close}?" if close else "")
-            raise InvalidInput([invalid(_FLAG, f"{kind.kind.lower()}/{name}", detail)])
+            raise _absent(kind, namespace, name, get_close_matches(name, found, _MOST_CLOSE))
         return found[name]
 
     def list(self, kind: Type, namespace: str, **selected: str) -> Sequence[JsonObject]:
@@ -141,10 +125,10 @@ class FileObjects:
 
 
 class LiveObjects:
-    """The objects of the cluster of a kubeconfig; each request reads them anew."""
+    """The objects of a live cluster; each request reads them anew."""
 
-    def __init__(self, kubeconfig: Path | None, context: str | None) -> None:
-        self._kubeconfig, self._context = kubeconfig, context
+    def __init__(self, source: ClientConfig) -> None:
+        self._source = source
 
     def get(self, kind: Type, namespace: str, name: str) -> JsonObject:
         """Return an object.
@@ -153,23 +137,16 @@ class LiveObjects:
             InvalidInput: there is none.
             click.ClickException: the API server does not answer the request.
         """
-        from webhook.watch.api_errors import ApiServerError
-        from webhook.watch.api_server import NOT_FOUND
-
         try:
             found = self._read(kind, namespace, f"/{quote(name, safe='')}", {})
         except ApiServerError as error:
             if error.code != NOT_FOUND:
                 raise click.ClickException(str(error)) from error
-            detail = f"namespace {namespace} has no such object"
-            raise InvalidInput([invalid(_FLAG, f"{kind.kind.lower()}/{name}", detail)]) from error
+            raise _absent(kind, namespace, name) from error
         return {"apiVersion": kind.api, "kind": kind.kind, **found}
 
     def list(self, kind: Type, namespace: str, **selected: str) -> Sequence[JsonObject]:
         """Return the objects of a namespace, those with this value of a field; none if they cannot be read."""
-        from webhook.cli.output.terminal import echo
-        from webhook.watch.api_errors import ApiServerError
-
         query = {"fieldSelector": ",".join(f"{path}={value}" for path, value in selected.items())} if selected else {}
         try:
             items = self._read(kind, namespace, "", query).get("items")
@@ -179,20 +156,23 @@ class LiveObjects:
         return [{"apiVersion": kind.api, "kind": kind.kind, **each} for each in items or ()]
 
     def _read(self, kind: Type, namespace: str, name: str, query: Mapping[str, str]) -> JsonObject:
-        """Return an object or a list.
+        """Return an object or a list."""
 
-        Raises:
-            ApiServerError: it cannot be read.
-        """
-        from webhook.watch.api_server import ClientConfig
+        async def read(server: ApiServer) -> JsonObject:
+            api = kind.api
+            if not kind.version:
+                group = await server.get(f"/apis/{kind.group}", {})
+                api = str(field(group, "preferredVersion", "groupVersion"))
+            root = f"/apis/{api}" if kind.group else f"/api/{api}"
+            return await server.get(f"{root}/namespaces/{quote(namespace, safe='')}/{kind.resource}{name}", query)
 
-        async def read() -> JsonObject:
-            async with ClientConfig(self._kubeconfig, context=self._context).connect() as server:
-                api = kind.api
-                if not kind.version:
-                    group = await server.get(f"/apis/{kind.group}", {})
-                    api = str(field(group, "preferredVersion", "groupVersion"))
-                root = f"/apis/{api}" if kind.group else f"/api/{api}"
-                return await server.get(f"{root}/namespaces/{quote(namespace, safe='')}/{kind.resource}{name}", query)
+        return ask(self._source, read)
 
-        return asyncio.run(read())
+
+Objects: TypeAlias = FileObjects | LiveObjects
+
+
+def _absent(kind: Type, namespace: str, name: str, close: Sequence[str] = ()) -> InvalidInput:
+    """Return the error of an object that does not exist, with the names that are `close` to its own."""
+    detail = f"namespace {namespace} has no such object" + (f"; did you mean {', '.join(close)}?" if close else "")
+    return InvalidInput([invalid(_FLAG, f"{kind.kind.lower()}/{name}", detail)])

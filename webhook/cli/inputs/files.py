@@ -1,10 +1,10 @@
 """Files on the command line, and the types of options."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeAlias
 
 import click
 
@@ -12,14 +12,37 @@ from webhook.documents.documents import Document, parse
 from webhook.documents.field import InvalidInput, invalid
 from webhook.runtime.settings import Address, parse_address
 
-F = TypeVar("F", bound=Callable[..., Any])
+Command: TypeAlias = Callable[..., Any]
+Option: TypeAlias = Callable[[Command], Command]
 
 STANDARD_INPUT = "-"
-# Shells complete file names for an option of this type.
-FILE = click.Path(allow_dash=True)
+# Shells complete file names for options of these types.
+FILE, PATH = click.Path(allow_dash=True), click.Path(path_type=Path)
 
 
-output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def options(*given: Option) -> Option:
+    """Return a decorator that adds `given` to a command, in their order in --help."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(given):
+            command = option(command)
+        return command
+
+    return add
+
+
+def file_option(*names: str, kind: click.Path = FILE, **attributes: Any) -> Option:
+    """Return an option for a file, with these `attributes` of click."""
+    return click.option(*names, type=kind, metavar="FILE", **attributes)
+
+
+def output_choice(choices: Sequence[str], **attributes: Any) -> Option:
+    """Return `--output` with these choices, the first one by default."""
+    kind = click.Choice(choices)
+    return click.option("-o", "--output", type=kind, default=choices[0], show_default=True, **attributes)
+
+
+output_option = output_choice(["text", "json"])
 
 
 class AddressType(click.ParamType[Address]):
@@ -61,17 +84,11 @@ class PolicyFile(PolicyFiles):
         return given[0] if given else None
 
 
-def _policy_option(option: type[click.Option], note: str = "") -> Callable[[F], F]:
-    text = (
-        "A PlacementPolicy, or several documents, each for the namespaces that it selects; default: the built-in one."
-    )
-    kind = click.Path(path_type=Path)
-    return click.option("--policy", cls=option, multiple=True, metavar="FILE", type=kind, help=text + note)
-
-
-policy_option = _policy_option(PolicyFile)
+_POLICY = "A PlacementPolicy, or several documents, each for the namespaces that it selects; default: the built-in one."
+policy_option = file_option("--policy", cls=PolicyFile, kind=PATH, multiple=True, help=_POLICY)
 # A manifest sets the flag, and what is added to it wins, as for the other flags of the server.
-last_policy_option = _policy_option(PolicyFiles, " Of several files, the last one is used.")
+_LAST = f"{_POLICY} Of several files, the last one is used."
+last_policy_option = file_option("--policy", cls=PolicyFiles, kind=PATH, multiple=True, help=_LAST)
 
 
 def check_standard_input(*given: tuple[str, str | None]) -> None:
@@ -110,7 +127,7 @@ def read_text(filename: str, flag: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if filename == STANDARD_INPUT else Path(filename).read_bytes()
     except OSError as error:
-        raise InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")]) from error
+        raise unreadable(flag, filename, error) from error
 
 
 def open_bytes(filename: str, flag: str) -> BinaryIO:
@@ -124,5 +141,10 @@ def open_bytes(filename: str, flag: str) -> BinaryIO:
         if filename != STANDARD_INPUT and Path(filename).is_file():
             return Path(filename).open("rb")
     except OSError as error:
-        raise InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")]) from error
+        raise unreadable(flag, filename, error) from error
     return BytesIO(read_text(filename, flag))
+
+
+def unreadable(flag: str, filename: str, error: OSError) -> InvalidInput:
+    """Return the error of a file, which the user gave as `flag`, that cannot be read."""
+    return InvalidInput([invalid(flag, filename, f"cannot be read: {error.strerror or error}")])

@@ -13,7 +13,7 @@ from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, RESOURCES, Resource
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import Document
+from webhook.documents.documents import Document, field
 from webhook.documents.field import InvalidInput
 from webhook.kube.release import Release
 from webhook.watch.api_errors import ApiServerError
@@ -26,6 +26,13 @@ OnPage = Callable[[Resource, list[JsonObject], bool], None]
 T = TypeVar("T")
 
 _PAGE_SIZE = 500
+_WORKLOADS = (
+    Resource("Namespace", "v1", "namespaces", is_required=True),
+    Resource("Pod", "v1", "pods", is_required=True),
+    Resource("ReplicationController", "v1", "replicationcontrollers"),
+    *(Resource(kind, "apps/v1", f"{kind.lower()}s") for kind in ("Deployment", "ReplicaSet", "StatefulSet")),
+    *(Resource(kind, "batch/v1", f"{kind.lower()}s") for kind in ("Job", "CronJob")),
+)
 
 
 def read_live_cluster(
@@ -92,6 +99,29 @@ def read_live_release(source: ClientConfig) -> Release | None:
     return ask_live(source, "the release of the cluster", read_release)
 
 
+def read_live_workloads(source: ClientConfig) -> list[Document]:
+    """Return the namespaces, pods and workload objects of the cluster.
+
+    Kinds that are forbidden are reported on standard error.
+
+    Raises:
+        InvalidInput: the kubeconfig is missing or wrong.
+        click.ClickException: the API server does not answer the request.
+    """
+    found: dict[str, list[Document]] = {}
+
+    def take(resource: Resource, items: list[JsonObject], begins: bool) -> None:
+        if begins:
+            found[resource.kind] = []
+        for item in items:
+            name = f"{resource.kind} {field(item, 'metadata', 'namespace')}/{field(item, 'metadata', 'name')}"
+            content = {"apiVersion": resource.api_version, "kind": resource.kind, **item}
+            found[resource.kind].append(Document(name, content))
+
+    list_resources(source, _WORKLOADS, take)
+    return [each for documents in found.values() for each in documents]
+
+
 def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page: OnPage) -> list[Resource]:
     """List `resources` and return those that were listed.
 
@@ -104,12 +134,10 @@ def list_resources(source: ClientConfig, resources: Iterable[Resource], on_page:
     """
 
     async def read(server: ApiServer) -> list[Resource]:
-        if source.kubeconfig is None:
-            echo(f"cluster: {server.cluster}", err=True)
         return [resource for resource in resources if await _list(server, resource, on_page)]
 
     try:
-        return _ask(source, read)
+        return ask(source, read, prints_name=True)
     except ApiServerError as error:
         raise click.ClickException(str(error)) from error
 
@@ -135,15 +163,24 @@ async def _list(server: ApiServer, resource: Resource, on_page: OnPage) -> bool:
 def ask_live(source: ClientConfig, what: str, read: Callable[[ApiServer], Awaitable[T]]) -> T | None:
     """Return what `read` finds. If it cannot be read, report it on standard error."""
     try:
-        return _ask(source, read)
+        return ask(source, read)
     except (ApiServerError, InvalidInput) as error:
         echo(f"not known: {what}: {error}", err=True)
         return None
 
 
-def _ask(source: ClientConfig, read: Callable[[ApiServer], Awaitable[T]]) -> T:
-    async def ask() -> T:
+def ask(source: ClientConfig, read: Callable[[ApiServer], Awaitable[T]], *, prints_name: bool = False) -> T:
+    """Return what `read` finds; with `prints_name`, print the name of a cluster whose kubeconfig is not given.
+
+    Raises:
+        ApiServerError: the API server does not answer a request.
+        InvalidInput: the configuration is missing or wrong.
+    """
+
+    async def connected() -> T:
         async with source.connect() as server:
+            if prints_name and source.kubeconfig is None:
+                echo(f"cluster: {server.cluster}", err=True)
             return await read(server)
 
-    return asyncio.run(ask())
+    return asyncio.run(connected())

@@ -4,22 +4,19 @@ import re
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 from urllib.error import HTTPError, URLError
 
 import click
 
 from webhook.admission.missed import created_on_node
-from webhook.cli.inputs.files import FILE, STANDARD_INPUT, place_of, read_text
+from webhook.cli.inputs.files import STANDARD_INPUT, file_option, options, place_of, read_text
 from webhook.cli.inputs.policies import is_namespace
 from webhook.cli.output.terminal import echo, plural
 from webhook.documents.documents import Document, field, parse
 from webhook.documents.field import InvalidInput, invalid, required
 from webhook.kube.names import DNS_LABEL_RULE, is_dns_label
-
-Command = Callable[..., Any]
 
 _FLAG, _KUSTOMIZE = "--filename", "--kustomize"
 _URL = re.compile("https?://")
@@ -47,35 +44,29 @@ namespace_option = click.option(
 )
 
 
-def pods_options(command: Command) -> Command:
-    """Add the options that name manifests, and say how to read them."""
-    options = (
-        click.option(
-            "-f",
-            "--filename",
-            "filenames",
-            multiple=True,
-            type=FILE,
-            metavar="FILE",
-            help="YAML or JSON: pods, or objects with pod templates; several documents, a v1 List; a folder, a URL; - "
-            "for standard input.",
-        ),
-        click.option(
-            "-k",
-            "--kustomize",
-            type=click.Path(),
-            metavar="DIR",
-            help="What `kubectl kustomize DIR` prints, or `kustomize build DIR`.",
-        ),
-        click.option("-R", "--recursive", is_flag=True, help="Also read the folders in a folder of -f."),
-        namespace_option,
-        click.option(
-            "--strict", is_flag=True, help="Stop at an object that cannot be read. Default: go on with the others."
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+# They name manifests, and say how to read them.
+pods_options = options(
+    file_option(
+        "-f",
+        "--filename",
+        "filenames",
+        multiple=True,
+        help="YAML or JSON: pods, or objects with pod templates; several documents, a v1 List; a folder, a URL; - for "
+        "standard input.",
+    ),
+    click.option(
+        "-k",
+        "--kustomize",
+        type=click.Path(),
+        metavar="DIR",
+        help="What `kubectl kustomize DIR` prints, or `kustomize build DIR`.",
+    ),
+    click.option("-R", "--recursive", is_flag=True, help="Also read the folders in a folder of -f."),
+    namespace_option,
+    click.option(
+        "--strict", is_flag=True, help="Stop at an object that cannot be read. Default: go on with the others."
+    ),
+)
 
 
 def read_manifests(filenames: Iterable[str], kustomize: str | None, *, recursive: bool) -> list[Document]:

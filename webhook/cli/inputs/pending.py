@@ -9,11 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from webhook.cli.output.terminal import Progress, echo, plural, some
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
-from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
-from webhook.kube.deadline import Expired
 from webhook.kube.pod.pod_identity import PodIdentity
-from webhook.placement.framework.result import Placement
 from webhook.placement.scorer import PodSignature, Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.waiting_pods import place_pending, read_waiting
@@ -84,8 +82,8 @@ class PendingQueue:
     assumed: Pending
     without_room: tuple[PodKey, ...] = ()
 
-    def before(self, pod: Mapping[str, Any], assumed: Pending) -> Pending:
-        """Return those of `assumed` that come before `pod`, a raw API object.
+    def before(self, pod: Mapping[str, Any], assumed: Pending) -> tuple[Pending, Reserved]:
+        """Return those of `assumed` that come before `pod`, a raw API object, and all pending pods before it.
 
         A pending pod of the cluster has a place in the queue, and so do not all pods of its priority come before it.
 
@@ -94,14 +92,10 @@ class PendingQueue:
         """
         asked = self._place(pod)
         if asked is None:
-            return assumed
+            return assumed, self._reserved(_last(self._priority(pod)), assumed)
         after = (key for key, each in assumed.by_key.items() if self._place_of(key, each.priority) >= asked)
-        return assumed.without(after)
-
-    def reserved_before(self, pod: Mapping[str, Any], assumed: Pending) -> Reserved:
-        """Return the pending pods before `pod`, for which `before` returned `assumed`."""
-        asked = self._place(pod)
-        return self._reserved(_last(self._priority(pod)) if asked is None else asked, assumed)
+        assumed = assumed.without(after)
+        return assumed, self._reserved(asked, assumed)
 
     def reserved_before_new(self, priority: int) -> Reserved:
         """Return the pending pods before a new pod of `priority`."""
@@ -172,7 +166,7 @@ def place_pending_pods(
         waiting.sort(key=lambda each: (-each.priority, each.created))
         echo(f"left out: {plural(left_out, 'pending pod')}, the last of {len(waiting)} in the queue", err=True)
     progress = Progress()
-    placed = place_pending(_Counting(scheduler, progress), snapshot, waiting[:most], schedulers=schedulers)
+    placed = place_pending(scheduler, snapshot, waiting[:most], progress.of("pending pods"), schedulers=schedulers)
     progress.end()
     for name, number in sorted(Counter(placed.abandoned.values()).items()):
         echo(f"left out: {plural(number, 'pending pod')} of scheduler {name}: no sign that it runs", err=True)
@@ -180,22 +174,3 @@ def place_pending_pods(
         pods, first = plural(len(placed.unread), "pending pod"), placed.unread[0]
         echo(f"left out: {pods} that cannot be read, the first is {first.namespace}/{first.name}", err=True)
     return PendingQueue(placed.assumed, placed.without_room)
-
-
-class _Counting:
-    """Reports the number of answers of a scheduler as progress."""
-
-    def __init__(self, scheduler: Scorer, progress: Progress) -> None:
-        self._scheduler = scheduler
-        self._report = progress.of("pending pods")
-        self._answers = 0
-
-    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Placement:
-        """Return the placement of the scheduler."""
-        self._answers += 1
-        self._report(self._answers)
-        return self._scheduler.answer(asked, snapshot, expired)
-
-    def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Rows:
-        """Return the rows of the scheduler."""
-        return self._scheduler.feasible_rows(asked, snapshot, expired)

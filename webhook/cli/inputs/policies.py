@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-
+from webhook.cli.inputs.files import PATH, file_option
 from webhook.cli.output.terminal import echo, warn
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.documents.documents import Document, field
@@ -22,12 +21,11 @@ from webhook.policy.policy_set import PolicySet
 _MOST_CHARACTERS = 200
 _NO_EFFECT = "has no effect: a single policy is that of all namespaces; give the default policy, too, to select by it"
 
-policies_option = click.option(
+policies_option = file_option(
     "--policy",
     "policies",
+    kind=PATH,
     multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
     help="A PlacementPolicy, or several in one file or in several: each is for the namespaces that it selects, the one "
     "without a namespaceSelector for the others. Default: on a live cluster the one in force, else the built-in one.",
 )
@@ -62,6 +60,11 @@ class PlacedPolicies:
     def place_of(self, policy: Policy) -> str:
         """Return the place of a policy, such as `PlacementPolicy, in force`; empty for one of a file."""
         return self.places.get(policy.identity, "")
+
+
+def policy_to_json(policy: Policy, place: str = "") -> dict[str, str]:
+    """Return a policy as in the JSON of commands, with its `place` if it has one."""
+    return {"name": policy.name, "revision": policy.revision} | ({"place": place} if place else {})
 
 
 def is_namespace(content: Mapping[str, Any]) -> bool:

@@ -1,5 +1,7 @@
 """The policies in force in a live cluster, found as `doctor` finds them."""
 
+from functools import partial
+
 from certs.registration import Target
 from webhook.cli.inputs.live import ask_live
 from webhook.cli.inputs.policies import PlacedPolicies
@@ -9,7 +11,7 @@ from webhook.doctor.reader import Wanted, read_cluster
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import option
 from webhook.policy.policy import Policy
-from webhook.watch.api_server import ApiServer, ClientConfig
+from webhook.watch.api_server import ClientConfig
 
 _MOST_SECONDS = 30.0
 _SOURCES = (Source.CONFIGURATIONS, Source.SERVICE, Source.DEPLOYMENTS, Source.POLICY)
@@ -21,11 +23,7 @@ def read_policies_in_force(source: ClientConfig) -> PlacedPolicies | None:
     What cannot be read, so that the built-in policy is used in its place, is reported on standard error.
     """
     wanted = Wanted(Target().configuration, sources=frozenset(_SOURCES), within_seconds=_MOST_SECONDS)
-
-    async def read(server: ApiServer) -> Cluster:
-        return await read_cluster(server, wanted)
-
-    cluster = ask_live(source, "the policy in force", read)
+    cluster = ask_live(source, "the policy in force", partial(read_cluster, wanted=wanted))
     if cluster is None:
         return None
     if problem := _problem(cluster):

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import click
 
-from webhook.cli.inputs.files import FILE, place_of, read_text
+from webhook.cli.inputs.files import file_option, options, place_of, read_text
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, unsupported
@@ -21,28 +21,19 @@ from webhook.placement.scorer import Scorer
 from webhook.policy.policy import Policy
 from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, SchedulerSettings
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _SUGGESTIONS = 3
-
 _CONFIG = "--scheduler-config"
 
-
-def scheduler_options(command: F) -> F:
-    """Add `--scheduler-profile` and `--scheduler-config`."""
-    command = click.option(
-        _CONFIG,
-        type=FILE,
-        metavar="FILE",
-        help="A KubeSchedulerConfiguration, read as in kube-scheduler; - for standard input.",
-    )(command)
-    return click.option(
+scheduler_options = options(
+    click.option(
         "--scheduler-profile",
         metavar="NAME",
         help="`default` (of kube-scheduler), `binpack` (MostAllocated) or `pack-gpus` (least fragmentation of GPUs). "
         "With --scheduler-config: one of its profiles. Default: the schedulerName of each pod; pods of Volcano and KAI "
         "are predicted by their rules.",
-    )(command)
+    ),
+    file_option(_CONFIG, help="A KubeSchedulerConfiguration, read as in kube-scheduler; - for standard input."),
+)
 
 
 class Schedulers:

@@ -3,16 +3,16 @@
 A command lists its options in `with_session` and gets a `Session`.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.cli.inputs.clusters import read_view
-from webhook.cli.inputs.files import check_standard_input
+from webhook.cli.inputs.clusters import read_cluster, read_movable
+from webhook.cli.inputs.files import Command, Option, check_standard_input, options
 from webhook.cli.inputs.manifests import read_manifests, unbound, with_namespace
 from webhook.cli.inputs.pending import PendingQueue, place_pending_pods
 from webhook.cli.inputs.policies import PlacedPolicies, read_policies
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from webhook.watch.api_server import ClientConfig
 
 _BAD_INPUT = 2
-
-Command = Callable[..., Any]
-Option = Callable[[Command], Command]
 
 mutate_option = click.option(
     "--mutate", "with_policy", is_flag=True, help="Apply the policy to the pods first, as the webhook does."
@@ -172,21 +169,38 @@ class Session:
     @cached_property
     def view(self) -> tuple[Snapshot, Disruptions]:
         """The cluster, and what limits the moves of its pods. A command that asks for both asks for this first."""
-        snapshot, disruptions = self._read_view(with_disruptions=True)
-        assert disruptions is not None  # noqa: S101 - asked for
-        return snapshot, disruptions
+        self._read_small_files()
+        if self.cluster is not None:
+            snapshot, disruptions = read_movable(self.cluster)
+        else:
+            from webhook.cli.inputs.live import read_live_disruptions
+
+            snapshot, disruptions = read_live_disruptions(self.source)
+        return self._completed(snapshot), disruptions
 
     @cached_property
     def snapshot(self) -> Snapshot:
         """The cluster."""
-        return self.view[0] if "view" in self.__dict__ else self._read_view(with_disruptions=False)[0]
+        if "view" in self.__dict__:
+            return self.view[0]
+        self._read_small_files()
+        if self.cluster is not None:
+            return self._completed(read_cluster(self.cluster))
+        # Imported here, so that a command on a file does not import the client.
+        from webhook.cli.inputs.live import read_live_cluster
 
-    def _read_view(self, *, with_disruptions: bool) -> tuple[Snapshot, Disruptions | None]:
-        # Small files with errors come before a cluster, which takes longer to read.
+        return self._completed(read_live_cluster(self.source))
+
+    def _read_small_files(self) -> None:
+        """Read what can have errors before a cluster, which takes longer to read."""
         _ = self.schedulers, self.policies and self.rules, self._manifests
-        given = self.cluster, self.kubeconfig, self.context, self.release
-        snapshot, disruptions = read_view(*given, with_disruptions=with_disruptions)
-        return with_planned_objects(snapshot, self.documents), disruptions
+
+    def _completed(self, snapshot: Snapshot) -> Snapshot:
+        """Return the cluster of the release that is asked for, with the objects of the files; print its release."""
+        snapshot = snapshot if self.release is None else replace(snapshot, release=self.release)
+        if snapshot.release.note:
+            echo(snapshot.release.note, err=True)
+        return with_planned_objects(snapshot, self.documents)
 
     @cached_property
     def _manifests(self) -> list[Document]:
@@ -239,15 +253,13 @@ class Session:
             self.has_failed = True
             echo(f"Error: {error}", err=True)
 
-    def workloads_of(self, documents: Sequence[Document], snapshot: Snapshot | None = None) -> list[Workload]:
+    def workloads_of(self, documents: Sequence[Document], snapshot: Snapshot) -> list[Workload]:
         """Return the pods of objects of the cluster, with the policies for their namespaces in `snapshot`.
-
-        Without `snapshot` it is that of the session.
 
         Raises:
             InvalidInput: an object cannot be read, or has no pods.
         """
-        found, errors = read_pods(documents, self._known_policies, snapshot or self.snapshot)
+        found, errors = read_pods(documents, self._known_policies, snapshot)
         if errors:
             raise InvalidInput(errors)
         return found
@@ -262,8 +274,8 @@ class Session:
 _SHARED = {each.name for each in fields(Session)}
 
 
-def with_session(*options: Option, **fixed: bool) -> Callable[[Command], Command]:
-    """Add `options` to a command, in their order in --help. It gets their values as a Session.
+def with_session(*given: Option, **fixed: bool) -> Option:
+    """Add the `given` options to a command, in their order in --help. It gets their values as a Session.
 
     Values of options that are the command's own follow by name. `fixed` are fields of the Session. The command returns
     its exit code.
@@ -271,14 +283,12 @@ def with_session(*options: Option, **fixed: bool) -> Callable[[Command], Command
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def run(**given: Any) -> None:
-            shared = {name: given.pop(name) for name in _SHARED & given.keys()}
+        def run(**values: Any) -> None:
+            shared = {name: values.pop(name) for name in _SHARED & values.keys()}
             session = Session(**shared, **fixed)  # type: ignore[arg-type] # the fields that are flags
-            code = command(session, **given)
+            code = command(session, **values)
             click.get_current_context().exit(_BAD_INPUT if session.has_failed else code)
 
-        for option in reversed(options):
-            option(run)
-        return run
+        return options(*given)(run)
 
     return decorate

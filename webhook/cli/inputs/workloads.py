@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from webhook.cli.inputs.policies import NamespacePolicies, PlacedPolicies, is_namespace
+from webhook.cli.inputs.policies import NamespacePolicies, PlacedPolicies, is_namespace, policy_to_json
 from webhook.cli.output.terminal import echo, warn
 from webhook.cluster.planned_objects import is_planned, with_planned_claims
 from webhook.cluster.snapshot import Snapshot
@@ -51,9 +51,7 @@ class Workload:
     @property
     def policy_json(self) -> dict[str, Any]:
         """Return the key `policy` of the JSON of `check` and `capacity`; empty if there is one file of one policy."""
-        names = {"name": self.policy.name, "revision": self.policy.revision}
-        names |= {"place": self.policy_place} if self.policy_place else {}
-        return {"policy": names} if self.chosen_policy else {}
+        return {"policy": policy_to_json(self.policy, self.policy_place)} if self.chosen_policy else {}
 
     @property
     def name(self) -> str:

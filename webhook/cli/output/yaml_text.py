@@ -1,11 +1,12 @@
 """Objects as YAML that kubectl reads alike."""
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import yaml
 
+from webhook.cli.output.terminal import echo
 from webhook.documents.text import escaped_json, printable_lines
 from webhook.documents.yaml_text import TAG, plain_tag
 
@@ -28,6 +29,8 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 _PlainDumper.add_representer(str, _text)
 
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
 
 def to_yaml(value: Any) -> str:
     """Return `value` as YAML in the order of its keys, with control characters as escapes."""
@@ -38,3 +41,9 @@ def diff_lines(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -
     """Yield the lines of a unified diff of two versions of the pod `name`."""
     sides = to_yaml(before).splitlines(), to_yaml(after).splitlines()
     yield from difflib.unified_diff(*sides, f"{name} (as written)", f"{name} (admitted)", lineterm="")
+
+
+def print_diff(lines: Iterable[str]) -> None:
+    """Print the lines of a unified diff, in its colours on a terminal."""
+    for line in lines:
+        echo(line, fg=_COLOURS.get(line[:1]))

@@ -1,8 +1,10 @@
-"""Admit the pods of files with the `admit()` of the server."""
+"""Admit the pods of files with the `admit()` of the server; find what it has injected into a pod that is stored."""
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import click
 
@@ -14,8 +16,7 @@ from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.inputs.workloads import Workload, print_policy
 from webhook.cli.output.terminal import echo, some, warn
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import Document, JsonObject
-from webhook.documents.documents import field as field_of
+from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import BETWEEN_ERRORS, InvalidInput
 from webhook.documents.text import cut
 from webhook.kube.api.admission import AdmissionRequest, pod_request
@@ -32,6 +33,8 @@ _MOST_NAMES = 3
 _LONGEST_NAME = 63
 _NOT_KNOWN = ": not known whether it runs: no bound pod names it. Without it, the pod stays Pending"
 _WORSE_THAN = {"Feasible": ("Waiting", "Infeasible"), "Waiting": ("Infeasible",)}
+# The parts of a pod that rules read and do not change.
+_READ = ("containers", "initContainers", "volumes", "resources", "resourceClaims", "priorityClassName")
 
 
 def admit_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
@@ -121,7 +124,7 @@ class Admissions:
     with_policy: bool
     schedulers: SchedulersOf
     remedy: str = "add --mutate"
-    _changed: list[str] = field(default_factory=list)
+    _changed: list[str] = dataclasses.field(default_factory=list)
 
     def answer(self, workload: Workload, snapshot: Snapshot) -> tuple[str, str]:
         """Print the warnings and the denial that the user of the pods would get.
@@ -149,7 +152,7 @@ class Admissions:
 
     def _warn_of_scheduler(self, workload: Workload, pod: JsonObject, snapshot: Snapshot) -> None:
         """Warn of a scheduler without a sign; of one that is only in the pod, also if signs cannot be known."""
-        name, settings = str(field_of(pod, "spec", "schedulerName") or ""), workload.policy.spec.schedulers
+        name, settings = str(field(pod, "spec", "schedulerName") or ""), workload.policy.spec.schedulers
         for text in absent_scheduler(name, snapshot, settings):
             warn(f"{workload.name}: {text}")
         is_named = not name or name in workload.policy.spec.allowed_schedulers
@@ -170,7 +173,7 @@ class Admissions:
 
     def with_suggestions(self, workload: Workload, placement: Placement, view: Snapshot, place: Place) -> Placement:
         """Return the placement on `view` of the admitted pod, with suggestions in terms of annotations."""
-        if field_of(workload.document.content, "spec", "nodeName"):
+        if field(workload.document.content, "spec", "nodeName"):
             # No scheduler reads its taints.
             return replace(placement, suggestions=())
         content = read_pod(_request(workload.document), ClusterView(view, scorer=None))
@@ -216,3 +219,58 @@ def _effect(workload_type: str, admitted: Placement) -> str:
     if admitted.verdict == "Waiting":
         found = "it is Waiting, not Infeasible"
     return f"as the webhook admits the pod (workload type {workload_type}), {found}"
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """The policy and the rules that a stored pod names; `policy` is empty if none was injected.
+
+    `edits` are the texts of each rule's edits if that policy is `in_force`; a value of the user can have come first.
+    """
+
+    policy: str
+    rules: tuple[str, ...]
+    edits: dict[str, tuple[str, ...]]
+    in_force: str
+
+    @property
+    def is_by_policy_in_force(self) -> bool:
+        """Return whether the policy in force has injected it."""
+        return self.policy == self.in_force
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """Yield the policy, and each rule with its edits."""
+        if not self.policy:
+            yield f"nothing was injected; the policy is {self.in_force}"
+            return
+        yield f"injected by {self.policy}" + ("" if self.is_by_policy_in_force else f"; in force now: {self.in_force}")
+        for rule in self.rules:
+            yield f"  {rule}"
+            yield from (f"    {edit}" for edit in self.edits.get(rule, ()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value of `injected` in `explain -o json`."""
+        rules = [{"name": each, "edits": list(self.edits.get(each, ()))} for each in self.rules]
+        return {"policy": self.policy or None, "policyInForce": self.in_force, "rules": rules}
+
+
+def injected(pod: JsonObject, policy: Policy) -> Injected:
+    """Return what was injected into a stored `pod`, whose namespace has `policy`."""
+    annotations = field(pod, "metadata", "annotations") or {}
+    by = str(annotations.get(policy.policy_annotation) or "")
+    rules = tuple(each for each in str(annotations.get(policy.rules_annotation) or "").split(",") if each)
+    return Injected(by, rules, _edits(pod, policy) if by == policy.identity else {}, policy.identity)
+
+
+def _edits(pod: JsonObject, policy: Policy) -> dict[str, tuple[str, ...]]:
+    """Return the edits of each rule: those of the pod without the fields that rules write."""
+    marks = (policy.policy_annotation, policy.rules_annotation)
+    metadata = {key: value for key, value in pod["metadata"].items() if key not in ("labels", "uid")}
+    metadata["annotations"] = {key: value for key, value in metadata["annotations"].items() if key not in marks}
+    bare = {**pod, "metadata": metadata, "spec": {key: pod["spec"][key] for key in _READ if key in pod["spec"]}}
+    try:
+        verdict = admit_document(Document("", bare), policy, None)
+    except InvalidInput:
+        return {}
+    return {} if isinstance(verdict, Bypassed | Denied) else {each.name: each.edits for each in verdict.rules}

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.cli.inputs.pending import NOTHING_RESERVED, PendingQueue, Reserved
-from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.inputs.workloads import Workload, with_claims_of_pods
 from webhook.cli.output.terminal import echo
 from webhook.cli.predictions.admission import Admissions
@@ -69,7 +68,6 @@ class Counts:
     """
 
     pending: PendingQueue
-    schedulers: SchedulersOf
     admissions: Admissions
     until: int | None
     progress_of: ProgressOf
@@ -160,7 +158,7 @@ class Counts:
         if refusal or workload.note:
             return _Template(workload, message=refusal or workload.note, is_refused=bool(refusal))
         first = self._stored(workload, workload.document.content)
-        schedulers = self.schedulers(workload.policy)
+        schedulers = self.admissions.schedulers(workload.policy)
         scheduler = schedulers.scheduler_of(first)
         if scheduler is None:
             return _Template(workload, message=schedulers.place(first, self.snapshot).message)

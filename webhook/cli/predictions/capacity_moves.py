@@ -1,7 +1,7 @@
 """The parts of `capacity` that move running pods: where those of drained nodes fit, and which to move for another."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any
 
@@ -10,8 +10,7 @@ from rich.console import Console
 
 from webhook.cli.inputs.pending import PendingQueue, Reserved
 from webhook.cli.inputs.session import Session
-from webhook.cli.output.screen import marked, print_lines
-from webhook.cli.output.table import Column, Row, print_table
+from webhook.cli.output.screen import Column, Row, marked, print_lines, print_table
 from webhook.cli.output.terminal import Progress, echo_json, plural, some
 from webhook.cli.predictions.capacity_counts import Counted, Counts
 from webhook.cluster.disruption_budget import Budgets, budgets_of
@@ -75,18 +74,14 @@ def room_for(counts: Counts, counted: Counted, disruptions: Disruptions, progres
         progress.show(f"{counted.workload.name}: {sets} sets of pods tried, of {moves} pods now")
 
     pod, snapshot = counts.next_pod(counted)
-    schedulers = counts.schedulers(counted.workload.policy)
+    schedulers = counts.admissions.schedulers(counted.workload.policy)
     found = make_room(snapshot, disruptions.bound, disruptions.budgets, pod, schedulers, show)
     progress.end()
     return found
 
 
 def _check_nodes(names: Iterable[str], snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the names of the nodes to drain, each once; several can be in one text, separated by commas.
-
-    Raises:
-        InvalidInput: a node is not in the snapshot.
-    """
+    """Return the names of the nodes to drain, each once; several can be in one text, separated by commas."""
     asked = tuple(dict.fromkeys(name for text in names for name in text.split(",")))
     errors = []
     for name in asked:
@@ -154,40 +149,35 @@ def _print_drain(console: Console, found: Drain, reserved: Reserved, max_nodes: 
     console.print(f"[bold]{found.text}[/bold]")
 
 
-def _remarks(found: Drain) -> list[str]:
+def _remarks(found: Drain) -> Iterator[str]:
     pods = [each.pod for each in found.pods]
     placed = [each.pod for each in found.pods if each.outcome != "Lost"]
-    lost = [each.pod for each in found.pods if each.outcome == "Lost"]
-    mirrors = [pod for pod in found.staying if pod.is_mirror]
-    daemons = [pod for pod in found.staying if not pod.is_mirror]
-    remarks = [
-        _remark("without a controller: lost; kubectl drain refuses them without --force", lost),
-        _remark(
-            "with emptyDir volumes: the data are lost; kubectl drain refuses them without --delete-emptydir-data",
-            [pod for pod in pods if pod.has_empty_dir],
-        ),
-        _remark(
-            "of Jobs: their work begins again", [pod for pod in placed if pod.controller and pod.controller.is_job]
-        ),
-        _remark(
-            "of other schedulers: placed here as kube-scheduler would",
-            [pod for pod in placed if pod.scheduler != DEFAULT_SCHEDULER],
-        ),
-        _remark("of DaemonSets: they stay; kubectl drain refuses them without --ignore-daemonsets", daemons),
-        _remark("managed by the kubelet (mirror pods): they stay", mirrors),
-        _remark("that are already being deleted", found.ending),
-    ]
-    refused: dict[str, list[BoundPod]] = {}
+    groups = {
+        "without a controller: lost; kubectl drain refuses them without --force": [
+            each.pod for each in found.pods if each.outcome == "Lost"
+        ],
+        "with emptyDir volumes: the data are lost; kubectl drain refuses them without --delete-emptydir-data": [
+            pod for pod in pods if pod.has_empty_dir
+        ],
+        "of Jobs: their work begins again": [pod for pod in placed if pod.controller and pod.controller.is_job],
+        "of other schedulers: placed here as kube-scheduler would": [
+            pod for pod in placed if pod.scheduler != DEFAULT_SCHEDULER
+        ],
+        "of DaemonSets: they stay; kubectl drain refuses them without --ignore-daemonsets": [
+            pod for pod in found.staying if not pod.is_mirror
+        ],
+        "managed by the kubelet (mirror pods): they stay": [pod for pod in found.staying if pod.is_mirror],
+        "that are already being deleted": [*found.ending],
+    }
     for each in found.pods:
         if each.refusal:
             when = "later" if each.is_refused_later else "now"
-            refused.setdefault(f"{when}: {each.refusal}", []).append(each.pod)
-    remarks += [_remark(f"whose eviction is refused {refusal}", blocked) for refusal, blocked in refused.items()]
-    return [*remarks, "" if found.knows_budgets else _UNKNOWN_BUDGETS]
-
-
-def _remark(text: str, pods: Sequence[BoundPod]) -> str:
-    return f"{plural(len(pods), 'pod')} {text}: {some([pod.full_name for pod in pods])}" if pods else ""
+            groups.setdefault(f"whose eviction is refused {when}: {each.refusal}", []).append(each.pod)
+    for text, those in groups.items():
+        if those:
+            yield f"{plural(len(those), 'pod')} {text}: {some([pod.full_name for pod in those])}"
+    if not found.knows_budgets:
+        yield _UNKNOWN_BUDGETS
 
 
 def room_to_json(room: Room, budgets: Budgets | None) -> dict[str, Any]:

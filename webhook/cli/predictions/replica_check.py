@@ -6,7 +6,6 @@ from itertools import groupby
 
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import Pending, PendingQueue
-from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.inputs.session import Session
 from webhook.cli.inputs.workloads import Workload, with_claims_of
 from webhook.cli.predictions.admission import Admissions
@@ -45,14 +44,13 @@ class Checks:
     """Evaluates pods beside the `pending` pods of the cluster."""
 
     pending: PendingQueue
-    schedulers: SchedulersOf
     admissions: Admissions
 
     @classmethod
     def of(cls, session: Session) -> "Checks":
         """Return the checks of a command."""
         admissions = Admissions(session.with_policy, session.schedulers, remedy="leave --as-written out")
-        return cls(session.queue(session.snapshot), session.schedulers, admissions)
+        return cls(session.queue(session.snapshot), admissions)
 
     def answers(self, workloads: Iterable[Workload]) -> list[Answer]:
         """Return the answers for `workloads`; templates of one object are placed one after the other."""
@@ -75,23 +73,24 @@ class Checks:
         if kind is None:
             return answers
         workload = counted[0][0].workload
-        content, policy, schedulers = workload.source.content, workload.policy, self.schedulers(workload.policy)
-        requests = [gang_of_pod(first, policy, self.pending.assumed.base) for *_, first in counted]
-        found = [replicas for _, replicas, _ in counted]
+        content, policy, schedulers = (
+            workload.source.content,
+            workload.policy,
+            self.admissions.schedulers(workload.policy),
+        )
+        requests, wholes, roles = [], [], []
+        for _, replicas, first in counted:
+            requests.append(gang_of_pod(first, policy, self.pending.assumed.base))
+            names = batch_names_of(first, backend_of(policy.spec, schedulers.name_for(first)))
+            wholes.append(starts_whole(first, names))
+            chosen = schedulers.scheduler_of(first)
+            roles.append((None if chosen is None else (chosen, PodSignature.of(first)), replicas))
         verdicts = {each.verdict for each, *_ in counted}
-        scheduler, pods = schedulers.name_for(counted[0][2]), sum(each.asked for each in found)
-        backends = [backend_of(policy.spec, schedulers.name_for(first)) for *_, first in counted]
-        names = [batch_names_of(first, each) for (*_, first), each in zip(counted, backends, strict=True)]
-        wholes = [starts_whole(first, each) for (*_, first), each in zip(counted, names, strict=True)]
+        scheduler, pods = schedulers.name_for(counted[0][2]), sum(replicas.asked for _, replicas, _ in counted)
         is_whole = object_starts_whole(kind, wholes, scheduler, policy)
         gang = gang_of_object(content, kind, requests, pods, scheduler, is_whole)
         if gang is None:
             return answers
-        placed_by = [(schedulers.scheduler_of(first), PodSignature.of(first)) for *_, first in counted]
-        roles = [
-            (None if chosen is None else (chosen, signature), each)
-            for (chosen, signature), each in zip(placed_by, found, strict=True)
-        ]
         is_open = "Waiting" in verdicts and "Infeasible" not in verdicts
         fit = fit_of_object(gang, roles, policy, self.pending.assumed.base, never, is_open=is_open)
         return [_in_gang_of_object(each, gang, fit) for each in answers]
@@ -135,14 +134,13 @@ class Checks:
         return replace(answer, bypass=bypass), assumed
 
     def _placed(self, workload: Workload, replicas: int | None, assumed: Pending) -> tuple[Answer, Pending]:
-        schedulers, asked = self.schedulers(workload.policy), 1 if replicas is None else replicas
+        schedulers, asked = self.admissions.schedulers(workload.policy), 1 if replicas is None else replicas
         try:
             check_pod(workload.document.content)
             first = next(self._pods(workload))
             check_storable(first)
-            assumed = self.pending.before(first, assumed)
+            assumed, reserved = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
-            reserved = self.pending.reserved_before(first, assumed)
             if scheduler is None:
                 self.admissions.note(workload, assumed.base)
                 unknown = schedulers.place(first, assumed.base)

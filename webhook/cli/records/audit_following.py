@@ -10,8 +10,7 @@ import click
 from webhook.audit.reading import FollowedFile, InvalidLine, read
 from webhook.audit.selection import Selection
 from webhook.audit.sources import STANDARD_INPUT
-from webhook.cli.output.screen import SafeConsole
-from webhook.cli.output.table import print_line, print_table
+from webhook.cli.output.screen import print_line, print_table, text_console
 from webhook.cli.output.terminal import echo, echo_json_lines
 from webhook.cli.records import audit_text as text
 from webhook.cli.records.audit_source import DEFAULT_FILE, Source
@@ -25,7 +24,7 @@ def follow_file(source: Source, selection: Selection, limit: int | None, output:
     files = source.files or (DEFAULT_FILE,)
     if source.replicas is not None or source.has_archives or len(files) > 1 or STANDARD_INPUT in files:
         raise click.UsageError("--follow reads one audit file; `kubectl logs --follow` has what replicas print.")
-    broken, console, is_first = BrokenLines(), SafeConsole(markup=False), True
+    broken, console, is_first = BrokenLines(), text_console(), True
     with FollowedFile(Path(files[0])) as followed:
         while True:
             found = []

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,14 +19,12 @@ from webhook.audit.reading import rotated_files
 from webhook.audit.selection import parse_moment
 from webhook.audit.sources import STANDARD_INPUT, Download, Sources
 from webhook.cli.inputs.clusters import complete_context
-from webhook.cli.inputs.files import FILE
+from webhook.cli.inputs.files import FILE, PATH, Command, Option, file_option, options
 from webhook.cli.output.terminal import echo
 from webhook.documents.field import InvalidInput, invalid, required
 
 if TYPE_CHECKING:
     from webhook.cli.records.replica_logs import ReplicaSelection
-
-Command = Callable[..., Any]
 
 DEFAULT_FILE = "audit.jsonl"
 _INCOMPLETE = 1
@@ -105,8 +103,7 @@ class Source:
 def _open_files(files: Sequence[str], *, with_heads: bool) -> Sources:
     """Open the audit files that `files` names, by default that of this folder with its rotated files.
 
-    Raises:
-        InvalidInput: there is no audit file, and no head counts its records; or one cannot be read.
+    That there is none is an error, unless a head counts its records.
     """
     # Read before the records: a running server writes the record first, then the head.
     heads = _kept_heads(files or [DEFAULT_FILE, *rotated_files(Path(DEFAULT_FILE))]) if with_heads else {}
@@ -142,16 +139,14 @@ def _kept_heads(names: Iterable[str]) -> dict[str, ChainHead]:
 def _head_paths(name: str) -> list[Path]:
     if name.endswith(SUFFIX):
         return [Path(name)]
-    if name.endswith(POD_SUFFIXES):
-        return []
-    if not PurePath(name).name:
+    if name.endswith(POD_SUFFIXES) or not PurePath(name).name:
         return []
     base, _, number = name.rpartition(".")
     is_left_over = PurePath(base).name and number.isdecimal() and not Path(base).exists()
     return [head_path(Path(name)), *([head_path(Path(base))] if is_left_over else [])]
 
 
-def source_options(*, since: bool) -> Callable[[Command], Command]:
+def source_options(*, since: bool) -> Option:
     """Add FILE and the options of replicas; the command gets `source` instead. With `since`, `--since` as well.
 
     After the command, the exit code is 1 if not all records of the replicas were read.
@@ -165,10 +160,7 @@ def source_options(*, since: bool) -> Callable[[Command], Command]:
             if source.unread:
                 raise click.exceptions.Exit(_INCOMPLETE)
 
-        decorated: Command = with_source
-        for option in reversed(_options(since=since)):
-            decorated = option(decorated)
-        return decorated
+        return options(*_REPLICA_OPTIONS, *([_since_option] if since else []))(with_source)
 
     return decorate
 
@@ -178,10 +170,9 @@ webhook_namespace_option = click.option(
     metavar="NAMESPACE",
     help="The namespace of the replicas, with --kubeconfig or --context.  [default: placement-webhook]",
 )
-admin_token_option = click.option(
+admin_token_option = file_option(
     "--admin-token-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    kind=PATH,
     help="The token of the admin port of the replicas, to read their audit files from there.",
 )
 
@@ -199,48 +190,42 @@ def token_of(file: Path | None) -> str:
     return read_token(file).decode("utf-8", "replace")
 
 
-def _options(*, since: bool) -> list[Callable[[Command], Command]]:
-    options: list[Callable[[Command], Command]] = [
-        click.argument("files", type=FILE, metavar="[FILE...|-]", nargs=-1),
-        click.option(
-            "--kubeconfig",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Read the records of the running replicas in the cluster of this kubeconfig, instead of files.",
-        ),
-        click.option(
-            "--context",
-            metavar="NAME",
-            shell_complete=complete_context,
-            help="A context of the kubeconfig; alone, of $KUBECONFIG or ~/.kube/config.",
-        ),
-        webhook_namespace_option,
-        click.option(
-            "-l",
-            "--selector",
-            metavar="LABELS",
-            help="The labels of the replicas, with --kubeconfig or --context.  [default: those of deploy/]",
-        ),
-        admin_token_option,
-        click.option(
-            "--exec",
-            "runs_commands",
-            is_flag=True,
-            help="Without that token: read the audit files of replicas by a command in their containers (pods/exec).",
-        ),
-    ]
-    if since:
-        text = "With --kubeconfig: only what was written since this time or age, such as 2026-05-01T08:00:00Z or 12h."
-        options.append(click.option("--since", help=text))
-    return options
+_REPLICA_OPTIONS = (
+    click.argument("files", type=FILE, metavar="[FILE...|-]", nargs=-1),
+    file_option(
+        "--kubeconfig",
+        kind=PATH,
+        help="Read the records of the running replicas in the cluster of this kubeconfig, instead of files.",
+    ),
+    click.option(
+        "--context",
+        metavar="NAME",
+        shell_complete=complete_context,
+        help="A context of the kubeconfig; alone, of $KUBECONFIG or ~/.kube/config.",
+    ),
+    webhook_namespace_option,
+    click.option(
+        "-l",
+        "--selector",
+        metavar="LABELS",
+        help="The labels of the replicas, with --kubeconfig or --context.  [default: those of deploy/]",
+    ),
+    admin_token_option,
+    click.option(
+        "--exec",
+        "runs_commands",
+        is_flag=True,
+        help="Without that token: read the audit files of replicas by a command in their containers (pods/exec).",
+    ),
+)
+_since_option = click.option(
+    "--since",
+    help="With --kubeconfig: only what was written since this time or age, such as 2026-05-01T08:00:00Z or 12h.",
+)
 
 
 def _source(values: dict[str, Any], *, since: bool) -> Source:
-    """Take the values of the options out of `values` and return the source.
-
-    Raises:
-        click.UsageError: the options contradict each other.
-    """
+    """Take the values of the options out of `values` and return the source."""
     files, kubeconfig, context = values.pop("files"), values.pop("kubeconfig"), values.pop("context")
     chosen = {"namespace": values.pop("webhook_namespace"), "selector": values.pop("selector")}
     token_file, runs_commands = values.pop("admin_token_file"), values.pop("runs_commands")
@@ -253,19 +238,17 @@ def _source(values: dict[str, Any], *, since: bool) -> Source:
         return Source(files, None, _are_archives(files))
     if files:
         raise click.UsageError("--kubeconfig reads the records of replicas: leave FILE out, or leave --kubeconfig out.")
+    # Imported here, so that a command on files does not import the client.
     from webhook.cli.records.replica_logs import ReplicaSelection
+    from webhook.watch.api_server import ClientConfig
 
     point = parse_moment(moment, datetime.now(UTC), "--since") if moment else None
     chosen |= {"token": token_of(token_file), "runs_commands": runs_commands}
-    return Source((), ReplicaSelection(kubeconfig, context, since=point, **chosen))
+    return Source((), ReplicaSelection(ClientConfig(kubeconfig, context=context), since=point, **chosen))
 
 
 def _are_archives(files: Sequence[str]) -> bool:
-    """Return whether the files are archives.
-
-    Raises:
-        click.UsageError: some are, and some are not.
-    """
+    """Return whether the files are archives; they cannot be mixed with others."""
     kinds = {is_archive(Path(name)) for name in files}
     if len(kinds) > 1:
         raise click.UsageError("FILE: give archives of `audit export`, or audit files, but not both.")

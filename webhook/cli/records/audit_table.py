@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _PIECE = 5000
 _MOST_MEMORY = "512MB"
 _ROWS_AT_ONCE = 1000
+_REMEDY = "the table is kept there while the command runs: set TMPDIR to a folder with more room"
 # JSON can name halves of surrogate pairs, which are no text.
 _SURROGATE = b"\\ud"
 _RULES = "STRUCT(name VARCHAR, edits VARCHAR[], skipped VARCHAR)[]"
@@ -148,7 +149,8 @@ def record_table(lines: Iterable[bytes]) -> Iterator["DuckDBPyConnection"]:
                 connection.execute("PRAGMA disable_checkpoint_on_shutdown")
                 _load(connection, lines, Path(folder))
             except (duckdb.Error, OSError) as error:
-                raise _cannot_be_kept(folder, error) from error
+                detail = f"{_reason(error)}: {_REMEDY}"
+                raise InvalidInput([invalid("TMPDIR", folder, detail)]) from error
             yield connection
 
 
@@ -264,11 +266,6 @@ def write_parquet(connection: "DuckDBPyConnection", file: IO[bytes]) -> None:
         connection.execute(f"COPY records TO {_quoted(str(file.name))} ({options})")
     except duckdb.Error as error:
         raise OSError(0, _reason(error)) from error
-
-
-def _cannot_be_kept(folder: str, error: Exception) -> InvalidInput:
-    remedy = "the table is kept there while the command runs: set TMPDIR to a folder with more room"
-    return InvalidInput([invalid("TMPDIR", folder, f"{_reason(error)}: {remedy}")])
 
 
 def _reason(error: Exception) -> str:

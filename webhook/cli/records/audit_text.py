@@ -15,9 +15,10 @@ from webhook.audit.lines import digest
 from webhook.audit.reading import Entry
 from webhook.audit.record import POD, AuditRecord, PlacementEntry, RuleEntry
 from webhook.audit.summary import Summary
-from webhook.cli.output.table import Column, Row, print_line, print_table
+from webhook.cli.output.screen import Column, Row, print_line, print_table
+from webhook.cli.output.terminal import plural
 from webhook.documents.documents import JsonObject
-from webhook.documents.text import printable
+from webhook.documents.text import cut, printable
 from webhook.kube.api.independent_patch import PatchError, TooDeepError
 
 NONE = "-"
@@ -34,8 +35,6 @@ _STYLES = {
     "Infeasible": "red",
 }
 _LINE_STYLES = {"+": "green", "-": "red", "!": "yellow"}
-
-
 # The number of characters of a decision ID that tell decisions apart; `audit show` takes a beginning.
 _ID_CHARACTERS = 8
 _MOST_COUNTED = 10
@@ -63,7 +62,7 @@ def list_row(record: AuditRecord) -> Row:
     if record.dry_run:
         notes.append("dry run")
     if record.error:
-        notes.append(_cut(_ANNOTATION.sub(r"\1", record.error.split("\n", 1)[0]), 100))
+        notes.append(cut(_ANNOTATION.sub(r"\1", record.error.split("\n", 1)[0]), 100))
     if record.shadow:
         notes.append(f"would be {record.shadow.outcome}")
     cells = (
@@ -86,10 +85,6 @@ def _styled(cells: Sequence[str]) -> Row:
 def _seconds(time: str) -> str:
     """Return the time of a record without fractions of a second."""
     return time[:19] + "Z" if time.endswith("Z") else time
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def print_record(console: Console, entry: Entry) -> None:
@@ -210,9 +205,9 @@ _SLOWEST_COLUMNS = (Column("SLOWEST MS"), Column("OUTCOME"), Column("POD", least
 def print_summary(console: Console, summary: Summary) -> None:
     """Print the counts, one table for each."""
     dry_runs = f", {summary.dry_runs} of them dry runs" if summary.dry_runs else ""
-    print_line(console, f"{_counted(summary.total, 'record')}{dry_runs}")
+    print_line(console, f"{plural(summary.total, 'record')}{dry_runs}")
     for reason, count in summary.omitted.items():
-        print_line(console, f"besides, {_OMITTED[reason].format(_counted(count, 'admission'))}", "yellow")
+        print_line(console, f"besides, {_OMITTED[reason].format(plural(count, 'admission'))}", "yellow")
     if not (summary.first and summary.last):
         return
     print_line(console, f"from {_seconds(summary.first)} to {_seconds(summary.last)}")
@@ -250,9 +245,9 @@ def print_summary(console: Console, summary: Summary) -> None:
 def print_verification(console: Console, verification: Verification) -> None:
     """Print the chains and notes of the files. The caller prints the faults."""
     intact = "" if verification.faults else "intact: "
-    chains = _counted(len(verification.chains), "chain")
+    chains = plural(len(verification.chains), "chain")
     style = "red" if verification.faults else "green"
-    print_line(console, f"{intact}{_counted(verification.records, 'record')} in {chains}", style)
+    print_line(console, f"{intact}{plural(verification.records, 'record')} in {chains}", style)
     for chain in verification.chains if not verification.faults else ():
         console.print()
         print_line(console, f"files     {printable(', '.join(chain.files))}")
@@ -262,7 +257,3 @@ def print_verification(console: Console, verification: Verification) -> None:
         print_line(console, f"head      {chain.head}")
     for note in verification.notes:
         print_line(console, f"note: {printable(note)}", "yellow")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -22,7 +22,7 @@ from webhook.audit.head import SUFFIX as HEAD_SUFFIX
 from webhook.audit.pods import SUFFIXES as POD_SUFFIXES
 from webhook.audit.pods import PodIndex, pods_beside
 from webhook.audit.record import BEGINNING
-from webhook.cli.inputs.files import STANDARD_INPUT, place_of
+from webhook.cli.inputs.files import STANDARD_INPUT, place_of, unreadable
 from webhook.documents.documents import Document, parse, parse_list
 from webhook.documents.field import InvalidInput, invalid
 from webhook.documents.json_text import NotAListError
@@ -73,8 +73,7 @@ class ReplaySources:
                 try:
                     self._add(name)
                 except OSError as error:
-                    detail = f"cannot be read: {error.strerror or error}"
-                    raise InvalidInput([invalid(flag, name, detail)]) from error
+                    raise unreadable(flag, name, error) from error
             if self.pods.faults:
                 raise InvalidInput(self.pods.faults)
             opening.pop_all()
@@ -158,11 +157,7 @@ def _first_lines(stream: BinaryIO) -> bytes:
 
 
 def _form_of(name: str, start: bytes) -> _Form:
-    """Return what a file holds, by its beginning.
-
-    Raises:
-        InvalidInput: it is empty or compressed.
-    """
+    """Return what a file holds, by its beginning; it must not be empty or compressed."""
     if start.startswith(_GZIP):
         detail = f"is compressed; pipe it: `zcat {name} | placement-webhook replay … -`"
         raise InvalidInput([invalid(_FLAG, name, detail)])
@@ -186,11 +181,7 @@ def _lines(file: _File) -> Iterator[tuple[str, bytes]]:
 
 
 def _documents(file: _File, kinds: Kinds) -> Sequence[Document]:
-    """Return the objects of a cluster file.
-
-    Raises:
-        InvalidInput: it cannot be read, or none of them is a pod or creates pods.
-    """
+    """Return the objects of a cluster file, at least one of which must be a pod or create pods."""
     found = _parsed(file)
     names = {"Pod", *(kind for _, kind in kinds)}
     if not any(str(each.content.get("kind")) in names for each in found):

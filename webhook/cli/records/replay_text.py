@@ -8,9 +8,9 @@ import orjson
 
 from webhook.analysis.replay.decision import Change, Decision
 from webhook.analysis.replay.replay import Difference, Report, Tally
-from webhook.cli.output.screen import SafeConsole
-from webhook.cli.output.table import Column, Row, print_line, print_table
+from webhook.cli.output.screen import Column, Row, print_line, print_table, text_console
 from webhook.cli.output.terminal import echo, plural
+from webhook.cli.output.yaml_text import print_diff
 from webhook.policy.policy_set import PolicySet
 
 _COLUMNS = (
@@ -21,12 +21,11 @@ _COLUMNS = (
     Column("EXAMPLE", least=20, folds=True, drop=3),
 )
 _MOST_CHANGES = 200
-_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def print_report(report: Report, new: PolicySet, old: PolicySet, sources: int) -> None:
     """Print the counts of all changes."""
-    console = SafeConsole(markup=False)
+    console = text_console()
     of_sources = f" of {plural(sources, 'source')}" if sources else ""
     print_line(console, f"{plural(report.pods, 'pod')}{of_sources}, by {_names(old)} and by {_names(new)}")
     if not report.changed:
@@ -56,17 +55,11 @@ def print_notes(report: Report, old: PolicySet, invalid: int, *, is_text: bool) 
         echo(f"note: {sum(others.values())} pods were admitted by other policies than --against: {names}", err=True)
 
 
-def print_diff(found: Difference) -> None:
+def print_patches(found: Difference) -> None:
     """Print the patches of the two policies for one pod, an operation a line."""
     old, new = found.old, found.new
-    for line in difflib.unified_diff(
-        _lines(old),
-        _lines(new),
-        f"{found.admission.pod} ({old.policy})",
-        f"{found.admission.pod} ({new.policy})",
-        lineterm="",
-    ):
-        echo(line, fg=_COLOURS.get(line[:1]))
+    before, after = (f"{found.admission.pod} ({each.policy})" for each in (old, new))
+    print_diff(difflib.unified_diff(_lines(old), _lines(new), before, after, lineterm=""))
 
 
 def _lines(decision: Decision) -> list[str]:

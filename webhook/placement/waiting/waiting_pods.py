@@ -1,6 +1,6 @@
 """Places pods that wait, in the order of kube-scheduler's queue, and reserves their room."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -193,11 +193,11 @@ def place_pending(
     scorer: Scorer,
     snapshot: Snapshot,
     pending: Sequence[PendingPod],
-    expired: Expired = never,
+    on_placed: Callable[[int], None] = lambda _: None,
     *,
     schedulers: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS,
 ) -> PlacedPods:
-    """Place those of `pending` that wait, each beside the ones before it.
+    """Place those of `pending` that wait, each beside the ones before it. `on_placed` gets how many were placed.
 
     Pods that cannot be read, pods of a scheduler without a sign in `snapshot`, and nominated pods, whose room the
     filters know, are left out. `schedulers` are the settings of the policy.
@@ -211,10 +211,11 @@ def place_pending(
     assumed: AssumedPods[PodKey] = AssumedPods(snapshot)
     without_room = []
     found.sort(key=lambda each: (-assumed.priority_of(each[1].preemption), each[0].created))
-    for pod, waiting in found:
-        placement, _ = place_and_assume(scorer, pod.key, waiting, assumed, str(pod.key), expired)
+    for number, (pod, waiting) in enumerate(found, start=1):
+        placement, _ = place_and_assume(scorer, pod.key, waiting, assumed, str(pod.key), never)
         if placement.verdict != "Feasible":
             without_room.append(pod.key)
+        on_placed(number)
     unread = tuple(pod.key for pod, waiting in read if waiting is None)
     return PlacedPods(assumed, tuple(without_room), unread, abandoned)
 

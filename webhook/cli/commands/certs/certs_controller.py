@@ -5,7 +5,6 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from certs.plan import Request, Rules
 from certs.registration import Target, endpoint_of, manifest, names_to_serve, parse_endpoint
 from certs.secret import artifacts_in, is_owned, request_patch, requested_rotation
 from webhook.cli.commands.certs.certs_options import (
-    F,
     SeveralValues,
     cluster_options,
     name_options,
@@ -30,7 +28,7 @@ from webhook.cli.commands.certs.certs_options import (
     url_option,
     webhook_rules_of,
 )
-from webhook.cli.inputs.files import AddressType, policy_option
+from webhook.cli.inputs.files import AddressType, Option, policy_option
 from webhook.cli.output.logs import configure_logs
 from webhook.cli.output.terminal import echo
 from webhook.documents.documents import JsonObject
@@ -44,12 +42,12 @@ _POLL_SECONDS = 0.5
 _ATTEMPTS = 5
 
 
-def _days(flag: str, default: timedelta, help_text: str) -> Callable[[F], F]:
+def _days(flag: str, default: timedelta, help_text: str) -> Option:
     days = click.FloatRange(min=0, min_open=True, max=36_500)
     return click.option(flag, type=days, default=default / _DAY, show_default=True, help=help_text)
 
 
-def _seconds(flag: str, default: timedelta, help_text: str) -> Callable[[F], F]:
+def _seconds(flag: str, default: timedelta, help_text: str) -> Option:
     seconds = click.FloatRange(min=0, max=86_400)
     return click.option(flag, type=seconds, default=default.total_seconds(), show_default=True, help=help_text)
 

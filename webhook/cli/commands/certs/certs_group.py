@@ -30,13 +30,12 @@ from webhook.cli.commands.certs.certs_options import (
     url_option,
     webhook_rules_of,
 )
-from webhook.cli.inputs.files import PolicyFile, policy_option
+from webhook.cli.inputs.files import PATH, PolicyFile, file_option, policy_option
 from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.terminal import echo, echo_json, echo_lines
 from webhook.documents.documents import JsonObject
 from webhook.watch.api_server import ClientConfig
 
-_DIRECTORY = click.Path(path_type=Path)
 _DEFAULTS = Target()
 _ONE_PROBE = "--skip-probe and --require-probe are mutually exclusive; give one of them."
 _DONE = {Action.ISSUE: "issued", Action.RENEW: "renewed", Action.KEEP: "kept"}
@@ -52,7 +51,7 @@ certs.add_command(rotate)
 
 
 @certs.command(cls=SeveralValues)
-@click.option("--dir", "directory", type=_DIRECTORY, required=True, help="For ca.crt, ca.key, tls.crt and tls.key.")
+@click.option("--dir", "directory", type=PATH, required=True, help="For ca.crt, ca.key, tls.crt and tls.key.")
 @name_options
 @click.option("--force", is_flag=True, help="Issue a new CA and certificate regardless of the directory's content.")
 @click.option("--discard-ca-key", is_flag=True, help="Keep no ca.key: this CA cannot sign or renew certificates again.")
@@ -84,7 +83,7 @@ def issue(
 
 
 @certs.command(cls=SeveralValues)
-@click.option("--dir", "directory", type=_DIRECTORY, help="Certificates to register; default: those of the Secret.")
+@click.option("--dir", "directory", type=PATH, help="Certificates to register; default: those of the Secret.")
 @name_options
 @cluster_options
 @service_option
@@ -99,12 +98,11 @@ def issue(
     help="Write a missing or expired Secret before the probe: without it, the server cannot pass the probe.",
 )
 @click.option("--force", is_flag=True, help="Replace the Secret regardless of its content and its manager.")
-@click.option(
+@file_option(
     "--policy",
     cls=PolicyFile,
+    kind=PATH,
     multiple=True,
-    metavar="FILE",
-    type=_DIRECTORY,
     help="Call the webhooks for the kinds and the key domains of the policies in this file; default: a new "
     "configuration follows the built-in one, an existing one is kept.",
 )
@@ -150,7 +148,7 @@ def register(
 
 
 @certs.command()
-@click.option("--dir", "directory", type=_DIRECTORY, help="A directory of certificates.")
+@click.option("--dir", "directory", type=PATH, help="A directory of certificates.")
 @cluster_options
 @click.option(
     "--least-days",

@@ -14,12 +14,12 @@ from certs.names import ServerNames, server_names
 from certs.registration import Target
 from certs.webhook_rules import WebhookRules
 from webhook.cli.inputs.clusters import live_options
+from webhook.cli.inputs.files import Command, options
 from webhook.cli.inputs.policies import read_policies
 from webhook.cli.output.terminal import echo
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 _DEFAULTS = Target()
@@ -41,22 +41,17 @@ class SeveralValues(click.Command):
         return super().parse_args(ctx, spread)
 
 
-def name_options(command: F) -> F:
-    """Add `--dns` and `--ip`."""
-    command = click.option(
-        "--ip", "ip_addresses", metavar="IP…", multiple=True, help="IP addresses of the server certificate."
-    )(command)
-    help_text = "DNS names of the server certificate."
-    return click.option("--dns", "dns_names", metavar="NAME…", multiple=True, help=help_text)(command)
-
-
+name_options = options(
+    click.option("--dns", "dns_names", metavar="NAME…", multiple=True, help="DNS names of the server certificate."),
+    click.option("--ip", "ip_addresses", metavar="IP…", multiple=True, help="IP addresses of the server certificate."),
+)
 service_option = click.option(
     "--service", default=_DEFAULTS.service, show_default=True, help="Service in front of the webhook."
 )
 url_option = click.option("--url", help="https URL of a webhook outside the cluster, in place of the Service.")
 
 
-def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def cluster_options(command: Command) -> Command:
     """Add the options that select a cluster and the names of the objects in it.
 
     The command gets them as a `ClientConfig` and a `Target`, which has the values of `service_option` and `url_option`
@@ -68,22 +63,19 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         names = {each.name: others.pop(each.name) for each in fields(Target) if each.name in others}
         return command(source=ClientConfig(kubeconfig, in_cluster, context), target=Target(**names), **others)
 
-    for option in reversed(
-        [
-            live_options,
-            click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account."),
-            click.option("--namespace", default=_DEFAULTS.namespace, show_default=True),
-            click.option("--secret", default=_DEFAULTS.secret, show_default=True, help="Secret of the certificates."),
-            click.option(
-                "--configuration",
-                default=_DEFAULTS.configuration,
-                show_default=True,
-                help="MutatingWebhookConfiguration whose caBundle is maintained.",
-            ),
-        ]
-    ):
-        called = option(called)
-    return called
+    add = options(
+        live_options,
+        click.option("--in-cluster", is_flag=True, help="The cluster of this pod, with its service account."),
+        click.option("--namespace", default=_DEFAULTS.namespace, show_default=True),
+        click.option("--secret", default=_DEFAULTS.secret, show_default=True, help="Secret of the certificates."),
+        click.option(
+            "--configuration",
+            default=_DEFAULTS.configuration,
+            show_default=True,
+            help="MutatingWebhookConfiguration whose caBundle is maintained.",
+        ),
+    )
+    return add(called)
 
 
 def run_in(source: ClientConfig, work: Callable[[Cluster], Awaitable[T]], *, dry_run: bool = False) -> T:

@@ -5,6 +5,7 @@ import math
 import os
 import socket
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,8 @@ from click.core import ParameterSource
 
 from webhook.admission.pipeline import scheduler_for
 from webhook.admission.policy_cases import parse_tested_policies
-from webhook.cli.commands.serve.audit_log import audit_writer, pod_recorder
-from webhook.cli.commands.serve.exporting import exported_policy, taken_from
 from webhook.cli.commands.serve.serve_options import server_options
+from webhook.cli.commands.serve.serve_outputs import audit_writer, exported_policy, pod_recorder
 from webhook.cli.inputs.clusters import read_cluster
 from webhook.cli.inputs.files import last_policy_option
 from webhook.cli.inputs.profiles import read_profiles
@@ -27,7 +27,7 @@ from webhook.events.recorder import EventRecorder
 from webhook.kube.names import NAMESPACE_NAME_LABEL
 from webhook.objects.policy_object import validated_policy
 from webhook.placement.profiles.profile import Profile
-from webhook.policy.loader import PlacedPolicy, built_in_policy
+from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import policy_set
 from webhook.policy.policy_set import PolicySet
@@ -52,6 +52,7 @@ _LABELS = (
     f"--cluster, or select by {NAMESPACE_NAME_LABEL} alone"
 )
 _RENAME = "give the default policy of the file another name"
+_SETTINGS = {each.name for each in fields(Settings)}
 # The options that select a view of the cluster. Those of one group go together.
 _VIEWS = [frozenset(each.split()) for each in ("cluster", "kubeconfig context", "in_cluster", "no_cluster")]
 
@@ -70,9 +71,7 @@ def serve(
     kubeconfig: Path | None,
     context: str | None,
     in_cluster: bool,
-    no_cluster: bool,  # noqa: ARG001 - read from the context
     events: bool | None,
-    extender_insecure: bool,
     scheduler_config: str | None,
     policy_source: str,
     webhook_configuration: str,
@@ -80,7 +79,7 @@ def serve(
     replica: str | None,
     log_format: str,
     log_level: str,
-    **settings: Any,
+    **options: Any,
 ) -> None:
     """Serve the admission webhook over TLS until SIGTERM or SIGINT.
 
@@ -93,40 +92,36 @@ def serve(
       placement-webhook serve --tls-dir tls --no-cluster --audit audit.jsonl
     """
     view = _chosen_view(ctx)
-    is_live = _is_live(view, events, policy_source)
+    is_live = _is_live(view, events, policy_source, options["export_policy"])
     configure_logs(log_format, log_level)
-    _check_clients(view, settings, is_insecure=extender_insecure)
+    _check_clients(view, options)
     fixed = FixedView(read_cluster(cluster)) if cluster is not None and "cluster" in view else None
-    metrics = _process_metrics()
+    metrics = Metrics()
+    metrics.show_process()
     policies, file = followed_policy(_last_file(policy), metrics, knows_labels=not view <= {"no_cluster"})
-    profiles, exporting = read_profiles(scheduler_config) or {}, taken_from(settings, is_live=is_live)
+    profiles = read_profiles(scheduler_config) or {}
     followed: PolicySource | None = file
     predictions, live, recorder, timeout, exported = Predictions(), None, None, RegisteredTimeout(), None
-    placing = _scoring(policies, profiles, metrics, is_live, settings["client_ca"] is not None)
+    placing = _scoring(policies, profiles, metrics, is_live, options["client_ca"] is not None)
     name = replica or os.environ.get("POD_NAME") or socket.gethostname()
     if is_live:
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.read())
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
         followed = with_objects(policy_source, source.connect, policies, file, metrics, recorder)
-        noted = placing.bound.note if settings["extender_profile"] != "none" else None
+        noted = placing.bound.note if options["extender_profile"] != "none" else None
         live = live_view(
             source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout, noted
         )
-        exported = exported_policy(exporting, source.connect, policies, followed, metrics, name, webhook_configuration)
-    with audit_writer(audit, metrics, name, settings) as writer:
-        recorded, seen, pods = predictions if live else None, live or fixed, pod_recorder(audit, settings)
+        exported = exported_policy(options, source.connect, policies, followed, metrics, name, webhook_configuration)
+    with audit_writer(audit, metrics, name, options) as writer:
+        recorded, seen, pods = predictions if live else None, live or fixed, pod_recorder(audit, options)
+        settings = {name: options[name] for name in _SETTINGS & options.keys()}
         chosen = Settings(tls_dir=tls_dir, replica=name, cluster=_view_name(ctx, view), **settings)
         server = build_server(
             chosen, policies, seen, writer, metrics, recorded, recorder, placing, followed, profiles, timeout, pods
         )
         serve_until_signalled(server, live, recorder, exported)
-
-
-def _process_metrics() -> Metrics:
-    metrics = Metrics()
-    metrics.show_process()
-    return metrics
 
 
 def _scoring(
@@ -142,48 +137,40 @@ def _scoring(
     )
 
 
-def _check_clients(view: frozenset[str], settings: dict[str, Any], *, is_insecure: bool) -> None:
-    """Check that there can be an extender, if there is to be one, and warn if every client of the CA may call.
-
-    Raises:
-        click.UsageError: the extender has no view, or would answer every client without the user's consent.
-    """
-    client_ca = settings["client_ca"]
-    if client_ca is not None and not settings["client_names"]:
+def _check_clients(view: frozenset[str], options: Mapping[str, Any]) -> None:
+    """Check that there can be an extender, if there is to be one, and warn if every client of the CA may call."""
+    client_ca = options["client_ca"]
+    if client_ca is not None and not options["client_names"]:
         # A CA of the cluster signs for its users, too.
         remedy = "give --client-name, too, unless this CA signs for the API servers alone"
         structlog.get_logger().warning("--client-ca without --client-name", ca=str(client_ca), remedy=remedy)
-    if settings["extender_profile"] == "none":
+    if options["extender_profile"] == "none":
         return
     if view <= {"no_cluster"}:
         raise click.UsageError("--extender-profile needs a view; give --in-cluster, --kubeconfig or --cluster, too.")
-    if client_ca is None and not is_insecure:
+    if client_ca is None and not options["extender_insecure"]:
         raise click.UsageError(
             "--extender-profile needs --client-ca, by which only kube-scheduler is answered; or give "
             "--extender-insecure, to answer every client that reaches the port."
         )
 
 
-def _is_live(view: frozenset[str], events: bool | None, policy_source: str) -> bool:
-    """Return whether the options of `view` select a live cluster, which `events` need.
-
-    Raises:
-        click.UsageError: there are to be Events, or policies of objects, without a live cluster.
-    """
+def _is_live(view: frozenset[str], events: bool | None, policy_source: str, export_mode: str) -> bool:
+    """Return whether the options of `view` select a live cluster; raise a usage error if others need one."""
     is_live = "in_cluster" in view or "context" in view
-    if events and not is_live:
-        raise click.UsageError("--events needs a cluster to write to; give --in-cluster or --kubeconfig, too.")
-    if policy_source == "crd" and not is_live:
-        raise click.UsageError("--policy-source crd needs a live cluster; give --in-cluster or --kubeconfig, too.")
+    needs = {
+        "--events needs a cluster to write to": events,
+        "--policy-source crd needs a live cluster": policy_source == "crd",
+        "--export-policy needs a live cluster": export_mode != "off",
+    }
+    for problem, is_asked in needs.items():
+        if is_asked and not is_live:
+            raise click.UsageError(f"{problem}; give --in-cluster or --kubeconfig, too.")
     return is_live
 
 
 def _chosen_view(ctx: click.Context) -> frozenset[str]:
-    """Return the options of the view that the user has chosen, empty for none.
-
-    Raises:
-        click.UsageError: flags choose several views or, without a flag, environment variables do.
-    """
+    """Return the options of the view that the user has chosen, empty for none; flags win over the environment."""
     given = {name: ctx.get_parameter_source(name) for view in _VIEWS for name in view if ctx.params[name]}
     flags = {name for name, source in given.items() if source is ParameterSource.COMMANDLINE}
     chosen = [view for view in _VIEWS if view & (flags or given.keys())]
@@ -228,11 +215,6 @@ def followed_policy(path: Path | None, metrics: Metrics, *, knows_labels: bool) 
     return policies, PolicyFile(path, text, policies, validated)
 
 
-def _reads_labels(each: PlacedPolicy) -> bool:
-    selector = each.policy.spec.namespace_selector
-    return selector is not None and not selector.keys <= {NAMESPACE_NAME_LABEL}
-
-
 def with_objects(
     kind: str,
     connect: Connect,
@@ -269,10 +251,11 @@ def _validated_file(text: bytes, place: str, *, knows_labels: bool) -> PolicySet
     """
     found = parse_tested_policies(text, place)
     policies = policy_set(found)
-    if not knows_labels:
-        errors = [forbidden(f"{each.place}: spec.namespaceSelector", _LABELS) for each in found if _reads_labels(each)]
-        if policies.others and errors:
-            raise InvalidInput(errors)
+    if policies.others and not knows_labels:
+        selectors = {each.place: each.policy.spec.namespace_selector for each in found}
+        read = [place for place, each in selectors.items() if each and not each.keys <= {NAMESPACE_NAME_LABEL}]
+        if read:
+            raise InvalidInput(forbidden(f"{place}: spec.namespaceSelector", _LABELS) for place in read)
     for each in policies:
         scheduler_for(each, cache_bytes=0)
     return policies

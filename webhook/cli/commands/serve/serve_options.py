@@ -1,8 +1,7 @@
 """Options of `serve`."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 import click
@@ -10,26 +9,23 @@ import click
 from certs.registration import Target
 from webhook.audit.pods import MAX_BYTES as POD_BYTES
 from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES
-from webhook.cli.commands.serve.exporting import EXPORT_MODES
-from webhook.cli.inputs.files import FILE, AddressType
+from webhook.cli.commands.serve.serve_outputs import EXPORT_MODES
+from webhook.cli.inputs.files import FILE, PATH, AddressType, Option, file_option, options
 from webhook.placement.profiles.profile import PROFILES
 from webhook.runtime.settings import Settings
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _DEFAULTS = Settings(tls_dir=Path())
-_FILE = click.Path(path_type=Path)
 _SECONDS = click.FloatRange(min=0)
 _INTERVAL = click.FloatRange(min=0.1, max=3600)
 _TRACES_PATH = "/v1/traces"
 
 
-def _option(flag: str, kind: Any, text: str | None, default: Any, metavar: str | None = None) -> Callable[[F], F]:
+def _option(flag: str, kind: Any, text: str | None, default: Any, metavar: str | None = None) -> Option:
     """Return an option that shows its default."""
     return click.option(flag, type=kind, default=default, show_default=True, metavar=metavar, help=text)
 
 
-def _setting(flag: str, kind: Any, text: str, metavar: str | None = None) -> Callable[[F], F]:
+def _setting(flag: str, kind: Any, text: str, metavar: str | None = None) -> Option:
     """Return an option for the field of Settings with the name of the flag, with its default."""
     default = getattr(_DEFAULTS, flag.removeprefix("--").replace("-", "_"))
     return _option(flag, kind, text, default, metavar)
@@ -42,12 +38,7 @@ def _check_client_names(ctx: click.Context, _: click.Parameter, names: tuple[str
 
 
 def _start_tracing(ctx: click.Context, _: click.Parameter, endpoint: str | None) -> str | None:
-    """Trace until the context of the command ends.
-
-    Raises:
-        click.BadParameter: the value is no URL of a collector.
-        click.UsageError: OpenTelemetry is not installed.
-    """
+    """Trace until the context of the command ends."""
     if endpoint is None or ctx.resilient_parsing:
         return endpoint
     url = _traces_url(endpoint)
@@ -64,27 +55,20 @@ def _start_tracing(ctx: click.Context, _: click.Parameter, endpoint: str | None)
 
 def _traces_url(endpoint: str) -> str:
     """Return the URL for traces. As OTEL_EXPORTER_OTLP_ENDPOINT, one without a path is that of a collector."""
-    path = _path(endpoint)
-    if path is None:
-        raise click.BadParameter(f'"{endpoint}" must be an HTTP URL, such as http://collector:4318')
-    return endpoint if path.strip("/") else f"{endpoint.rstrip('/')}{_TRACES_PATH}"
-
-
-def _path(url: str) -> str | None:
-    """Return the path of an HTTP URL; None for anything else."""
+    problem = click.BadParameter(f'"{endpoint}" must be an HTTP URL, such as http://collector:4318')
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(endpoint)
         is_http = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        return None
-    return parts.path if is_http else None
+    except ValueError as error:
+        raise problem from error
+    if not is_http:
+        raise problem
+    return endpoint if parts.path.strip("/") else f"{endpoint.rstrip('/')}{_TRACES_PATH}"
 
 
 _VIEW = (
-    click.option(
-        "--cluster", type=FILE, metavar="FILE", help="Check placement against this cluster file (see `check --help`)."
-    ),
-    click.option("--kubeconfig", type=_FILE, metavar="FILE", help="Check placement against this live cluster."),
+    file_option("--cluster", help="Check placement against this cluster file (see `check --help`)."),
+    file_option("--kubeconfig", kind=PATH, help="Check placement against this live cluster."),
     click.option(
         "--context", metavar="NAME", help="A context of the kubeconfig; alone, of $KUBECONFIG or ~/.kube/config."
     ),
@@ -155,11 +139,10 @@ _LISTENER = (
         "Maximum connections from one address, such as an API server.",
     ),
     _setting("--read-timeout-seconds", _SECONDS, "Time limit for a request to arrive."),
-    click.option(
+    file_option(
         "--client-ca",
-        type=_FILE,
+        kind=PATH,
         is_eager=True,
-        metavar="FILE",
         help="Require client certificates of the CAs in this file on the webhook port.  [default: none required]",
     ),
     click.option(
@@ -171,10 +154,9 @@ _LISTENER = (
         help="Take only client certificates with a CN or subject alternative name like this, such as "
         "kube-apiserver-*; may be repeated. Needs --client-ca.",
     ),
-    click.option(
+    file_option(
         "--admin-token-file",
-        type=_FILE,
-        metavar="FILE",
+        kind=PATH,
         help="Require the bearer token in this file on the admin port, except for /healthz and /readyz.",
     ),
     _setting(
@@ -185,10 +167,8 @@ _LISTENER = (
     ),
 )
 _SOURCES = (
-    click.option(
+    file_option(
         "--scheduler-config",
-        type=FILE,
-        metavar="FILE",
         help="The KubeSchedulerConfiguration of the cluster's kube-scheduler. The profile of a pod's schedulerName "
         "predicts its node. Read once, at start.",
     ),
@@ -251,10 +231,5 @@ _LIFE = (
     _option("--log-format", click.Choice(["auto", "text", "json"]), "auto: text on a terminal, else JSON.", "auto"),
     _option("--log-level", click.Choice(["debug", "info", "warning", "error"]), None, "info"),
 )
-
-
-def server_options(command: F) -> F:
-    """Add all options of `serve` but `--tls-dir` and `--policy`."""
-    for option in reversed((*_VIEW, *_AUDIT, *_LISTENER, *_SOURCES, *_LIFE)):
-        command = option(command)
-    return command
+# All options of `serve` but `--tls-dir` and `--policy`.
+server_options = options(*_VIEW, *_AUDIT, *_LISTENER, *_SOURCES, *_LIFE)

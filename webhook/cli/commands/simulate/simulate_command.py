@@ -14,9 +14,8 @@ from webhook.analysis.simulation.arrival import Load, Mode
 from webhook.analysis.simulation.outcome import Outcome
 from webhook.analysis.simulation.sweep import Experiment, Run, simulated, swept, swept_on_ray
 from webhook.cli.commands.simulate.inputs import read_experiment
-from webhook.cli.commands.simulate.plot import svg
-from webhook.cli.commands.simulate.text import print_outcomes
-from webhook.cli.inputs.files import FILE, check_standard_input, output_option
+from webhook.cli.commands.simulate.text import print_outcomes, svg
+from webhook.cli.inputs.files import PATH, check_standard_input, file_option, output_option
 from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.screen import text_console
 from webhook.cli.output.terminal import Progress, echo_json, warn
@@ -41,29 +40,24 @@ class _Seconds(click.ParamType[float]):
 
 
 @click.command()
-@click.option(
+@file_option(
     "--trace",
     required=True,
-    type=FILE,
-    metavar="FILE",
     help="A pod list of the openb trace, a CSV with the columns arrival, duration, replicas, requests and annotations, "
     "an audit log of the API server at the level Request, or an audit file of `serve --audit-pods` or its archive; - "
     "for standard input.",
 )
-@click.option(
+@file_option(
     "--cluster",
     required=True,
-    type=FILE,
-    metavar="FILE",
     help="The output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml), or a node list of the openb trace "
     "(.csv); - for standard input. Running pods stay; pending ones are left out.",
 )
-@click.option(
+@file_option(
     "--policy",
     "policies",
+    kind=PATH,
     multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
     help="A file of PlacementPolicies; each file is compared with the others. Default: the built-in policy.",
 )
 @click.option(
@@ -74,7 +68,7 @@ class _Seconds(click.ParamType[float]):
     help="`default`, `binpack` or `pack-gpus`, or with --scheduler-config one of its profiles; each is compared with "
     "the others. Default: the schedulerName of each pod.",
 )
-@click.option("--scheduler-config", type=FILE, metavar="FILE", help="A KubeSchedulerConfiguration with the profiles.")
+@file_option("--scheduler-config", help="A KubeSchedulerConfiguration with the profiles.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True, help="Run the seeds 1 to this.")
 @click.option(
     "--arrivals",
@@ -88,8 +82,8 @@ class _Seconds(click.ParamType[float]):
 @click.option("--span", type=_Seconds(), default="24h", show_default=True, help="How long random pods arrive.")
 @click.option("--lifetime", type=_Seconds(), help="The mean lifetime of pods without a duration. Default: no end.")
 @output_option
-@click.option("--parquet", type=_OUTPUT, metavar="FILE", help="Write a row for each run; needs the extra [parquet].")
-@click.option("--plot", type=_OUTPUT, metavar="FILE", help="Write an SVG of the cards allocated over time.")
+@file_option("--parquet", kind=_OUTPUT, help="Write a row for each run; needs the extra [parquet].")
+@file_option("--plot", kind=_OUTPUT, help="Write an SVG of the cards allocated over time.")
 @click.option(
     "--engine",
     type=click.Choice(["local", "ray"]),
@@ -158,11 +152,7 @@ def simulate(
 
 
 def _check_extras(parquet: Path | None, engine: str) -> None:
-    """Return if the packages that the flags need are installed.
-
-    Raises:
-        InvalidInput: one is not.
-    """
+    """Raise InvalidInput for a flag that needs a package which is not installed."""
     for flag, is_given in (("--parquet", parquet is not None), ("--engine ray", engine == "ray")):
         package, extra = _EXTRAS[flag]
         if is_given and find_spec(package) is None:

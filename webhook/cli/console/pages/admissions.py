@@ -17,11 +17,11 @@ import orjson
 from webhook.audit.reading import Entry
 from webhook.audit.record import AuditRecord, moment
 from webhook.audit.sources import Sources as AuditSources
-from webhook.cli.console.endpoint import Asked, Endpoint, NotFoundError, Query
-from webhook.cli.console.sources import Sources
+from webhook.cli.console.page import Asked, Endpoint, NotFoundError, Query, Sources
 from webhook.cli.output.terminal import remarks_taken
 from webhook.cli.records.audit_following import BrokenLines
 from webhook.cli.records.audit_source import Source
+from webhook.cli.records.replica_logs import ReplicaSelection
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired
 
@@ -122,19 +122,11 @@ class Admissions:
 
     @contextmanager
     def _opened(self) -> Iterator[AuditSources]:
-        """Open the audit files, or the records of the replicas.
-
-        Raises:
-            InvalidInput: a file cannot be read, or there is no replica.
-            NotFoundError: the API server does not answer.
-        """
+        """Open the audit files, or the records of the replicas."""
         since, replicas = None, None
         if not self._sources.audit:
-            # Imported here, so that a console of a file does not import the client.
-            from webhook.cli.records.replica_logs import ReplicaSelection
-
-            session, since = self._sources.session, datetime.now(UTC) - _OF_REPLICAS
-            replicas = ReplicaSelection(session.kubeconfig, session.context, in_cluster=session.in_cluster)
+            since = datetime.now(UTC) - _OF_REPLICAS
+            replicas = ReplicaSelection(self._sources.session.source)
         try:
             with Source(self._sources.audit, replicas).opened(since) as sources:
                 yield sources

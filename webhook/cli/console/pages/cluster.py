@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from webhook.cli.console.endpoint import Asked, Endpoint, NotFoundError
-from webhook.cli.console.sources import Sources
+from webhook.cli.console.page import Asked, Endpoint, NotFoundError, Sources
 from webhook.cluster.node_info import RunningPod
 from webhook.kube.pod.amounts import CPU, MEMORY
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from webhook.admission.pipeline import ClusterView
 from webhook.admission.verdict import Bypassed, Denied, Patched
-from webhook.cli.console.endpoint import Asked, Endpoint
-from webhook.cli.console.sources import Sources
+from webhook.cli.console.page import Asked, Endpoint, Sources
 from webhook.cli.inputs.manifests import with_namespace
 from webhook.cli.inputs.workloads import Workload, print_misplaced
 from webhook.cli.output.terminal import remarks_taken
@@ -33,17 +33,11 @@ _MOST_SHOWN = 2000
 
 def endpoints(sources: Sources) -> Sequence[Endpoint]:
     """Return the endpoint of the page."""
-
-    def tried(asked: Asked) -> object:
-        with remarks_taken() as remarks:
-            found = _results(sources, asked)
-        return {"pods": found, "remarks": remarks}
-
-    return (Endpoint("/api/try", tried, method="POST", is_costly=True),)
+    return (Endpoint("/api/try", partial(_tried, sources), method="POST", is_costly=True),)
 
 
-def _results(sources: Sources, asked: Asked) -> list[dict[str, Any]]:
-    """Return the result for each pod template of the manifest.
+def _tried(sources: Sources, asked: Asked) -> object:
+    """Return the result for each pod template of the manifest, and what a command prints on standard error.
 
     Raises:
         InvalidInput: the manifest cannot be read, has no pods, or has too many.
@@ -52,13 +46,15 @@ def _results(sources: Sources, asked: Asked) -> list[dict[str, Any]]:
     if namespace := asked.query.get("namespace", ""):
         documents = with_namespace(documents, namespace)
     snapshot = with_planned_objects(sources.view.snapshot(), documents)
-    workloads = session.workloads_of(documents, snapshot)
-    _check_size(workloads)
-    print_misplaced(workloads)
-    queue, admissions = session.queue(snapshot), Admissions(True, session.schedulers)
-    answers = Checks(queue, session.schedulers, admissions).answers(workloads)
-    counts = Counts(queue, session.schedulers, admissions, _MOST_FURTHER, _progress(asked.expired), _fail)
-    return [{**_admission(each, snapshot), **_placement(each), **_further(counts, each)} for each in answers]
+    with remarks_taken() as remarks:
+        workloads = session.workloads_of(documents, snapshot)
+        _check_size(workloads)
+        print_misplaced(workloads)
+        queue, admissions = session.queue(snapshot), Admissions(True, session.schedulers)
+        answers = Checks(queue, admissions).answers(workloads)
+        counts = Counts(queue, admissions, _MOST_FURTHER, _progress(asked.expired), _fail)
+        found = [{**_admission(each, snapshot), **_placement(each), **_further(counts, each)} for each in answers]
+    return {"pods": found, "remarks": remarks}
 
 
 def _check_size(workloads: Sequence[Workload]) -> None:

@@ -1,17 +1,15 @@
 """The page Pending: the pods that wait, why, and what would make room for them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from webhook.cli.console.endpoint import Asked, Endpoint, NotFoundError, Query, reported_once
+from webhook.cli.console.page import Asked, Endpoint, NotFoundError, Query, Sources, reported_once
 from webhook.cli.console.pod_facts import PodFact
-from webhook.cli.console.sources import Sources
 from webhook.cli.inputs.pending import PendingQueue
 from webhook.cli.output.terminal import remarks_taken
-from webhook.cli.predictions.admission import Admissions
+from webhook.cli.predictions.admission import Admissions, injected
 from webhook.cli.predictions.capacity_moves import room_to_json
 from webhook.cli.predictions.replica_check import Checks
-from webhook.cli.predictions.stored_pod import injected
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
@@ -41,7 +39,7 @@ class PendingPods:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._queue: tuple[Snapshot, PendingQueue] | None = None
-        self._requests: dict[bytes, dict[str, int]] = {}
+        self._requests: dict[bytes, Mapping[str, int]] = {}
 
     def groups(self, _: Asked) -> object:
         """Return the pending pods in the order of the queue; pods of one owner and template are one group."""
@@ -71,7 +69,7 @@ class PendingPods:
             found = injected(document.content, workloads[0].policy)
             # As `explain`: the suggestions for a pod that this policy admitted name annotations.
             admissions = Admissions(found.is_by_policy_in_force, session.schedulers, remedy="create it again")
-            answer = Checks(self._placed(snapshot), session.schedulers, admissions).answers(workloads)[0]
+            answer = Checks(self._placed(snapshot), admissions).answers(workloads)[0]
         line = answer.to_json()
         # The scores of each node are for the page Try.
         return line | {
@@ -146,19 +144,16 @@ class PendingPods:
     def _requests_of(self, pod: PendingPod) -> Mapping[str, int]:
         if len(self._requests) > _MOST_READ:
             self._requests = {}
-        known = self._requests.get(pod.content)
-        if known is None:
-            known = self._requests[pod.content] = dict(_read_requests(pod))
-        return known
+        if pod.content not in self._requests:
+            self._requests[pod.content] = _read_requests(pod)
+        return self._requests[pod.content]
 
 
-def _read_requests(pod: PendingPod) -> Iterator[tuple[str, int]]:
-    if pod.content:
-        try:
-            yield from read_pod_resources(Reader(pod.object())).requests.items()
-        except InvalidInput:
-            # The details of the pod have the error.
-            return
+def _read_requests(pod: PendingPod) -> Mapping[str, int]:
+    try:
+        return read_pod_resources(Reader(pod.object())).requests if pod.content else {}
+    except InvalidInput:  # the details of the pod have the error
+        return {}
 
 
 def _state(pod: PendingPod, fact: PodFact) -> str:
@@ -173,11 +168,7 @@ def _state(pod: PendingPod, fact: PodFact) -> str:
 
 
 def _object(pod: PendingPod, fact: PodFact) -> dict[str, Any]:
-    """Return the pod as an API object, with the annotations of the key domain.
-
-    Raises:
-        NotFoundError: the pod is too large, so that the view does not hold it.
-    """
+    """Return the pod as an API object, with the annotations of the key domain, unless the view does not hold it."""
     if not pod.content:
         raise NotFoundError(f"pod {pod.key.namespace}/{pod.key.name} is malformed or too large to be evaluated")
     content = pod.object()

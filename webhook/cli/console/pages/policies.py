@@ -1,22 +1,21 @@
 """The page Policy: the policies in force by namespace, and what a candidate would decide otherwise."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
-from webhook.analysis.replay.admission import Admission
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
 from webhook.analysis.replay.decision import Change
 from webhook.analysis.replay.replay import Replay, Report, Tally
-from webhook.cli.console.endpoint import Asked, Endpoint, reported_once
-from webhook.cli.console.sources import Sources
+from webhook.cli.console.page import Asked, Endpoint, Sources, reported_once
 from webhook.cli.inputs.clusters import read_objects
+from webhook.cli.inputs.live import read_live_workloads
 from webhook.cli.output.terminal import remarks_taken
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.records.replay_sources import ReplaySources
 from webhook.documents.field import FieldError
-from webhook.kube.workloads.workload_kinds import Kinds
 from webhook.policy.loader import parse_policies
 from webhook.policy.policy_documents import policy_set
 
@@ -27,20 +26,13 @@ _CHECKED_EACH = 100
 
 def endpoints(sources: Sources) -> Sequence[Endpoint]:
     """Return the endpoints of the page."""
-
-    def in_force(_: Asked) -> object:
-        return _in_force(sources)
-
-    def replayed(asked: Asked) -> object:
-        return _replayed(sources, asked)
-
     return (
-        Endpoint("/api/policies", in_force, reported=reported_once),
-        Endpoint("/api/policies/replay", replayed, method="POST", is_costly=True),
+        Endpoint("/api/policies", partial(_in_force, sources), reported=reported_once),
+        Endpoint("/api/policies/replay", partial(_replayed, sources), method="POST", is_costly=True),
     )
 
 
-def _in_force(sources: Sources) -> dict[str, Any]:
+def _in_force(sources: Sources, _: Asked) -> dict[str, Any]:
     """Return the policies with the namespaces of the view that each is in force for."""
     policies, snapshot = sources.session.rules, sources.view.snapshot()
     namespaces: dict[str, list[str]] = {}
@@ -68,56 +60,31 @@ def _in_force(sources: Sources) -> dict[str, Any]:
 
 
 def _replayed(sources: Sources, asked: Asked) -> dict[str, Any]:
-    """Return what the candidate would decide otherwise on the objects of the cluster, or on recorded admissions.
-
-    Raises:
-        InvalidInput: the candidate is no valid policy, or a recorded pod cannot be read.
-    """
-    candidate = policy_set(parse_policies(asked.body, PLACE), sources.session.rules.default)
-    left_out, unreadable = Counter[str](), list[FieldError]()
-    made = Replay(candidate, sources.session.rules, sources.view.snapshot())
+    """Return what the candidate would decide otherwise on the objects of the cluster, or on recorded admissions."""
+    session = sources.session
+    candidate = policy_set(parse_policies(asked.body, PLACE), session.rules.default)
+    left_out, unreadable, kinds = Counter[str](), list[FieldError](), candidate.default.kinds
+    made = Replay(candidate, session.rules, sources.view.snapshot())
     is_complete = True
-    with remarks_taken() as remarks:
-        reads_files = asked.query.get("source") == "audit"
-        opened = _recorded if reads_files else _existing
-        with opened(sources, candidate.default.kinds, left_out, unreadable) as admissions:
-            for number, each in enumerate(admissions):
-                if number % _CHECKED_EACH == 0 and asked.expired():
-                    is_complete = False
-                    break
-                made.add(each)
+    with remarks_taken() as remarks, ExitStack() as stack:
+        if asked.query.get("source") == "audit":
+            opened = stack.enter_context(ReplaySources(sources.audit, unreadable.append))
+            admissions, left_out = opened.admissions(kinds), opened.left_out
+        else:
+            # As if they were created now.
+            objects = read_objects(session.cluster) if session.cluster else read_live_workloads(session.source)
+            admissions = admissions_of_objects(objects, kinds, left_out)
+        for number, each in enumerate(admissions):
+            if number % _CHECKED_EACH == 0 and asked.expired():
+                is_complete = False
+                break
+            made.add(each)
     return _report(made.report) | {
         "isComplete": is_complete,
         "leftOut": dict(left_out),
         "unreadable": len(unreadable),
         "remarks": remarks,
     }
-
-
-@contextmanager
-def _existing(
-    sources: Sources, kinds: Kinds, left_out: Counter[str], _: list[FieldError]
-) -> Iterator[Iterator[Admission]]:
-    """Open the pods and workload objects of the cluster, as if they were created now."""
-    session = sources.session
-    if session.cluster is not None:
-        documents = list(read_objects(session.cluster))
-    else:
-        # Imported here, so that a console of a file does not import the client.
-        from webhook.cli.inputs.live_workloads import read_live_workloads
-
-        documents = read_live_workloads(session.source)
-    yield admissions_of_objects(documents, kinds, left_out)
-
-
-@contextmanager
-def _recorded(
-    sources: Sources, kinds: Kinds, left_out: Counter[str], unreadable: list[FieldError]
-) -> Iterator[Iterator[Admission]]:
-    """Open the pods in the audit files, of servers with --audit-pods."""
-    with ReplaySources(sources.audit, unreadable.append) as opened:
-        yield opened.admissions(kinds)
-        left_out.update(opened.left_out)
 
 
 def _report(report: Report) -> dict[str, Any]:

@@ -1,9 +1,13 @@
-"""The sources that the pages of the console read: the view of the cluster, facts of its pods, policies, audit files."""
+"""The sources that the pages of the console read, and the endpoints that they return: a path, and what gives its JSON.
+
+The sources are the view of the cluster, facts of its pods, the policies, and audit files.
+"""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from webhook.cli.console.pod_facts import PodFacts
 from webhook.cli.inputs.clusters import read_objects
@@ -16,7 +20,45 @@ from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
+from webhook.kube.deadline import Expired, never
 from webhook.serving.view.views import FixedView, View
+
+Query = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request: its query, its body (empty for GET), and whether the time for its answer is over."""
+
+    query: Query = field(default_factory=dict)
+    body: bytes = b""
+    expired: Expired = never
+
+
+class NotFoundError(Exception):
+    """What a request names does not exist, or no longer."""
+
+
+def reported_once() -> Iterable[Query]:
+    """Return the empty query: a report holds the one answer of the endpoint."""
+    return ({},)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Answers requests for `path`, which begins with `/api/`, by JSON.
+
+    A costly answer is computed in the worker thread, one after the other; others take a few milliseconds.
+    `reported` returns the queries whose answers a report holds, in the place of a server; by default none.
+
+    `answer` raises InvalidInput for bad input, and NotFoundError.
+    """
+
+    path: str
+    answer: Callable[[Asked], object]
+    method: Literal["GET", "POST"] = "GET"
+    is_costly: bool = False
+    reported: Callable[[], Iterable[Query]] = lambda: ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +78,17 @@ class Sources:
     name: str = ""
 
 
-def check_audit_files(names: tuple[str, ...]) -> None:
-    """Return if each of the files has audit records, or none yet.
+def facts_for(session: Session, audit: tuple[str, ...]) -> PodFacts:
+    """Return where to keep the facts of pods. It reads the small inputs first: a cluster takes longer to read.
 
     Raises:
-        InvalidInput: a file cannot be read, or is no audit file.
+        InvalidInput: an input cannot be read, or a file of `audit` is no audit file.
     """
-    if names:
-        with Source(names, None).opened():
-            return
+    if audit:
+        with Source(audit, None).opened():
+            pass
+    policies, _ = session.rules, session.schedulers
+    return PodFacts(policies.default.spec.key_domain)
 
 
 def fixed_sources(session: Session, audit: tuple[str, ...] = ()) -> Sources:
@@ -54,9 +98,7 @@ def fixed_sources(session: Session, audit: tuple[str, ...] = ()) -> Sources:
         InvalidInput: an input cannot be read.
         click.ClickException: the API server does not answer the request.
     """
-    check_audit_files(audit)
-    policies, _ = session.rules, session.schedulers
-    facts = PodFacts(policies.default.spec.key_domain)
+    facts = facts_for(session, audit)
     if session.cluster is not None:
         documents = read_objects(session.cluster)
         facts.add(documents)
