@@ -142,7 +142,7 @@ bench-simulate: $(STAMP) ## what `simulate` places beside the real kube-schedule
 SOAK_MINUTES ?= 5
 
 soak: $(STAMP) ## two replicas under steady load for SOAK_MINUTES (5), while pods, policy and certificate change
-	$(BIN)/python -m bench.soak --minutes $(SOAK_MINUTES)
+	$(BIN)/python -m bench.soak --minutes $(SOAK_MINUTES) $(BENCH_ARGS)
 
 abuse: $(STAMP) ## load test with hostile clients, and its effect on others
 	$(BIN)/python -m bench.abuse $(ABUSE_ARGS)
