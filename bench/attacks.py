@@ -141,13 +141,14 @@ def gzip_bomb() -> bytes:
     return gzip.compress(bytes(1024 * 1024 * 1024), compresslevel=9)
 
 
-def partial_handshakes(port: int, count: int) -> list[socket.socket]:
-    """Open so many connections that each send a part of a TLS record; those that are open."""
+def partial_handshakes(port: int, count: int, source: str = "127.0.0.1") -> list[socket.socket]:
+    """Open so many connections from `source` that each send a part of a TLS record; those that are open."""
     found = []
     for _ in range(count):
         each = socket.socket()
         each.settimeout(0.5)
         with suppress(OSError):
+            each.bind((source, 0))
             each.connect(("127.0.0.1", port))
             each.send(PARTIAL_RECORD)
         found.append(each)

@@ -8,6 +8,7 @@ latency doubles, or if anything is lost.
 
 import http.client
 import re
+import socket
 import ssl
 import statistics
 import threading
@@ -49,7 +50,8 @@ _NODES = 20
 _WARM_UP_SECONDS = 60.0
 _MIB = 1024 * 1024
 _ATTACK_PAUSE_SECONDS = 0.2
-_HALF_OPEN = 50
+# An odd number, so that each replica has its turn.
+_HALF_OPEN = 51
 
 MOST_GROWTH_MIB_PER_MINUTE = 2.0
 """The slope of a replica's resident memory after the first minute, by least squares, that is no growth."""
@@ -121,6 +123,8 @@ def growth_mib_per_minute(samples: Sequence[Sample]) -> list[float]:
 
 def late_growth(samples: Sequence[Sample]) -> list[float]:
     """Return the share by which each replica's memory grew from the third quarter of the run to the last one."""
+    if len(samples) < 4:
+        return []
     third, last = (samples[len(samples) * n // 4 : len(samples) * (n + 1) // 4] for n in (2, 3))
     columns = [zip(*(each.resident_bytes for each in part), strict=True) for part in (third, last)]
     return [statistics.median(b) / statistics.median(a) - 1 for a, b in zip(*columns, strict=True)]
@@ -142,7 +146,8 @@ def make_changes(
     for what in cycle(("policy", "certificate", "invalid policy")):
         if ended.wait(_CHANGE_SECONDS):
             return
-        before = [_count(replicas, number, what) for number in range(len(replicas.running))]
+        counts = partial(_counts, replicas, what)
+        before = wait_for(counts, f"the replicas to state how often they noticed the {what}")
         rotated = None
         if what == "certificate":
             rotation, keys = next(rotations), certificates.key_material()
@@ -164,8 +169,16 @@ def make_changes(
             changes.missing.append(str(error))
 
 
+def _counts(replicas: Replicas, what: str) -> list[float] | None:
+    """Return how often each replica noticed such a change; None if one does not answer, such as a starved one."""
+    with suppress(OSError):
+        return [_count(replicas, number, what) for number in range(len(replicas.running))]
+    return None
+
+
 def _all_noticed(replicas: Replicas, what: str, before: Sequence[float]) -> bool:
-    return all(_count(replicas, number, what) > known for number, known in enumerate(before))
+    counts = _counts(replicas, what)
+    return counts is not None and all(count > known for count, known in zip(counts, before, strict=True))
 
 
 # The metric of reloads, and its result.
@@ -178,9 +191,8 @@ _SERIES = {
 
 def _count(replicas: Replicas, number: int, what: str) -> float:
     """Return how often a replica noticed a change."""
-    port, text = replicas.running[number].backend.admin_port, ""
-    # A starved replica may answer late: it is asked again.
-    with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+    port = replicas.running[number].backend.admin_port
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
         text = answer.read().decode()
     reloaded, result = _SERIES[what]
     series = rf'^placement_webhook_{reloaded}_reloads_total{{result="{result}"}} (\S+)$'
@@ -224,6 +236,7 @@ class Soak:
 def attack(replicas: Replicas, number: int, ended: threading.Event) -> None:
     """Attack one replica after the other from the address of attacker `number` until `ended`."""
     reviews, address = mutated(number), f"127.0.0.{number + 2}"
+    half_open: list[socket.socket] = []
     trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     for turn in count():
@@ -234,8 +247,9 @@ def attack(replicas: Replicas, number: int, ended: threading.Event) -> None:
         # Refused, answered late, or closed: the attacker goes on.
         with suppress(OSError, http.client.HTTPException):
             if turn % _HALF_OPEN == 0:
-                for each in partial_handshakes(port, _HALF_OPEN):
+                for each in half_open:
                     each.close()
+                half_open = partial_handshakes(port, _HALF_OPEN, address)
             client = http.client.HTTPSConnection(
                 "127.0.0.1", port, timeout=10, source_address=(address, 0), context=trust
             )

@@ -17,7 +17,7 @@ def review_of(number: int) -> bytes:
 
 def tried(overruns: Overruns, body: bytes, address: str, *, is_costly: bool) -> bool:
     """Whether the event loop tries a review of `address`, which then takes its time slice if it is costly."""
-    is_tried = not overruns.exceeding(body, address)
+    is_tried = not overruns.exceeding(body, address, regains=True)
     if is_tried and is_costly:
         overruns.add_slice(body, address)
     return is_tried
@@ -37,7 +37,7 @@ def test_the_address_is_charged_for_as_long_as_its_reviews_are_costly() -> None:
         overruns.add_slice(review_of(number), FORGER)
     for number in range(100, 200):
         clock.seconds += 1
-        charged = overruns.exceeding(review_of(number), FORGER)
+        charged = overruns.exceeding(review_of(number), FORGER, regains=True)
         assert charged == (*flows(review_of(number)), b"address 10.0.0.9")
         overruns.add_work(charged, 0.04)
     clock.seconds += 30
@@ -54,16 +54,24 @@ def test_costly_pods_of_a_few_users_leave_an_api_server_its_share(users: int) ->
         for other in range(10):
             assert tried(overruns, review_of(1000 + other), API_SERVER, is_costly=False)
         body = review_of(number % users)
-        charged = overruns.exceeding(body, API_SERVER)
+        charged = overruns.exceeding(body, API_SERVER, regains=True)
         assert charged in ((), flows(body))
         if charged:
             overruns.add_work(charged, 0.15)
         else:
             overruns.add_slice(body, API_SERVER)
-    assert overruns.exceeding(review_of(0), API_SERVER)
+    assert overruns.exceeding(review_of(0), API_SERVER, regains=True)
 
 
 def test_work_within_a_time_slice_is_no_overrun() -> None:
     overruns = Overruns(Clock())
     overruns.add_work((b"user jane",), 0.009)
     assert not overruns
+
+
+def test_large_reviews_pay_nothing_off() -> None:
+    overruns = Overruns(Clock())
+    for number in range(11):
+        overruns.add_slice(review_of(number), FORGER)
+    for number in range(100):
+        assert overruns.exceeding(review_of(1000 + number), FORGER, regains=False)

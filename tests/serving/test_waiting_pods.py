@@ -498,6 +498,40 @@ class TestPodsThatFitMoreNodesThanAreScored:
         assert sum(cluster.gpus()) == 8
 
 
+@pytest.mark.parametrize("are_verified", [False, True])
+def test_a_pod_is_admitted_though_nodes_went_while_it_was_placed(are_verified: bool) -> None:
+    cluster = Cluster(nodes=3, are_verified=are_verified)
+    view = ReservedView(lambda: ClusterView(cluster.cache.snapshot(), cluster.scheduler), cluster.waiting)
+    assumed, asked = view("10.0.0.1").assumed, WaitingPod.of(pod("p", gpus=1))
+    assert assumed is not None
+    placement = predict_placement(cluster.scheduler, asked.signature, assumed.copy(), "seed", lambda: False)
+    for number in range(2):
+        cluster.cache.apply("Node", "DELETED", make_node_object(f"n{number}"))
+    cluster.waiting.on(cluster.cache.snapshot())
+
+    candidate = Candidate(scheduled_content(pod("p", gpus=1)), asked, placement)
+    cluster.waiting.admit(PodIdentity.of(pod("p", gpus=1)), candidate, "10.0.0.1")
+
+    assert len(cluster.waiting) == 1
+
+
+def test_the_end_of_a_made_up_pod_places_no_other_again() -> None:
+    cluster = Cluster(nodes=8, unseen_seconds=UNSEEN_SECONDS, are_verified=False, pod_seconds=0.0001)
+    forged = pod("forged")
+    forged["spec"]["priority"] = 1000
+    cluster.admit(forged, "10.0.0.9")
+    for number in range(5):
+        cluster.see(stored(pod(f"r{number}", gpus=1), f"r{number}"))
+    cluster.waiting.on(cluster.cache.snapshot())
+    cluster.waiting.on(cluster.cache.snapshot())
+    spent_seconds = cluster.cpu_seconds
+
+    cluster.now_seconds += UNSEEN_SECONDS + 1
+    cluster.waiting.on(cluster.cache.snapshot())
+
+    assert cluster.cpu_seconds == spent_seconds
+
+
 def test_pods_before_the_one_that_got_another_node_stay() -> None:
     cluster = Cluster()
     for name in ("a", "b", "c"):

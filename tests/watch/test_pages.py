@@ -1,6 +1,7 @@
 """Lists are read in pages that are limited by bytes, and few large bodies are in memory together."""
 
 import asyncio
+import weakref
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -8,7 +9,7 @@ import orjson
 import pytest
 
 from webhook.watch import api_errors, pages
-from webhook.watch.api_errors import ApiServerError, TooLargeError
+from webhook.watch.api_errors import ApiServerError, TooLargeError, parsed
 from webhook.watch.api_server import GONE, ApiServer, ClientConfig
 from webhook.watch.pages import list_pages
 
@@ -108,6 +109,31 @@ def test_lists_that_share_a_gate_have_one_decoded_page_at_a_time() -> None:
 
     asyncio.run(run())
     assert together == [1] * 6
+
+
+def test_no_decoded_page_is_kept_while_the_next_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Decoded(dict[str, Any]):
+        """A dict that can be referenced weakly."""
+
+    alive: weakref.WeakValueDictionary[int, Decoded] = weakref.WeakValueDictionary()
+
+    def decoded(*arguments: Any) -> Decoded:
+        alive[id(arguments)] = found = Decoded(parsed(*arguments))
+        most.append(len(alive))
+        return found
+
+    async def take(_: Any, is_first: bool) -> None:
+        await asyncio.sleep(0)
+
+    async def run() -> None:
+        gate = asyncio.Lock()
+        servers: list[Any] = [Listed(*[10] * 4) for _ in range(5)]
+        await asyncio.gather(*(list_pages(each, "/api/v1/pods", {}, take, 1, gate) for each in servers))
+
+    most: list[int] = []
+    monkeypatch.setattr(pages, "parsed", decoded)
+    asyncio.run(run())
+    assert most == [1] * 20
 
 
 class Chunks(ApiServer):

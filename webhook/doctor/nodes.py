@@ -10,6 +10,7 @@ from webhook.cluster.node_info import Node
 from webhook.doctor.check import named
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.source import Source
+from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
 from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE
 from webhook.policy.policy import Policy
@@ -28,7 +29,10 @@ def nodes_of(cluster: Cluster) -> tuple[Node, ...]:
     found = []
     for each in cluster.of(Source.NODES):
         with suppress(InvalidInput):
-            found.append(Node.of(each))
+            status = field(each, "status")
+            # A node whose kubelet has not reported yet may state its capacity alone.
+            is_unreported = isinstance(status, dict) and not status.get("allocatable")
+            found.append(Node.of({**each, "status": {**status, "allocatable": None}} if is_unreported else each))
     return tuple(sorted(found, key=lambda node: node.name))
 
 

@@ -48,6 +48,8 @@ async def list_pages(
         token = str(field(content, "metadata", "continue") or "")
         if not token:
             return str(field(content, "metadata", "resourceVersion") or "")
+        # A decoded page takes twenty times its bytes: none is kept while the next one is read, without the gate.
+        del content, items
 
 
 async def _read(server: ApiServer, path: str, query: Query, held: AsyncExitStack, gate: asyncio.Lock) -> bytes | None:

@@ -16,10 +16,11 @@ class ObjectsByName:
         self.by_name: dict[str, JsonObject] | None = None
         self.is_unknown = False
         self.changed = changed or asyncio.Event()
+        self._listed: dict[str, JsonObject] = {}
 
     def listing(self, _: str) -> Self:
         """Begin a new list, which replaces the objects once it is complete."""
-        self._listed: dict[str, JsonObject] = {}
+        self._listed = {}
         return self
 
     def add(self, items: Iterable[JsonObject]) -> list[InvalidObject]:
@@ -29,7 +30,8 @@ class ObjectsByName:
 
     def finish(self) -> None:
         """End the list."""
-        self.replace(self._listed)
+        listed, self._listed = self._listed, {}
+        self.replace(listed)
 
     def replace(self, objects: dict[str, JsonObject]) -> None:
         """Take a complete list."""

@@ -235,7 +235,7 @@ class TestBadInput:
         ("content", "problem"),
         [
             (b"", "is empty"),
-            (gzip.compress(b"{}"), "is compressed; pipe it: `zcat source"),
+            (gzip.compress(b"{}", mtime=0), "is compressed; pipe it: `zcat source"),
             (b"hello: world\n", "holds no audit record, no event of an API server's audit log, and no object"),
             (b"{{{", "must be YAML or JSON"),
             (b"\xff\xfe", "must be YAML or JSON in UTF-8"),

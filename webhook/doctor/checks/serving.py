@@ -140,7 +140,7 @@ def endpoint(cluster: Cluster) -> Iterator[Finding]:
         return
     detail = called[0].detail if called else "no address is known"
     addresses = ", ".join(dict.fromkeys(each.address for each in called))
-    what = f"{addresses}: not reachable from this machine ({detail})"
+    what = f"{addresses or 'the webhook'}: not reachable from this machine ({detail})"
     if cluster.is_called_by_service or cluster.mark:
         judged = "; the dry-run creation of a pod shows that API servers reach it" if cluster.mark else ""
         forwarded = commands.kubectl(cluster, "port-forward", f"service/{cluster.target.service}", "8443:443")

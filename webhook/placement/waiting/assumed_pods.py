@@ -234,9 +234,13 @@ def isolated(snapshot: Snapshot) -> Snapshot:
 
 def tied_nodes(placement: Placement, snapshot: Snapshot) -> frozenset[str]:
     """Return the nodes that kube-scheduler can pick for the pod; none if there is one, or if it can score a part."""
-    if placement.best_rows is None or placement.feasible > MOST_SCORED_NODES:
+    rows = placement.best_rows
+    if rows is None or placement.feasible > MOST_SCORED_NODES:
         return frozenset()
-    names = placement.possible_nodes | {snapshot.nodes[row].node.name for row in placement.best_rows.tolist()}
+    if snapshot.rows.get(placement.node or "") not in rows or rows.max() >= len(snapshot.nodes):
+        # The nodes have changed since the pod was placed, so the rows are those of others.
+        return frozenset()
+    names = placement.possible_nodes | {snapshot.nodes[row].node.name for row in rows.tolist()}
     return names if len(names) > 1 else frozenset()
 
 

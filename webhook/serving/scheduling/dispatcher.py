@@ -64,12 +64,14 @@ class Work(NamedTuple):
     """Work for the worker thread, which is charged to `flows`.
 
     `begin` is called in the event loop when its turn has come, and returns what the worker thread does within the
-    budget. `finish` returns, in the event loop, the answer for the result.
+    budget. `finish` returns, in the event loop, the answer for the result. `overrunning` are flows that have exceeded
+    their share of the event loop, to which more of such work is charged.
     """
 
     flows: tuple[bytes, ...]
     begin: Callable[[WorkBudget], Callable[[], Any]]
     finish: Callable[[Any], Answer]
+    overrunning: tuple[bytes, ...] = ()
 
 
 class _Job:
@@ -134,8 +136,9 @@ class Dispatcher:
             OverdueError: the client timed out while the review waited.
             QueueFullError: too many reviews of its address wait.
         """
-        charged = self._overruns.exceeding(body, connection.address) if self._overruns else ()
-        if len(body) <= SMALL_BYTES and not charged:
+        is_small = len(body) <= SMALL_BYTES
+        overrunning = self._overruns.exceeding(body, connection.address, regains=is_small) if self._overruns else ()
+        if is_small and not overrunning:
             if self._is_busy:
                 await self._wait_for_turn(body, connection)
             began_seconds = time.perf_counter()
@@ -149,9 +152,10 @@ class Dispatcher:
                 self._charge_small(body, connection.address, time.perf_counter() - began_seconds)
         return await self.answer_in_worker(
             Work(
-                charged or flows(body),
+                flows(body),
                 partial(self._begin, body, connection.address),
                 lambda decision: self._admissions.finish(decision, now, timeouts.arrived_seconds, connection),
+                overrunning,
             ),
             timeouts,
             connection,
@@ -274,7 +278,7 @@ class Dispatcher:
         self._running = None
         self._usage.charge(job.work.flows, seconds)
         self._queue.charge(job.connection.address, seconds)
-        self._overruns.add_work(job.work.flows, seconds)
+        self._overruns.add_work(job.work.overrunning or job.work.flows, seconds)
         try:
             if not job.answer.done():
                 job.answer.set_result(_answer_of(job, finished))

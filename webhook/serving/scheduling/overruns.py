@@ -20,15 +20,18 @@ class Overruns(UsageTracker):
     share of his own flows, and the small reviews of the others make up for the first ones.
     """
 
-    def exceeding(self, body: bytes, address: str) -> tuple[bytes, ...]:
-        """Return the flows of the review in `body` if they exceed their share; with the address if that does."""
+    def exceeding(self, body: bytes, address: str, *, regains: bool) -> tuple[bytes, ...]:
+        """Return the flows of the review in `body` if they exceed their share; with the address if that does.
+
+        If the review `regains`, it takes a part of the overruns from its address.
+        """
         own, of_address = flows(body), (_flow_of(address),)
         if self.used_seconds(own) > _MOST_OF_FLOWS_SECONDS:
             return own
         used_seconds = self.used_seconds(of_address)
         if used_seconds > _MOST_OF_AN_ADDRESS_SECONDS:
             return own + of_address
-        if used_seconds:
+        if used_seconds and regains:
             self.charge(of_address, -min(used_seconds, _REGAINED_SECONDS))
         return ()
 

@@ -39,8 +39,15 @@ class UnconfirmedPods:
         pods = self.by_address[address]
         pod = pods.pop(number)
         if not pods:
+            # Its view would keep an old snapshot in memory.
             del self.by_address[address]
+            self._views.pop(address, None)
         return pod
+
+    def drop(self, number: int, *, is_bound: bool) -> AssumedPod | None:
+        """Remove the pod `number`. Return it if it is bound: before, it had room for its own address alone."""
+        pod = self.take(number)
+        return pod if is_bound else None
 
     def among(self, assumed: AssumedPods[int], address: str) -> AssumedPods[int]:
         """Return the pods of `assumed` and those of `address`; the next call for `address` changes them in place."""

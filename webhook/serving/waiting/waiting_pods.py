@@ -260,11 +260,11 @@ class WaitingPods:
 
     def _drop(self, numbers: Iterable[int | None], nodes: Mapping[int, str] = MappingProxyType({})) -> None:
         """Forget pods that do not wait any more. `nodes` are those that they are bound to."""
-        gone = [number for number in numbers if number is not None]
-        for number in gone:
-            entry, known = self._entries.pop(number), self._assumed.by_key.get(number) or self.unconfirmed.take(number)
-            predicted, is_sampled = (known.pod.node_name, known.is_sampled) if known else ("", False)
-            if entry is not None and nodes.get(number, "") != predicted and not is_sampled:
+        for number in (gone := [number for number in numbers if number is not None]):
+            entry = self._entries.pop(number)
+            known = self._assumed.by_key.get(number) or self.unconfirmed.drop(number, is_bound=number in nodes)
+            predicted = known.pod.node_name if known else ""
+            if entry is not None and nodes.get(number, "") != predicted and not (known and known.is_sampled):
                 self._placing.outdated_after = min(self._placing.outdated_after or entry.order, entry.order)
             self._queues.leave(number)
         self._gone += gone
