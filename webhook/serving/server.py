@@ -19,6 +19,7 @@ from webhook.events.recorder import EventRecorder
 from webhook.runtime.allocator import bound_kept_memory
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings
+from webhook.serving.event_loop import event_loop
 from webhook.serving.exported.exported_policy import ExportedPolicy
 from webhook.serving.http.certificate import Certificate
 from webhook.serving.http.endpoint import MutateEndpoint
@@ -146,7 +147,7 @@ def serve_until_signalled(
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
     bound_kept_memory()
-    with asyncio.Runner(loop_factory=_event_loop()) as runner:
+    with asyncio.Runner(loop_factory=event_loop()) as runner:
         runner.run(_until_signalled(server, live, events, exported))
 
 
@@ -176,11 +177,3 @@ async def _until_signalled(
             await server.run(stop)
         if events is not None:
             await events.drain(_DRAIN_SECONDS)
-
-
-def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop
