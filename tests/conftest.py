@@ -80,11 +80,11 @@ def _no_public_authorities(tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
     No test connects to a host beyond loopback. What is built or downloaded for the tests is there before the first.
     """
-    nobody = tmp_path_factory.mktemp("authorities") / "none.pem"
-    nobody.touch()
+    no_authorities = tmp_path_factory.mktemp("authorities") / "none.pem"
+    no_authorities.touch()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("SSL_CERT_FILE", str(nobody))
-        patched.setenv("SSL_CERT_DIR", str(nobody.parent))
+        patched.setenv("SSL_CERT_FILE", str(no_authorities))
+        patched.setenv("SSL_CERT_DIR", str(no_authorities.parent))
         yield
 
 

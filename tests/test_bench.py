@@ -4,6 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench.__main__ import main
+from bench.soak import Sample, late_growth
 
 _ROWS = ("injecting: one template", "30 nodes: bursts that take room", "live view, 1,000 nodes: bursts that take room")
 
@@ -19,3 +20,9 @@ def test_each_row_has_the_cost_of_a_pod() -> None:
     table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in result.stdout.splitlines() if "here" in line]
     assert [cells[0] for cells in table] == list(_ROWS)
     assert all(float(cells[2]) > 0 for cells in table)
+
+
+def test_growth_in_the_second_half_of_a_soak_compares_its_quarters() -> None:
+    samples = [Sample(float(second), (1000 if second < 75 else 1100, 1000)) for second in range(100)]
+    assert late_growth(samples) == pytest.approx([0.1, 0.0])
+    assert late_growth(samples[:3]) == []

@@ -60,7 +60,7 @@ _ADMISSION_VERSIONS = (ADMISSION, "admissionregistration.k8s.io/v1beta1")
 
 
 class Stored:
-    """The kinds of which etcd has an object, by its keys, so that only those are listed.
+    """The kinds that have an object in etcd, by its keys, so that only those are listed.
 
     A kind whose name in the API's paths is that of another may be found without an object. Objects of the control
     plane itself do not count.

@@ -46,7 +46,7 @@ def settle(client: Client, namespace: str) -> None:
     It learns of them by a watch, a moment after the writer has its answer. All come by the same watch, in order:
     so one more is written, whose effect shows (its webhook cannot be reached, and PodTemplates of the
     namespace are refused), and what came before it is in force as soon as that one is. It has a name of its own, so
-    nobody waits until it is forgotten.
+    no test has to wait until it is forgotten.
     """
     name = f"{_SENTINEL}-{uuid.uuid4().hex[:8]}"
     sentinel = webhook_configuration(name, "https://127.0.0.1:1/", "", {"timeoutSeconds": 1})

@@ -181,7 +181,7 @@ def _lines(file: _File) -> Iterator[tuple[str, bytes]]:
 
 
 def _documents(file: _File, kinds: Kinds) -> Sequence[Document]:
-    """Return the objects of a cluster file, at least one of which must be a pod or create pods."""
+    """Return the objects of a cluster file; at least one must be a pod or create pods."""
     found = _parsed(file)
     names = {"Pod", *(kind for _, kind in kinds)}
     if not any(str(each.content.get("kind")) in names for each in found):
