@@ -27,6 +27,7 @@ from webhook.serving.clock import rfc3339_now
 from webhook.serving.connection import Connection
 from webhook.serving.decisions.admissions import Admissions, Answer, Dependencies
 from webhook.serving.decisions.deciders import Decider, EventLoopDecider, WorkerDecider
+from webhook.serving.decisions.group_commit import GroupCommit
 from webhook.serving.decisions.patch_proofs import PatchProofs
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.http.bearer_token import BearerToken
@@ -105,10 +106,11 @@ class World:
             admissions, lambda: self.policies, lambda _: self.cluster, EventLoopDecider(), WorkerDecider()
         )
 
-    async def written(self) -> None:
-        """Return once the gate is open: every record is kept at once."""
-        if self.gate is not None:
-            await self.gate.wait()
+    def stage(self, record: UnsealedRecord) -> None:
+        """Do nothing: every record is kept at once."""
+
+    def flush(self) -> None:
+        """Do nothing: every record is kept at once."""
 
     def keep(self, unsealed: UnsealedRecord) -> None:
         """Put the record, as it would be written, to the others."""
@@ -118,6 +120,29 @@ class World:
         """Return the value of a metric."""
         value = self.metrics.registry.get_sample_value(f"placement_webhook_{name}", labels)
         return 0.0 if value is None else value
+
+
+class GatedCommit(GroupCommit):
+    """Answers wait until the gate of `world` is open."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._world = world
+        self._held: set[asyncio.Task[None]] = set()
+
+    def when_written(self, done: Callable[[Exception | None], None]) -> None:
+        """Call `done` once the gate is open."""
+        if (gate := self._world.gate) is None:
+            super().when_written(done)
+            return
+
+        async def opened() -> None:
+            await gate.wait()
+            done(None)
+
+        task = asyncio.create_task(opened())
+        self._held.add(task)
+        task.add_done_callback(self._held.discard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +213,7 @@ async def running(world: World, folder: Path, **settings: Any) -> AsyncIterator[
     token = BearerToken(chosen.admin_token_file) if chosen.admin_token_file else None
     health = Health(world.metrics, certificate.invalid_reason, certificate.reload_failure, token=token)
     endpoint = MutateEndpoint(
-        world.dispatcher(), world.metrics, chosen, world.written, world.now, world.extender, certificate.current
+        world.dispatcher(), world.metrics, chosen, GatedCommit(world), world.now, world.extender, certificate.current
     )
     server = Server(chosen, certificate, endpoint, health, world.metrics)
     stop = asyncio.Event()

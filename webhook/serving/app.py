@@ -168,7 +168,7 @@ def build_server(
     dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
     extender = _extender(settings, policies, throttle, metrics, bound)
     endpoint = MutateEndpoint(
-        dispatcher, metrics, settings, group_commit.written, rfc3339_now, extender, certificate.current, timeout
+        dispatcher, metrics, settings, group_commit, rfc3339_now, extender, certificate.current, timeout
     )
     policy = policies.current()
     description = {"policy": policy.name, "revision": policy.revision, "cluster": settings.cluster}

@@ -23,10 +23,12 @@ class Connection:
     """The state of one connection.
 
     `client` is the name in its certificate, which was verified; empty if none is required. `since_seconds` is the
-    monotonic time at which a stage up to `READING` began.
+    monotonic time at which a stage up to `READING` began. `is_sliced`: its review was not decided within a time slice
+    of the event loop, so the worker decides on it.
     """
 
     address: str = ""
     client: str = ""
     stage: Stage = Stage.OPENING
     since_seconds: float = 0.0
+    is_sliced: bool = False

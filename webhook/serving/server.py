@@ -84,6 +84,7 @@ class Server:
             tls=self._certificate.current,
             max_body_bytes=settings.max_body_bytes,
             counts=self._counts("webhook"),
+            at_once=self._endpoint,
         )
         metrics.connections.labels("webhook").set_function(lambda: webhook.connections)
         metrics.connections.labels("admin").set_function(lambda: admin.connections)

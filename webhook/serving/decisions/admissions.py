@@ -60,6 +60,11 @@ class Answer(NamedTuple):
     status: int
     body: bytes
 
+    @property
+    def content_type(self) -> str:
+        """Return the media type of the body."""
+        return "application/json" if self.status == 200 else "text/plain; charset=utf-8"
+
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:

@@ -1,6 +1,7 @@
 """Writes the audit records of one event-loop iteration in one batch."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from webhook.audit.lines import UnsealedRecord
@@ -23,24 +24,39 @@ class GroupCommit:
 
     def __init__(self, log: StagedLog) -> None:
         self._log = log
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[Callable[[Exception | None], None]] = []
 
     def audit(self, record: UnsealedRecord) -> None:
         """Stage `record` for the end of this iteration."""
         self._log.stage(record)
 
+    def when_written(self, done: Callable[[Exception | None], None]) -> None:
+        """Call `done` once all staged records are written: an answer is sent only after its record.
+
+        It gets the internal error of the log that prevented that, if there was one.
+        """
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._end)
+        self._waiting.append(done)
+
     async def written(self) -> None:
-        """Return once all staged records are written: an answer is sent only after its record.
+        """Return once all staged records are written.
 
         Raises:
             Exception: an internal error in the log.
         """
-        loop = asyncio.get_running_loop()
-        if not self._waiting:
-            loop.call_soon(self._end)
         # Each caller waits for its own future, so that a cancelled one does not cancel the others.
-        waiter = loop.create_future()
-        self._waiting.append(waiter)
+        waiter = asyncio.get_running_loop().create_future()
+
+        def end(failure: Exception | None) -> None:
+            if waiter.done():
+                return
+            if failure is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(failure)
+
+        self.when_written(end)
         await waiter
 
     def _end(self) -> None:
@@ -50,10 +66,5 @@ class GroupCommit:
             self._log.flush()
         except Exception as error:
             failure = error
-        for waiter in waiting:
-            if waiter.done():
-                continue
-            if failure is None:
-                waiter.set_result(None)
-            else:
-                waiter.set_exception(failure)
+        for done in waiting:
+            done(failure)

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from webhook.documents.text import cut, printable
 from webhook.serving.clock import LimitedLog
+from webhook.serving.http.protocol import HttpProtocol
 
 _SHOWN_CHARACTERS = 253
 _MOST_NAMES = 5
@@ -28,27 +29,27 @@ class Clients:
         self._is_required = is_required
         self._log = LimitedLog()
 
-    def verified(self, request: web.BaseRequest) -> str:
-        """Return the name of the client of `request`; empty if no certificate is required.
+    def verified(self, protocol: HttpProtocol) -> str:
+        """Return the name of the client of a connection; empty if no certificate is required.
 
         Raises:
             HTTPForbidden: the client has no certificate, or one without a name that may call.
         """
         if not self._is_required:
             return ""
-        transport = request.transport
+        transport, address = protocol.transport, protocol.connection.address
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object") if transport is not None else None
         certificate = tls.getpeercert() if tls is not None else None
         if not certificate:
-            raise self._forbidden(request, "no client certificate: the API server needs the kubeconfig of docs/mtls.md")
+            raise self._forbidden(address, "no client certificate: the API server needs the kubeconfig of docs/mtls.md")
         names = [*_names(certificate)]
         if self._patterns and not any(fnmatchcase(name, each) for name in names for each in self._patterns):
             shown = ", ".join(names[:_MOST_NAMES]) or "no name"
-            raise self._forbidden(request, f"the client certificate of {shown} has no name that --client-name allows")
+            raise self._forbidden(address, f"the client certificate of {shown} has no name that --client-name allows")
         return names[0] if names else ""
 
-    def _forbidden(self, request: web.BaseRequest, reason: str) -> web.HTTPForbidden:
-        self._log.warning("client refused", address=request.remote, reason=reason)
+    def _forbidden(self, address: str, reason: str) -> web.HTTPForbidden:
+        self._log.warning("client refused", address=address, reason=reason)
         # The body is not read, and the connection is of no use.
         refusal = web.HTTPForbidden(text=f"{reason}\n")
         refusal.force_close()

@@ -3,20 +3,22 @@
 import asyncio
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 
 from aiohttp import StreamReader, hdrs, web
+from aiohttp.http_parser import RawRequestMessage
 
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Answer
+from webhook.serving.decisions.group_commit import GroupCommit
 from webhook.serving.decisions.refusals import LimitError
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.http.body_budget import BodyBudget, BodyBudgetExceededError
 from webhook.serving.http.clients import Clients
 from webhook.serving.http.headers import JSON, check_identity, check_json
-from webhook.serving.http.protocol import JsonResponse, connection_of
+from webhook.serving.http.protocol import HttpProtocol, protocol_of
 from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.http.time_limits import PATH, TimeLimits, time_limits
 from webhook.serving.scheduling.dispatcher import (
@@ -39,7 +41,7 @@ REFUSALS = (400, 403, 404, 405, 408, 413, 415, CLIENT_GONE, 500, 503)
 class MutateEndpoint:
     """The webhook's endpoint. While `draining`, each answer closes its connection, so that callers use other replicas.
 
-    An answer is sent only after `written()`: its audit record is written by then. `now` returns the time in RFC 3339.
+    An answer is sent only once `commit` has written its audit record. `now` returns the time in RFC 3339.
     Without an `extender`, its paths are not found. A connection whose context is no longer `tls()` is closed after its
     answer: it was verified by CAs that have changed. `timeout` bounds the timeout that a caller states.
     """
@@ -49,7 +51,7 @@ class MutateEndpoint:
         dispatcher: Dispatcher,
         metrics: Metrics,
         settings: Settings,
-        written: Callable[[], Awaitable[None]],
+        commit: GroupCommit,
         now: Callable[[], str],
         extender: Extender | None = None,
         tls: Callable[[], ssl.SSLContext | None] = lambda: None,
@@ -57,7 +59,7 @@ class MutateEndpoint:
     ) -> None:
         self.draining = False
         self._extender = extender
-        self._written = written
+        self._commit = commit
         self._now = now
         self._dispatcher = dispatcher
         self._refused = metrics.refused_requests
@@ -79,6 +81,29 @@ class MutateEndpoint:
         """Stop the worker of the dispatcher."""
         self._dispatcher.close()
 
+    def when_written(self, done: Callable[[Exception | None], None]) -> None:
+        """Call `done` once the audit record of the last answer is written, or could not be."""
+        self._commit.when_written(done)
+
+    def answer_at_once(self, protocol: HttpProtocol, message: RawRequestMessage, body: bytes) -> Answer | None:
+        """Return the answer to a review that needs no waiting, on a connection that stays open; else None.
+
+        The answer is sent once it is written. What raises an exception here does so again in `answer`.
+        """
+        arrived_seconds, connection = time.monotonic(), protocol.connection
+        try:
+            limits = self._checked_limits(protocol, message.method, message.path, message.headers)
+            if limits.path != PATH or len(body) > self._settings.max_body_bytes or self._is_last(protocol, 1):
+                return None
+            with spans.admission(message.headers):
+                timeouts = limits.timeouts(arrived_seconds)
+                answer = self._dispatcher.answer_at_once(body, timeouts, self._now(), connection)
+        except Exception:
+            return None
+        if answer is not None:
+            self._answers += 1
+        return answer
+
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request of any path and method."""
         try:
@@ -87,18 +112,29 @@ class MutateEndpoint:
             self._refused.labels(str(refusal.status)).inc()
             raise
 
-    async def _mutate(self, request: web.BaseRequest) -> web.StreamResponse:
-        arrived_seconds = time.monotonic()
-        limits = time_limits(request.raw_path, self._timeout.seconds)
+    def _checked_limits(
+        self, protocol: HttpProtocol, method: str, target: str, headers: Mapping[str, str]
+    ) -> TimeLimits:
+        """Return the path and the time limits of a request.
+
+        Raises:
+            HTTPException: it is no review.
+        """
+        limits = time_limits(target, self._timeout.seconds)
         if limits.path != PATH and self._extender is None:
             raise web.HTTPNotFound
-        if request.method != hdrs.METH_POST:
-            raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_POST])
-        connection = connection_of(request)
-        connection.client = self._clients.verified(request)
-        headers = request.headers
+        if method != hdrs.METH_POST:
+            raise web.HTTPMethodNotAllowed(method, [hdrs.METH_POST])
+        if not protocol.connection.client:
+            protocol.connection.client = self._clients.verified(protocol)
         check_json(headers.get(hdrs.CONTENT_TYPE, ""))
         check_identity(headers.get(hdrs.CONTENT_ENCODING, ""))
+        return limits
+
+    async def _mutate(self, request: web.BaseRequest) -> web.StreamResponse:
+        arrived_seconds, protocol = time.monotonic(), protocol_of(request)
+        connection = protocol.connection
+        limits = self._checked_limits(protocol, request.method, request.raw_path, request.headers)
         self._in_flight += 1
         is_whole = True
         try:
@@ -109,15 +145,17 @@ class MutateEndpoint:
         finally:
             self._in_flight -= 1
         self._answers += 1
-        is_last = self.draining or self._answers % self._settings.answers_per_connection == 0
-        is_last = is_last or not is_whole or (bool(connection.client) and self._is_of_old_context(request))
-        if answer.status == 200 and not is_last and JsonResponse.is_for(request):
-            return JsonResponse(answer.body)
         content_type = JSON if answer.status == 200 else "text/plain"
         response = web.Response(status=answer.status, body=answer.body, content_type=content_type)
-        if is_last:
+        if self._is_last(protocol) or not is_whole:
             response.force_close()
         return response
+
+    def _is_last(self, protocol: HttpProtocol, more: int = 0) -> bool:
+        """Return whether the answer is the last one of its connection, if so many `more` are counted."""
+        if self.draining or (self._answers + more) % self._settings.answers_per_connection == 0:
+            return True
+        return bool(protocol.connection.client) and self._is_of_old_context(protocol)
 
     async def _answer_within_limits(
         self, request: web.BaseRequest, limits: TimeLimits, arrived_seconds: float, connection: Connection
@@ -156,7 +194,7 @@ class MutateEndpoint:
             raise error.refusal from error
         beginning = error.beginning or await self._beginning(request)
         answer = refusals.answer(error, beginning, self._now(), arrived_seconds, connection)
-        await self._written()
+        await self._commit.written()
         return answer
 
     async def _beginning(self, request: web.BaseRequest) -> bytes:
@@ -166,8 +204,8 @@ class MutateEndpoint:
         except LimitError as error:
             return error.beginning
 
-    def _is_of_old_context(self, request: web.BaseRequest) -> bool:
-        found = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
+    def _is_of_old_context(self, protocol: HttpProtocol) -> bool:
+        found = protocol.transport.get_extra_info("ssl_object") if protocol.transport is not None else None
         return found is not None and found.context is not self._tls()
 
     async def _answer_to(
@@ -180,7 +218,7 @@ class MutateEndpoint:
             )
         answer = await self._dispatcher.answer(body, timeouts, self._now(), connection)
         with spans.step("audit"):
-            await self._written()
+            await self._commit.written()
         return answer
 
     def _size_bytes(self, headers: Mapping[str, str]) -> int:

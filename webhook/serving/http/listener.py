@@ -24,7 +24,7 @@ from webhook.serving.clock import LimitedLog
 from webhook.serving.connection import Stage
 from webhook.serving.http.arrivals import BACKLOG, Arrivals, bound_socket
 from webhook.serving.http.limits import NO_COUNTS, Counts, Limits
-from webhook.serving.http.protocol import HttpProtocol
+from webhook.serving.http.protocol import AtOnce, HttpProtocol, protocol_of
 
 # After accepting this many, or after beginning so many TLS handshakes, the loop serves the open connections.
 _ACCEPTED_AT_ONCE = 256
@@ -37,19 +37,21 @@ _OPENING_SECONDS = 1.0
 
 
 class Listener:
-    """Listens on one address and calls `handler` for each request."""
+    """Listens on one address and calls `handler` for each request that `at_once` does not answer."""
 
     def __init__(
         self,
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
         limits: Limits,
         *,
+        at_once: AtOnce | None = None,
         tls: Callable[[], ssl.SSLContext] | None = None,
         max_body_bytes: int = 1024,
         counts: Counts = NO_COUNTS,
     ) -> None:
         self.limits = limits
         self._handler = handler
+        self.at_once = at_once
         self._tls = tls
         self._max_body_bytes = max_body_bytes
         self._counts = counts
@@ -253,8 +255,7 @@ class Listener:
         return web.BaseRequest(message, payload, http, writer, task, loop, client_max_size=most)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        protocol = request.protocol
-        assert isinstance(protocol, HttpProtocol)  # noqa: S101 - created in _admit
+        protocol = protocol_of(request)
         if protocol.timer is not None:
             protocol.timer.cancel()
             protocol.timer = None
@@ -269,7 +270,7 @@ class Listener:
 
     def answer_failure(
         self, protocol: HttpProtocol, status: int, exc: BaseException | None, message: str | None
-    ) -> web.StreamResponse:
+    ) -> web.Response:
         """Answer, log and count a request that is not HTTP (`status` below 500) or that failed internally."""
         self._counts.request(status)
         if status >= 500:

@@ -2,14 +2,18 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from http import HTTPStatus
 from typing import Any, Protocol
 
 from aiohttp import HttpVersion11, StreamReader, web
-from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_parser import RawRequestMessage
 from aiohttp.streams import EMPTY_PAYLOAD
 
 from webhook.serving.connection import Connection, Stage
+from webhook.serving.decisions.admissions import Answer
 
 # The rest of a request that is answered early may still arrive within this time.
 _LINGERING_SECONDS = 2.0
@@ -20,8 +24,22 @@ _FEW_HEADERS = 16
 _BUFFER_BYTES = 32 * 1024
 
 
+class AtOnce(Protocol):
+    """Answers requests that need no waiting, when they arrive."""
+
+    def answer_at_once(self, protocol: "HttpProtocol", message: RawRequestMessage, body: bytes) -> Answer | None:
+        """Return the answer to a request, which is sent once it is written; None leaves the request to the handler."""
+        ...
+
+    def when_written(self, done: Callable[[Exception | None], None]) -> None:
+        """Call `done` once the audit record of the last answer is written, or could not be."""
+        ...
+
+
 class ConnectionListener(Protocol):
     """The listener that accepted the connection."""
+
+    at_once: AtOnce | None
 
     def forget(self, protocol: "HttpProtocol") -> None:
         """Stop counting this connection."""
@@ -29,15 +47,19 @@ class ConnectionListener(Protocol):
 
     def answer_failure(
         self, protocol: "HttpProtocol", status: int, exc: BaseException | None, message: str | None
-    ) -> web.StreamResponse:
+    ) -> web.Response:
         """Answer a request that is not HTTP (`status` below 500) or that failed internally."""
         ...
 
 
 class HttpProtocol(web.RequestHandler):
-    """aiohttp's HTTP on one connection, with the state that its listener needs."""
+    """aiohttp's HTTP on one connection, with the state that its listener needs.
 
-    __slots__ = ("_body", "_head_bytes", "_listener", "connection", "socket", "timer")
+    A request whose answer needs no waiting is answered when it arrives. aiohttp's task, which stays asleep then,
+    answers the others. It takes a third of an admission whose decision is known.
+    """
+
+    __slots__ = ("_body", "_closes", "_head_bytes", "_is_answering", "_listener", "connection", "socket", "timer")
 
     def __init__(
         self,
@@ -63,6 +85,8 @@ class HttpProtocol(web.RequestHandler):
         self.timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._body: StreamReader = EMPTY_PAYLOAD
+        # The answer is decided and not sent: its audit record is not written yet.
+        self._is_answering = self._closes = False
 
     def mark_idle(self) -> None:
         """Mark the connection as idle from now on."""
@@ -80,18 +104,89 @@ class HttpProtocol(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         """Read `data`; abort a connection whose head is too long, or that pipelines requests."""
-        is_body, known = not self._body.is_eof(), self._request_count
+        is_body, known, waiter = not self._body.is_eof(), self._request_count, self._waiter
+        # Hidden, so that a request does not wake the task of the connection.
+        self._waiter = None
         super().data_received(data)
+        self._waiter = waiter
         if self._request_count != known:
             self._head_bytes = 0
             if self._messages:
                 message, self._body = self._messages[-1]
                 if len(self._messages) > 1 or _is_too_long(message):
                     self.abort()
+                    return
         elif not is_body:
             self._head_bytes += len(data)
             if self._head_bytes > _MAX_HEAD_BYTES:
                 self.abort()
+        if not self._messages or self._is_answering:
+            return
+        if self._waiter is None and self.connection.stage == Stage.IDLE:
+            # The task has sent its answer and sleeps after this turn of the loop.
+            self._loop.call_soon(self._begin, self._messages.popleft())
+        elif not self._answer_at_once():
+            self._wake()
+
+    def _begin(self, first: tuple[Any, StreamReader]) -> None:
+        self._messages.appendleft(first)
+        if not self._answer_at_once():
+            self._wake()
+
+    def _answer_at_once(self) -> bool:
+        """Answer the request that has arrived, unless that needs waiting; return whether it is answered."""
+        at_once, (message, content) = self._listener.at_once, self._messages[0]
+        if at_once is None or self._waiter is None or self._paused or not content.is_eof():
+            return False
+        if self.connection.stage != Stage.IDLE or not isinstance(message, RawRequestMessage):
+            return False
+        if message.should_close or message.version != HttpVersion11:
+            return False
+        self.connection.stage, self._is_answering = Stage.PROCESSING, True
+        # Reading the body can parse more of what has arrived.
+        body = content.read_nowait()
+        answer = at_once.answer_at_once(self, message, body)
+        if answer is None:
+            # The handler reads the body again.
+            content = StreamReader(self, _BUFFER_BYTES, loop=self._loop)
+            content.feed_data(body)
+            content.feed_eof()
+            self._messages[0], self._is_answering = (message, content), False
+            return False
+        self._messages.popleft()
+        if self._parser is not None:
+            self._parser.message_consumed()
+        self._request_in_progress = True
+        at_once.when_written(partial(self._send, answer))
+        return True
+
+    def _send(self, answer: Answer, failure: Exception | None) -> None:
+        """Send the answer whose audit record is written, or could not be because of `failure`."""
+        self._is_answering = self._request_in_progress = False
+        if failure is not None:
+            answer = Answer(500, (self._listener.answer_failure(self, 500, failure, None).text or "").encode())
+            self._closes = True
+        if self.transport is not None:
+            self.transport.write(http_answer(answer, closes=self._closes))
+        self.mark_idle()
+        self._next_keepalive_close_time = self.connection.since_seconds + self._keepalive_timeout
+        if self._handler_waiter is not None:
+            self._handler_waiter.set_result(None)
+        if self._closes:
+            self.force_close()
+        elif self._messages:
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def close(self) -> None:
+        """Close the connection once the answer that is decided has been sent."""
+        if self._is_answering:
+            self._closes = True
+        else:
+            super().close()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Remove the connection from its listener."""
@@ -109,32 +204,12 @@ class HttpProtocol(web.RequestHandler):
         return self._listener.answer_failure(self, status, exc, message)
 
 
-class JsonResponse(web.StreamResponse):
-    """Status 200 with the JSON in `body`, written at once, after which the connection stays open.
-
-    aiohttp's own response makes its head from a mapping of headers, which takes a tenth of an admission.
-    """
-
-    keep_alive = True
-
-    def __init__(self, body: bytes) -> None:
-        super().__init__()
-        self._content = body
-
-    @staticmethod
-    def is_for(request: web.BaseRequest) -> bool:
-        """Return whether the client of `request` keeps its connection open."""
-        return request.keep_alive and request.version == HttpVersion11
-
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
-        """Take over the writer of the connection."""
-        self._writer = request.writer
-        return self._writer
-
-    async def write_eof(self, data: bytes = b"") -> None:  # noqa: ARG002 - aiohttp's signature
-        """Write head and body."""
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-        await self._writer.write(head % len(self._content) + self._content)
+def http_answer(answer: Answer, *, closes: bool = False) -> bytes:
+    """Return `answer` as HTTP/1.1; with `closes`, the connection does not stay open."""
+    head = b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b\r\n%b"
+    phrase = HTTPStatus(answer.status).phrase.encode()
+    connection = b"Connection: close\r\n" if closes else b""
+    return head % (answer.status, phrase, answer.content_type.encode(), len(answer.body), connection, answer.body)
 
 
 def _is_too_long(message: Any) -> bool:
@@ -144,8 +219,8 @@ def _is_too_long(message: Any) -> bool:
     return sum(len(name) + len(value) for name, value in headers) > _MAX_HEAD_BYTES
 
 
-def connection_of(request: web.BaseRequest) -> Connection:
-    """Return the connection of `request`."""
+def protocol_of(request: web.BaseRequest) -> HttpProtocol:
+    """Return the protocol of the connection of `request`."""
     protocol = request.protocol
     assert isinstance(protocol, HttpProtocol)  # noqa: S101 - the listener creates no other
-    return protocol.connection
+    return protocol

@@ -129,6 +129,20 @@ class Dispatcher:
         """Return how many reviews wait for the worker, including the one that it processes."""
         return len(self._queue) + (self._running is not None)
 
+    def answer_at_once(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer | None:
+        """Return the answer to a small review whose turn it is; None if it has to wait.
+
+        Raises:
+            OverdueError: the client has timed out.
+        """
+        if self._is_busy or len(body) > SMALL_BYTES:
+            return None
+        if self._overruns and self._overruns.exceeding(body, connection.address, regains=True):
+            return None
+        answer = self._answer_in_slice(body, timeouts, now, connection)
+        connection.is_sliced = answer is None
+        return answer
+
     async def answer(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer:
         """Return the answer to the review in `body`, which arrived at `now` (RFC 3339) on `connection`.
 
@@ -136,20 +150,14 @@ class Dispatcher:
             OverdueError: the client timed out while the review waited.
             QueueFullError: too many reviews of its address wait.
         """
-        is_small = len(body) <= SMALL_BYTES
+        is_small, is_sliced = len(body) <= SMALL_BYTES, connection.is_sliced
+        connection.is_sliced = False
         overrunning = self._overruns.exceeding(body, connection.address, regains=is_small) if self._overruns else ()
-        if is_small and not overrunning:
+        if is_small and not is_sliced and not overrunning:
             if self._is_busy:
                 await self._wait_for_turn(body, connection)
-            began_seconds = time.perf_counter()
-            try:
-                if self._monotonic_seconds() >= timeouts.overdue_seconds:
-                    raise OverdueError
-                return self._answer_in_loop(body, timeouts, now, connection)
-            except TimeSliceEndedError:
-                self._overruns.add_slice(body, connection.address)
-            finally:
-                self._charge_small(body, connection.address, time.perf_counter() - began_seconds)
+            if (answer := self._answer_in_slice(body, timeouts, now, connection)) is not None:
+                return answer
         return await self.answer_in_worker(
             Work(
                 flows(body),
@@ -177,6 +185,19 @@ class Dispatcher:
             self._small_queue.remove(turn)
             raise
         connection.stage = Stage.PROCESSING
+
+    def _answer_in_slice(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer | None:
+        """Return the answer to a small review; None if that takes more than a time slice of the event loop."""
+        began_seconds = time.perf_counter()
+        try:
+            if self._monotonic_seconds() >= timeouts.overdue_seconds:
+                raise OverdueError
+            return self._answer_in_loop(body, timeouts, now, connection)
+        except TimeSliceEndedError:
+            self._overruns.add_slice(body, connection.address)
+            return None
+        finally:
+            self._charge_small(body, connection.address, time.perf_counter() - began_seconds)
 
     def _charge_small(self, body: bytes, address: str, seconds: float) -> None:
         """Charge the work for a small review; after a batch of such work, yield to the event loop."""

@@ -1,0 +1,300 @@
+"""A request that needs no waiting is answered when it arrives; any other one is left to the handler, whole."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.http_parser import RawRequestMessage
+
+from tests.support.admission import TYPE
+from tests.support.builders import make_pod
+from tests.support.server import LOOPBACK, World, review_bytes, running
+from webhook.runtime.settings import Address
+from webhook.serving.connection import Stage
+from webhook.serving.decisions.admissions import Answer
+from webhook.serving.http.limits import Limits
+from webhook.serving.http.listener import Listener
+from webhook.serving.http.protocol import HttpProtocol
+from webhook.serving.tracing import spans
+
+LIMITS = Limits(most=8, most_per_address=8, head_seconds=60.0, keepalive_seconds=60.0)
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
+
+
+def post(body: bytes, *headers: str) -> bytes:
+    lines = ["POST /mutate HTTP/1.1", "Host: a", "Content-Type: application/json", *headers]
+    return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
+
+
+@dataclass
+class Quick:
+    """Answers the bodies that begin with `quick`, once `write` is called if `holds`."""
+
+    holds: bool = False
+    asked: list[bytes] = field(default_factory=list)
+    done: list[Callable[[Exception | None], None]] = field(default_factory=list)
+
+    def answer_at_once(self, _: HttpProtocol, message: RawRequestMessage, body: bytes) -> Answer | None:
+        assert message.method == "POST"
+        self.asked.append(body)
+        return Answer(200, b"at once") if body.startswith(b"quick") else None
+
+    def when_written(self, done: Callable[[Exception | None], None]) -> None:
+        self.done.append(done)
+        if not self.holds:
+            asyncio.get_running_loop().call_soon(self.write)
+
+    def write(self, failure: Exception | None = None) -> None:
+        waiting, self.done = self.done, []
+        for each in waiting:
+            each(failure)
+
+
+@dataclass
+class Site:
+    listener: Listener
+    address: Address
+    quick: Quick
+    handled: list[bytes]
+
+    async def connect(self) -> Stream:
+        """Return a connection whose first request is answered: the handler answers it."""
+        reader, writer = await asyncio.open_connection(self.address.host, self.address.port)
+        writer.write(post(b"first"))
+        assert await content(reader) == b"by the handler"
+        return reader, writer
+
+    async def until(self, is_true: Callable[[], object]) -> None:
+        while not is_true():  # noqa: ASYNC110 - no event tells it
+            await asyncio.sleep(0)
+
+
+async def content(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readuntil(b"\r\n\r\n")
+    (length,) = [line for line in head.split(b"\r\n") if line.startswith(b"Content-Length: ")]
+    return await reader.readexactly(int(length.removeprefix(b"Content-Length: ")))
+
+
+def with_listener(story: Callable[[Site], Awaitable[None]], quick: Quick | None = None) -> None:
+    async def run() -> None:
+        handled: list[bytes] = []
+
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            handled.append(await request.read())
+            return web.Response(body=b"by the handler")
+
+        asked = quick or Quick()
+        listener = Listener(handle, LIMITS, at_once=asked, max_body_bytes=1024 * 1024)
+        address = await listener.start("--listen", LOOPBACK)
+        async with asyncio.timeout(20):
+            await story(Site(listener, address, asked, handled))
+            if listener._sockets[0].fileno() >= 0:
+                await listener.close(0)
+
+    asyncio.run(run())
+
+
+def test_the_first_request_of_a_connection_is_handled_and_others_are_answered_at_once() -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await site.connect()
+        for number in range(3):
+            writer.write(post(b"quick %d" % number))
+            assert await content(reader) == b"at once"
+        assert site.handled == [b"first"]
+        assert site.quick.asked == [b"quick 0", b"quick 1", b"quick 2"]
+        writer.close()
+
+    with_listener(story)
+
+
+@pytest.mark.parametrize("size", [10, 200_000])
+def test_a_request_that_needs_waiting_is_handled_with_its_whole_body(size: int) -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await site.connect()
+        body = b"slow" * size
+        writer.write(post(body))
+        assert await content(reader) == b"by the handler"
+        assert site.handled == [b"first", body]
+        writer.write(post(b"quick"))
+        assert await content(reader) == b"at once"
+        writer.close()
+
+    with_listener(story)
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        pytest.param(post(b"quick", "Connection: close"), id="the connection is to be closed"),
+        pytest.param(post(b"quick").replace(b"HTTP/1.1", b"HTTP/1.0"), id="HTTP/1.0"),
+    ],
+)
+def test_a_request_that_ends_its_connection_is_handled(request_bytes: bytes) -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await site.connect()
+        writer.write(request_bytes)
+        assert await content(reader) == b"by the handler"
+        assert await reader.read() == b""
+        assert site.quick.asked == []
+        writer.close()
+
+    with_listener(story)
+
+
+def test_a_body_that_arrives_in_parts_is_handled() -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await site.connect()
+        whole = post(b"quick, later")
+        writer.write(whole[:-5])
+        (protocol,) = site.listener._open
+        await site.until(lambda: protocol.connection.stage == Stage.READING)
+        writer.write(whole[-5:])
+        assert await content(reader) == b"by the handler"
+        assert site.handled == [b"first", b"quick, later"]
+        writer.close()
+
+    with_listener(story)
+
+
+def test_an_answer_is_sent_once_its_record_is_written_and_its_connection_is_not_idle_until_then() -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await site.connect()
+        writer.write(post(b"quick"))
+        await site.until(lambda: site.quick.done)
+        (protocol,) = site.listener._open
+        stages = [protocol.connection.stage]
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(reader.read(1), 0.01)
+
+        site.quick.write()
+        assert await content(reader) == b"at once"
+        assert [*stages, protocol.connection.stage] == [Stage.PROCESSING, Stage.IDLE]
+        writer.close()
+
+    with_listener(story, Quick(holds=True))
+
+
+def test_a_stopping_listener_sends_the_answer_that_is_decided() -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await site.connect()
+        writer.write(post(b"quick"))
+        await site.until(lambda: site.quick.done)
+
+        closing = asyncio.create_task(site.listener.close(60))
+        await site.until(
+            lambda: site.listener._server is not None and all(each._closes for each in site.listener._open)
+        )
+        site.quick.write()
+        assert await content(reader) == b"at once"
+        assert await reader.read() == b""
+        await closing
+        writer.close()
+
+    with_listener(story, Quick(holds=True))
+
+
+def test_a_record_that_cannot_be_written_is_an_internal_error_and_closes_the_connection() -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await site.connect()
+        writer.write(post(b"quick"))
+        await site.until(lambda: site.quick.done)
+        site.quick.write(RuntimeError("no log"))
+        assert (await reader.readline()).startswith(b"HTTP/1.1 500 ")
+        assert b"internal fault" in await reader.read()
+        writer.close()
+
+    with_listener(story, Quick(holds=True))
+
+
+def test_a_request_that_follows_at_once_waits_for_the_answer_before_it() -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await site.connect()
+        writer.write(post(b"quick 1"))
+        await site.until(lambda: site.quick.done)
+        writer.write(post(b"quick 2"))
+        (protocol,) = site.listener._open
+        await site.until(lambda: protocol._messages)
+        assert site.quick.asked == [b"quick 1"]
+
+        site.quick.write()
+        assert await content(reader) == b"at once"
+        assert await content(reader) == b"by the handler"
+        writer.close()
+
+    with_listener(story, Quick(holds=True))
+
+
+def test_a_client_that_has_gone_gets_no_answer_and_holds_no_connection() -> None:
+    async def story(site: Site) -> None:
+        _, writer = await site.connect()
+        writer.write(post(b"quick"))
+        await site.until(lambda: site.quick.done)
+        writer.transport.abort()
+        await site.until(lambda: not site.listener.connections)
+        site.quick.write()
+        assert site.handled == [b"first"]
+
+    with_listener(story, Quick(holds=True))
+
+
+def answers_of(world: World, folder: Path, bodies: list[bytes]) -> list[tuple[bytes, bytes]]:
+    """Return the first line and the body of each answer to `bodies` on one connection to the server."""
+    found: list[tuple[bytes, bytes]] = []
+
+    async def run() -> None:
+        async with running(world, folder) as server, asyncio.timeout(20):
+            connect = partial(asyncio.open_connection, server.address.host, server.address.port)
+            reader, writer = await connect(ssl=server.tls, server_hostname="localhost")
+            assert isinstance(writer.get_extra_info("ssl_object"), ssl.SSLObject)
+            for body in bodies:
+                writer.write(post(body))
+                head = await reader.readuntil(b"\r\n\r\n")
+                (length,) = [line for line in head.split(b"\r\n") if line.startswith(b"Content-Length: ")]
+                answer = await reader.readexactly(int(length.removeprefix(b"Content-Length: ")))
+                found.append((head.partition(b"\r\n")[0], answer))
+            writer.close()
+
+    asyncio.run(run())
+    return found
+
+
+def test_answers_at_once_equal_those_of_the_handler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a review, one that is not JSON, one without a pod, and one of a pod that is denied."""
+    denied = review_bytes(make_pod("trainer").annotate(TYPE, "nonsense").obj())
+    bodies = [REVIEW, b"{", b"{}", denied, REVIEW]
+    at_once, handled = World(), World()
+    found = answers_of(at_once, tmp_path, bodies)
+    monkeypatch.setattr(HttpProtocol, "_answer_at_once", lambda _: False)
+    assert found == answers_of(handled, tmp_path, bodies)
+    assert [status[9:12] for status, _ in found] == [b"200", b"400", b"400", b"200", b"200"]
+    assert [each.outcome for each in at_once.records] == [each.outcome for each in handled.records]
+    refused = "http_refused_requests_total"
+    assert at_once.count(refused, code="400") == handled.count(refused, code="400") == 2
+
+
+def test_the_steps_of_an_answer_at_once_are_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    traced: list[str] = []
+
+    class Tracer:
+        def admission(self, _: object) -> object:
+            traced.append("admission")
+            return spans.NOTHING
+
+        def step(self, name: str) -> object:
+            traced.append(name)
+            return spans.NOTHING
+
+        def note(self, *_: object) -> None:
+            traced.append("note")
+
+    monkeypatch.setattr(spans, "_tracer", Tracer())
+    answers_of(World(), tmp_path, [REVIEW, REVIEW])
+    first, second = traced[: len(traced) // 2 + 1], traced[len(traced) // 2 + 1 :]
+    assert [*first] == ["admission", "parse", "evaluate", "note", "audit"]
+    assert [*second] == ["admission", "parse", "evaluate", "note"]
