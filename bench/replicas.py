@@ -21,6 +21,7 @@ from certs.pki import KeyPair, issue_ca
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.service import Backend, Service, service
+from webhook.audit.reading import rotated_files
 
 # The names of the webhooks that `Cluster.register_webhook` and `certs register` make.
 _DECISION = "/decision"
@@ -139,28 +140,35 @@ def replicated(folder: Path, count: int, *flags: str, ca: KeyPair | None = None)
                 replica.process.wait()
 
 
-def decisions(cluster: Cluster) -> dict[str, str]:
-    """Return the decision in each audit event of the API server, by the id of the event.
+def decisions(log: Path) -> dict[str, str]:
+    """Return the decision in each event of an API server's audit log, by the id of the event.
 
     A pod that is created in two rounds of admission has the decision of the last one.
     """
     found = {}
-    with cluster.control_plane.audit_log.open("rb") as lines:
-        for line in lines:
-            event: dict[str, Any] = orjson.loads(line) if line.endswith(b"}\n") else {}
-            for key, value in (event.get("annotations") or {}).items():
-                if key.endswith(_DECISION):
-                    found[event["auditID"]] = value
+    # The API server puts the time into the name of a log of more than 100 MB, and begins another one.
+    for file in (*sorted(log.parent.glob(f"{log.stem}-*{log.suffix}")), log):
+        with file.open("rb") as lines:
+            for line in lines:
+                event: dict[str, Any] = orjson.loads(line) if line.endswith(b"}\n") else {}
+                for key, value in (event.get("annotations") or {}).items():
+                    if key.endswith(_DECISION):
+                        found[event["auditID"]] = value
     return found
 
 
 def recorded(files: Sequence[Path]) -> set[str]:
-    """Return the decisions in the audit logs of replicas.
+    """Return the decisions in the audit logs of replicas, the rotated files included.
 
     Raises:
         orjson.JSONDecodeError: a line is not whole.
     """
-    return {orjson.loads(line)["decision"] for file in files for line in file.read_bytes().splitlines()}
+    found: set[str] = set()
+    for file in files:
+        for each in rotated_files(file):
+            with Path(each).open("rb") as lines:
+                found.update(orjson.loads(line)["decision"] for line in lines)
+    return found
 
 
 def verified(files: Sequence[Path]) -> "subprocess.CompletedProcess[str]":

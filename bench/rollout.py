@@ -28,7 +28,7 @@ class Records:
 
 def records_of(cluster: Cluster, replicas: Replicas, outcome: Creations) -> Records:
     """Compare the audit log of the API server with those of the replicas, which must hold whole lines only."""
-    given = decisions(cluster)
+    given = decisions(cluster.control_plane.audit_log)
     got = [given[each.audit_id] for each in outcome.made]
     written = recorded(replicas.audit_files())
     return Records(len(got), [each for each in got if each not in written], verified(replicas.audit_files()))

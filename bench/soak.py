@@ -326,7 +326,7 @@ def main(minutes: float, attackers: int) -> None:
         ):
             with attacked(replicas, attackers):
                 soak = soaked(cluster, replicas, policy, certificates, minutes)
-            given, written = decisions(cluster), recorded(replicas.audit_files())
+            given, written = decisions(cluster.control_plane.audit_log), recorded(replicas.audit_files())
             unrecorded = [each.audit_id for each in soak.made if given.get(each.audit_id) not in written]
             verification = verified(replicas.audit_files())
     print_minutes(soak.minutes)

@@ -1,9 +1,13 @@
 """`make bench` runs, with every kind of view that needs no control plane."""
 
+from pathlib import Path
+
+import orjson
 import pytest
 from click.testing import CliRunner
 
 from bench.__main__ import main
+from bench.replicas import decisions, recorded
 from bench.soak import Sample, late_growth
 
 _ROWS = ("injecting: one template", "30 nodes: bursts that take room", "live view, 1,000 nodes: bursts that take room")
@@ -26,3 +30,19 @@ def test_growth_in_the_second_half_of_a_soak_compares_its_quarters() -> None:
     samples = [Sample(float(second), (1000 if second < 75 else 1100, 1000)) for second in range(100)]
     assert late_growth(samples) == pytest.approx([0.1, 0.0])
     assert late_growth(samples[:3]) == []
+
+
+def test_a_long_soak_reads_the_rotated_logs_of_api_server_and_replicas(tmp_path: Path) -> None:
+    def event(number: int) -> bytes:
+        return orjson.dumps({"auditID": f"id-{number}", "annotations": {"a/decision": f"decision-{number}"}}) + b"\n"
+
+    log = tmp_path / "audit.log"
+    (tmp_path / "audit-2026-11-24T06-00-00.000.log").write_bytes(event(1))
+    log.write_bytes(event(2) + b'{"auditID": "cut off')
+    assert decisions(log) == {"id-1": "decision-1", "id-2": "decision-2"}
+
+    file = tmp_path / "audit.jsonl"
+    for number, suffix in enumerate(("", ".1", ".2", ".head")):
+        record = orjson.dumps({"decision": f"decision-{number}"}) + b"\n"
+        file.with_name(f"audit.jsonl{suffix}").write_bytes(record)
+    assert recorded([file]) == {"decision-0", "decision-1", "decision-2"}
