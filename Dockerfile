@@ -1,8 +1,10 @@
 # syntax=docker/dockerfile:1
 
-ARG PYTHON_VERSION=3.13
+# The index of all architectures, so that a build is the same whenever it is made. `docker buildx imagetools inspect
+# python:3.13-slim-trixie` prints the digest of a newer one.
+ARG PYTHON_IMAGE=python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 
-FROM python:${PYTHON_VERSION}-slim AS build
+FROM ${PYTHON_IMAGE} AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE requirements.lock requirements-build.lock ./
 COPY webhook/ webhook/
@@ -17,7 +19,7 @@ RUN python -m venv --without-pip /opt/placement-webhook \
     && python -m pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/wheel . \
     && python -m pip --python /opt/placement-webhook/bin/python install --no-deps --no-index /tmp/wheel/*.whl
 
-FROM python:${PYTHON_VERSION}-slim
+FROM ${PYTHON_IMAGE}
 ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="placement-webhook" \
       org.opencontainers.image.description="A Kubernetes mutating admission webhook that places GPU training and inference pods" \

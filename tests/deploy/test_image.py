@@ -32,7 +32,8 @@ def stages(found: list[Instruction]) -> list[list[Instruction]]:
     return [found[start:end] for start, end in zip(starts, [*starts[1:], len(found)], strict=True)]
 
 
-BUILD, RUNTIME = stages(instructions((ROOT / "Dockerfile").read_text()))
+INSTRUCTIONS = instructions((ROOT / "Dockerfile").read_text())
+BUILD, RUNTIME = stages(INSTRUCTIONS)
 
 
 def the(word: str, stage: list[Instruction]) -> str:
@@ -40,9 +41,11 @@ def the(word: str, stage: list[Instruction]) -> str:
     return rest
 
 
-def test_both_stages_start_from_the_same_slim_python() -> None:
-    assert the("FROM", BUILD) == "python:${PYTHON_VERSION}-slim AS build"
-    assert the("FROM", RUNTIME) == "python:${PYTHON_VERSION}-slim"
+def test_both_stages_start_from_the_same_slim_python_pinned_by_digest() -> None:
+    assert the("FROM", BUILD) == "${PYTHON_IMAGE} AS build"
+    assert the("FROM", RUNTIME) == "${PYTHON_IMAGE}"
+    image = the("ARG", INSTRUCTIONS[: INSTRUCTIONS.index(BUILD[0])])
+    assert re.fullmatch(r"PYTHON_IMAGE=python:3\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", image)
 
 
 def test_user_is_a_number_and_not_root() -> None:

@@ -32,8 +32,9 @@ from webhook.watch.live import LiveCluster
 
 # Longer than the 90 s after which Go's client drops an idle connection, so that it never sends into a closing one.
 _KEEPALIVE_SECONDS = 120.0
-# The longest time that the event loop waits for the worker thread to release the interpreter.
-_SWITCH_SECONDS = 0.001
+# The longest time that the event loop waits for the worker thread to release the interpreter. Each system call of the
+# loop lets that thread in, so with many connections a longer time would be most of what the loop does.
+_SWITCH_SECONDS = 0.0001
 # The longest time that a stopping server takes to write its last Events.
 _DRAIN_SECONDS = 3.0
 

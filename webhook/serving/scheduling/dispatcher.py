@@ -2,8 +2,8 @@
 
 The event loop answers small reviews at once, or from a fair queue if too many arrive. A review waits in a fair queue
 for the worker thread if it is large, if its scorer needs more than one time slice, or if its user, namespace or address
-has recently exceeded its time slices. The interpreter switches threads every millisecond, so normal pods and `/healthz`
-do not wait for the worker. docs/design.md explains why the worker is a thread and not a process.
+has recently exceeded its time slices. The interpreter switches threads ten times a millisecond, so normal pods and
+`/healthz` do not wait for the worker. docs/design.md explains why the worker is a thread and not a process.
 """
 
 import asyncio
