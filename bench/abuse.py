@@ -237,10 +237,10 @@ async def storm(target: Target, seconds: float) -> tuple[Seen, Seen, Counter[str
     return victims, health, answers
 
 
-async def wrong_reviews(target: Target, reviews: int) -> str:
+async def wrong_reviews(target: Target, reviews: int, first_seed: int) -> str:
     """So many reviews with something wrong in them, on eight connections: no 5xx, no patch that harms."""
     seen, harms, trust = Seen(), Counter[str](), target.trust
-    streams = [(mutated(seed), reviews // _ATTACKERS) for seed in range(_ATTACKERS)]
+    streams = [(mutated(first_seed + number), reviews // _ATTACKERS) for number in range(_ATTACKERS)]
 
     async def send(bodies: Iterator[bytes], number: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", target.port, ssl=trust)
@@ -326,9 +326,10 @@ _TRIALS: dict[str, Callable[[Target], Awaitable[str]]] = {
 @click.option("--pods-per-node", default=10, show_default=True)
 @click.option("--seconds", default=20.0, show_default=True, help="Length of the storm.")
 @click.option("--reviews", default=100_000, show_default=True, help="Reviews with something wrong in them.")
+@click.option("--seed", default=0, show_default=True, help="The first of eight seeds of these reviews.")
 @click.option("--victims", default=200, show_default=True, help="Normal pods on the real API server, at least.")
 @click.option("--only", default="", help="Run the trials whose name has this in it.")
-def main(nodes: int, pods_per_node: int, seconds: float, reviews: int, victims: int, only: str) -> None:
+def main(nodes: int, pods_per_node: int, seconds: float, reviews: int, seed: int, victims: int, only: str) -> None:
     """Attack a webhook of our own on loopback, each trial on a server of its own, and print what others notice."""
     console = Console(width=max(Console().width, 160))
     with tempfile.TemporaryDirectory() as name:
@@ -348,7 +349,7 @@ def main(nodes: int, pods_per_node: int, seconds: float, reviews: int, victims: 
                 console.print(f"{label}: {text}", highlight=False)
         if only in f"{reviews} wrong reviews":
             with serving(folder, nodes, pods_per_node) as target:
-                text = uvloop.run(wrong_reviews(target, reviews))
+                text = uvloop.run(wrong_reviews(target, reviews, seed))
                 console.print(f"{reviews} wrong reviews: {text} (peak {target.peak_mib():.0f} MiB)", highlight=False)
         if only in "storm":
             with serving(folder, nodes, pods_per_node) as target:
