@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.index.labels import LabelColumns
-from webhook.cluster.index.running_pods import Codes
+from webhook.cluster.index.pod_rows import Codes
 from webhook.cluster.snapshot import Column, Rows
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.pod_classes import CarriedTerm
+from webhook.cluster.index.pod_rows import Codes
 from webhook.cluster.index.pod_term import PodTerm, WeightedPodTerm
-from webhook.cluster.index.running_pods import Codes
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never

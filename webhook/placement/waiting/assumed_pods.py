@@ -127,7 +127,12 @@ class AssumedPods(Generic[K]):
 
     def forget(self, keys: Iterable[K]) -> None:
         """Remove the pods of `keys` that are assumed."""
-        self.follow(self.base, keys)
+        for key in keys:
+            if (assumed := self.by_key.get(key)) is not None:
+                self._pop(key)
+                for lowest, shown in self._shown.items():
+                    if lowest <= assumed.priority:
+                        shown.remove(assumed.pod)
 
     def follow(self, base: Snapshot, gone: Iterable[K] = ()) -> list[K]:
         """Take over `base`, a later state of the cluster, which has the pods `gone` or does not need them any more.
@@ -135,13 +140,14 @@ class AssumedPods(Generic[K]):
         A pod that `base` shows on the node where it was assumed changes nothing else. Return the keys of the pods whose
         node is gone; these are forgotten.
         """
+        if base is self.base:
+            self.forget(gone)
+            return []
         changed = {self._pop(key) for key in gone if key in self.by_key}
         lost: list[K] = []
         if base.rows is not self.base.rows:
             lost = [key for key, each in self.by_key.items() if each.pod.node_name not in base.rows]
         changed.update(map(self._pop, lost))
-        if base is self.base and not changed:
-            return lost
         if base.priority_classes is not self.base.priority_classes:
             self._priorities.clear()
         self.base = base

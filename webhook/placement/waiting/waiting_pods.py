@@ -51,7 +51,7 @@ class WaitingPod:
 
     def with_info(self, info: PodInfo) -> "WaitingPod":
         """Return the pod with another `info`, such as one that requests less."""
-        running = replace(running_pod(info, {}), name=self.running.name, gangs=self.running.gangs)
+        running = running_pod(info, {})._replace(name=self.running.name, gangs=self.running.gangs)
         return WaitingPod(replace(self.signature, info=info), running)
 
     @property
