@@ -140,6 +140,8 @@ class NodeRanking:
         if self._position == log.position:
             return
         changes = log.since(self._position) if self._position >= 0 else None
+        # A deadline can end the work between two of its parts: it then begins anew.
+        self._position = -1
         if changes is None:
             self._begin(nodes, expired)
         else:
