@@ -63,6 +63,8 @@ class Load:
     non_zero_requested: dict[str, Column]
     pods: Column
     host_ports: Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
+    sums: dict[str, int] = field(default_factory=dict, init=False)
+    """The sums of the columns of `requested` that were asked for."""
 
     @classmethod
     def of(cls, nodes: tuple[NodeInfo, ...]) -> "Load":
@@ -226,6 +228,13 @@ class Snapshot(ClusterObjects):
     def requested(self, resource: str) -> Column:
         """Return the sum of the pods' requests of `resource` on each node."""
         return self.load.requested.get(resource, self._zeros)
+
+    def requested_in_all(self, resource: str) -> int:
+        """Return the sum of the pods' requests of `resource` on all nodes."""
+        found = self.load.sums.get(resource)
+        if found is None:
+            found = self.load.sums[resource] = int(self.requested(resource).sum())
+        return found
 
     def non_zero_requested(self, resource: str) -> Column:
         """Return the same sum, with a default for containers without a request of cpu or memory."""

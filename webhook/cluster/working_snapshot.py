@@ -104,7 +104,10 @@ class WorkingSnapshot:
         changed = (*added, *removed)
         for pod in changed:
             for resource in pod.requests:
-                self._column(resource)[row] = min(info.requested.get(resource, 0), LARGEST_AMOUNT)
+                column, amount = self._column(resource), min(info.requested.get(resource, 0), LARGEST_AMOUNT)
+                if resource in load.sums:
+                    load.sums[resource] += amount - int(column[row])
+                column[row] = amount
         load.non_zero_requested[CPU][row] = min(info.non_zero_milli_cpu, LARGEST_AMOUNT)
         load.non_zero_requested[MEMORY][row] = min(info.non_zero_memory_bytes, LARGEST_AMOUNT)
         load.pods[row] = len(info.pods)
