@@ -140,7 +140,8 @@ class Snapshot(ClusterObjects):
     assumed: tuple[tuple[int, RunningPod], ...] = ()
     allocatable_columns: Mapping[str, Column]
     _zeros: Column
-    _log: RowLog | None = None
+    # That of another snapshot says nothing about this one, so `replace` must not copy it.
+    _log: RowLog | None = field(default=None, init=False)
 
     @classmethod
     def of(
@@ -172,10 +173,9 @@ class Snapshot(ClusterObjects):
     @property
     def log(self) -> RowLog:
         """Return the log of the changes of the rows."""
-        log = self._log
-        if log is None or not log.is_of(self):
-            log = self._log = RowLog(self)
-        return log
+        if self._log is None:
+            self._log = RowLog()
+        return self._log
 
     @property
     def state(self) -> tuple[RowLog, int]:
@@ -185,8 +185,7 @@ class Snapshot(ClusterObjects):
 
     def take_log(self, before: "Snapshot") -> None:
         """Continue the log of `before`, an earlier state of this snapshot."""
-        self._log = before.log
-        self._log.move_to(self)
+        self._log, before._log = before.log, None  # noqa: SLF001 - of its own class
 
     def without_pods(self) -> "Snapshot":
         """Return the snapshot without running and nominated pods."""

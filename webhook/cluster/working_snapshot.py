@@ -106,7 +106,7 @@ class WorkingSnapshot:
             for resource in pod.requests:
                 column, amount = self._column(resource), min(info.requested.get(resource, 0), LARGEST_AMOUNT)
                 if resource in load.sums:
-                    load.sums[resource] += amount - int(column[row])
+                    load.sums[resource] += amount - column.item(row)
                 column[row] = amount
         load.non_zero_requested[CPU][row] = min(info.non_zero_milli_cpu, LARGEST_AMOUNT)
         load.non_zero_requested[MEMORY][row] = min(info.non_zero_memory_bytes, LARGEST_AMOUNT)

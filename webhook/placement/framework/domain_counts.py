@@ -54,11 +54,11 @@ class DomainCounts:
     def add_one(self, topology_key: str, row: int, weight: int) -> None:
         """Count one more pod on the node in `row`; a negative `weight` removes one."""
         codes, _, are_nodes = self._of(topology_key)
-        domain = codes[row]
+        domain = codes.item(row)
         if domain < 0:
             return
         if are_nodes:
-            self.of_nodes[row] += weight
+            self.of_nodes[row] = self.of_nodes.item(row) + weight
         else:
             self.of_nodes[codes == domain] += weight
         self.is_empty = False

@@ -172,8 +172,8 @@ class NodeRanking:
         self.totals = self.totals_of(self.rows, self.feasible, nodes, expired)
 
     def _follow(self, rows: Collection[int], nodes: Snapshot, expired: Expired) -> None:
-        found = self._own_of([row for row in rows if self._by_facts[row]], nodes, expired)
-        moved = [row for row, own in found.items() if own.passes != self.feasible[row]]
+        found = self._own_of([row for row in rows if self._by_facts.item(row)], nodes, expired)
+        moved = [row for row, own in found.items() if own.passes is not self.feasible.item(row)]
         if moved:
             # A new mask: results that were computed from the one before keep it.
             self.feasible = self.feasible.copy()
@@ -182,7 +182,7 @@ class NodeRanking:
             (self.rows,) = self.feasible.nonzero()
         for row, own in found.items():
             if own.passes:
-                before, self._own[row] = self._own[row], own.score
+                before, self._own[row] = self._own.item(row), own.score
                 if not moved and before != own.score:
                     self.totals[self.rows.searchsorted(row)] += own.score - before
         if moved:
@@ -221,10 +221,11 @@ def _is_releasing(info: NodeInfo) -> bool:
 
 def _amounts(info: NodeInfo) -> object:
     """Return all that the results of a node depend on, but for host ports, devices and pods that are being deleted."""
+    # Equal amounts in another order are other states: sorting costs more than evaluating these once.
     return (
-        frozenset(info.node.allocatable.items()),
+        tuple(info.node.allocatable.items()),
         info.node.allowed_pods,
-        frozenset(info.requested.items()),
+        tuple(info.requested.items()),
         info.non_zero_milli_cpu,
         info.non_zero_memory_bytes,
         len(info.pods),

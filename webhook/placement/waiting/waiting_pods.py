@@ -101,7 +101,7 @@ def predict_placement(
     node = placement.node if seed is None else chosen_node(placement, snapshot, seed)
     reserved = assumed.count_before(priority)
     if node != placement.node or reserved:
-        placement = replace(placement, node=node, reserved_pods=reserved)
+        placement = placement.on(node, reserved)
     return _with_possible_nodes(scorer, asked, placement, assumed, expired) if reserved else placement
 
 
