@@ -182,17 +182,18 @@ class AssumedPods(Generic[K]):
     def has_room(self, node: str, pod: RunningPod | None = None) -> bool:
         """Return whether all pods that are assumed on `node`, a node of `base`, and `pod` have their requests there."""
         full = self.all_shown.nodes[self.base.rows[node]]
+        if pod is not None:
+            full = full.with_pods((pod,))
+        if len(full.pods) > full.node.allowed_pods:
+            return False
+        offered = full.node.allocatable
+        short = [resource for resource, amount in full.requested.items() if amount > offered.get(resource, 0)]
+        if not short:
+            return True
         added = [self.by_key[key].pod for key in self.keys_on(node)]
         if pod is not None:
             added.append(pod)
-        if len(full.pods) + (pod is not None) > full.node.allowed_pods:
-            return False
-        more = {} if pod is None else pod.requests
-        requested = {resource for each in added for resource in each.requests}
-        return all(
-            full.requested.get(resource, 0) + more.get(resource, 0) <= full.node.allocatable.get(resource, 0)
-            for resource in requested
-        )
+        return not any(resource in each.requests for resource in short for each in added)
 
     def without_room_since(self, before: Snapshot) -> list[K]:
         """Return the keys of the pods on nodes that have changed since `before` and do not have their room any more."""
