@@ -25,7 +25,7 @@ def _base(*more: NodeInfo) -> Snapshot:
 def _assumed(name: str, on: str, priority: int = 0, pod: PodBuilder | None = None) -> AssumedPod:
     content = (pod or make_pod(name).gpu(2)).namespace("x").label("app", name).obj()
     content["metadata"]["name"] = name
-    return AssumedPod(replace(RunningPod.of(content), node_name=on), priority)
+    return AssumedPod(RunningPod.of(content)._replace(node_name=on), priority)
 
 
 def _gpus(snapshot: Snapshot) -> list[int]:
@@ -189,7 +189,7 @@ def test_a_pod_that_is_bound_where_it_was_assumed_changes_no_row() -> None:
     base, assumed = _base(), _assumed("p", "a")
     found = AssumedPods(base, {1: assumed})
     log = found.before(0).log
-    bound = updated(base, [base.nodes[0].with_pods([replace(assumed.pod, name="p-bound")])], 2)
+    bound = updated(base, [base.nodes[0].with_pods([assumed.pod._replace(name="p-bound")])], 2)
 
     found.follow(bound, [1])
 
@@ -204,7 +204,7 @@ def test_a_pod_that_is_bound_elsewhere_changes_both_rows() -> None:
     found = AssumedPods(base, {1: assumed})
     log = found.before(0).log
 
-    found.follow(updated(base, [base.nodes[1].with_pods([replace(assumed.pod, node_name="b")])], 2), [1])
+    found.follow(updated(base, [base.nodes[1].with_pods([assumed.pod._replace(node_name="b")])], 2), [1])
 
     assert [(row, len(added), len(removed)) for row, added, removed in log.changes] == [(0, 0, 1), (1, 1, 0)]
     assert _gpus(found.before(0)) == [1, 3, 1]

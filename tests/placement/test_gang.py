@@ -1,6 +1,5 @@
 """A gang fits if all of its pods fit together, counted one after the other."""
 
-from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
@@ -155,10 +154,10 @@ def test_more_pods_than_the_gang_needs_are_asked_for_one_at_a_time() -> None:
 def test_members_that_wait_with_room_count_and_other_pods_that_wait_are_named() -> None:
     cluster = on(gpus("a", 6))
     others = [
-        (f"other-{number}", AssumedPod(replace(each.running, node_name="a"), 0))
+        (f"other-{number}", AssumedPod(each.running._replace(node_name="a"), 0))
         for number, each in enumerate([WaitingPod.of(make_pod().gpu(1).obj())] * 2)
     ]
-    member = ("member", AssumedPod(replace(WaitingPod.of(WORKER.obj()).running, node_name="a"), 0))
+    member = ("member", AssumedPod(WaitingPod.of(WORKER.obj()).running._replace(node_name="a"), 0))
     assumed = AssumedPods(cluster.base, dict([*others, member]))
 
     assert counted(asked(WORKER, 4, assumed)) == ("Feasible", 4, 1)

@@ -116,6 +116,23 @@ def test_an_answer_that_the_deadline_ends_leaves_no_half_of_it(
             assert _facts(scheduler.answer(each, before)) == _facts(Scheduler(keeps_scores=False).answer(each, anew))
 
 
+@pytest.mark.parametrize("checks", range(40))
+def test_a_deadline_after_the_best_node_is_full_leaves_no_half_of_it(checks: int) -> None:
+    preferred = {"weight": 10, "preference": {"matchExpressions": [{"key": "best", "operator": "Exists"}]}}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}}
+    labels = [{"best": "yes"}, {}, {}]
+    nodes = [node(f"n{at}", capacity={"nvidia.com/gpu": "1"}, labels=each) for at, each in enumerate(labels)]
+    asked = PodSignature.of(make_pod().gpu(1).affinity(affinity).obj())
+    scheduler, assumed = Scheduler(keeps_scores=False), AssumedPods[int](Snapshot.of(nodes))
+    assert scheduler.answer(asked, assumed.before(0)).node == "n0"
+    assumed.assume(0, AssumedPod(RunningPod.of(make_pod().gpu(1).obj()).assumed_on("n0", 0), 0))
+
+    scheduler.answer(asked, assumed.before(0), _expired_after(checks))
+
+    anew = Scheduler(keeps_scores=False).answer(asked, assumed.copy().before(0))
+    assert _facts(scheduler.answer(asked, assumed.before(0))) == _facts(anew)
+
+
 def test_a_burst_is_placed_by_the_rows_that_changed() -> None:
     snapshot = Snapshot.of(node(f"n{number}", capacity={"nvidia.com/gpu": "2", "cpu": "64"}) for number in range(4))
     pod, scheduler, assumed = make_pod().gpu(1), Scheduler(BINPACK), AssumedPods[int](snapshot)

@@ -216,7 +216,7 @@ def test_an_answer_that_a_deadline_ends_is_not_final() -> None:
 
 def _same_amounts(pod: RunningPod) -> RunningPod:
     """Return `pod` without amounts of zero, which are none."""
-    return replace(pod, requests={name: amount for name, amount in pod.requests.items() if amount})
+    return pod._replace(requests={name: amount for name, amount in pod.requests.items() if amount})
 
 
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -139,7 +139,7 @@ def said(rendered: Rendered) -> tuple[Any, ...]:
     room: tuple[Any, ...] = ()
     if waits is not None:
         # Equal pods wait under the name of the first of them.
-        room = waits.content, waits.pod.signature, replace(waits.pod.running, name=""), waits.placement
+        room = waits.digest, waits.pod.signature, waits.pod.running._replace(name=""), waits.placement
     return found.answer.to("uid", "decision"), found.record, found.counted, found.report, found.placement, room
 
 

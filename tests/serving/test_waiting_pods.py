@@ -14,7 +14,7 @@ from webhook.admission.pipeline import ClusterView
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
-from webhook.cluster.pods.pending_pods import scheduled_content
+from webhook.cluster.pods.pending_pods import content_digest, scheduled_content
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.pod_identity import PodIdentity
@@ -32,6 +32,10 @@ Object = dict[str, Any]
 
 NO_SCHEDULERS = SchedulerEvidence(frozenset(), "")
 UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+
+
+def _digest(content: Object) -> bytes:
+    return content_digest(scheduled_content(content))
 
 
 @dataclass
@@ -94,7 +98,7 @@ class Cluster:
         asked = WaitingPod.of(pod)
         placement = predict_placement(self.scheduler, asked.signature, assumed, "seed", lambda: False)
         if placement.verdict == "Feasible":
-            self.waiting.admit(PodIdentity.of(pod), Candidate(scheduled_content(pod), asked, placement), address)
+            self.waiting.admit(PodIdentity.of(pod), Candidate(_digest(pod), asked, placement), address)
         return placement.verdict
 
     def see(self, pod: Object, event: str = "ADDED") -> None:
@@ -509,7 +513,7 @@ def test_a_pod_is_admitted_though_nodes_went_while_it_was_placed(are_verified: b
         cluster.cache.apply("Node", "DELETED", make_node_object(f"n{number}"))
     cluster.waiting.on(cluster.cache.snapshot())
 
-    candidate = Candidate(scheduled_content(pod("p", gpus=1)), asked, placement)
+    candidate = Candidate(_digest(pod("p", gpus=1)), asked, placement)
     cluster.waiting.admit(PodIdentity.of(pod("p", gpus=1)), candidate, "10.0.0.1")
 
     assert len(cluster.waiting) == 1
@@ -625,7 +629,7 @@ def test_admissions_of_pods_that_never_appear_are_bounded_by_namespace() -> None
 
     def admit(namespace: str, name: str) -> None:
         identity = PodIdentity.of(content)._replace(namespace=namespace, name=name)
-        cluster.waiting.admit(identity, Candidate(scheduled_content(content), asked, placement))
+        cluster.waiting.admit(identity, Candidate(_digest(content), asked, placement))
 
     for number in range(5000):
         admit("crowd", f"p{number}")
@@ -654,7 +658,7 @@ def test_admitted_pods_that_are_seen_are_bounded() -> None:
     cluster.pod_seconds = 1.0
     for number in range(MOST_WAITING + 10):
         seen = stored(pod(f"p{number}", gpus=0), f"p{number}")
-        cluster.waiting.admit(PodIdentity.of(seen), Candidate(scheduled_content(seen), asked, placement))
+        cluster.waiting.admit(PodIdentity.of(seen), Candidate(_digest(seen), asked, placement))
         if number % 500 == 0 or number > MOST_WAITING:
             cluster.waiting.settle(cluster.cache.snapshot())
         cluster.see(seen)

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from webhook.admission.pod_content import PodContent, fields_read
-from webhook.cluster.pods.pending_pods import scheduled_content
+from webhook.cluster.pods.pending_pods import content_digest, scheduled_content
 from webhook.documents.field import InvalidInput, forbidden
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
@@ -126,7 +126,7 @@ class Mutated:
 
     @property
     def waiting(self) -> tuple[bytes, WaitingPod] | None:
-        """Return the content by which a scheduler sees the mutated pod, and the facts that it has as a running pod.
+        """Return the digest of what a scheduler reads of the mutated pod, and the facts that it has as a running pod.
 
         None if it cannot be read.
         """
@@ -134,7 +134,7 @@ class Mutated:
             created = self.created
             if content := scheduled_content(created):
                 running = running_pod(signature.info, created["metadata"])
-                self._waiting = content, WaitingPod(signature, running)
+                self._waiting = content_digest(content), WaitingPod(signature, running)
         return self._waiting
 
     @property
@@ -144,7 +144,7 @@ class Mutated:
         if isinstance(self._signature, PodSignature):
             size_bytes += self._signature.size_bytes
         if self._waiting is not None:
-            size_bytes += len(self._waiting[0]) + 2 * self._waiting[1].signature.size_bytes
+            size_bytes += 2 * self._waiting[1].signature.size_bytes
         return size_bytes
 
     def _read(self) -> PodSignature | str:

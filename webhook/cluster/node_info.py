@@ -1,9 +1,9 @@
 """A node with its running pods, whose equal values are kept once."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from sys import intern
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
@@ -50,8 +50,7 @@ def _length(value: object) -> int:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RunningPod:
+class RunningPod(NamedTuple):
     """A pod that is bound to a node, and what it uses there.
 
     `requests` are in thousandths of a core for cpu, in bytes or units for other resources. `non_zero_milli_cpu` and
@@ -115,7 +114,7 @@ class RunningPod:
 
     def assumed_on(self, node: str, priority: int) -> "RunningPod":
         """Return the pod as it will run on `node`, with the room that is reserved for it."""
-        return replace(self, node_name=node, priority=priority, is_reserved=True)
+        return self._replace(node_name=node, priority=priority, is_reserved=True)
 
     def is_same_load(self, other: "RunningPod") -> bool:
         """Return whether a node with `other` in place of this pod is the same to every scheduler."""
@@ -203,8 +202,7 @@ def _images(status: Reader) -> Mapping[str, int]:
     return sizes
 
 
-@dataclass(frozen=True, slots=True)
-class NodeInfo:
+class NodeInfo(NamedTuple):
     """A node with its pods and the sum of their requests.
 
     `schedulers` are the pods' other than the default one, `gangs` those of each pod that is in one.
@@ -225,18 +223,31 @@ class NodeInfo:
 
     def with_pods(self, pods: Iterable[RunningPod]) -> "NodeInfo":
         """Return the node with `pods` added to its own."""
-        pods = tuple(pods)
-        gangs = [gang for pod in pods for gang in pod.gangs]
-        requested = dict(self.requested)
-        for pod in pods:
+        added, requested, schedulers, gangs = tuple(pods), dict(self.requested), self.schedulers, self.gangs
+        milli_cpu, memory_bytes = self.non_zero_milli_cpu, self.non_zero_memory_bytes
+        for pod in added:
             for resource, amount in pod.requests.items():
                 requested[resource] = requested.get(resource, 0) + amount
-        return NodeInfo(
-            self.node,
-            (*self.pods, *pods),
-            requested,
-            self.non_zero_milli_cpu + sum(pod.non_zero_milli_cpu for pod in pods),
-            self.non_zero_memory_bytes + sum(pod.non_zero_memory_bytes for pod in pods),
-            self.schedulers.union(pod.scheduler for pod in pods if pod.scheduler),
-            (*self.gangs, *gangs) if gangs else self.gangs,
-        )
+            milli_cpu += pod.non_zero_milli_cpu
+            memory_bytes += pod.non_zero_memory_bytes
+            if pod.scheduler:
+                schedulers |= {pod.scheduler}
+            if pod.gangs:
+                gangs += pod.gangs
+        return NodeInfo(self.node, self.pods + added, requested, milli_cpu, memory_bytes, schedulers, gangs)
+
+    def without_pod(self, pod: RunningPod) -> "NodeInfo":
+        """Return the node without `pod`, which is one of its own."""
+        at, requested, schedulers, gangs = self.pods.index(pod), dict(self.requested), self.schedulers, self.gangs
+        pods = self.pods[:at] + self.pods[at + 1 :]
+        for resource, amount in pod.requests.items():
+            requested[resource] -= amount
+            if amount and not requested[resource]:
+                del requested[resource]
+        if pod.scheduler:
+            schedulers = frozenset(each.scheduler for each in pods if each.scheduler)
+        if pod.gangs:
+            gangs = tuple(gang for each in pods for gang in each.gangs)
+        milli_cpu = self.non_zero_milli_cpu - pod.non_zero_milli_cpu
+        memory_bytes = self.non_zero_memory_bytes - pod.non_zero_memory_bytes
+        return NodeInfo(self.node, pods, requested, milli_cpu, memory_bytes, schedulers, gangs)

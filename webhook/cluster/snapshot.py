@@ -63,6 +63,8 @@ class Load:
     non_zero_requested: dict[str, Column]
     pods: Column
     host_ports: Mapping[tuple[str, int], tuple[tuple[HostPort, int], ...]]
+    sums: dict[str, int] = field(default_factory=dict, init=False)
+    """The sums of the columns of `requested` that were asked for."""
 
     @classmethod
     def of(cls, nodes: tuple[NodeInfo, ...]) -> "Load":
@@ -138,7 +140,8 @@ class Snapshot(ClusterObjects):
     assumed: tuple[tuple[int, RunningPod], ...] = ()
     allocatable_columns: Mapping[str, Column]
     _zeros: Column
-    _log: RowLog | None = None
+    # That of another snapshot says nothing about this one, so `replace` must not copy it.
+    _log: RowLog | None = field(default=None, init=False)
 
     @classmethod
     def of(
@@ -170,10 +173,9 @@ class Snapshot(ClusterObjects):
     @property
     def log(self) -> RowLog:
         """Return the log of the changes of the rows."""
-        log = self._log
-        if log is None or not log.is_of(self):
-            log = self._log = RowLog(self)
-        return log
+        if self._log is None:
+            self._log = RowLog()
+        return self._log
 
     @property
     def state(self) -> tuple[RowLog, int]:
@@ -183,8 +185,7 @@ class Snapshot(ClusterObjects):
 
     def take_log(self, before: "Snapshot") -> None:
         """Continue the log of `before`, an earlier state of this snapshot."""
-        self._log = before.log
-        self._log.move_to(self)
+        self._log, before._log = before.log, None  # noqa: SLF001 - of its own class
 
     def without_pods(self) -> "Snapshot":
         """Return the snapshot without running and nominated pods."""
@@ -226,6 +227,13 @@ class Snapshot(ClusterObjects):
     def requested(self, resource: str) -> Column:
         """Return the sum of the pods' requests of `resource` on each node."""
         return self.load.requested.get(resource, self._zeros)
+
+    def requested_in_all(self, resource: str) -> int:
+        """Return the sum of the pods' requests of `resource` on all nodes."""
+        found = self.load.sums.get(resource)
+        if found is None:
+            found = self.load.sums[resource] = int(self.requested(resource).sum())
+        return found
 
     def non_zero_requested(self, resource: str) -> Column:
         """Return the same sum, with a default for containers without a request of cpu or memory."""

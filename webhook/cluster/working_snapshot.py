@@ -7,6 +7,7 @@ from operator import is_not
 
 import numpy as np
 
+from webhook.cluster.index.shown_pods import ShownPods
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.row_log import ClassifiedPod, RowChange
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Snapshot
@@ -29,13 +30,14 @@ class WorkingSnapshot:
 
     def __init__(self, base: Snapshot, pods: Iterable[RunningPod] = ()) -> None:
         self._base = base
+        self._nodes, self._pods = [*base.nodes], ShownPods(base.pods)
         load = Load(
             {resource: column.copy() for resource, column in base.load.requested.items()},
             {resource: column.copy() for resource, column in base.load.non_zero_requested.items()},
             base.load.pods.copy(),
             base.load.host_ports,
         )
-        self.snapshot = replace(base, nodes=[*base.nodes], load=load, pods=base.pods.layered())
+        self.snapshot = replace(base, nodes=self._nodes, load=load, pods=self._pods)
         for pod in pods:
             self.add(pod)
         self.snapshot.log.clear()
@@ -43,42 +45,43 @@ class WorkingSnapshot:
     @property
     def is_worn(self) -> bool:
         """Return whether a new copy is due: many classes are those of pods that are gone."""
-        snapshot = self.snapshot
-        return snapshot.pods.classes.own_count > _MOST_OLD_CLASSES
+        return self._pods.classes.own_count > _MOST_OLD_CLASSES
 
     def add(self, pod: RunningPod) -> None:
         """Show `pod` as running on its node, which is one of the snapshot."""
         row = self.snapshot.rows[pod.node_name]
-        self._set(row, self.snapshot.nodes[row].with_pods((pod,)), (pod,), ())
+        self._set(row, self._nodes[row].with_pods((pod,)), (pod,), ())
+
+    def remove(self, pod: RunningPod) -> None:
+        """Do not show `pod` any more, which was added."""
+        row = self.snapshot.rows[pod.node_name]
+        self._set(row, self._nodes[row].without_pod(pod), (), (pod,))
 
     def follow(self, base: Snapshot, pods_on: Callable[[str], Sequence[RunningPod]], nodes: Iterable[str] = ()) -> bool:
-        """Show the pods of `base`, a later state of the cluster, and `pods_on` each node, which changed for `nodes`.
+        """Show the pods of `base`, another state of the cluster, and `pods_on` each node, which changed for `nodes`.
 
         A pod in place of an equal one is no change. Return False, without a change, if more than pods has changed: a
         new copy is then needed.
         """
-        before = self._base
-        if base is not before:
-            if before.rows is not base.rows and before.rows != base.rows:
-                return False
-            if any(getattr(before, name) is not getattr(base, name) for name in _FACTS):
-                return False
-            if before.left_out is not base.left_out or before.pods.classes is not base.pods.classes:
-                return False
-        shown = self.snapshot
+        before, shown = self._base, self.snapshot
+        if before.rows is not base.rows and before.rows != base.rows:
+            return False
+        if any(getattr(before, name) is not getattr(base, name) for name in _FACTS):
+            return False
+        if before.left_out is not base.left_out or before.pods.classes is not base.pods.classes:
+            return False
+        self._base = base
+        self.snapshot = replace(base, nodes=self._nodes, load=shown.load, pods=self._pods)
+        self.snapshot.take_log(shown)
         rows = {base.rows[node] for node in nodes}
-        if base is not before:
-            self._base = base
-            self.snapshot = replace(base, nodes=shown.nodes, load=shown.load, pods=shown.pods)
-            self.snapshot.take_log(shown)
-            rows.update(compress(range(len(base.nodes)), map(is_not, before.nodes, base.nodes)))
+        rows.update(compress(range(len(base.nodes)), map(is_not, before.nodes, base.nodes)))
         for row in rows:
             self._follow_row(row, base.nodes[row], pods_on(base.nodes[row].node.name))
         return True
 
     def _follow_row(self, row: int, info: NodeInfo, more: Sequence[RunningPod]) -> None:
         target = info.with_pods(more) if more else info
-        before = self.snapshot.nodes[row]
+        before = self._nodes[row]
         stay = {id(pod) for pod in before.pods}.intersection(map(id, target.pods))
         removed = [pod for pod in before.pods if id(pod) not in stay]
         added = []
@@ -95,29 +98,25 @@ class WorkingSnapshot:
         else:
             self._nodes[row] = target
 
-    @property
-    def _nodes(self) -> list[NodeInfo]:
-        nodes = self.snapshot.nodes
-        assert isinstance(nodes, list)  # noqa: S101 - made here
-        return nodes
-
     def _set(self, row: int, info: NodeInfo, added: Sequence[RunningPod], removed: Sequence[RunningPod]) -> None:
         snapshot, load = self.snapshot, self.snapshot.load
-        before, self._nodes[row] = snapshot.nodes[row], info
-        for resource in {resource for pods in (added, removed) for pod in pods for resource in pod.requests}:
-            self._column(resource)[row] = min(info.requested.get(resource, 0), LARGEST_AMOUNT)
+        before, self._nodes[row] = self._nodes[row], info
+        changed = (*added, *removed)
+        for pod in changed:
+            for resource in pod.requests:
+                column, amount = self._column(resource), min(info.requested.get(resource, 0), LARGEST_AMOUNT)
+                if resource in load.sums:
+                    load.sums[resource] += amount - column.item(row)
+                column[row] = amount
         load.non_zero_requested[CPU][row] = min(info.non_zero_milli_cpu, LARGEST_AMOUNT)
         load.non_zero_requested[MEMORY][row] = min(info.non_zero_memory_bytes, LARGEST_AMOUNT)
         load.pods[row] = len(info.pods)
-        if any(pod.host_ports for pods in (added, removed) for pod in pods):
+        if any(pod.host_ports for pod in changed):
             host_ports = updated_host_ports(load.host_ports, {row: NodeUpdate(before, info, removed, added)})
             snapshot.load = replace(load, host_ports=host_ports)
-        pods, classes = snapshot.pods, snapshot.pods.classes
-        for pod in removed:
-            pods = pods.without(pod, row)
-        snapshot.pods = pods.with_added({row: added}) if added else pods
-        without = tuple([ClassifiedPod(classes.number(pod), pod) for pod in removed])
-        more = tuple([ClassifiedPod(classes.number(pod), pod) for pod in added])
+        pods = self._pods
+        without = tuple([ClassifiedPod(pods.remove(pod, row), pod) for pod in removed])
+        more = tuple([ClassifiedPod(pods.add(pod, row), pod) for pod in added])
         snapshot.log.add(RowChange(row, more, without))
 
     def _column(self, resource: str) -> Column:

@@ -1,7 +1,7 @@
 """The work that one admission may cost, checked between the steps of that work."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from webhook.kube.deadline import BudgetSpentError
 
@@ -58,7 +58,7 @@ class WorkBudget:
     is_expired = False
     is_spent = False
     _began_seconds: float | None = None
-    _slice: CpuLimit | None = None
+    _limits: Sequence[CpuLimit] = ()
     _next_check_seconds = float("-inf")
 
     def __init__(
@@ -97,13 +97,16 @@ class WorkBudget:
             self._begin(now_seconds)
             return False
         elapsed_seconds = now_seconds - self._began_seconds
-        budget_left_seconds = self._budget.left_seconds(elapsed_seconds)
+        if not self._limits:
+            self._limits = self._made_limits()
+        budget, *slices = self._limits
+        budget_left_seconds = budget.left_seconds(elapsed_seconds)
         if budget_left_seconds <= 0:
             self.is_spent = True
             raise BudgetSpentError(self._budget_milliseconds)
         ends = [now_seconds + budget_left_seconds]
-        if self._slice is not None:
-            slice_left_seconds = self._slice.left_seconds(elapsed_seconds)
+        for each in slices:
+            slice_left_seconds = each.left_seconds(elapsed_seconds)
             if slice_left_seconds <= 0:
                 raise TimeSliceEndedError
             ends.append(now_seconds + slice_left_seconds)
@@ -115,8 +118,13 @@ class WorkBudget:
     def _begin(self, now_seconds: float) -> None:
         self._began_seconds = now_seconds
         limit_seconds, slice_seconds = self._budget_milliseconds / 1000, self._slice_seconds
-        self._budget = CpuLimit(limit_seconds, min(limit_seconds / 2, _UNCOUNTED_SECONDS), self._cpu_seconds)
-        if slice_seconds is not None:
-            self._slice = CpuLimit(slice_seconds, slice_seconds / 2, self._cpu_seconds)
         uncounted_seconds = min(limit_seconds, slice_seconds or limit_seconds, 2 * _UNCOUNTED_SECONDS) / 2
         self._next_check_seconds = min(now_seconds + uncounted_seconds, self._deadline_seconds or math.inf)
+
+    def _made_limits(self) -> list[CpuLimit]:
+        """Return the limits of the budget and of the slice. Most work ends before they are needed."""
+        limit_seconds, slice_seconds = self._budget_milliseconds / 1000, self._slice_seconds
+        found = [CpuLimit(limit_seconds, min(limit_seconds / 2, _UNCOUNTED_SECONDS), self._cpu_seconds)]
+        if slice_seconds is not None:
+            found.append(CpuLimit(slice_seconds, slice_seconds / 2, self._cpu_seconds))
+        return found

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.index.running_pods import RunningPods
+from webhook.cluster.index.shown_pods import ShownPods
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.kube.selectors import LabelRequirement, selector_matches
 
@@ -39,6 +40,15 @@ def _running(pods: list[tuple[str, dict[str, str]]]) -> NodeInfo:
     return _info("n", *made)
 
 
+def _show(table: ShownPods, row: int, before: NodeInfo | None, after: NodeInfo) -> None:
+    """Show the pods of `after` in place of those of `before`, unless there is no such row."""
+    if before is not None:
+        for pod in before.pods:
+            table.remove(pod, row)
+        for pod in after.pods:
+            table.add(pod, row)
+
+
 @given(
     nodes=st.lists(_pods, max_size=4),
     changed=st.dictionaries(st.integers(0, 3), _pods, max_size=2),
@@ -51,9 +61,11 @@ def test_pods_are_selected_as_each_would_be(
     table = RunningPods.of([_running(pods) for pods in nodes])
     later = table.with_rows({row: _running(pods) for row, pods in changed.items() if row < len(nodes)})
     after = [changed.get(row, pods) for row, pods in enumerate(nodes)]
-    # The classes of `later` are those of `table`, but not those of a layer.
-    layer = table.layered().with_rows({row: _running(pods) for row, pods in changed.items() if row < len(nodes)})
-    for found, expected in ((table, nodes), (later, after), (layer, after)):
+    # The classes of `later` are those of `table`, but not those of a table of shown pods.
+    shown = ShownPods(table)
+    for row, pods in changed.items():
+        _show(shown, row, _running(nodes[row]) if row < len(nodes) else None, _running(pods))
+    for found, expected in ((table, nodes), (later, after), (shown, after)):
         assert Counter(found.rows_selected(namespaces, selector).tolist()) == Counter(
             row
             for row, pods in enumerate(expected)
@@ -200,7 +212,8 @@ def test_a_layer_and_its_base_get_classes_of_their_own() -> None:
     spread = {"podAntiAffinity": {_REQUIRED: [{"topologyKey": "zone", "labelSelector": _WEB}]}}
     pods = [make_pod().label("n", str(number)).affinity(spread) for number in range(3)]
     base = RunningPods.of([_info("n", pods[0]), _info("n")])
-    layer = base.layered().with_rows({1: _info("n", pods[1])})
+    layer = ShownPods(base)
+    _show(layer, 1, _info("n"), _info("n", pods[1]))
     later = base.with_rows({1: _info("n", pods[0], pods[2])})
     for table, rows in ((base, [0]), (layer, [0, 1]), (later, [0, 1, 1])):
         found = [table.carrier_rows(each)[0].tolist() for each in table.carried("default", {}, {"app": "web"})]
@@ -215,23 +228,26 @@ def test_a_selection_is_remembered_for_its_own_table_only() -> None:
     assert table.rows_selected(None, is_web).tolist() == [0]
     assert table.rows_selected(frozenset(("y",)), is_web).tolist() == []
     assert sorted(table.with_added({1: _info("b", web).pods}).rows_selected(None, is_web).tolist()) == [0, 1]
-    layer = table.layered()
-    assert layer.with_rows({0: _info("a")}).rows_selected(None, is_web).tolist() == []
-    assert layer.rows_selected(None, is_web).tolist() == [0]
+    shown = ShownPods(table)
+    assert shown.rows_selected(None, is_web).tolist() == [0]
+    _show(shown, 0, _info("a", web), _info("a"))
+    assert shown.rows_selected(None, is_web).tolist() == []
+    assert table.rows_selected(None, is_web).tolist() == [0]
 
 
 def test_each_table_knows_whether_one_of_its_own_pods_is_being_deleted() -> None:
     kept, deleted = make_pod().label("n", "kept"), make_pod().deletion("2026-01-01T00:00:00Z")
     table = RunningPods.of([_info("a", kept), _info("b")])
-    layer = table.layered().with_rows({1: _info("b", deleted)})
+    layer = ShownPods(table)
+    _show(layer, 1, _info("b"), _info("b", deleted))
     later = table.with_added({1: _info("b", deleted).pods})
 
     for found, expected in (
         (table, False),
         (layer, True),
         (later, True),
-        (table.layered(), False),
-        (later.layered(), True),
+        (ShownPods(table), False),
+        (ShownPods(later), True),
     ):
         assert found.is_any_terminating is expected
         assert found.terminating().any() == expected

@@ -1,7 +1,5 @@
 """The cluster of a simulation and its schedulers: pods come and go, and each change costs one row."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from webhook.cluster.node_info import RunningPod
@@ -25,7 +23,7 @@ class SimulatedCluster:
 
     def __init__(self, base: Snapshot) -> None:
         self._base = base
-        self._placed: dict[str, dict[int, RunningPod]] = {info.node.name: {} for info in base.nodes}
+        self._placed: dict[int, RunningPod] = {}
         self._working = WorkingSnapshot(base)
 
     @property
@@ -35,21 +33,19 @@ class SimulatedCluster:
 
     def add(self, pod: RunningPod, row: int) -> RunningPod:
         """Place `pod` on the node in `row`, and return it as it runs there."""
-        bound = replace(pod, node_name=self._base.nodes[row].node.name)
-        self._placed[bound.node_name][id(bound)] = bound
+        bound = pod._replace(node_name=self._base.nodes[row].node.name)
+        self._placed[id(bound)] = bound
         if self._working.is_worn:
-            running = [each for pods in self._placed.values() for each in pods.values()]
-            self._working = WorkingSnapshot(self._base, running)
+            self._working = WorkingSnapshot(self._base, self._placed.values())
         else:
             self._working.add(bound)
         return bound
 
     def remove(self, pod: RunningPod) -> int:
         """Remove `pod`, which `add` returned, and return the row of its node."""
-        node = pod.node_name
-        del self._placed[node][id(pod)]
-        self._working.follow(self._base, lambda name: tuple(self._placed[name].values()), (node,))
-        return self._base.rows[node]
+        del self._placed[id(pod)]
+        self._working.remove(pod)
+        return self._base.rows[pod.node_name]
 
 
 class RankedScheduler:

@@ -114,7 +114,7 @@ class Templates:
         priority = signature.info.preemption.normalized_for(self._snapshot).priority or 0
         template = Template(
             signature,
-            replace(running, priority=priority),
+            running._replace(priority=priority),
             self._scheduler_of(policy, signature),
             priority,
             sum(amount for name, amount in signature.info.requests if self._is_card(name)),

@@ -1,24 +1,18 @@
 """Index of the running pods: the pods that a selector matches, and their nodes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from threading import Lock
-from typing import NamedTuple, Protocol, Self
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.index.layered_pod_classes import LayeredPodClasses
 from webhook.cluster.index.pod_classes import CarriedTerm, PodClasses, PodIdentity
+from webhook.cluster.index.pod_rows import Codes, PodRows
 from webhook.cluster.index.pod_term import Labels
 from webhook.kube.deadline import Expired, never
 from webhook.kube.selectors import LabelSelector
-
-Codes = NDArray[np.int32]
-
-# The pods that a table has room for at least, beside its own.
-_SPARE = 64
 
 
 class PodHolder(Protocol):
@@ -29,97 +23,6 @@ class PodHolder(Protocol):
         """Return the pods."""
 
 
-class _Buffer:
-    """Memory for pairs of class and row; `used` of them belong to a table."""
-
-    __slots__ = ("lock", "pairs", "used")
-
-    def __init__(self, pairs: Codes, used: int) -> None:
-        self.pairs, self.used, self.lock = pairs, used, Lock()
-
-
-class PodRows:
-    """Pods by class and row, unordered. It is immutable; one with more pods shares its memory if it can.
-
-    The memory has room for more pods behind those of the longest table in it, so the next one costs what is added.
-    Tables see no further than their own length.
-    """
-
-    __slots__ = ("_buffer", "class_of", "row_of")
-
-    def __init__(self, buffer: _Buffer, count: int) -> None:
-        self._buffer = buffer
-        self.class_of: Codes = buffer.pairs[0, :count]
-        self.row_of: Codes = buffer.pairs[1, :count]
-
-    @classmethod
-    def of(cls, class_of: Codes, row_of: Codes) -> Self:
-        """Return the pods of these classes in these rows."""
-        count = len(class_of)
-        pairs = np.empty((2, _with_room(count)), dtype=np.int32)
-        pairs[0, :count], pairs[1, :count] = class_of, row_of
-        return cls(_Buffer(pairs, count), count)
-
-    def __len__(self) -> int:
-        return len(self.class_of)
-
-    def with_added(self, added: Sequence[tuple[int, int]]) -> Self:
-        """Return the pods and those `added`, classes with rows."""
-        if not added:
-            return self
-        buffer, count = self._buffer, len(self)
-        end = count + len(added)
-        with buffer.lock:
-            # Another table may have appended to this one already.
-            is_free = buffer.used == count and end <= buffer.pairs.shape[1]
-            if is_free:
-                buffer.used = end
-        if not is_free:
-            buffer = self._copied(end)
-        buffer.pairs[:, count:end] = np.array(added, dtype=np.int32).T
-        return type(self)(buffer, end)
-
-    def with_rows(self, rows: Sequence[int], added: Sequence[tuple[int, int]]) -> Self:
-        """Return the pods with those `added`, classes with rows, in place of those in `rows`."""
-        is_gone = self.row_of == rows[0] if len(rows) == 1 else np.isin(self.row_of, rows)
-        gone, count = np.flatnonzero(is_gone), len(self)
-        if not len(gone):
-            return self.with_added(added)
-        end = count - len(gone) + len(added)
-        buffer = self._copied(end)
-        pairs = buffer.pairs
-        if added:
-            new, taken = np.array(added, dtype=np.int32).T, gone[: len(added)]
-            pairs[:, taken] = new[:, : len(taken)]
-            pairs[:, count:end] = new[:, len(taken) :]
-            is_gone[taken] = False
-        if end < count:
-            # The last pods move to the places that are left.
-            left = gone[len(added) :]
-            pairs[:, left[left < end]] = pairs[:, end + np.flatnonzero(~is_gone[end:])]
-        return type(self)(buffer, end)
-
-    def without(self, number: int, row: int) -> Self:
-        """Return the pods without one of the class `number` in `row`, which is there."""
-        count = len(self)
-        buffer = self._copied(count)
-        at = int(((self.row_of == row) & (self.class_of == number)).argmax())
-        buffer.pairs[:, at] = buffer.pairs[:, count - 1]
-        buffer.used = count - 1
-        return type(self)(buffer, count - 1)
-
-    def _copied(self, end: int) -> _Buffer:
-        """Return a copy of the memory with room for more than `end` pods."""
-        count = len(self)
-        pairs = np.empty((2, _with_room(max(end, count))), dtype=np.int32)
-        pairs[:, :count] = self._buffer.pairs[:, :count]
-        return _Buffer(pairs, end)
-
-
-def _with_room(count: int) -> int:
-    return count + count // 16 + _SPARE
-
-
 class _Selected(NamedTuple):
     namespaces: frozenset[str] | None
     selector: LabelSelector | None
@@ -127,19 +30,20 @@ class _Selected(NamedTuple):
     rows: Codes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class RunningPods:
     """The running pods by class and row of the node. `classes` numbers pods that are equal to every selector.
 
-    The carriers are the pods with pod affinity terms of their own. Successive tables share one `classes`, which only
-    grows, so the cost of the next table grows with the changes. `class_count` is the number of classes when this table
-    was made, and the length of all its masks: another thread can add classes at any time.
+    A table is immutable, but for `ShownPods`. The carriers are the pods with pod affinity terms of their own.
+    Successive tables share one `classes`, which only grows, so the cost of the next table grows with the changes.
+    `class_count` is the number of classes when this table was made, and the length of all its masks: another thread can
+    add classes at any time.
     """
 
     classes: PodClasses
     class_count: int
-    pods: PodRows
-    carriers: PodRows
+    _pods: PodRows
+    _carriers: PodRows
     _last_selected: "list[_Selected]" = field(default_factory=list)
     """The last result of `rows_selected`. Most pending pods have the same term: the policy's bin-packing."""
 
@@ -150,6 +54,16 @@ class RunningPods:
         class_of = [classes.number(pod) for node in nodes for pod in node.pods]
         row_of = np.repeat(np.arange(len(nodes), dtype=np.int32), [len(node.pods) for node in nodes])
         return cls._table(classes, np.array(class_of, dtype=np.int32), row_of)
+
+    @property
+    def pods(self) -> PodRows:
+        """Return the pods."""
+        return self._pods
+
+    @property
+    def carriers(self) -> PodRows:
+        """Return the pods with pod affinity terms of their own."""
+        return self._carriers
 
     def with_rows(self, nodes: Mapping[int, PodHolder]) -> "RunningPods":
         """Return the table with the pods of `nodes` in place of those in the same rows."""
@@ -169,12 +83,6 @@ class RunningPods:
             self.classes, len(self.classes), self.pods.with_added(added), self.carriers.with_added(carriers)
         )
 
-    def without(self, pod: PodIdentity, row: int) -> "RunningPods":
-        """Return the table without `pod`, which runs on the node in `row`."""
-        number = self.classes.number(pod)
-        carriers = self.carriers.without(number, row) if pod.terms else self.carriers
-        return RunningPods(self.classes, len(self.classes), self.pods.without(number, row), carriers)
-
     def _numbered(
         self, pods: Iterable[tuple[int, Sequence[PodIdentity]]]
     ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -190,11 +98,7 @@ class RunningPods:
 
     def isolated(self) -> "RunningPods":
         """Return the same table with classes of its own, so that pods that never run leave no class behind."""
-        return replace(self, classes=self.classes.copy(), _last_selected=[])
-
-    def layered(self) -> "RunningPods":
-        """Return the same table for showing further pods: their classes are not added to those of this one."""
-        return replace(self, classes=LayeredPodClasses(self.classes, self.class_count), _last_selected=[])
+        return RunningPods(self.classes.copy(), self.class_count, self.pods, self.carriers)
 
     @property
     def has_terms(self) -> bool:

@@ -1,7 +1,7 @@
 """Pending pods with a nominated node, which is reserved for them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from webhook.cluster.node_info import RunningPod
@@ -24,7 +24,7 @@ def read_nominated_pod(pod: Mapping[str, Any]) -> RunningPod:
     reader = Reader(pod)
     node_name = reader.object("status").text("nominatedNodeName")
     reader.finish()
-    return replace(RunningPod.of(pod), node_name=node_name, is_terminating=False)
+    return RunningPod.of(pod)._replace(node_name=node_name, is_terminating=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import orjson
@@ -93,6 +94,11 @@ class PendingPod:
         pod: dict[str, Any] = orjson.loads(self.content)
         metadata = {"namespace": self.identity.namespace, "name": self.identity.name, "uid": self.uid}
         return {**pod, "metadata": {**pod["metadata"], **metadata}}
+
+
+def content_digest(content: bytes) -> bytes:
+    """Return a short digest of what a scheduler reads of a pod."""
+    return blake2b(content, digest_size=16).digest()
 
 
 def scheduled_content(pod: Mapping[str, Any]) -> bytes:

@@ -1,7 +1,6 @@
 """Read bound pods fast: tens of thousands of pods come from a few templates, and most events change no fact."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from sys import intern
 from typing import Any
 
@@ -118,11 +117,11 @@ def _without_large_parts(template: RunningPod, affinity: Any) -> RunningPod:
     """Return `template` without what is larger than in any real pod: ports, terms, or resources beside the first."""
     # Those of each node come first, and zeros last: no node offers so many resources that others are left out.
     requests = sorted(template.requests.items(), key=lambda each: (not each[1], "/" in each[0]))
-    found = replace(template, requests=dict(requests[:_MOST_ITEMS]))
+    found = template._replace(requests=dict(requests[:_MOST_ITEMS]))
     if len(orjson.dumps(affinity)) > _MOST_BYTES:
-        found = replace(found, terms=NO_TERMS, left_out=_left_out_of(template.terms))
+        found = found._replace(terms=NO_TERMS, left_out=_left_out_of(template.terms))
     if len(template.host_ports) > _MOST_ITEMS:
-        found = replace(found, host_ports=(), left_out=(*found.left_out, (POD_PORTS, ALL_NAMESPACES)))
+        found = found._replace(host_ports=(), left_out=(*found.left_out, (POD_PORTS, ALL_NAMESPACES)))
     return found
 
 

@@ -66,7 +66,7 @@ class Overcommit:
             return ()
         for resource, amount in in_time(pod.requests, expired):
             most = _OVERCOMMIT_FACTOR * self._allocatable(nodes, resource)
-            if amount > most - float(nodes.requested(resource).sum()):
+            if amount > most - nodes.requested_in_all(resource):
                 every = np.ones(len(nodes.nodes), dtype=np.bool_)
                 return (Failure(f"not enqueued: {resource} of the cluster is overcommitted", every),)
         return ()

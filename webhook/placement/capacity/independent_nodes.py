@@ -118,7 +118,7 @@ def fill(
 def _with_one_running(snapshot: Snapshot, pod: RunningPod, nodes: Mask) -> Snapshot:
     """Return `snapshot` with one `pod` running on each of `nodes`: ports, volumes and labels count once on a node."""
     infos = (snapshot.nodes[row] for row in np.flatnonzero(nodes).tolist())
-    added = [info.with_pods((replace(pod, node_name=info.node.name),)) for info in infos]
+    added = [info.with_pods((pod._replace(node_name=info.node.name),)) for info in infos]
     return updated(snapshot, added, snapshot.generation + 1)
 
 

@@ -97,7 +97,7 @@ def cordoned(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
     for name in names:
         info = snapshot.nodes[snapshot.rows[name]]
         taints = info.node.taints if _CORDON in info.node.taints else (*info.node.taints, _CORDON)
-        infos.append(replace(info, node=replace(info.node, unschedulable=True, taints=taints)))
+        infos.append(info._replace(node=replace(info.node, unschedulable=True, taints=taints)))
     return updated(snapshot, infos, snapshot.generation + 1)
 
 
@@ -105,7 +105,7 @@ def with_facts_of(snapshot: Snapshot, original: Snapshot, name: str) -> Snapshot
     """Return `snapshot` with the node `name` as it is in `original`, but with its own pods."""
     info = snapshot.nodes[snapshot.rows[name]]
     node = original.nodes[original.rows[name]].node
-    return updated(snapshot, (replace(info, node=node),), snapshot.generation + 1)
+    return updated(snapshot, (info._replace(node=node),), snapshot.generation + 1)
 
 
 def without_pods(snapshot: Snapshot, pods: Mapping[str, Collection[tuple[str, str]]]) -> Snapshot:
@@ -120,6 +120,6 @@ def without_pods(snapshot: Snapshot, pods: Mapping[str, Collection[tuple[str, st
 
 def with_pod(snapshot: Snapshot, pod: PodToPlace, node: str) -> Snapshot:
     """Return `snapshot` with `pod` bound to `node`."""
-    info = snapshot.nodes[snapshot.rows[node]].with_pods((replace(pod.running, node_name=node),))
+    info = snapshot.nodes[snapshot.rows[node]].with_pods((pod.running._replace(node_name=node),))
     placed = updated(snapshot, (info,), snapshot.generation + 1)
     return with_chosen_volumes(placed, pod.signature.info, node)[0]

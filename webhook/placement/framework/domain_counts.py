@@ -1,33 +1,43 @@
 """Sums over topology domains."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.index.labels import LabelColumns
-from webhook.cluster.index.running_pods import Codes
-from webhook.cluster.snapshot import Column, Rows
+from webhook.cluster.index.pod_rows import Codes
+from webhook.cluster.snapshot import Column
+
+
+class _Domains(NamedTuple):
+    """The domain of each node, -1 for a node without one, and whether no other node has the same."""
+
+    codes: NDArray[np.intp]
+    size: int
+    are_nodes: bool
 
 
 class DomainCounts:
-    """The weight of running pods in each topology domain; a node has the sum of its domains over all keys."""
+    """The weight of running pods in topology domains: `of_nodes` is the sum over the domains of each node.
 
-    __slots__ = ("_labels", "_sums")
+    `is_empty`: no pod was counted in any domain.
+    """
+
+    __slots__ = ("_domains", "_labels", "is_empty", "of_nodes")
 
     def __init__(self, labels: LabelColumns) -> None:
         self._labels = labels
-        self._sums: dict[str, Column] = {}
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether no pod was counted in any domain."""
-        return not self._sums
+        self._domains: dict[str, _Domains] = {}
+        self.is_empty = True
+        self.of_nodes: Column = np.zeros(labels.count, dtype=np.int64)
 
     def add(self, topology_key: str, pods: Codes, weight: int | NDArray[np.int64]) -> None:
         """Count `pods`, given as the rows of their nodes, with one `weight` or one each.
 
         Pods on nodes without the label are not counted.
         """
-        codes, size = self._labels.domains(topology_key)
+        codes, size, _ = self._of(topology_key)
         domains = codes[pods]
         is_somewhere = domains >= 0
         if not is_somewhere.any():
@@ -37,24 +47,26 @@ class DomainCounts:
         else:
             weighed = np.bincount(domains[is_somewhere], weights=weight[is_somewhere], minlength=size + 1)
             added = weighed.astype(np.int64)
-        known = self._sums.get(topology_key)
-        self._sums[topology_key] = added if known is None else known + added
+        # The last sum stands for nodes without the label; it is 0.
+        self.of_nodes += added[codes]
+        self.is_empty = False
 
     def add_one(self, topology_key: str, row: int, weight: int) -> None:
         """Count one more pod on the node in `row`; a negative `weight` removes one."""
-        codes, size = self._labels.domains(topology_key)
-        domain = int(codes[row])
+        codes, _, are_nodes = self._of(topology_key)
+        domain = codes.item(row)
         if domain < 0:
             return
-        known = self._sums.get(topology_key)
-        if known is None:
-            known = self._sums[topology_key] = np.zeros(size + 1, dtype=np.int64)
-        known[domain] += weight
+        if are_nodes:
+            self.of_nodes[row] = self.of_nodes.item(row) + weight
+        else:
+            self.of_nodes[codes == domain] += weight
+        self.is_empty = False
 
-    def sums(self, rows: Rows) -> Column:
-        """Return the weight of each node in `rows`."""
-        total = np.zeros(len(rows), dtype=np.int64)
-        for topology_key, sums in self._sums.items():
-            # The last sum stands for nodes without the label; it is 0.
-            total += sums[self._labels.domains(topology_key).codes[rows]]
-        return total
+    def _of(self, topology_key: str) -> _Domains:
+        found = self._domains.get(topology_key)
+        if found is None:
+            codes, size = self._labels.domains(topology_key)
+            most = int(np.bincount(codes + 1, minlength=2)[1:].max()) if len(codes) else 0
+            found = self._domains[topology_key] = _Domains(codes, size, most <= 1)
+        return found

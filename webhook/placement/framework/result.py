@@ -148,7 +148,7 @@ class GangFit:
         return {"name": self.name, "size": self.size, "fit": self.fit, "isComplete": self.is_complete}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: an admission that takes room creates two, and a frozen one costs more
 class Placement:
     """The verdict on a pod, and its best node.
 
@@ -188,6 +188,28 @@ class Placement:
     def unknown(cls, message: str, *, is_final: bool = True) -> "Placement":
         """Return the placement of a pod that was not, or not fully, evaluated; `message` is the reason."""
         return cls("Unknown", None, 0, 0, message, is_final=is_final)
+
+    def on(self, node: str | None, reserved_pods: int) -> "Placement":
+        """Return the placement on another of its best nodes, beside so many pods that wait before it."""
+        return Placement(
+            self.verdict,
+            node,
+            self.total,
+            self.feasible,
+            self.message,
+            self.scores,
+            self.unmodelled,
+            self.suggestions,
+            self.remedies,
+            self.deny_exemption,
+            self.waiting_before,
+            self.gang,
+            reserved_pods,
+            self.best_rows,
+            self.feasible_bits,
+            self.possible_nodes,
+            self.is_final,
+        )
 
     @property
     def binding(self) -> "Placement":

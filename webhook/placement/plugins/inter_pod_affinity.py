@@ -6,8 +6,8 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.pod_classes import CarriedTerm
+from webhook.cluster.index.pod_rows import Codes
 from webhook.cluster.index.pod_term import PodTerm, WeightedPodTerm
-from webhook.cluster.index.running_pods import Codes
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
@@ -143,9 +143,9 @@ def normalized(counts: DomainCounts, rows: Rows) -> Column | None:
     """Return the scores of `rows` for the weight in their domains; None if no running pod counts on any node."""
     if counts.is_empty:
         return None
-    weights = counts.sums(rows)
-    lowest = int(weights.min())
-    difference = int(weights.max()) - lowest
+    weights = counts.of_nodes.take(rows)
+    lowest = int(np.minimum.reduce(weights))
+    difference = int(np.maximum.reduce(weights)) - lowest
     if difference == 0:
         return np.zeros_like(weights)
     return (MAX_NODE_SCORE * ((weights - lowest) / difference)).astype(np.int64)

@@ -45,13 +45,36 @@ facts_of = attrgetter(
 """Returns all that the filters and scores read of a pod that depend on no other pod."""
 
 
+class _Spread:
+    """The scores of a plugin by row, if they differ, and a row with the least and one with the largest of them."""
+
+    __slots__ = ("_column", "_ends")
+
+    def __init__(self, column: ScoreColumn, rows: Rows, size: int) -> None:
+        """Create the scores of `size` nodes from `column`, which has those of `rows`."""
+        self._column: Column = np.full(size, column.min(), dtype=np.int64)
+        self._column[rows] = column
+        self._ends = int(rows[column.argmin()]), int(rows[column.argmax()])
+
+    def has_ends(self, rows: Rows, among: Mask) -> bool:
+        """Return whether `rows`, those of the mask `among`, have both the least and the largest score."""
+        least, largest = self._ends
+        if among[least] and among[largest]:
+            return True
+        of_rows, column = self._column.take(rows), self._column
+        if len(rows) == 0 or of_rows.min() != column[least] or of_rows.max() != column[largest]:
+            return False
+        self._ends = int(rows[of_rows.argmin()]), int(rows[of_rows.argmax()])
+        return True
+
+
 class FactRanking:
     """What depends on no pod at all. Pods share it that differ in amounts."""
 
     def __init__(self, plugins: RankingPlugins) -> None:
         self._plugins = plugins
         self._passing: Mask | None = None
-        self._columns: list[ScoreColumn] | None = None
+        self._spreads: list[_Spread] | None = None
         self._every: ScoreColumn = np.empty(0, dtype=np.int64)
 
     def passing(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
@@ -65,35 +88,24 @@ class FactRanking:
             self._passing = passing(self._plugins.fact_filters, pod, nodes, every, expired)
         return self._passing
 
-    def totals(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired) -> ScoreColumn:
-        """Return the scores of `rows`, which are normalized over them.
+    def totals(self, pod: PodInfo, nodes: Snapshot, rows: Rows, among: Mask, expired: Expired) -> ScoreColumn:
+        """Return the scores of `rows`, those of the mask `among`, which are normalized over them.
 
         The normalization is the same over fewer nodes if these have both the least and the largest score.
 
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        if self._columns is None:
+        if self._spreads is None:
             every = np.flatnonzero(self.passing(pod, nodes, expired))
             columns = [each for _, each in weighted_scores(self._plugins.fact_scores, pod, nodes, every, expired)]
             self._every = np.zeros(len(nodes.nodes), dtype=np.int64)
             self._every[every] = sum(columns) if columns else 0
-            self._columns = [_spread(column, every, len(nodes.nodes)) for column in columns if np.ptp(column)]
-        if all(_has_extremes(column, rows) for column in self._columns):
-            return self._every[rows]
-        return totals(self._plugins.fact_scores, pod, nodes, rows, expired)
-
-
-def _spread(column: ScoreColumn, rows: Rows, size: int) -> ScoreColumn:
-    """Return `column`, which has the scores of `rows`, with an entry for each of `size` nodes."""
-    spread: Column = np.full(size, column.min(), dtype=np.int64)
-    spread[rows] = column
-    return spread
-
-
-def _has_extremes(column: ScoreColumn, rows: Rows) -> bool:
-    of_rows = column[rows]
-    return len(of_rows) > 0 and bool(of_rows.max() == column.max() and of_rows.min() == column.min())
+            self._spreads = [_Spread(column, every, len(nodes.nodes)) for column in columns if np.ptp(column)]
+        for spread in self._spreads:
+            if not spread.has_ends(rows, among):
+                return totals(self._plugins.fact_scores, pod, nodes, rows, expired)
+        return self._every.take(rows)
 
 
 class _Own(NamedTuple):
@@ -122,13 +134,13 @@ class NodeRanking:
         self.rows: Rows = np.empty(0, dtype=np.intp)
         self.totals: ScoreColumn = self._own
 
-    def totals_of(self, rows: Rows, nodes: Snapshot, expired: Expired) -> ScoreColumn:
-        """Return the scores of some of the feasible nodes.
+    def totals_of(self, rows: Rows, among: Mask, nodes: Snapshot, expired: Expired) -> ScoreColumn:
+        """Return the scores of some of the feasible nodes: `rows`, those of the mask `among`.
 
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        return self._facts.totals(self._pod, nodes, rows, expired) + self._own[rows]
+        return self._facts.totals(self._pod, nodes, rows, among, expired) + self._own.take(rows)
 
     def update(self, nodes: Snapshot, expired: Expired) -> None:
         """Take over the state of `nodes`, which has the log of the first call.
@@ -140,6 +152,8 @@ class NodeRanking:
         if self._position == log.position:
             return
         changes = log.since(self._position) if self._position >= 0 else None
+        # A deadline can end the work between two of its parts: it then begins anew.
+        self._position = -1
         if changes is None:
             self._begin(nodes, expired)
         else:
@@ -155,24 +169,24 @@ class NodeRanking:
         is_integer = np.issubdtype(scores.dtype, np.integer)
         self._own = np.zeros(len(self.feasible), dtype=np.int64) if is_integer else np.zeros(len(self.feasible))
         self._own[self.rows] = scores
-        self.totals = self._facts.totals(pod, nodes, self.rows, expired) + scores
+        self.totals = self.totals_of(self.rows, self.feasible, nodes, expired)
 
     def _follow(self, rows: Collection[int], nodes: Snapshot, expired: Expired) -> None:
-        found = self._own_of([row for row in rows if self._by_facts[row]], nodes, expired)
-        moved = [row for row, own in found.items() if own.passes != self.feasible[row]]
+        found = self._own_of([row for row in rows if self._by_facts.item(row)], nodes, expired)
+        moved = [row for row, own in found.items() if own.passes is not self.feasible.item(row)]
         if moved:
             # A new mask: results that were computed from the one before keep it.
             self.feasible = self.feasible.copy()
             for row in moved:
                 self.feasible[row] = found[row].passes
-            self.rows = np.flatnonzero(self.feasible)
+            (self.rows,) = self.feasible.nonzero()
         for row, own in found.items():
             if own.passes:
-                before, self._own[row] = self._own[row], own.score
+                before, self._own[row] = self._own.item(row), own.score
                 if not moved and before != own.score:
                     self.totals[self.rows.searchsorted(row)] += own.score - before
         if moved:
-            self.totals = self._facts.totals(self._pod, nodes, self.rows, expired) + self._own[self.rows]
+            self.totals = self.totals_of(self.rows, self.feasible, nodes, expired)
 
     def _own_of(self, rows: Sequence[int], nodes: Snapshot, expired: Expired) -> dict[int, _Own]:
         pod, known = self._pod, self._known
@@ -180,11 +194,11 @@ class NodeRanking:
             return self._evaluated(rows, nodes, expired)
         if len(known) > _MOST_STATES:
             known.clear()
-        found, unknown = {}, {}
+        found, unknown, is_any_terminating = {}, {}, nodes.pods.is_any_terminating
         for row in rows:
             state = _amounts(nodes.nodes[row])
             own = known.get(state)
-            if own is None or (nodes.pods.is_any_terminating and _is_releasing(nodes.nodes[row])):
+            if own is None or (is_any_terminating and _is_releasing(nodes.nodes[row])):
                 unknown[row] = state
             else:
                 found[row] = own
@@ -207,10 +221,11 @@ def _is_releasing(info: NodeInfo) -> bool:
 
 def _amounts(info: NodeInfo) -> object:
     """Return all that the results of a node depend on, but for host ports, devices and pods that are being deleted."""
+    # Equal amounts in another order are other states: sorting costs more than evaluating these once.
     return (
-        frozenset(info.node.allocatable.items()),
+        tuple(info.node.allocatable.items()),
         info.node.allowed_pods,
-        frozenset(info.requested.items()),
+        tuple(info.requested.items()),
         info.non_zero_milli_cpu,
         info.non_zero_memory_bytes,
         len(info.pods),

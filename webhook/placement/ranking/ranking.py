@@ -6,8 +6,10 @@ the first of them, and the changed ones for the others. kube-scheduler's opportu
 Source: k8s.io/kubernetes/pkg/scheduler/framework/runtime/batch.go, KEP-5598
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.pod_term import WeightedPodTerm
@@ -46,26 +48,26 @@ class AffinityCounts:
         Raises:
             DeadlineNearError: `expired()` holds.
         """
-        new = nodes.log.since(self._position) if self._counts is not None else None
+        log = nodes.log
+        new = log.since(self._position) if self._counts is not None else None
         if self._counts is None or new is None:
             self._counts = self._plugin.counts(pod, nodes, expired)
-        elif new:
-            # Known first: a deadline between two changes would count one of them twice.
-            for change in new:
-                self._know(change.added, nodes, expired)
-                self._know(change.removed, nodes, expired)
-            for row, added, removed in new:
-                for sign, pods in ((1, added), (-1, removed)):
-                    for each in pods:
-                        for key, weight in self._weights[each.number]:
-                            self._counts.add_one(key, row, sign * weight)
-        self._position = nodes.log.position
+        else:
+            # Read first: a deadline between two changes would count one of them twice.
+            signed = [(row, 1, each) for row, added, _ in new for each in added]
+            signed += [(row, -1, each) for row, _, removed in new for each in removed]
+            read = [(row, sign, self._weights_of(each, nodes, expired)) for row, sign, each in signed]
+            for row, sign, weights in read:
+                for key, weight in weights:
+                    self._counts.add_one(key, row, sign * weight)
+        self._position = log.position
         return self._counts
 
-    def _know(self, pods: Iterable[ClassifiedPod], nodes: Snapshot, expired: Expired) -> None:
-        for number, pod in pods:
-            if number not in self._weights:
-                self._weights[number] = self._plugin.weights_of(pod, *self._key, nodes, expired)
+    def _weights_of(self, pod: ClassifiedPod, nodes: Snapshot, expired: Expired) -> list[tuple[str, int]]:
+        found = self._weights.get(pod.number)
+        if found is None:
+            found = self._weights[pod.number] = self._plugin.weights_of(pod.pod, *self._key, nodes, expired)
+        return found
 
 
 class Ranking:
@@ -116,7 +118,7 @@ class Ranking:
         rows, found = of_nodes.rows, of_nodes.totals
         if feasible is not of_nodes.feasible and not (is_left := feasible.take(rows)).all():
             rows = rows[is_left]
-            found = of_nodes.totals_of(rows, nodes, expired)
+            found = of_nodes.totals_of(rows, feasible, nodes, expired)
         if len(rows) == 1:
             return rows
         affinity = self._plugins.affinity
@@ -127,7 +129,7 @@ class Ranking:
                 found = found + (scores if weight == 1 else scores * weight)
         if self._scores:
             found = found + totals(self._scores, pod, nodes, rows, expired)
-        best: Rows = rows[found >= found.max() - TIE]
+        best: Rows = rows[found >= np.maximum.reduce(found) - TIE]
         return best
 
     def _affinity(self, plugin: InterPodAffinity, nodes: Snapshot, expired: Expired) -> DomainCounts:

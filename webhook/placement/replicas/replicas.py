@@ -79,7 +79,7 @@ class FillingCluster:
     def add(self, signature: PodSignature, pod: RunningPod, node: str) -> None:
         """Add `pod`, which has `signature`, to the node of that name."""
         snapshot = self.snapshot
-        info = snapshot.nodes[snapshot.rows[node]].with_pods((replace(pod, node_name=node),))
+        info = snapshot.nodes[snapshot.rows[node]].with_pods((pod._replace(node_name=node),))
         snapshot = updated(snapshot, (info,), snapshot.generation + 1)
         self.snapshot, provisioned = with_chosen_volumes(snapshot, signature.info, node)
         self._to_provision |= provisioned

@@ -56,11 +56,11 @@ class Free(NodeChange):
         freed = dict(self.amounts)
         requested = {resource: max(amount - freed.get(resource, 0), 0) for resource, amount in info.requested.items()}
         running = tuple(self._without_ports(each) for each in info.pods[self.pods :])
-        return replace(info, pods=running, requested=requested)
+        return info._replace(pods=running, requested=requested)
 
     def _without_ports(self, running: RunningPod) -> RunningPod:
         kept = tuple(port for port in running.host_ports if not any(port.conflicts(each) for each in self.ports))
-        return running if len(kept) == len(running.host_ports) else replace(running, host_ports=kept)
+        return running if len(kept) == len(running.host_ports) else running._replace(host_ports=kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +81,4 @@ class Uncordon(NodeChange):
 
     def _changed(self, info: NodeInfo) -> NodeInfo:
         taints = tuple(taint for taint in info.node.taints if taint.key != UNSCHEDULABLE)
-        return replace(info, node=replace(info.node, unschedulable=False, taints=taints))
+        return info._replace(node=replace(info.node, unschedulable=False, taints=taints))

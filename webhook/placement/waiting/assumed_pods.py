@@ -127,7 +127,12 @@ class AssumedPods(Generic[K]):
 
     def forget(self, keys: Iterable[K]) -> None:
         """Remove the pods of `keys` that are assumed."""
-        self.follow(self.base, keys)
+        for key in keys:
+            if (assumed := self.by_key.get(key)) is not None:
+                self._pop(key)
+                for lowest, shown in self._shown.items():
+                    if lowest <= assumed.priority:
+                        shown.remove(assumed.pod)
 
     def follow(self, base: Snapshot, gone: Iterable[K] = ()) -> list[K]:
         """Take over `base`, a later state of the cluster, which has the pods `gone` or does not need them any more.
@@ -135,13 +140,14 @@ class AssumedPods(Generic[K]):
         A pod that `base` shows on the node where it was assumed changes nothing else. Return the keys of the pods whose
         node is gone; these are forgotten.
         """
+        if base is self.base:
+            self.forget(gone)
+            return []
         changed = {self._pop(key) for key in gone if key in self.by_key}
         lost: list[K] = []
         if base.rows is not self.base.rows:
             lost = [key for key, each in self.by_key.items() if each.pod.node_name not in base.rows]
         changed.update(map(self._pop, lost))
-        if base is self.base and not changed:
-            return lost
         if base.priority_classes is not self.base.priority_classes:
             self._priorities.clear()
         self.base = base
@@ -176,17 +182,18 @@ class AssumedPods(Generic[K]):
     def has_room(self, node: str, pod: RunningPod | None = None) -> bool:
         """Return whether all pods that are assumed on `node`, a node of `base`, and `pod` have their requests there."""
         full = self.all_shown.nodes[self.base.rows[node]]
+        if pod is not None:
+            full = full.with_pods((pod,))
+        if len(full.pods) > full.node.allowed_pods:
+            return False
+        offered = full.node.allocatable
+        short = [resource for resource, amount in full.requested.items() if amount > offered.get(resource, 0)]
+        if not short:
+            return True
         added = [self.by_key[key].pod for key in self.keys_on(node)]
         if pod is not None:
             added.append(pod)
-        if len(full.pods) + (pod is not None) > full.node.allowed_pods:
-            return False
-        more = {} if pod is None else pod.requests
-        requested = {resource for each in added for resource in each.requests}
-        return all(
-            full.requested.get(resource, 0) + more.get(resource, 0) <= full.node.allocatable.get(resource, 0)
-            for resource in requested
-        )
+        return not any(resource in each.requests for resource in short for each in added)
 
     def without_room_since(self, before: Snapshot) -> list[K]:
         """Return the keys of the pods on nodes that have changed since `before` and do not have their room any more."""

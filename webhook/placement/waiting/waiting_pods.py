@@ -51,7 +51,7 @@ class WaitingPod:
 
     def with_info(self, info: PodInfo) -> "WaitingPod":
         """Return the pod with another `info`, such as one that requests less."""
-        running = replace(running_pod(info, {}), name=self.running.name, gangs=self.running.gangs)
+        running = running_pod(info, {})._replace(name=self.running.name, gangs=self.running.gangs)
         return WaitingPod(replace(self.signature, info=info), running)
 
     @property
@@ -101,7 +101,7 @@ def predict_placement(
     node = placement.node if seed is None else chosen_node(placement, snapshot, seed)
     reserved = assumed.count_before(priority)
     if node != placement.node or reserved:
-        placement = replace(placement, node=node, reserved_pods=reserved)
+        placement = placement.on(node, reserved)
     return _with_possible_nodes(scorer, asked, placement, assumed, expired) if reserved else placement
 
 

@@ -172,7 +172,7 @@ def _cached_bytes(rendered: Rendered, data: bytes) -> int:
     """Return the maximum size of `rendered` in memory."""
     size_bytes, placement = rendered.size_bytes, rendered.placement
     if rendered.candidate is not None:
-        size_bytes += 2 * parsed_bytes(data) + len(rendered.candidate.content)
+        size_bytes += 2 * parsed_bytes(data)
     if placement is not None:
         size_bytes += _NODE_BYTES * (len(placement.possible_nodes) + len(placement.binding.possible_nodes))
         size_bytes += len(placement.binding.message)

@@ -42,7 +42,7 @@ class Candidate(NamedTuple):
     none of its pods has room.
     """
 
-    content: bytes
+    digest: bytes
     pod: WaitingPod
     placement: Placement
     least: int = 1

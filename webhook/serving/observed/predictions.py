@@ -124,7 +124,7 @@ class Predictions:
         `rows` are those of the nodes in the view, by name. With `reinvoked`, the pod has just been admitted, and the
         API server calls again because another webhook changed it; the new prediction replaces the last one.
         """
-        key = next(identity_keys(identity))
+        key = identity_keys(identity)[0]
         if (reinvoked or identity.token_volume) and (numbers := self._numbers.get(key)):
             self._forget(next(reversed(numbers)))
         if placement.verdict == "Unknown":

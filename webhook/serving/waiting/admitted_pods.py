@@ -11,7 +11,7 @@ the token volume of its admission, which another client cannot guess.
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import NamedTuple
 
 from webhook.kube.pod.pod_identity import PodIdentity
@@ -68,7 +68,7 @@ class AdmittedPods:
 
     def add(self, number: int, identity: PodIdentity, until_seconds: float, size_bytes: int, address: str = "") -> None:
         """Add the pod `number`, which takes `size_bytes`; it is given up at `until_seconds`, which never decreases."""
-        key = next(identity_keys(identity))
+        key = identity_keys(identity)[0]
         namespace = identity.namespace, "" if self.are_verified else address
         self._admitted[number] = _Admitted(key, until_seconds, size_bytes, address, namespace)
         for owner in (address, namespace):
@@ -107,7 +107,7 @@ class AdmittedPods:
         """
         if not identity.name and not identity.token_volume:
             return None
-        for number in self._numbers.get(next(identity_keys(identity)), ()):
+        for number in self._numbers.get(identity_keys(identity)[0], ()):
             if self.are_verified or identity.token_volume or self._admitted[number].address == address:
                 self.discard(number)
                 return number
@@ -120,16 +120,18 @@ class AdmittedPods:
         """
         if not identity.name and not identity.token_volume:
             return ()
-        return tuple(self._numbers.get(next(identity_keys(identity)), ()))
+        return tuple(self._numbers.get(identity_keys(identity)[0], ()))
 
-    def take_given_up(self, now_seconds: float) -> Iterator[int]:
-        """Remove and yield the pods whose time has passed, and the oldest ones beyond the memory budget."""
+    def take_given_up(self, now_seconds: float) -> list[int]:
+        """Remove and return the pods whose time has passed, and the oldest ones beyond the memory budget."""
+        found: list[int] = []
         while self._admitted:
             number, oldest = next(iter(self._admitted.items()))
             if oldest.until_seconds > now_seconds and self._used_bytes <= self._budget_bytes:
-                return
+                break
             self.discard(number)
-            yield number
+            found.append(number)
+        return found
 
     def discard(self, number: int) -> None:
         """Remove the pod `number` if it is there."""
@@ -147,10 +149,11 @@ class AdmittedPods:
             del self._numbers[known.key]
 
 
-def identity_keys(identity: PodIdentity) -> Iterator[Hashable]:
-    """Yield what an admitted pod can be found by, the most certain first. Only a volume proves that it is the pod."""
-    if identity.token_volume:
-        yield identity.namespace, "volume", identity.token_volume
-    if identity.name:
-        yield identity.namespace, "name", identity.name
-    yield identity.namespace, identity.generate_name, identity.controller
+def identity_keys(identity: PodIdentity) -> list[Hashable]:
+    """Return what an admitted pod can be found by, the most certain first. Only a volume proves that it is the pod."""
+    namespace, name, generate_name, controller, token_volume = identity
+    found: list[Hashable] = [(namespace, "volume", token_volume)] if token_volume else []
+    if name:
+        found.append((namespace, "name", name))
+    found.append((namespace, generate_name, controller))
+    return found

@@ -2,10 +2,9 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import NamedTuple
 
-from webhook.cluster.pods.pending_pods import PendingPod
+from webhook.cluster.pods.pending_pods import PendingPod, content_digest
 from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.pod.pod_info import has_volumes
 from webhook.placement.waiting.waiting_pods import WaitingPod, read_waiting
@@ -54,7 +53,7 @@ class Entry:
 
     def see(self, pending: PendingPod) -> bool:
         """Take over the state of the pod in the cluster; return whether it is another one to a scheduler."""
-        before, self.digest = self.digest, digest_of(pending.content)
+        before, self.digest = self.digest, content_digest(pending.content)
         self.pod, self.pending = None, pending
         self.order = QueueOrder(-pending.priority, pending.created, self.order.number)
         self.is_too_expensive = self.is_too_expensive and self.digest == before
@@ -90,16 +89,14 @@ class Entries:
         """Return whether there is much room for pods that were left out."""
         return 2 * len(self._entries) < self._most
 
-    def admit(self, namespace: str, priority: int, content: bytes) -> int:
-        """Add a pod that is known from its admission; return its number."""
-        return self._add(namespace, QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1), content)
+    def admit(self, namespace: str, priority: int, digest: bytes, pod: WaitingPod) -> int:
+        """Add `pod`, which is known from its admission; return its number."""
+        return self._add(Entry(namespace, QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1), digest, pod))
 
     def see(self, pending: PendingPod) -> int:
         """Add a pod that is seen in the cluster; return its number."""
         order = QueueOrder(-pending.priority, pending.created, self._last + 1)
-        number = self._add(pending.identity.namespace, order, pending.content)
-        self._entries[number].pending = pending
-        return number
+        return self._add(Entry(pending.identity.namespace, order, content_digest(pending.content), pending=pending))
 
     def to_make_room(self, namespace: str) -> int | None:
         """Return the pod to forget for one of `namespace`: the latest of the namespace with the most pods.
@@ -137,11 +134,11 @@ class Entries:
                 del self._numbers_of[entry.namespace]
         return entry
 
-    def _add(self, namespace: str, order: QueueOrder, content: bytes) -> int:
-        self._last = order.number
-        self._entries[order.number] = Entry(namespace, order, digest_of(content))
-        self._numbers_of.setdefault(namespace, {})[order.number] = None
-        return order.number
+    def _add(self, entry: Entry) -> int:
+        number = self._last = entry.order.number
+        self._entries[number] = entry
+        self._numbers_of.setdefault(entry.namespace, {})[number] = None
+        return number
 
 
 class ReadPods:
@@ -159,11 +156,7 @@ class ReadPods:
 
     def keep(self, entry: Entry, pod: WaitingPod) -> None:
         """Keep what placing the pod of `entry` needs."""
+        key = entry.namespace, entry.digest
         # The claims of a pod's own volumes have its name; all else is the same for pods with equal content.
-        if not has_volumes(pod.signature.info):
-            self._cache.put((entry.namespace, entry.digest), pod, 2 * pod.signature.size_bytes)
-
-
-def digest_of(content: bytes) -> bytes:
-    """Return a short digest of what a scheduler reads of a pod."""
-    return blake2b(content, digest_size=16).digest()
+        if self._cache.get(key) is not pod and not has_volumes(pod.signature.info):
+            self._cache.put(key, pod, 2 * pod.signature.size_bytes)

@@ -123,9 +123,8 @@ class WaitingPods:
         if not self._admitted.has_place(identity.namespace, address) or not self._has_place(identity.namespace):
             return
         now_seconds = self._monotonic_seconds()
-        number = self._entries.admit(identity.namespace, priority, candidate.content)
+        number = self._entries.admit(identity.namespace, priority, candidate.digest, pod)
         entry = self._entries[number]
-        entry.pod = pod
         self._placing.read_pods.keep(entry, pod)
         until_seconds = now_seconds + min(self._admitted_seconds(), self._unseen_seconds)
         self._admitted.add(number, identity, until_seconds, candidate.size_bytes, address)
@@ -252,7 +251,8 @@ class WaitingPods:
         return number != 0
 
     def _give_up(self, now_seconds: float) -> None:
-        self._drop([*self._admitted.take_given_up(now_seconds)])
+        if given_up := self._admitted.take_given_up(now_seconds):
+            self._drop(given_up)
         if now_seconds >= self._abandon_at_seconds:
             self._abandon_at_seconds = now_seconds + _RETRY_SECONDS
             self._forget_gone()
