@@ -57,6 +57,8 @@ class Truncator:
 
         If it takes more than `most_bytes`, texts are truncated and the last items are left out.
         """
+        if not value:
+            return dump(value)
         items = value.values() if isinstance(value, Mapping) else value
         if len(value) <= _FEW and not any(isinstance(item, str) and len(item) > most_bytes for item in items):
             data = dump(value)

@@ -53,7 +53,7 @@ class RuleEntry:
     skipped: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReservedEntry:
     """The number of pods that waited before the pod and had room reserved when its verdict was computed."""
 
@@ -70,7 +70,7 @@ class GangEntry:
     is_complete: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PlacementEntry:
     """The predicted placement of the pod. `total` and `feasible` count nodes.
 

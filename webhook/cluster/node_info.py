@@ -238,7 +238,7 @@ class NodeInfo(NamedTuple):
 
     def without_pod(self, pod: RunningPod) -> "NodeInfo":
         """Return the node without `pod`, which is one of its own."""
-        at, requested, schedulers, gangs = self.pods.index(pod), dict(self.requested), self.schedulers, self.gangs
+        at, requested, schedulers, gangs = self.pods.index(pod), dict(self.requested), self.schedulers, [*self.gangs]
         pods = self.pods[:at] + self.pods[at + 1 :]
         for resource, amount in pod.requests.items():
             requested[resource] -= amount
@@ -246,8 +246,8 @@ class NodeInfo(NamedTuple):
                 del requested[resource]
         if pod.scheduler:
             schedulers = frozenset(each.scheduler for each in pods if each.scheduler)
-        if pod.gangs:
-            gangs = tuple(gang for each in pods for gang in each.gangs)
+        for gang in pod.gangs:
+            gangs.remove(gang)
         milli_cpu = self.non_zero_milli_cpu - pod.non_zero_milli_cpu
         memory_bytes = self.non_zero_memory_bytes - pod.non_zero_memory_bytes
-        return NodeInfo(self.node, pods, requested, milli_cpu, memory_bytes, schedulers, gangs)
+        return NodeInfo(self.node, pods, requested, milli_cpu, memory_bytes, schedulers, tuple(gangs))

@@ -10,7 +10,7 @@ import numpy as np
 from webhook.cluster.index.shown_pods import ShownPods
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.row_log import ClassifiedPod, RowChange
-from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Snapshot
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Load, Snapshot
 from webhook.cluster.update import NodeUpdate, updated_host_ports
 from webhook.kube.pod.amounts import CPU, MEMORY
 
@@ -101,28 +101,23 @@ class WorkingSnapshot:
     def _set(self, row: int, info: NodeInfo, added: Sequence[RunningPod], removed: Sequence[RunningPod]) -> None:
         snapshot, load = self.snapshot, self.snapshot.load
         before, self._nodes[row] = self._nodes[row], info
-        changed = (*added, *removed)
-        for pod in changed:
+        has_ports = False
+        for pod in (*added, *removed):
+            has_ports = has_ports or bool(pod.host_ports)
             for resource in pod.requests:
-                column, amount = self._column(resource), min(info.requested.get(resource, 0), LARGEST_AMOUNT)
+                column, amount = load.requested.get(resource), min(info.requested.get(resource, 0), LARGEST_AMOUNT)
+                if column is None:
+                    column = load.requested[resource] = np.zeros(len(self._nodes), dtype=np.int64)
                 if resource in load.sums:
                     load.sums[resource] += amount - column.item(row)
                 column[row] = amount
         load.non_zero_requested[CPU][row] = min(info.non_zero_milli_cpu, LARGEST_AMOUNT)
         load.non_zero_requested[MEMORY][row] = min(info.non_zero_memory_bytes, LARGEST_AMOUNT)
         load.pods[row] = len(info.pods)
-        if any(pod.host_ports for pod in changed):
+        if has_ports:
             host_ports = updated_host_ports(load.host_ports, {row: NodeUpdate(before, info, removed, added)})
             snapshot.load = replace(load, host_ports=host_ports)
         pods = self._pods
         without = tuple([ClassifiedPod(pods.remove(pod, row), pod) for pod in removed])
         more = tuple([ClassifiedPod(pods.add(pod, row), pod) for pod in added])
         snapshot.log.add(RowChange(row, more, without))
-
-    def _column(self, resource: str) -> Column:
-        requested = self.snapshot.load.requested
-        column = requested.get(resource)
-        if column is None:
-            column = np.zeros(len(self.snapshot.nodes), dtype=np.int64)
-            requested[resource] = column
-        return column

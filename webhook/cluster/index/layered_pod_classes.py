@@ -30,17 +30,17 @@ class LayeredPodClasses(PodClasses):
     @property
     def term_keys(self) -> frozenset[str]:
         """Return the label keys in the selectors of carried terms."""
-        return self._base.term_keys | super().term_keys
+        return self._base.term_keys | self._term_keys
 
     @property
     def term_count(self) -> int:
         """Return the number of distinct carried terms of both."""
-        return self._base.term_count + super().term_count
+        return self._base.term_count + len(self._carried)
 
     @property
     def repels(self) -> bool:
         """Return whether a class has required anti-affinity."""
-        return self._base.repels or super().repels
+        return self._base.repels or self._repels
 
     @property
     def namespaces(self) -> frozenset[str]:

@@ -14,7 +14,7 @@ class ShownPods(RunningPods):
     The arrays are brought up to date when they are read: few pods have a plugin that reads them.
     """
 
-    __slots__ = ("_carrier_changes", "_carrier_count", "_changes", "_numbers")
+    __slots__ = ("_carrier_changes", "_carrier_count", "_changes", "_is_any_terminating", "_numbers")
 
     def __init__(self, base: RunningPods) -> None:
         """Create the table without more pods, at no cost."""
@@ -24,6 +24,7 @@ class ShownPods(RunningPods):
         self._changes: dict[tuple[int, int], int] = {}
         self._carrier_changes: dict[tuple[int, int], int] = {}
         self._carrier_count = len(base.carriers)
+        self._is_any_terminating = base.is_any_terminating
         # By the identity of the labels, which pods of one template share.
         self._numbers: dict[int, tuple[PodIdentity, int]] = {}
 
@@ -47,6 +48,11 @@ class ShownPods(RunningPods):
     def has_terms(self) -> bool:
         """Return true if a pod has pod affinity terms of its own."""
         return self._carrier_count > 0
+
+    @property
+    def is_any_terminating(self) -> bool:
+        """Return whether a class is that of pods that are being deleted."""
+        return self._is_any_terminating
 
     def add(self, pod: PodIdentity, row: int) -> int:
         """Add `pod` on the node in `row`, and return the number of its class."""
@@ -78,6 +84,7 @@ class ShownPods(RunningPods):
         number = self.classes.number(pod)
         self._numbers[id(labels)] = pod, number
         self.class_count = len(self.classes)
+        self._is_any_terminating = self._is_any_terminating or pod.is_terminating
         return number
 
 

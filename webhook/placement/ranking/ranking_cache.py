@@ -39,6 +39,7 @@ class KeptAnswer:
     log: RowLog
     term_keys: frozenset[str]
     has_terms: bool
+    class_count: int
     info: PodInfo
     ranking: Ranking | None = None
     evaluates_all: bool | None = None
@@ -51,12 +52,14 @@ class KeptAnswer:
     def is_for(self, signature: PodSignature, snapshot: Snapshot) -> bool:
         """Return whether it is about the pod with `signature` on a state of `snapshot`."""
         pods = snapshot.pods
-        return (
-            self.signature is signature
-            and self.log is snapshot.log
-            and self.has_terms == pods.has_terms
-            and self.term_keys == pods.term_keys
-        )
+        if self.signature is not signature or self.log is not snapshot.log or self.has_terms != pods.has_terms:
+            return False
+        # Only a new class can have new terms.
+        if self.class_count != pods.class_count:
+            if self.term_keys != pods.term_keys:
+                return False
+            self.class_count = pods.class_count
+        return True
 
     def unmodelled_by(
         self, profile: Profile, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired
@@ -124,9 +127,15 @@ class RankingCache:
             return kept
         pods, info = snapshot.pods, signature.info.normalized_for(snapshot)
         known = self._by_content.get((snapshot.log, PodSignature(info, signature.unsupported)))
-        kept = KeptAnswer(signature, snapshot.log, pods.term_keys, pods.has_terms, info)
+        kept = KeptAnswer(signature, snapshot.log, pods.term_keys, pods.has_terms, pods.class_count, info)
         if known is not None:
-            kept = replace(known, signature=signature, term_keys=kept.term_keys, has_terms=kept.has_terms)
+            kept = replace(
+                known,
+                signature=signature,
+                term_keys=kept.term_keys,
+                has_terms=kept.has_terms,
+                class_count=kept.class_count,
+            )
             self.put(kept, len(snapshot.nodes))
         return kept
 

@@ -102,7 +102,7 @@ class AssumedPods(Generic[K]):
 
     def count_before(self, priority: int) -> int:
         """Return how many assumed pods come before a new pod of `priority`."""
-        return sum(count for level, count in self._counts.items() if level >= priority)
+        return sum([count for level, count in self._counts.items() if level >= priority])
 
     def keys_on(self, node: str) -> Collection[K]:
         """Return the keys of the pods that are assumed on `node`."""

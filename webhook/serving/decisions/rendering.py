@@ -15,7 +15,7 @@ from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import ReviewAnswer
 from webhook.mutation.mutate import RuleOutcome
 from webhook.objects.admission import counted_kind
-from webhook.placement.scheduler import Placement
+from webhook.placement.framework.result import Placement, PlacementVerdict
 from webhook.placement.waiting.waiting_pods import WaitingPod
 from webhook.policy.policy import Policy
 from webhook.runtime.admission_counts import AdmissionCount
@@ -108,7 +108,7 @@ class PodParts(NamedTuple):
 
 
 class _InjectionParts(NamedTuple):
-    """The parts of an answer and its record that depend on the injection and the warnings alone."""
+    """The parts of an answer and its record that depend on the injection, the warnings and the verdict alone."""
 
     rules: tuple[RuleOutcome, ...]
     """The parts are found by the identity of the rules, which this keeps."""
@@ -122,7 +122,7 @@ class Renderer:
     """Renders the decisions on pods, and keeps in `cache_bytes` what pods of other shapes share. Not thread-safe."""
 
     def __init__(self, cache_bytes: int) -> None:
-        self.cache: ByteCache[tuple[int, tuple[str, ...]], _InjectionParts] = ByteCache(cache_bytes)
+        self.cache: ByteCache[tuple[int, tuple[str, ...], PlacementVerdict], _InjectionParts] = ByteCache(cache_bytes)
 
     def allowed(
         self, request: AdmissionRequest, verdict: Patched | Unchanged, policy: Policy, pod: PodParts | None
@@ -132,14 +132,14 @@ class Renderer:
         None if a part is too long for a record.
         """
         rules, placement = verdict.mutated.injection.rules, verdict.placement
-        key = (id(rules), verdict.warnings)
+        key = (id(rules), verdict.warnings, placement.verdict)
         known = self.cache.get(key)
         if known is None:
             rendered = render(request, verdict, policy)
             if not rendered.record.truncated:
                 answer = rendered.answer
-                counted = rendered.counted._replace(verdict=None)
-                known = _InjectionParts(rules, answer.content, answer.patch, rendered.record.decided, counted)
+                decided, counted = rendered.record.decided, rendered.counted
+                known = _InjectionParts(rules, answer.content, answer.patch, decided, counted)
                 self.cache.put(key, known, rendered.size_bytes)
             return rendered, pod
         truncator = Truncator()
@@ -152,13 +152,13 @@ class Renderer:
         of_placement = placement_json(placement_entry(placement), truncator)
         if truncator.truncated:
             return render(request, verdict, policy), None
-        annotations = {"outcome": verdict.outcome, "policy": policy.identity, **_predicted(placement)}
+        annotations = _annotations(verdict.outcome, policy, placement)
         return Rendered(
             verdict.outcome,
             placement,
             ReviewAnswer(known.content, known.patch, annotations),
             RecordTemplate(pod.owner, known.decided, of_placement, b"null", pod.before, b"", pod.qos_class),
-            known.counted._replace(verdict=placement.verdict),
+            known.counted,
             report_of(verdict),
         ), pod
 
@@ -189,11 +189,9 @@ def render(
 
 
 def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:
-    annotations = {"outcome": verdict.outcome, "policy": policy.identity}
+    annotations = _annotations(verdict.outcome, policy, None if isinstance(verdict, Bypassed) else verdict.placement)
     if isinstance(verdict, Bypassed):
         annotations["reason"] = verdict.reason
-    elif verdict.placement is not None:
-        annotations |= _predicted(verdict.placement)
     patch = b""
     if isinstance(verdict, Patched):
         patch = verdict.mutated.injection.patch
@@ -207,9 +205,14 @@ def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:
     )
 
 
-def _predicted(placement: Placement) -> dict[str, str]:
-    counts = {"feasible": str(placement.feasible), "total": str(placement.total)}
-    return {"placement": placement.verdict} | counts | ({"node": placement.node} if placement.node else {})
+def _annotations(outcome: Outcome, policy: Policy, placement: Placement | None) -> dict[str, str]:
+    found: dict[str, str] = {"outcome": outcome, "policy": policy.identity}
+    if placement is not None:
+        found["placement"] = placement.verdict
+        found["feasible"], found["total"] = str(placement.feasible), str(placement.total)
+        if placement.node:
+            found["node"] = placement.node
+    return found
 
 
 def _counted(request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy) -> AdmissionCount:

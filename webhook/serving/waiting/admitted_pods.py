@@ -10,7 +10,7 @@ the token volume of its admission, which another client cannot guess.
 """
 
 import math
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Hashable
 from typing import NamedTuple
 
@@ -52,7 +52,7 @@ class AdmittedPods:
         self._budget_bytes = budget_bytes
         self._used_bytes = 0
         self._admitted: OrderedDict[int, _Admitted] = OrderedDict()
-        self._numbers: dict[Hashable, deque[int]] = {}
+        self._numbers: dict[Hashable, list[int]] = {}
         self._pods_of: dict[str | tuple[str, str], int] = {}
 
     def __len__(self) -> int:
@@ -73,7 +73,7 @@ class AdmittedPods:
         self._admitted[number] = _Admitted(key, until_seconds, size_bytes, address, namespace)
         for owner in (address, namespace):
             self._pods_of[owner] = self._pods_of.get(owner, 0) + 1
-        self._numbers.setdefault(key, deque()).append(number)
+        self._numbers.setdefault(key, []).append(number)
         self._used_bytes += size_bytes
 
     def take(self, identity: PodIdentity) -> int | None:

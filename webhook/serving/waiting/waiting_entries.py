@@ -89,14 +89,15 @@ class Entries:
         """Return whether there is much room for pods that were left out."""
         return 2 * len(self._entries) < self._most
 
-    def admit(self, namespace: str, priority: int, digest: bytes, pod: WaitingPod) -> int:
-        """Add `pod`, which is known from its admission; return its number."""
+    def admit(self, namespace: str, priority: int, digest: bytes, pod: WaitingPod) -> Entry:
+        """Add and return `pod`, which is known from its admission."""
         return self._add(Entry(namespace, QueueOrder(-priority, _NOT_CREATED_YET, self._last + 1), digest, pod))
 
     def see(self, pending: PendingPod) -> int:
         """Add a pod that is seen in the cluster; return its number."""
         order = QueueOrder(-pending.priority, pending.created, self._last + 1)
-        return self._add(Entry(pending.identity.namespace, order, content_digest(pending.content), pending=pending))
+        self._add(Entry(pending.identity.namespace, order, content_digest(pending.content), pending=pending))
+        return order.number
 
     def to_make_room(self, namespace: str) -> int | None:
         """Return the pod to forget for one of `namespace`: the latest of the namespace with the most pods.
@@ -134,11 +135,11 @@ class Entries:
                 del self._numbers_of[entry.namespace]
         return entry
 
-    def _add(self, entry: Entry) -> int:
+    def _add(self, entry: Entry) -> Entry:
         number = self._last = entry.order.number
         self._entries[number] = entry
         self._numbers_of.setdefault(entry.namespace, {})[number] = None
-        return number
+        return entry
 
 
 class ReadPods:

@@ -123,8 +123,8 @@ class WaitingPods:
         if not self._admitted.has_place(identity.namespace, address) or not self._has_place(identity.namespace):
             return
         now_seconds = self._monotonic_seconds()
-        number = self._entries.admit(identity.namespace, priority, candidate.digest, pod)
-        entry = self._entries[number]
+        entry = self._entries.admit(identity.namespace, priority, candidate.digest, pod)
+        number = entry.order.number
         self._placing.read_pods.keep(entry, pod)
         until_seconds = now_seconds + min(self._admitted_seconds(), self._unseen_seconds)
         self._admitted.add(number, identity, until_seconds, candidate.size_bytes, address)
