@@ -18,6 +18,7 @@ from webhook.cluster.pods.pending_pods import scheduled_content
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.kube.pod.stored_pod import Binding
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
@@ -106,7 +107,7 @@ class Cluster:
         bound = deepcopy(pod)
         bound["spec"]["nodeName"] = node
         self.cache.apply("Pod", "ADDED", bound)
-        self.waiting.note_bound(bound)
+        self.waiting.note_bound(Binding.of(bound))
         self.cache.apply(PENDING_PODS, "DELETED", bound)
 
     def gpus(self, address: str = "") -> list[int]:

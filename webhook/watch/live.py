@@ -40,7 +40,7 @@ class LiveCluster:
         connect: Connect,
         *,
         timing: Timing | None = None,
-        on_bound: Callable[[JsonObject], None] = lambda _: None,
+        on_bound: Callable[[Mapping[str, Any]], None] = lambda _: None,
         on_page: Callable[[], None] = lambda: None,
         on_settled: Callable[[Snapshot], None] = lambda _: None,
         on_object: Callable[[str, Key, Mapping[str, Any] | None], None] = lambda *_: None,

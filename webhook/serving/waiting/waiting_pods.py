@@ -19,9 +19,9 @@ from typing import Any
 from webhook.admission.pipeline import ClusterView
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey, pending_changes
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import field
 from webhook.kube.pod.gang_key import GANG, gangs_of
 from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.kube.pod.stored_pod import Binding
 from webhook.placement.reasons.cluster_warnings import is_absent
 from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.scorer import Scorer
@@ -76,7 +76,7 @@ class WaitingPods:
         self.is_proof = self._admitted.is_proof
         self._entries, self._number_of = Entries(), dict[PodKey, int]()
         self._pending: Mapping[PodKey, PendingPod] = {}
-        self._bound: list[tuple[PodIdentity, str]] = []
+        self._bound: list[Binding] = []
         self._placing = Placing(self._entries, scorer, monotonic_seconds, cpu_seconds, is_absent)
         self._queues = self._placing.queues
         self._retry_at_seconds = self._abandon_at_seconds = 0.0
@@ -164,10 +164,10 @@ class WaitingPods:
         """Place the pods again before the next admissions: the scorer has changed."""
         self._placing.outdated_after, self._retry_at_seconds = _BEFORE_ALL, 0.0
 
-    def note_bound(self, pod: Mapping[str, Any]) -> None:
-        """Record that `pod`, a raw API object, is bound, so that it does not wait on the next snapshot."""
+    def note_bound(self, pod: Binding) -> None:
+        """Record that a pod is bound, so that it does not wait on the next snapshot."""
         if self._entries:
-            self._bound.append((PodIdentity.of(pod), str(field(pod, "spec", "nodeName"))))
+            self._bound.append(pod)
 
     def _follow(self, snapshot: Snapshot) -> None:
         """Take over a later state of the cluster."""
@@ -188,7 +188,7 @@ class WaitingPods:
 
     def _drop_bound(self) -> None:
         nodes: dict[int, str] = {}
-        for identity, node in self._bound:
+        for identity, node, _ in self._bound:
             number = self._number_of.pop(PodKey(identity.namespace, identity.name), None)
             if number is None:
                 number = self._admitted.take(identity)
