@@ -1,6 +1,7 @@
 """Pods of one template are read once, with the facts and the errors of each read by itself."""
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -53,7 +54,7 @@ _RICH = (
 )
 
 
-def _read(read: Any, pod: dict[str, Any]) -> RunningPod | list[str]:
+def _read(read: Any, pod: Mapping[str, Any]) -> RunningPod | list[str]:
     try:
         found: RunningPod = read(pod)
     except InvalidInput as error:
