@@ -1,8 +1,10 @@
 """Pods of one template are read once, with the facts and the errors of each read by itself."""
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from webhook.cluster.cache.namespace_budget import memory_bytes
 from webhook.cluster.node_info import Interner, RunningPod
 from webhook.cluster.pods.running_pod_reader import RunningPodReader
 from webhook.documents.field import InvalidInput
+from webhook.kube.pod.stored_pod import StoredPod
 
 _TERM = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone", "matchLabelKeys": ["app"]}
 _AFFINITY = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]}}
@@ -51,7 +54,7 @@ _RICH = (
 )
 
 
-def _read(read: Any, pod: dict[str, Any]) -> RunningPod | list[str]:
+def _read(read: Any, pod: Mapping[str, Any]) -> RunningPod | list[str]:
     try:
         found: RunningPod = read(pod)
     except InvalidInput as error:
@@ -66,7 +69,9 @@ def test_a_pod_is_read_as_by_itself_after_any_others(data: st.DataObject) -> Non
         pod = copy.deepcopy(_RICH)
         for _ in range(data.draw(st.integers(0, 2))):
             replace_somewhere(pod, data)
+        event = StoredPod.in_event(orjson.dumps({"type": "ADDED", "object": pod}))
         assert _read(reader.read, pod) == _read(RunningPod.of, pod)
+        assert event is None or _read(reader.read, event[1]) == _read(RunningPod.of, pod)
 
 
 def test_pods_of_one_template_share_their_facts() -> None:

@@ -7,6 +7,7 @@ from tests.support.plugins import node
 from tests.support.server import Clock
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.serving.extender.extender_pods import ExtenderPods, PodName, RecentlyBound
 
 _NOBODY = PodName("", "")
@@ -69,7 +70,7 @@ def test_pod_that_was_bound_and_deleted_between_two_calls_is_forgotten() -> None
     assumed = ExtenderPods(Clock())
     assumed.assume(placed("one", "a"), 1, snapshot)
     assumed.assume(placed("two", "b"), 1, snapshot)
-    bound.note(make_pod("one").namespace("default").node_name("a").obj(), snapshot.generation + 1)
+    bound.note(PodIdentity.of(make_pod("one").namespace("default").obj()), snapshot.generation + 1)
     assumed.note_bound(bound.taken())
 
     assert used(assumed.on(snapshot, _NOBODY)) == {"a": 1, "b": 1}

@@ -14,6 +14,7 @@ from webhook.cluster.node_info import Node, NodeInfo
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.kube.pod.stored_pod import Binding
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 from webhook.serving.observed.predictions import Predictions
@@ -49,7 +50,7 @@ def bound(
 
 
 def compare(predictions: Predictions, content: dict[str, Any], after_seconds: float = 1) -> str | None:
-    return predictions.compare(content, NOW_SECONDS + after_seconds)
+    return predictions.compare(Binding.of(content), NOW_SECONDS + after_seconds)
 
 
 def pending(given: PodBuilder, name: str = "worker-abc12") -> dict[PodKey, PendingPod]:

@@ -19,7 +19,7 @@ from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.framework.result import Placement
 from webhook.serving.app import among_others, scoring
 from webhook.serving.decisions.deciders import Decider, EventLoopDecider, WorkerDecider
-from webhook.serving.waiting.waiting_pods import ReservedView
+from webhook.serving.waiting.reserved_view import ReservedView
 from webhook.serving.work_budget import WorkBudget
 
 Object = dict[str, Any]

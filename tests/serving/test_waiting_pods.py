@@ -18,6 +18,7 @@ from webhook.cluster.pods.pending_pods import content_digest, scheduled_content
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired
 from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.kube.pod.stored_pod import Binding
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
@@ -25,8 +26,9 @@ from webhook.placement.waiting.waiting_pods import WaitingPod, predict_placement
 from webhook.serving.app import scoring
 from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.waiting.admitted_pods import MOST_OF_A_NAMESPACE, UNSEEN_SECONDS
+from webhook.serving.waiting.reserved_view import ReservedView
 from webhook.serving.waiting.waiting_entries import MOST_WAITING
-from webhook.serving.waiting.waiting_pods import ReservedView, WaitingPods
+from webhook.serving.waiting.waiting_pods import WaitingPods
 
 Object = dict[str, Any]
 
@@ -110,7 +112,7 @@ class Cluster:
         bound = deepcopy(pod)
         bound["spec"]["nodeName"] = node
         self.cache.apply("Pod", "ADDED", bound)
-        self.waiting.note_bound(bound)
+        self.waiting.note_bound(Binding.of(bound))
         self.cache.apply(PENDING_PODS, "DELETED", bound)
 
     def gpus(self, address: str = "") -> list[int]:

@@ -14,6 +14,7 @@ from tests.support.live import versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES
 from webhook.watch.api_errors import ApiServerError, UnreachableError
+from webhook.watch.live import LiveCluster
 from webhook.watch.reflector import Reflector
 from webhook.watch.timing import CatchUpTarget, Timing
 
@@ -185,3 +186,22 @@ def test_kind_that_is_listed_is_refused_no_more() -> None:
     server: Any = ServerWithNodes()
     asyncio.run(reflector._list(server))
     assert not reflector.is_refused
+
+
+def test_background_uses_the_snapshot_that_an_admission_has_just_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_seconds = 0.0
+    monkeypatch.setattr("webhook.watch.live.time.monotonic", lambda: now_seconds)
+    cache, settled = ClusterCache(), list[int]()
+
+    def connect() -> Any:
+        raise AssertionError("no connection is made here")
+
+    live = LiveCluster(connect, cache=cache, on_settled=lambda snapshot: settled.append(len(snapshot.nodes)))
+    for reflector in live._reflectors:
+        reflector.current_as_of_seconds = now_seconds
+    live.snapshot()
+    cache.apply("Node", "ADDED", versioned_node("a"))
+    for now_seconds in (0.02, 0.03):
+        live._settle()
+
+    assert settled == [0, 1]

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.kube.api.admission import AdmissionRequest
-from webhook.kube.pod.pod_fields import PLAIN_VOLUME_KEYS
 from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.kube.pod.raw_pod import PLAIN_VOLUME_KEYS
 
 JsonObject = dict[str, Any]
 

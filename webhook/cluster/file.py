@@ -8,12 +8,14 @@ from typing import Any, TypeVar
 from webhook.cluster.node_info import Interner, Node, NodeInfo, RunningPod
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, Facts, FactsByKind, optional_kind_named, snapshot_fields
 from webhook.cluster.pods.nominated_pods import NominatedPods
+from webhook.cluster.pods.pending_pod_reader import PendingPodReader
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey, is_pending
 from webhook.cluster.pods.running_pod_reader import RunningPodReader
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.documents.documents import Document, field
 from webhook.documents.field import FieldError, InvalidInput
 from webhook.kube.names import ENDED_PHASES
+from webhook.kube.pod.stored_pod import node_and_phase
 from webhook.kube.release import ASSUMED, Release, is_server_version, read_server_version
 
 T = TypeVar("T")
@@ -39,8 +41,8 @@ def snapshot_from_documents(documents: Iterable[Document]) -> Snapshot:
     errors: list[FieldError] = []
     releases: dict[str, Release] = {}
     interner = Interner()
-    read_node, read_pending = partial(Node.of, interner=interner), partial(PendingPod.of, interner=interner)
-    read_running = RunningPodReader().read
+    read_node = partial(Node.of, interner=interner)
+    read_running, read_pending = RunningPodReader().read, PendingPodReader().read
     nodes: dict[str, Node] = {}
     pods: dict[tuple[str, str], RunningPod] = {}
     pending: dict[PodKey, PendingPod] = {}
@@ -120,7 +122,8 @@ def _known_to_be_empty(found: FactsByKind) -> FactsByKind:
 
 def occupies_node(pod: Mapping[str, Any]) -> bool:
     """Return true if `pod`, a raw API object, is bound and has not ended."""
-    return bool(field(pod, "spec", "nodeName")) and field(pod, "status", "phase") not in ENDED_PHASES
+    node, phase = node_and_phase(pod)
+    return bool(node) and phase not in ENDED_PHASES
 
 
 def read_document(document: Document, read: Callable[[Mapping[str, Any]], T], errors: list[FieldError]) -> T | None:

@@ -105,7 +105,7 @@ class RunningPod(NamedTuple):
             host_ports=host_ports,
             priority=spec.integer("priority"),
             terms=NO_TERMS if spec.raw.get("affinity") is None else read_pod_terms(spec, namespace, labels),
-            volumes=read_pod_volumes(metadata, spec, namespace, name),
+            volumes=_read_pod_volumes(metadata, spec, namespace, name),
             scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
             gangs=gangs_of(namespace, metadata.raw),
         )
@@ -135,7 +135,7 @@ class RunningPod(NamedTuple):
         )
 
 
-def read_pod_volumes(metadata: Reader, spec: Reader, namespace: str, name: str) -> PodVolumes:
+def _read_pod_volumes(metadata: Reader, spec: Reader, namespace: str, name: str) -> PodVolumes:
     """Return the volumes of the pod `name` in `namespace`."""
     if not spec.raw.get("volumes"):
         return NO_VOLUMES

@@ -23,10 +23,10 @@ it with long pauses.
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from typing import Any
 
-import orjson
 import structlog
 
 from webhook.cluster.cache.cluster_cache import InvalidObject
@@ -46,6 +46,7 @@ from webhook.watch.api_server import (
 from webhook.watch.pages import list_pages
 from webhook.watch.store import Store, changed_within
 from webhook.watch.timing import CatchUpTarget, Timing
+from webhook.watch.watch_event import WatchEvent
 
 _FAILURES_OF_A_START = 2
 # Tolerance for the difference between the clocks of two machines.
@@ -72,7 +73,7 @@ class Reflector:
         connect: Connect,
         timing: Timing,
         *,
-        on_added: Callable[[JsonObject], None] = lambda _: None,
+        on_added: Callable[[Mapping[str, Any]], None] = lambda _: None,
         on_page: Callable[[], None] = lambda: None,
         on_fault: Callable[[], None] = lambda: None,
         on_reachable: Callable[[], None] = lambda: None,
@@ -248,21 +249,14 @@ class Reflector:
         Raises:
             ApiServerError: it is an ERROR event, or not an event.
         """
-        try:
-            event = orjson.loads(line)
-        except ValueError as error:
-            raise ApiServerError(f"the watch sent invalid JSON: {error}") from error
-        kind, content = (event.get("type"), event.get("object", {})) if isinstance(event, dict) else (None, {})
-        if kind == "ERROR":
-            raise ApiServerError(f"the watch ended with an error: {field(content, 'message')}", field(content, "code"))
-        if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK") or not isinstance(content, dict):
-            raise ApiServerError(f"the watch sent an unknown event: {kind}")
-        if kind != "BOOKMARK":
-            problem = self._cache.apply(self.resource.name_in_cache, kind, content)
-            self._log_invalid([] if problem is None else [problem])
-            if kind == "ADDED":
-                self._on_added(content)
-        self.version = field(content, "metadata", "resourceVersion") or self.version
+        event = WatchEvent.of(line, self.resource.kind)
+        if event.type != "BOOKMARK":
+            problem = self._cache.apply(self.resource.name_in_cache, event.type, event.object)
+            if problem is not None:
+                self._log_invalid([problem])
+            if event.type == "ADDED":
+                self._on_added(event.object)
+        self.version = event.version or self.version
         self._failures = 0
         if not self._target:
             self._mark_current(time.monotonic())

@@ -16,6 +16,7 @@ from webhook.cluster.left_out import LeftOutTracker
 from webhook.cluster.node_info import Interner, Node, NodeInfo, RunningPod
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND, read_optional, snapshot_fields
+from webhook.cluster.pods.pending_pod_reader import PendingPodReader
 from webhook.cluster.pods.pending_pods import PendingPod, is_pending
 from webhook.cluster.pods.running_pod_reader import RunningPodReader
 from webhook.cluster.snapshot import Namespace, Snapshot
@@ -66,7 +67,7 @@ class ClusterCache:
         self._pods_on: dict[str, dict[Key, RunningPod]] = {}
         self._pending = PendingTracker()
         self._interner = Interner()
-        self._running_pods = RunningPodReader()
+        self._running_pods, self._pending_pods = RunningPodReader(), PendingPodReader()
         self._kinds = {
             "Node": _Kind(partial(Node.of, interner=self._interner), self._put_node, self._nodes.keys),
             "Pod": _Kind(self._running_pod, self._put_pod, self._pods.keys),
@@ -216,7 +217,7 @@ class ClusterCache:
         return self._running_pods.read(pod) if occupies_node(pod) else None
 
     def _pending_pod(self, pod: JsonObject) -> PendingPod | None:
-        return PendingPod.of(pod, self._interner) if is_pending(pod) else None
+        return self._pending_pods.read(pod) if is_pending(pod) else None
 
     def _put_node(self, key: Key, node: Node | None) -> None:
         before = self._nodes.get(key)

@@ -5,6 +5,7 @@ from sys import intern
 from typing import Any, NamedTuple
 
 from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.pod.stored_pod import StoredPod
 
 # The name in the cache of pods that are not bound.
 PENDING_PODS = "Pod, pending"
@@ -22,6 +23,8 @@ class Key(NamedTuple):
 
 def key_of(kind: str, content: Mapping[str, Any]) -> Key:
     """Return the key of a raw API object."""
+    if isinstance(content, StoredPod):
+        return Key(intern(content.namespace), content.metadata.name or "")
     metadata = content.get("metadata")
     if not isinstance(metadata, Mapping):
         metadata = {}

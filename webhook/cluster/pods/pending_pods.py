@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.cluster.node_info import Interner, RunningPod
+from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.nominated_pods import is_nominated, read_nominated_pod
-from webhook.documents.documents import field
 from webhook.kube.names import ENDED_PHASES, KAI_SHARES, VOLCANO_GROUP
 from webhook.kube.pod.gang_key import gang_annotations
-from webhook.kube.pod.pod_fields import PLAIN_VOLUME_KEYS
 from webhook.kube.pod.pod_identity import PodIdentity, short_text
+from webhook.kube.pod.raw_pod import PLAIN_VOLUME_KEYS
+from webhook.kube.pod.stored_pod import node_and_phase
 
 _EMPTY: Mapping[str, Any] = {}
 
@@ -63,24 +63,25 @@ class PendingPod:
     nominated: RunningPod | None
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any], interner: Interner | None = None) -> "PendingPod":
+    def of(cls, pod: Mapping[str, Any]) -> "PendingPod":
         """Return the facts of `pod`, a raw API object for which `is_pending` is true.
-
-        `interner` shares the content of pods of one template.
 
         Raises:
             InvalidInput: a field of a nominated pod is malformed; holds every error. Other pods are read when they are
                 placed.
         """
-        metadata, priority = _object(pod.get("metadata")), _object(pod.get("spec")).get("priority")
-        content = scheduled_content(pod)
+        metadata, spec = _object(pod.get("metadata")), _object(pod.get("spec"))
         return cls(
             PodIdentity.of(pod),
             short_text(metadata.get("uid")),
             short_text(metadata.get("creationTimestamp")),
-            priority if isinstance(priority, int) else 0,
-            content if interner is None else interner.known_or(content, content),
-            _is_waiting(pod),
+            read_priority(spec.get("priority")),
+            scheduled_content(pod),
+            is_waiting(
+                spec.get("schedulingGates"),
+                metadata.get("deletionTimestamp"),
+                _object(pod.get("status")).get("conditions"),
+            ),
             read_nominated_pod(pod) if is_nominated(pod) else None,
         )
 
@@ -147,7 +148,8 @@ def pending_changes(
 
 def is_pending(pod: Mapping[str, Any]) -> bool:
     """Return true if `pod`, a raw API object, is not bound and has not ended."""
-    return not field(pod, "spec", "nodeName") and field(pod, "status", "phase") not in ENDED_PHASES
+    node, phase = node_and_phase(pod)
+    return not node and phase not in ENDED_PHASES
 
 
 def _of_scheduler(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,10 +167,15 @@ def _is_plain(volume: Any) -> bool:
     return isinstance(volume, Mapping) and volume.keys() <= PLAIN_VOLUME_KEYS
 
 
-def _is_waiting(pod: Mapping[str, Any]) -> bool:
-    if _object(pod.get("spec")).get("schedulingGates") or _object(pod.get("metadata")).get("deletionTimestamp"):
+def read_priority(value: Any) -> int:
+    """Return the priority of a pod; 0 if it is malformed."""
+    return value if isinstance(value, int) else 0
+
+
+def is_waiting(gates: Any, deletion_timestamp: Any, conditions: Any) -> bool:
+    """Return `PendingPod.is_waiting` of a pod with these fields."""
+    if gates or deletion_timestamp:
         return False
-    conditions = _object(pod.get("status")).get("conditions")
     return not any(
         (each.get("type"), each.get("status"), each.get("reason")) == _UNSCHEDULABLE
         and not _wants_siblings(each.get("message"))

@@ -1,23 +1,16 @@
-"""The fields of a new pod that decisions depend on, decoded from the bytes of its AdmissionReview.
-
-Most of a review is never read: `managedFields`, environments, commands. Decoding it into Python objects would cost more
-than the rest of an admission whose decision is known.
-"""
+"""The fields of a new pod that decisions depend on, decoded from the bytes of its AdmissionReview."""
 
 from array import array
 from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import DecodeError as JsonError
-from msgspec import Raw, Struct, ValidationError
+from msgspec import Struct, ValidationError
 from msgspec.json import Decoder, decode
 
 from webhook.kube.names import ADMISSION_API_VERSION
+from webhook.kube.pod.raw_pod import NO_RAW_VOLUMES, RawContainer, RawPod, RawVolumes, controller_uid
 
-_TOKEN_VOLUME: Final = b'"kube-api-access-'
-_MISSING: Final = Raw()
-# The volumes that every pod can have on every node; the API server adds one with a random name.
-PLAIN_VOLUME_KEYS: Final = frozenset({"name", "configMap", "downwardAPI", "emptyDir", "projected", "secret"})
 _OWN_PARTS: Final = frozenset(("containers", "initContainers", "volumes"))
 
 
@@ -35,27 +28,10 @@ class _User(Struct, frozen=True, gc=False, rename="camel"):
     groups: tuple[str, ...] = ()
 
 
-class _Metadata(Struct, frozen=True, gc=False, rename="camel"):
-    name: str | None = None
-    generate_name: str | None = None
-    namespace: str | None = None
-    labels: Raw = _MISSING
-    annotations: Raw = _MISSING
-    owner_references: Raw = _MISSING
-    deletion_timestamp: Raw = _MISSING
-    finalizers: Raw = _MISSING
-
-
-class _Pod(Struct, frozen=True, gc=False, rename="camel"):
-    metadata: _Metadata
-    spec: dict[str, Raw]
-    status: Raw = _MISSING
-
-
 class _Request(Struct, frozen=True, gc=False, rename="camel"):
     uid: str
     operation: str
-    object: _Pod
+    object: RawPod
     kind: _Kind
     resource: _Resource
     namespace: str = ""
@@ -71,24 +47,8 @@ class _Review(Struct, frozen=True, gc=False, rename="camel"):
     request: _Request
 
 
-class _Container(Struct, frozen=True, gc=False, rename="camel"):
-    name: Raw = _MISSING
-    image: Raw = _MISSING
-    ports: Raw = _MISSING
-    resources: Raw = _MISSING
-    restart_policy: Raw = _MISSING
-    restart_policy_rules: Raw = _MISSING
-
-
-class _Owner(Struct, frozen=True, gc=False, rename="camel"):
-    uid: str = ""
-    controller: bool | None = None
-
-
 _REVIEWS: Final = Decoder(_Review)
-_CONTAINERS: Final = Decoder(list[_Container])
-_VOLUMES: Final = Decoder(list[dict[str, Raw]])
-_OWNERS: Final = Decoder(list[_Owner] | None)
+_CONTAINERS: Final = Decoder(list[RawContainer])
 
 
 class PodFields:
@@ -103,7 +63,6 @@ class PodFields:
 
     def __init__(self, request: _Request) -> None:
         self.request = request
-        self.token_volume = ""
         metadata, spec = request.object.metadata, request.object.spec
         self._metadata = metadata
         parts: list[Any] = [
@@ -133,18 +92,12 @@ class PodFields:
                     each.restart_policy,
                     each.restart_policy_rules,
                 )
-        if (found := spec.get("volumes")) is not None:
-            self._add_volumes(parts, found)
-        self.containers = _joined(parts)
-
-    def _add_volumes(self, parts: list[Any], volumes: Raw) -> None:
-        for volume in _VOLUMES.decode(volumes):
-            if not volume.keys() <= PLAIN_VOLUME_KEYS:
-                parts.append(b"%d" % len(volume))
-                for key, value in volume.items():
-                    parts += (key.encode(), value)
-            elif not self.token_volume and bytes(volume.get("name", b"")).startswith(_TOKEN_VOLUME):
-                self.token_volume = decode(volume["name"], type=str)
+        volumes = RawVolumes.of(spec["volumes"]) if "volumes" in spec else NO_RAW_VOLUMES
+        for volume in volumes.restricting:
+            parts.append(b"%d" % len(volume))
+            for key, value in volume.items():
+                parts += (key.encode(), value)
+        self.containers, self.token_volume = _joined(parts), volumes.token
 
     @classmethod
     def of(cls, body: bytes) -> "PodFields | None":
@@ -185,13 +138,7 @@ class PodFields:
     @property
     def controller(self) -> str:
         """Return the UID of the controller; empty without one."""
-        if not self._metadata.owner_references:
-            return ""
-        try:
-            owners = _OWNERS.decode(self._metadata.owner_references)
-        except ValidationError:
-            return ""
-        return next((each.uid for each in owners or () if each.controller), "")
+        return controller_uid(self._metadata.owner_references)
 
     def has_annotation(self, name: str) -> bool:
         """Return whether the pod has the annotation `name`."""

@@ -5,12 +5,13 @@ A pod that has been bound, and deleted before the next call, is in no view that 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 
 # kube-scheduler binds a pod within milliseconds. A pod that it has placed elsewhere is forgotten after this time.
@@ -36,10 +37,9 @@ class RecentlyBound:
     def __init__(self) -> None:
         self._noted: deque[tuple[int, str, str]] = deque(maxlen=_MOST_PODS)
 
-    def note(self, pod: Mapping[str, Any], generation: int) -> None:
-        """Record that `pod`, a raw API object, is bound in snapshots of `generation` and later ones."""
-        metadata = pod["metadata"]
-        self._noted.append((generation, metadata.get("namespace") or "", metadata["name"]))
+    def note(self, pod: PodIdentity, generation: int) -> None:
+        """Record that `pod` is bound in snapshots of `generation` and later ones."""
+        self._noted.append((generation, pod.namespace, pod.name))
 
     def taken(self) -> Iterator[tuple[PodName, int]]:
         """Yield the pods, and the generation of the first snapshot of each."""

@@ -18,6 +18,7 @@ from webhook.admission.missed import NO_SCOPE, Candidates, CreatedPod, Scope, cr
 from webhook.admission.registered_selection import Selection
 from webhook.cluster.cache.object_key import PENDING_PODS, Key
 from webhook.documents import documents
+from webhook.kube.pod.stored_pod import StoredPod
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
@@ -196,6 +197,9 @@ class MissedPods:
     def _template(self, name: str, pod: Mapping[str, Any]) -> _Template | None:
         """Return the template of a pod, None if it is certainly not missed; a new one waits to be evaluated."""
         namespace = self._namespaces.get(name) or self._add_namespace(name, None)
+        if isinstance(pod, StoredPod) and pod.has_annotation(namespace.candidates.mark):
+            return None
+        pod = dict(pod)
         if not namespace.candidates.include(pod):
             return None
         if self._selection is not None and not self._selection.meets_conditions(pod):

@@ -15,16 +15,15 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
-from typing import Any
 
 import numpy as np
 
 from webhook.admission.pipeline import ClusterView
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey, pending_changes
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import field
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.kube.pod.stored_pod import Binding
 from webhook.placement.framework.result import Bits, Placement, PlacementVerdict
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics, PredictionResult
@@ -145,10 +144,9 @@ class Predictions:
         ):
             self._forget(next(iter(self._predictions)))
 
-    def compare(self, pod: Mapping[str, Any], now_seconds: float) -> PredictionResult | None:
+    def compare(self, pod: Binding, now_seconds: float) -> PredictionResult | None:
         """Compare the prediction for the bound `pod` with its node; return None if there is nothing to compare."""
-        created = str(field(pod, "metadata", "creationTimestamp"))
-        number = self._find(PodIdentity.of(pod), _seconds(created))
+        number = self._find(pod.identity, _seconds(pod.created))
         if number is None:
             return None
         prediction = self._predictions[number]
@@ -156,7 +154,7 @@ class Predictions:
         if prediction.predicted.verdict == "Waiting":
             is_at_once = now_seconds - prediction.at_seconds <= _AT_ONCE_SECONDS
             return "foretold_waiting_but_bound" if is_at_once else None
-        return _result(prediction.predicted, str(field(pod, "spec", "nodeName")))
+        return _result(prediction.predicted, pod.node)
 
     def follow(self, pending: Mapping[PodKey, PendingPod], now_seconds: float) -> Iterator[PredictionResult]:
         """Yield a result for each pod predicted Feasible that has been pending for a minute, once.
@@ -253,7 +251,7 @@ class PredictionRecorder:
             reinvoked=request.has_annotation(policy.policy_annotation),
         )
 
-    def compare(self, pod: Mapping[str, Any]) -> None:
+    def compare(self, pod: Binding) -> None:
         """Count the result of comparing the prediction for the bound `pod` with its node."""
         if result := self._predictions.compare(pod, self._wall_seconds()):
             self._counter.labels(result).inc()

@@ -10,6 +10,8 @@ from certs.webhook_rules import PODS
 from webhook.admission.registered_selection import Selection, selection_of_configuration
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput, required
+from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.kube.pod.stored_pod import Binding
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics
 from webhook.serving.http.registered_timeout import RegisteredTimeout
@@ -33,7 +35,7 @@ def live_view(
     followed: PolicySource | None = None,
     webhook_configuration: str = "",
     timeout: RegisteredTimeout | None = None,
-    note_bound: Callable[[Mapping[str, Any], int], None] | None = None,
+    note_bound: Callable[[PodIdentity, int], None] | None = None,
 ) -> LiveCluster:
     """Return a live view of the cluster of `source` that keeps within the maximum age of the policy in force.
 
@@ -52,10 +54,11 @@ def live_view(
     missing_schedulers = MissingSchedulers(policies.in_force)
 
     def on_bound(pod: Mapping[str, Any]) -> None:
-        waiting.note_bound(pod)
+        binding = Binding.of(pod)
+        waiting.note_bound(binding)
         if note_bound is not None:
-            note_bound(pod, live.next_generation)
-        recorder.compare(pod)
+            note_bound(binding.identity, live.next_generation)
+        recorder.compare(binding)
 
     def on_settled(snapshot: Snapshot) -> None:
         waiting.settle(snapshot)

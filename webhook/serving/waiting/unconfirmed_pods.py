@@ -1,35 +1,43 @@
 """Admitted pods of clients that may be no API server: only reviews of the same address find their room taken."""
 
+from collections.abc import Mapping
+
 from webhook.placement.framework.result import Placement
 from webhook.placement.waiting.assumed_pods import MOST_SCORED_NODES, AssumedPod, AssumedPods, tied_nodes
 from webhook.placement.waiting.waiting_pods import WaitingPod
 
 # API servers, and those that forward for them. Each has rankings of its own.
 _MOST_VIEWS = 4
+# A view keeps the rankings of an address from one of its pods to the next, and an old snapshot in memory.
+_IDLE_SECONDS = 2.0
 
 
 class UnconfirmedPods:
     """Pods by number, each with the room that it has for the reviews of its address alone. Not thread-safe.
 
     So a client that makes reviews up changes no verdict but its own, and the burst of an API server whose pods have not
-    been seen yet is predicted like any other.
+    been seen yet is predicted like any other. `confirmed` are the pods that have room for all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, confirmed: AssumedPods[int]) -> None:
         self.by_address: dict[str, dict[int, AssumedPod]] = {}
+        self._confirmed = confirmed
         self._address_of: dict[int, str] = {}
         # Of the addresses that have asked last, the last one at the end.
-        self._views: dict[str, AssumedPods[int]] = {}
+        self._views: dict[str, _View] = {}
 
-    def put(self, number: int, address: str, pod: WaitingPod, placement: Placement, assumed: AssumedPods[int]) -> None:
+    def put(self, number: int, address: str, pod: WaitingPod, placement: Placement) -> None:
         """Add the pod `number`, which was admitted with `placement` for the client at `address`."""
-        priority = assumed.priority_of(pod.preemption)
+        confirmed = self._confirmed
+        priority = confirmed.priority_of(pod.preemption)
         running = pod.running.assumed_on(placement.node or "", priority)
         is_sampled = placement.feasible > MOST_SCORED_NODES
         self._address_of[number] = address
         self.by_address.setdefault(address, {})[number] = AssumedPod(
-            running, priority, tied_nodes(placement, assumed.base), is_sampled
+            running, priority, tied_nodes(placement, confirmed.base), is_sampled
         )
+        if address in self._views:
+            self._views[address].changed.add(number)
 
     def take(self, number: int) -> AssumedPod | None:
         """Remove and return the pod `number`; None if it is not there."""
@@ -39,9 +47,9 @@ class UnconfirmedPods:
         pods = self.by_address[address]
         pod = pods.pop(number)
         if not pods:
-            # Its view would keep an old snapshot in memory.
             del self.by_address[address]
-            self._views.pop(address, None)
+        if address in self._views:
+            self._views[address].changed.add(number)
         return pod
 
     def drop(self, number: int, *, is_bound: bool) -> AssumedPod | None:
@@ -49,21 +57,60 @@ class UnconfirmedPods:
         pod = self.take(number)
         return pod if is_bound else None
 
-    def among(self, assumed: AssumedPods[int], address: str) -> AssumedPods[int]:
-        """Return the pods of `assumed` and those of `address`; the next call for `address` changes them in place."""
+    def among(self, address: str, now_seconds: float) -> AssumedPods[int]:
+        """Return the pods that the reviews of `address` find; the next call for it changes them in place."""
         own = self.by_address.get(address, {})
-        wanted = assumed.by_key | {key: each for key, each in own.items() if each.pod.node_name in assumed.base.rows}
         view = self._views.pop(address, None)
         if view is None:
-            view = AssumedPods(assumed.base)
+            if not own:
+                return self._confirmed
             if len(self._views) >= _MOST_VIEWS:
-                del self._views[next(iter(self._views))]
+                self._drop_view(next(iter(self._views)))
+            view = _View(self._confirmed, own)
+            self._confirmed.followers[address] = view.changed
         self._views[address] = view
-        view.follow(assumed.base, [key for key, each in view.by_key.items() if wanted.get(key) is not each])
-        for key, each in wanted.items():
-            if key not in view.by_key:
-                view.assume(key, each)
-        return view
+        view.used_seconds = now_seconds
+        view.follow(self._confirmed, own)
+        return view.pods
+
+    def drop_idle(self, now_seconds: float) -> None:
+        """Drop the views of the addresses that have not asked for some time."""
+        for address in [*self._views]:
+            if now_seconds - self._views[address].used_seconds > _IDLE_SECONDS:
+                self._drop_view(address)
+
+    def _drop_view(self, address: str) -> None:
+        del self._views[address], self._confirmed.followers[address]
+
+
+class _View:
+    """The pods of an address among those that are confirmed; the pods in `changed` can be others by now."""
+
+    def __init__(self, confirmed: AssumedPods[int], own: Mapping[int, AssumedPod]) -> None:
+        self.pods: AssumedPods[int] = AssumedPods(confirmed.base)
+        self.changed = {*confirmed.by_key, *own}
+        self.used_seconds = 0.0
+        # An admission can take the room of a pod that it repeats from the view.
+        self.pods.followers[""] = self.changed
+
+    def follow(self, confirmed: AssumedPods[int], own: Mapping[int, AssumedPod]) -> None:
+        """Take over the state of `confirmed` and of the pods of the address, `own`."""
+        pods, base = self.pods, confirmed.base
+        if base.rows is not pods.base.rows:
+            self.changed.update(own)
+        gone, new = [], {}
+        for number in self.changed:
+            known, pod = pods.by_key.get(number), confirmed.by_key.get(number) or own.get(number)
+            if pod is not None and pod.pod.node_name not in base.rows:
+                pod = None
+            if pod is not known:
+                gone.append(number)
+                if pod is not None:
+                    new[number] = pod
+        pods.follow(base, gone)
+        for number, pod in new.items():
+            pods.assume(number, pod)
+        self.changed.clear()
 
 
 def fits(pod: AssumedPod, assumed: AssumedPods[int]) -> bool:

@@ -12,16 +12,14 @@ kube-scheduler scores only a part of them, nor for such a pod.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from webhook.admission.pipeline import ClusterView
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey, pending_changes
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import field
 from webhook.kube.pod.gang_key import GANG, gangs_of
 from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.kube.pod.stored_pod import Binding
 from webhook.placement.reasons.cluster_warnings import is_absent
 from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.scorer import Scorer
@@ -71,16 +69,17 @@ class WaitingPods:
     ) -> None:
         self._admitted_seconds, self._monotonic_seconds = admitted_seconds, monotonic_seconds
         self._unseen_seconds, self._gang_of = unseen_seconds, gang_of
-        self._admitted, self.unconfirmed = AdmittedPods(are_verified=are_verified), UnconfirmedPods()
+        self._admitted = AdmittedPods(are_verified=are_verified)
         self.find_admitted, self.reserves = self._admitted.find_same, self._admitted.has_place
         self.is_proof = self._admitted.is_proof
         self._entries, self._number_of = Entries(), dict[PodKey, int]()
         self._pending: Mapping[PodKey, PendingPod] = {}
-        self._bound: list[tuple[PodIdentity, str]] = []
+        self._bound: list[Binding] = []
         self._placing = Placing(self._entries, scorer, monotonic_seconds, cpu_seconds, is_absent)
         self._queues = self._placing.queues
         self._retry_at_seconds = self._abandon_at_seconds = 0.0
         self._assumed = self._placing.assumed
+        self.unconfirmed = UnconfirmedPods(self._assumed)
         # The pods that lose their place with the next change of `_assumed`.
         self._gone: list[int] = []
 
@@ -92,9 +91,10 @@ class WaitingPods:
         """Return the number of pods with room."""
         return len(self._assumed)
 
-    def on(self, snapshot: Snapshot) -> AssumedPods[int]:
-        """Return the assumed pods on `snapshot`, or on a later one that is known already.
+    def on(self, snapshot: Snapshot, address: str = "") -> AssumedPods[int]:
+        """Return the assumed pods that a review of the client at `address` finds.
 
+        They are on `snapshot`, or on a later one that is known already.
         Pods that have not been placed yet are placed first, for a few milliseconds.
         """
         self._follow(snapshot)
@@ -102,11 +102,14 @@ class WaitingPods:
             self._placing.place_again(_SLICE_SECONDS, _MOST_PLACED_AGAIN)
         if self._queues.ready and not self._assumed.is_mostly_sampled:
             self._placing.place(self._queues.ready, _SLICE_SECONDS)
-        return self._assumed
+        if self._admitted.are_verified:
+            return self._assumed
+        return self.unconfirmed.among(address, self._monotonic_seconds())
 
     def settle(self, snapshot: Snapshot) -> None:
         """Place pods in the background, so that admissions need not wait for it."""
         self._follow(snapshot)
+        self.unconfirmed.drop_idle(self._monotonic_seconds())
         self._placing.place_again(_BACKGROUND_SECONDS, MOST_WAITING)
         seconds = _SAMPLED_BACKGROUND_SECONDS if self._assumed.is_mostly_sampled else _BACKGROUND_SECONDS
         self._placing.place(self._queues.ready or self._queues.retries, seconds)
@@ -137,7 +140,7 @@ class WaitingPods:
             return
         if not self._admitted.are_verified:
             entry.found_waiting = placement.verdict != "Feasible"
-            self.unconfirmed.put(number, address, pod, placement, self._assumed)
+            self.unconfirmed.put(number, address, pod, placement)
             return
         gang = pod.running.gangs[0] if candidate.least > 1 and pod.running.gangs else None
         if gang is not None:
@@ -163,10 +166,10 @@ class WaitingPods:
         """Place the pods again before the next admissions: the scorer has changed."""
         self._placing.outdated_after, self._retry_at_seconds = _BEFORE_ALL, 0.0
 
-    def note_bound(self, pod: Mapping[str, Any]) -> None:
-        """Record that `pod`, a raw API object, is bound, so that it does not wait on the next snapshot."""
+    def note_bound(self, pod: Binding) -> None:
+        """Record that a pod is bound, so that it does not wait on the next snapshot."""
         if self._entries:
-            self._bound.append((PodIdentity.of(pod), str(field(pod, "spec", "nodeName"))))
+            self._bound.append(pod)
 
     def _follow(self, snapshot: Snapshot) -> None:
         """Take over a later state of the cluster."""
@@ -187,7 +190,7 @@ class WaitingPods:
 
     def _drop_bound(self) -> None:
         nodes: dict[int, str] = {}
-        for identity, node in self._bound:
+        for identity, node, _ in self._bound:
             number = self._number_of.pop(PodKey(identity.namespace, identity.name), None)
             if number is None:
                 number = self._admitted.take(identity)
@@ -273,28 +276,3 @@ class WaitingPods:
         if self._gone:
             gone, self._gone = self._gone, []
             self._assumed.forget(gone)
-
-
-class ReservedView:
-    """Adds the assumed to the view that `cluster` returns. The same view is returned until something changes."""
-
-    def __init__(self, cluster: Callable[[], ClusterView], waiting: WaitingPods) -> None:
-        self._cluster = cluster
-        self._waiting = waiting
-        self._view: ClusterView | None = None
-
-    def __call__(self, address: str = "") -> ClusterView:
-        """Return the current view, as it is for a review of the client at `address`."""
-        cluster = self._cluster()
-        if cluster.stale_reason or not cluster.snapshot.nodes:
-            return cluster
-        assumed = self._waiting.on(cluster.snapshot)
-        known = self._view
-        if known is None or known.snapshot is not assumed.base or known.scorer is not cluster.scorer:
-            # The pods that wait can have followed a later snapshot than `cluster` has.
-            reserves = self._waiting.reserves
-            self._view = known = replace(cluster, snapshot=assumed.base, assumed=assumed, reserves=reserves)
-        unconfirmed = self._waiting.unconfirmed
-        if address in unconfirmed.by_address:
-            return replace(known, assumed=unconfirmed.among(assumed, address))
-        return known
