@@ -17,7 +17,7 @@ from webhook.runtime.settings import Settings
 from webhook.serving.app import build_server, scoring
 from webhook.serving.connection import Connection
 from webhook.serving.observed.predictions import Predictions
-from webhook.serving.scheduling.dispatcher import Timeouts
+from webhook.serving.scheduling.work import Timeouts
 from webhook.serving.view.live_view import live_view
 from webhook.watch.api_server import ClientConfig
 

@@ -15,7 +15,8 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.connection import Connection
-from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Timeouts
+from webhook.serving.scheduling.dispatcher import SMALL_BYTES
+from webhook.serving.scheduling.work import Timeouts
 
 DEPLOYMENT = SAMPLES[0]
 NODE = make_node_object(

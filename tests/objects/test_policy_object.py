@@ -17,7 +17,7 @@ from webhook.objects.admission import admit_request, counted_kind
 from webhook.policy.spec.document import GROUP, KIND
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.connection import Connection
-from webhook.serving.scheduling.dispatcher import Timeouts
+from webhook.serving.scheduling.work import Timeouts
 
 CASE = {"name": "trainers are left alone", "annotations": {TYPE: "training"}, "expect": {"outcome": "Unchanged"}}
 KIND_FIELDS: dict[str, Any] = {"group": GROUP, "kind": KIND}

@@ -28,8 +28,9 @@ from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Answer
 from webhook.serving.decisions.deciders import EventLoopDecider, WorkerDecider
-from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher, OverdueError, QueueFullError, Timeouts
-from webhook.serving.work_budget import TimeSliceEndedError
+from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher
+from webhook.serving.scheduling.work import OverdueError, QueueFullError, Timeouts
+from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
 POLICY = policy_with()
 SNAPSHOT = snapshot_from_documents(cluster_documents(30, 2))
@@ -333,6 +334,49 @@ def test_small_pods_of_an_address_with_ever_other_expensive_users_wait_for_the_w
         assert not his.done()
         site.gate.open.set()
         assert "patch" in response(await his)
+
+    run(story)
+
+
+def test_a_small_pod_is_left_to_the_worker_if_its_flows_exceed_their_share_while_it_waits() -> None:
+    body = attack_review(1, {}, user="mallory", namespace="team-m")
+
+    async def story(site: Site) -> None:
+        site.dispatcher._is_busy = True
+        his = site.post(body)
+        hers = site.post(attack_review(2, {}, user="jane", namespace="team-j"))
+        await asyncio.sleep(0)
+        site.dispatcher._overruns.charge((b"user mallory",), 1.0)
+        site.working.clear()
+        site.dispatcher._begin_batch()
+        assert "patch" in response(await hers)
+        await site.working.wait()
+        assert not his.done()
+        site.gate.open.set()
+        assert "patch" in response(await his)
+
+    run(story)
+
+
+def test_a_review_whose_slice_has_ended_gets_no_other_one() -> None:
+    """It is not answered at once, and the handler asks for it again."""
+    body, connection = attack_review(1, {}, user="mallory"), Connection()
+
+    async def story(site: Site) -> None:
+        limits: list[float | None] = []
+        budget = site.dispatcher._work_budget
+
+        def ended(timeouts: Timeouts, slice_seconds: float | None) -> WorkBudget:
+            limits.append(slice_seconds)
+            given = budget(timeouts, slice_seconds)
+            given.abandoned = slice_seconds is not None
+            return given
+
+        site.dispatcher._work_budget = ended  # type: ignore[method-assign]
+        site.gate.open.set()
+        assert site.dispatcher.answer_at_once(body, NO_TIMEOUT, NOW, connection) is None
+        assert "patch" in response(await site.post(body, connection=connection))
+        assert limits == [0.01, None]
 
     run(story)
 

@@ -44,6 +44,18 @@ def test_the_address_is_charged_for_as_long_as_its_reviews_are_costly() -> None:
     assert tried(overruns, review_of(1000), FORGER, is_costly=False)
 
 
+def test_the_next_reviews_of_an_address_with_overruns_have_a_shorter_slice() -> None:
+    clock = Clock()
+    overruns = Overruns(clock)
+    whole = overruns.slice_seconds(FORGER)
+    for number in range(3):
+        overruns.add_slice(review_of(number), FORGER)
+    assert overruns.slice_seconds(FORGER) < whole / 2
+    assert overruns.slice_seconds(API_SERVER) == whole
+    clock.seconds += 30
+    assert overruns.slice_seconds(FORGER) == whole
+
+
 @pytest.mark.parametrize("users", [1, 5])
 def test_costly_pods_of_a_few_users_leave_an_api_server_its_share(users: int) -> None:
     """Of eleven reviews one is of them; they are kept from the event loop by their own flows."""

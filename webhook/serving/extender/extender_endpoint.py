@@ -26,7 +26,7 @@ from webhook.runtime.metrics import Metrics
 from webhook.serving.connection import Connection
 from webhook.serving.decisions.admissions import MAX_VALUES, Answer
 from webhook.serving.extender.extender_pods import ExtenderPods, PodName, RecentlyBound
-from webhook.serving.scheduling.dispatcher import Work
+from webhook.serving.scheduling.work import Work
 from webhook.serving.work_budget import TimeSliceEndedError
 
 _VERBS = {"/extender/filter": "filter", "/extender/prioritize": "prioritize"}

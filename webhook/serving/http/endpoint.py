@@ -21,13 +21,8 @@ from webhook.serving.http.headers import JSON, check_identity, check_json
 from webhook.serving.http.protocol import HttpProtocol, protocol_of
 from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.http.time_limits import PATH, TimeLimits, time_limits
-from webhook.serving.scheduling.dispatcher import (
-    CLIENT_GONE,
-    SMALL_BYTES,
-    Dispatcher,
-    OverdueError,
-    QueueFullError,
-)
+from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher
+from webhook.serving.scheduling.work import CLIENT_GONE, OverdueError, QueueFullError
 from webhook.serving.tracing import spans
 
 # A body with reserved memory must arrive within this time.

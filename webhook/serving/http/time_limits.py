@@ -8,7 +8,7 @@ from aiohttp import web
 
 from webhook.runtime.settings import parse_go_duration
 from webhook.serving.extender.extender_endpoint import EXTENDER_PATHS, TIMEOUT_SECONDS
-from webhook.serving.scheduling.dispatcher import Timeouts
+from webhook.serving.scheduling.work import Timeouts
 
 # This share of the API server's timeout is reserved for sending the answer.
 _MARGIN_RATIO = 0.2

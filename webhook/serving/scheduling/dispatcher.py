@@ -9,10 +9,9 @@ has recently exceeded its time slices. The interpreter switches threads ten time
 import asyncio
 import time
 from collections.abc import Callable
-from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from webhook.admission.pipeline import ClusterView
 from webhook.policy.policy_set import PolicyOrSet
@@ -21,7 +20,16 @@ from webhook.serving.decisions.admissions import Admissions, Answer, Decision
 from webhook.serving.decisions.deciders import Decider
 from webhook.serving.decisions.refusals import ShadowedRefusals
 from webhook.serving.scheduling.fair_queue import FairQueue, UsageTracker, flows
-from webhook.serving.scheduling.overruns import TIME_SLICE_SECONDS, Overruns
+from webhook.serving.scheduling.overruns import Overruns
+from webhook.serving.scheduling.work import (
+    CLIENT_GONE,
+    MOST_QUEUED_OF_AN_ADDRESS,
+    Job,
+    OverdueError,
+    QueueFullError,
+    Timeouts,
+    Work,
+)
 from webhook.serving.scheduling.worker import Worker
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
@@ -31,62 +39,6 @@ SMALL_BYTES = 32 * 1024
 _BATCH_SECONDS = 0.01
 # A cached decision takes less, and is not charged to its flows.
 _MIN_CHARGED_SECONDS = 0.0005
-# The worker needs seconds for so many. More of one address would time out, and hold connections and memory until then.
-_MOST_QUEUED_OF_AN_ADDRESS = 64
-
-CLIENT_GONE = 499
-"""The status that is counted for a request whose client disconnected before the answer; nginx logs the same."""
-
-
-class Timeouts(NamedTuple):
-    """The time limits of one request, on the monotonic clock.
-
-    After `deadline_seconds` the placement check stops; after `overdue_seconds` the client has timed out.
-    """
-
-    arrived_seconds: float
-    deadline_seconds: float | None
-    overdue_seconds: float
-
-
-class OverdueError(Exception):
-    """The client has timed out."""
-
-
-class QueueFullError(Exception):
-    """Too many requests of one address wait for the worker."""
-
-    def __init__(self) -> None:
-        super().__init__(f"more than {_MOST_QUEUED_OF_AN_ADDRESS} costly requests of this address wait")
-
-
-class Work(NamedTuple):
-    """Work for the worker thread, which is charged to `flows`.
-
-    `begin` is called in the event loop when its turn has come, and returns what the worker thread does within the
-    budget. `finish` returns, in the event loop, the answer for the result. `overrunning` are flows that have exceeded
-    their share of the event loop, to which more of such work is charged.
-    """
-
-    flows: tuple[bytes, ...]
-    begin: Callable[[WorkBudget], Callable[[], Any]]
-    finish: Callable[[Any], Answer]
-    overrunning: tuple[bytes, ...] = ()
-
-
-class _Job:
-    """Work that waits for the worker or is processed by it."""
-
-    def __init__(
-        self, work: Work, timeouts: Timeouts, answer: "asyncio.Future[Answer]", connection: Connection
-    ) -> None:
-        self.connection = connection
-        self.work = work
-        self.timeouts = timeouts
-        self.answer = answer
-        self.work_budget: WorkBudget | None = None
-        # The worker has the context of the request, such as its span.
-        self.context = copy_context()
 
 
 class Dispatcher:
@@ -115,8 +67,8 @@ class Dispatcher:
         self._monotonic_seconds = monotonic_seconds
         self._usage = UsageTracker(monotonic_seconds)
         self._overruns = Overruns(monotonic_seconds)
-        self._queue: FairQueue[_Job] = FairQueue(self._usage)
-        self._running: _Job | None = None
+        self._queue: FairQueue[Job] = FairQueue(self._usage)
+        self._running: Job | None = None
         self._worker: Worker | None = None
         self._batch_seconds = 0.0
         self._small_queue: FairQueue[asyncio.Future[None]] = FairQueue(self._usage)
@@ -137,7 +89,7 @@ class Dispatcher:
         """
         if self._is_busy or len(body) > SMALL_BYTES:
             return None
-        if self._overruns and self._overruns.exceeding(body, connection.address, regains=True):
+        if self._exceeding(body, connection, regains=True):
             return None
         answer = self._answer_in_slice(body, timeouts, now, connection)
         connection.is_sliced = answer is None
@@ -150,13 +102,15 @@ class Dispatcher:
             OverdueError: the client timed out while the review waited.
             QueueFullError: too many reviews of its address wait.
         """
-        is_small, is_sliced = len(body) <= SMALL_BYTES, connection.is_sliced
-        connection.is_sliced = False
-        overrunning = self._overruns.exceeding(body, connection.address, regains=is_small) if self._overruns else ()
-        if is_small and not is_sliced and not overrunning:
-            if self._is_busy:
-                await self._wait_for_turn(body, connection)
-            if (answer := self._answer_in_slice(body, timeouts, now, connection)) is not None:
+        in_loop, connection.is_sliced = len(body) <= SMALL_BYTES and not connection.is_sliced, False
+        overrunning = self._exceeding(body, connection, regains=in_loop)
+        if in_loop and not overrunning and self._is_busy:
+            await self._wait_for_turn(body, connection)
+            # Others of its flows may have exceeded their share meanwhile.
+            overrunning = self._exceeding(body, connection, regains=False)
+        if in_loop and not overrunning:
+            answer = self._answer_in_slice(body, timeouts, now, connection)
+            if answer is not None:
                 return answer
         return await self.answer_in_worker(
             Work(
@@ -173,6 +127,10 @@ class Dispatcher:
         """Stop the worker after its current review."""
         if self._worker is not None:
             self._worker.end()
+
+    def _exceeding(self, body: bytes, connection: Connection, *, regains: bool) -> tuple[bytes, ...]:
+        """Return the flows of the review in `body` that exceed their share; see `Overruns.exceeding`."""
+        return self._overruns.exceeding(body, connection.address, regains=regains) if self._overruns else ()
 
     async def _wait_for_turn(self, body: bytes, connection: Connection) -> None:
         """Wait in the fair queue of small reviews."""
@@ -225,7 +183,7 @@ class Dispatcher:
             asyncio.get_running_loop().call_soon(self._begin_batch)
 
     def _answer_in_loop(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer:
-        work_budget = self._work_budget(timeouts, TIME_SLICE_SECONDS)
+        work_budget = self._work_budget(timeouts, self._overruns.slice_seconds(connection.address))
         decision = self._admissions.decide(
             self._small, body, self._policy(), self._cluster(connection.address), work_budget
         )
@@ -245,10 +203,10 @@ class Dispatcher:
             OverdueError: the client timed out while the work waited.
             QueueFullError: too many requests of its address wait, and others have had less work.
         """
-        job = _Job(work, timeouts, asyncio.get_running_loop().create_future(), connection)
+        job = Job(work, timeouts, asyncio.get_running_loop().create_future(), connection)
         connection.stage = Stage.QUEUED
         self._queue.put(job, work.flows, connection.address)
-        if self._queue.waiting_of(connection.address) > _MOST_QUEUED_OF_AN_ADDRESS:
+        if self._queue.waiting_of(connection.address) > MOST_QUEUED_OF_AN_ADDRESS:
             last = self._queue.take_last(connection.address)
             if not last.answer.done():
                 last.answer.set_exception(QueueFullError())
@@ -286,7 +244,7 @@ class Dispatcher:
             except Exception as error:
                 job.answer.set_exception(error)
 
-    def _start(self, job: _Job) -> None:
+    def _start(self, job: Job) -> None:
         work_budget = self._work_budget(job.timeouts, None)
         task = partial(job.context.run, job.work.begin(work_budget))
         if self._worker is None:
@@ -295,7 +253,7 @@ class Dispatcher:
         job.connection.stage = Stage.PROCESSING
         self._worker.work(task, lambda finished, seconds: self._complete(job, finished, seconds))
 
-    def _complete(self, job: _Job, finished: Any, seconds: float) -> None:
+    def _complete(self, job: Job, finished: Any, seconds: float) -> None:
         self._running = None
         self._usage.charge(job.work.flows, seconds)
         self._queue.charge(job.connection.address, seconds)
@@ -310,7 +268,7 @@ class Dispatcher:
             self._start_next()
 
 
-def _answer_of(job: _Job, finished: Any) -> Answer:
+def _answer_of(job: Job, finished: Any) -> Answer:
     if isinstance(finished, BaseException):
         raise finished
     return job.context.run(job.work.finish, finished)

@@ -1,0 +1,67 @@
+"""Work for the worker thread, the time limits of a request, and why it is not answered in time."""
+
+import asyncio
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Any, NamedTuple
+
+from webhook.serving.connection import Connection
+from webhook.serving.decisions.admissions import Answer
+from webhook.serving.work_budget import WorkBudget
+
+# The worker needs seconds for so many. More of one address would time out, and hold connections and memory until then.
+MOST_QUEUED_OF_AN_ADDRESS = 64
+
+CLIENT_GONE = 499
+"""The status that is counted for a request whose client disconnected before the answer; nginx logs the same."""
+
+
+class Timeouts(NamedTuple):
+    """The time limits of one request, on the monotonic clock.
+
+    After `deadline_seconds` the placement check stops; after `overdue_seconds` the client has timed out.
+    """
+
+    arrived_seconds: float
+    deadline_seconds: float | None
+    overdue_seconds: float
+
+
+class OverdueError(Exception):
+    """The client has timed out."""
+
+
+class QueueFullError(Exception):
+    """Too many requests of one address wait for the worker."""
+
+    def __init__(self) -> None:
+        super().__init__(f"more than {MOST_QUEUED_OF_AN_ADDRESS} costly requests of this address wait")
+
+
+class Work(NamedTuple):
+    """Work for the worker thread, which is charged to `flows`.
+
+    `begin` is called in the event loop when its turn has come, and returns what the worker thread does within the
+    budget. `finish` returns, in the event loop, the answer for the result. `overrunning` are flows that have exceeded
+    their share of the event loop, to which more of such work is charged.
+    """
+
+    flows: tuple[bytes, ...]
+    begin: Callable[[WorkBudget], Callable[[], Any]]
+    finish: Callable[[Any], Answer]
+    overrunning: tuple[bytes, ...] = ()
+
+
+class Job:
+    """Work that waits for the worker or is processed by it."""
+
+    def __init__(
+        self, work: Work, timeouts: Timeouts, answer: "asyncio.Future[Answer]", connection: Connection
+    ) -> None:
+        self.connection = connection
+        self.work = work
+        self.timeouts = timeouts
+        self.answer = answer
+        self.work_budget: WorkBudget | None = None
+        # The worker has the context of the request, such as its span.
+        self.context = copy_context()
