@@ -199,15 +199,16 @@ class NodeRanking:
             known.clear()
         found, unknown, is_any_terminating = {}, {}, nodes.pods.is_any_terminating
         for row in rows:
-            state = _amounts(nodes.nodes[row])
+            info = nodes.nodes[row]
+            state = None if is_any_terminating and _is_releasing(info) else _amounts(info)
             own = known.get(state)
-            if own is None or (is_any_terminating and _is_releasing(nodes.nodes[row])):
+            if own is None:
                 unknown[row] = state
             else:
                 found[row] = own
         if unknown:
             found |= self._evaluated([*unknown], nodes, expired)
-            known.update({unknown[row]: found[row] for row in unknown if not _is_releasing(nodes.nodes[row])})
+            known.update({state: found[row] for row, state in unknown.items() if state is not None})
         return found
 
     def _evaluated(self, rows: Sequence[int], nodes: Snapshot, expired: Expired) -> dict[int, _Own]:
