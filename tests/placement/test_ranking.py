@@ -146,6 +146,23 @@ def test_a_burst_is_placed_by_the_rows_that_changed() -> None:
     assert nodes == ["n0", "n0", "n1", "n1", "n2", "n2", "n3", "n3", None]
 
 
+def test_scores_of_nodes_that_get_free_after_all_were_full_keep_their_fractions() -> None:
+    capacity = {"nvidia.com/gpu": "1", "cpu": "64", "memory": "256Gi"}
+    running = [make_pod(f"runs-{at}").requests(cpu=f"{3000 + 300 * at}m", memory="7Gi") for at in range(4)]
+    base = Snapshot.of(node(f"n{at}", pod, capacity=capacity) for at, pod in enumerate(running))
+    asked = PodSignature.of(make_pod().gpu(1).requests(cpu="1", memory="3Gi").obj())
+    scheduler, assumed = Scheduler(VOLCANO, keeps_scores=False), AssumedPods[int](base)
+    holder = RunningPod.of(make_pod().gpu(1).obj())
+    for at in range(4):
+        assumed.assume(at, AssumedPod(holder.assumed_on(f"n{at}", 0), 0))
+    assert scheduler.answer(asked, assumed.before(0)).verdict == "Waiting"
+
+    assumed.forget(range(4))
+
+    anew = Scheduler(VOLCANO, keeps_scores=False).answer(asked, assumed.copy().before(0))
+    assert _facts(scheduler.answer(asked, assumed.before(0))) == _facts(anew)
+
+
 def test_a_ranking_whose_changes_have_been_dropped_is_made_anew() -> None:
     snapshot = Snapshot.of(node(f"n{number}", capacity={"nvidia.com/gpu": "8"}) for number in range(3))
     pod, scheduler, assumed = make_pod().gpu(4), Scheduler(BINPACK), AssumedPods[int](snapshot)

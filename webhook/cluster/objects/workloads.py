@@ -112,7 +112,9 @@ class SelectingObjects:
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper/spread.go, DefaultSelector
         """
-        services, controllers = self.by_namespace.get(namespace, _NO_SELECTORS)
+        if namespace not in self.by_namespace:
+            return ()
+        services, controllers = self.by_namespace[namespace]
         matching = [selector for selector in services if selector_matches(selector, labels)]
         of_owner = controllers.get(owner) if owner is not None and owner.is_looked_up else None
         return tuple(dict.fromkeys(requirement for selector in (*matching, of_owner or ()) for requirement in selector))

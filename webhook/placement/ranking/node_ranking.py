@@ -17,6 +17,9 @@ from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.profile import Profile
 
 _MOST_STATES = 1024
+_NO_NODES: Mask = np.empty(0, dtype=np.bool_)
+_NO_ROWS: Rows = np.empty(0, dtype=np.intp)
+_NO_SCORES: ScoreColumn = np.empty(0, dtype=np.int64)
 
 
 class RankingPlugins:
@@ -75,7 +78,7 @@ class FactRanking:
         self._plugins = plugins
         self._passing: Mask | None = None
         self._spreads: list[_Spread] | None = None
-        self._every: ScoreColumn = np.empty(0, dtype=np.int64)
+        self._every = _NO_SCORES
 
     def passing(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
         """Return a mask of the nodes that pass the filters.
@@ -127,12 +130,12 @@ class NodeRanking:
         self._facts = facts
         self._pod = pod
         self._position = -1
-        self._by_facts: Mask = np.empty(0, dtype=np.bool_)
-        self._own: ScoreColumn = np.empty(0, dtype=np.int64)
+        self._by_facts = _NO_NODES
+        self._own = _NO_SCORES
         self._known: dict[object, _Own] = {}
-        self.feasible: Mask = np.empty(0, dtype=np.bool_)
-        self.rows: Rows = np.empty(0, dtype=np.intp)
-        self.totals: ScoreColumn = self._own
+        self.feasible = _NO_NODES
+        self.rows = _NO_ROWS
+        self.totals = _NO_SCORES
 
     def totals_of(self, rows: Rows, among: Mask, nodes: Snapshot, expired: Expired) -> ScoreColumn:
         """Return the scores of some of the feasible nodes: `rows`, those of the mask `among`.
@@ -166,8 +169,8 @@ class NodeRanking:
         self.feasible = passing(plugins.node_filters, pod, nodes, self._by_facts, expired)
         self.rows = np.flatnonzero(self.feasible)
         scores = totals(plugins.node_scores, pod, nodes, self.rows, expired)
-        is_integer = np.issubdtype(scores.dtype, np.integer)
-        self._own = np.zeros(len(self.feasible), dtype=np.int64) if is_integer else np.zeros(len(self.feasible))
+        # Without a feasible node, it is not known yet whether scores are whole numbers.
+        self._own = np.zeros(len(self.feasible))
         self._own[self.rows] = scores
         self.totals = self.totals_of(self.rows, self.feasible, nodes, expired)
 
@@ -196,15 +199,16 @@ class NodeRanking:
             known.clear()
         found, unknown, is_any_terminating = {}, {}, nodes.pods.is_any_terminating
         for row in rows:
-            state = _amounts(nodes.nodes[row])
+            info = nodes.nodes[row]
+            state = None if is_any_terminating and _is_releasing(info) else _amounts(info)
             own = known.get(state)
-            if own is None or (is_any_terminating and _is_releasing(nodes.nodes[row])):
+            if own is None:
                 unknown[row] = state
             else:
                 found[row] = own
         if unknown:
             found |= self._evaluated([*unknown], nodes, expired)
-            known.update({unknown[row]: found[row] for row in unknown if not _is_releasing(nodes.nodes[row])})
+            known.update({state: found[row] for row, state in unknown.items() if state is not None})
         return found
 
     def _evaluated(self, rows: Sequence[int], nodes: Snapshot, expired: Expired) -> dict[int, _Own]:
