@@ -14,6 +14,7 @@ from tests.support.live import versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES
 from webhook.watch.api_errors import ApiServerError, UnreachableError
+from webhook.watch.live import LiveCluster
 from webhook.watch.reflector import Reflector
 from webhook.watch.timing import CatchUpTarget, Timing
 
@@ -185,3 +186,23 @@ def test_kind_that_is_listed_is_refused_no_more() -> None:
     server: Any = ServerWithNodes()
     asyncio.run(reflector._list(server))
     assert not reflector.is_refused
+
+
+def test_background_uses_the_snapshot_that_an_admission_has_just_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr("webhook.watch.live.time.monotonic", lambda: clock.seconds)
+    cache, settled = ClusterCache(), list[int]()
+
+    def connect() -> Any:
+        raise AssertionError("no connection is made here")
+
+    live = LiveCluster(connect, cache=cache, on_settled=lambda snapshot: settled.append(len(snapshot.nodes)))
+    for reflector in live._reflectors:
+        reflector.current_as_of_seconds = 0.0
+    live.snapshot()
+    cache.apply("Node", "ADDED", versioned_node("a"))
+    for seconds in (0.02, 0.03):
+        clock.seconds = seconds
+        live._settle()
+
+    assert settled == [0, 1]

@@ -21,6 +21,8 @@ _Arguments = ParamSpec("_Arguments")
 
 # The interval at which changes are worked into a snapshot in the background, so that no admission has to do it.
 _SETTLE_SECONDS = 0.05
+# A snapshot that was taken for an admission so short a time ago will do.
+_RECENT_SECONDS = 0.025
 
 
 class LiveCluster:
@@ -96,10 +98,15 @@ class LiveCluster:
                 if self.is_synced:
                     self._follow(group, optional)
                     optional = []
-                    self._cache.compact()
-                    self._update()
-                    if self._snapshot is not None:
-                        self._on_settled(self._snapshot)
+                    self._settle()
+
+    def _settle(self) -> None:
+        """Work the changes into a snapshot, unless an admission has just done that, and pass it to the followers."""
+        self._cache.compact()
+        if time.monotonic() - self._snapshot_seconds > _RECENT_SECONDS:
+            self._update()
+        if self._snapshot is not None:
+            self._on_settled(self._snapshot)
 
     def list_pods_again(self) -> None:
         """List all pods once more, after the current watches."""
