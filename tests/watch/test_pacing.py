@@ -189,8 +189,8 @@ def test_kind_that_is_listed_is_refused_no_more() -> None:
 
 
 def test_background_uses_the_snapshot_that_an_admission_has_just_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_seconds = 0.0
-    monkeypatch.setattr("webhook.watch.live.time.monotonic", lambda: now_seconds)
+    clock = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr("webhook.watch.live.time.monotonic", lambda: clock.seconds)
     cache, settled = ClusterCache(), list[int]()
 
     def connect() -> Any:
@@ -198,10 +198,11 @@ def test_background_uses_the_snapshot_that_an_admission_has_just_taken(monkeypat
 
     live = LiveCluster(connect, cache=cache, on_settled=lambda snapshot: settled.append(len(snapshot.nodes)))
     for reflector in live._reflectors:
-        reflector.current_as_of_seconds = now_seconds
+        reflector.current_as_of_seconds = 0.0
     live.snapshot()
     cache.apply("Node", "ADDED", versioned_node("a"))
-    for now_seconds in (0.02, 0.03):
+    for seconds in (0.02, 0.03):
+        clock.seconds = seconds
         live._settle()
 
     assert settled == [0, 1]

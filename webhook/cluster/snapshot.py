@@ -1,8 +1,11 @@
 """An immutable snapshot of the cluster, with nodes as rows in the order of their names."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import compress
+from operator import is_not
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,8 +143,11 @@ class Snapshot(ClusterObjects):
     assumed: tuple[tuple[int, RunningPod], ...] = ()
     allocatable_columns: Mapping[str, Column]
     _zeros: Column
-    # That of another snapshot says nothing about this one, so `replace` must not copy it.
+    # Those of another snapshot say nothing about this one, so `replace` must not copy them.
     _log: RowLog | None = field(default=None, init=False)
+    # The snapshot that this one was derived from, and the rows of other nodes.
+    _origin: "ref[Snapshot] | None" = field(default=None, init=False)
+    _rows_since_origin: Collection[int] = field(default=(), init=False)
 
     @classmethod
     def of(
@@ -186,6 +192,16 @@ class Snapshot(ClusterObjects):
     def take_log(self, before: "Snapshot") -> None:
         """Continue the log of `before`, an earlier state of this snapshot."""
         self._log, before._log = before.log, None  # noqa: SLF001 - of its own class
+
+    def note_origin(self, origin: "Snapshot", rows: Collection[int]) -> None:
+        """Record that the snapshot has the nodes of `origin`, but for those in `rows`."""
+        self._origin, self._rows_since_origin = ref(origin), rows
+
+    def changed_rows(self, before: "Snapshot") -> Iterable[int]:
+        """Return the rows whose nodes are not the same objects as in `before`, which has as many."""
+        if self._origin is not None and self._origin() is before:
+            return self._rows_since_origin
+        return compress(range(len(self.nodes)), map(is_not, before.nodes, self.nodes))
 
     def without_pods(self) -> "Snapshot":
         """Return the snapshot without running and nominated pods."""

@@ -60,7 +60,10 @@ def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> S
         for row, change in changes.items()
         if change.before.node is not change.after.node and change.before.node != change.after.node
     }
-    return _with_facts(result, of_other_facts) if of_other_facts else result
+    if of_other_facts:
+        result = _with_facts(result, of_other_facts)
+    result.note_origin(snapshot, [*changes])
+    return result
 
 
 def _updated_pods(pods: RunningPods, changes: NodeUpdates, nodes: Sequence[NodeInfo]) -> RunningPods:

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import compress
-from operator import is_not
 
 import numpy as np
 
@@ -74,7 +72,7 @@ class WorkingSnapshot:
         self.snapshot = replace(base, nodes=self._nodes, load=shown.load, pods=self._pods)
         self.snapshot.take_log(shown)
         rows = {base.rows[node] for node in nodes}
-        rows.update(compress(range(len(base.nodes)), map(is_not, before.nodes, base.nodes)))
+        rows.update(base.changed_rows(before))
         for row in rows:
             self._follow_row(row, base.nodes[row], pods_on(base.nodes[row].node.name))
         return True

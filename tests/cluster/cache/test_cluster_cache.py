@@ -290,7 +290,10 @@ def _watched(kind: str, turn: int) -> tuple[str, ...]:
 def _follow(cache: ClusterCache, held: dict[tuple[str, str, str], Object], kind: str, given: Any) -> None:
     """Take one step, in the cache and in the model. Two watches report pods, in either order."""
     if kind == "LOOK":
-        cache.snapshot()
+        before, after = cache._snapshot, cache.snapshot()
+        if after.rows is before.rows:
+            pairs = enumerate(zip(before.nodes, after.nodes, strict=True))
+            assert {*after.changed_rows(before)} == {row for row, (known, info) in pairs if info is not known}
     elif kind == "LIST":
         listed: Iterable[Object] = {_key(each): each for each in given}.values()
         for of in _KINDS:
@@ -323,8 +326,8 @@ def test_any_events_come_to_the_same_as_a_snapshot_made_anew(steps: list[tuple[s
 
 
 def test_all_fields_of_a_snapshot_are_compared() -> None:
-    """All but the log, which identifies a state."""
-    assert {each.name for each in fields(Snapshot)} == {*SAID, "_log"}
+    """All but the log, which identifies a state, and what has changed since an earlier one."""
+    assert {each.name for each in fields(Snapshot)} == {*SAID, "_log", "_origin", "_rows_since_origin"}
 
 
 def whole_cache() -> ClusterCache:

@@ -4,7 +4,7 @@ It stores only what plugins read. It does not store pods that have ended.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -171,14 +171,19 @@ class ClusterCache:
             snapshot = with_nodes(self._snapshot, self._infos.values(), generation)
         else:
             snapshot = updated(self._snapshot, infos.values(), generation)
-        self._snapshot = replace(snapshot, **self._changed_fields())
+        # It is not shared yet.
+        for name, value in self._changed_fields().items():
+            setattr(snapshot, name, value)
+        self._snapshot = snapshot
         self._changed_nodes.clear()
         self._node_set_changed = self._namespaces_changed = False
         return self._snapshot
 
     def _changed_fields(self) -> dict[str, Any]:
         """Return the fields of the next snapshot that do not depend on nodes and may have changed."""
-        changed = {**self._optional.changed_fields(), "scheduler_evidence": self._evidence, "release": self._release}
+        changed: dict[str, Any] = {"scheduler_evidence": self._evidence, "release": self._release}
+        if self._optional.has_changed:
+            changed |= self._optional.changed_fields()
         if self._namespaces_changed:
             changed["namespaces"] = self._namespaces_by_name()
         if self._left_out.has_changed:

@@ -200,11 +200,15 @@ class AssumedPods(Generic[K]):
     def without_room_since(self, before: Snapshot) -> list[K]:
         """Return the keys of the pods on nodes that have changed since `before` and do not have their room any more."""
         found: list[K] = []
-        for node, keys in self._keys_on.items():
-            info, row = self.base.nodes[self.base.rows[node]], before.rows.get(node)
+        base, nodes = self.base, [*self._keys_on]
+        if base.rows is before.rows:
+            changed = (base.nodes[row].node.name for row in base.changed_rows(before))
+            nodes = [node for node in changed if node in self._keys_on]
+        for node in nodes:
+            info, row = base.nodes[base.rows[node]], before.rows.get(node)
             known = None if row is None else before.nodes[row]
             if known is not info and (known is None or known.node != info.node or not self.has_room(node)):
-                found += keys
+                found += self._keys_on[node]
         return found
 
     def _pods_on(self, lowest: int, node: str) -> list[RunningPod]:
