@@ -137,10 +137,10 @@ def test_usage_decays_by_half_in_five_seconds() -> None:
     usage.charge((b"a",), 0.8)
     clock.seconds += 10
     assert usage.used_seconds((b"a",)) == pytest.approx(0.2)
-    assert len(usage) == 1
+    assert len(usage.used) == 1
     clock.seconds += 1000
     assert usage.used_seconds((b"a",)) == 0.0
-    assert len(usage) == 0
+    assert len(usage.used) == 0
 
 
 def test_a_removed_item_is_not_taken() -> None:
@@ -159,7 +159,7 @@ def test_flows_with_the_least_usage_are_forgotten_first() -> None:
     for number in range(10_000):
         usage.charge((b"%d" % number,), 0.001)
     assert usage.used_seconds((b"heavy",)) == pytest.approx(100.0)
-    assert len(usage) <= 4097
+    assert len(usage.used) <= 4097
 
 
 @given(st.randoms(use_true_random=False), st.integers(2, 6))

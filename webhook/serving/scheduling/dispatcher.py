@@ -20,7 +20,7 @@ from webhook.serving.decisions.admissions import Admissions, Answer, Decision
 from webhook.serving.decisions.deciders import Decider
 from webhook.serving.decisions.refusals import ShadowedRefusals
 from webhook.serving.scheduling.fair_queue import FairQueue, UsageTracker, flows
-from webhook.serving.scheduling.overruns import Overruns
+from webhook.serving.scheduling.overruns import TIME_SLICE_SECONDS, Overruns
 from webhook.serving.scheduling.work import (
     CLIENT_GONE,
     MOST_QUEUED_OF_AN_ADDRESS,
@@ -130,7 +130,7 @@ class Dispatcher:
 
     def _exceeding(self, body: bytes, connection: Connection, *, regains: bool) -> tuple[bytes, ...]:
         """Return the flows of the review in `body` that exceed their share; see `Overruns.exceeding`."""
-        return self._overruns.exceeding(body, connection.address, regains=regains) if self._overruns else ()
+        return self._overruns.exceeding(body, connection.address, regains=regains) if self._overruns.used else ()
 
     async def _wait_for_turn(self, body: bytes, connection: Connection) -> None:
         """Wait in the fair queue of small reviews."""
@@ -183,7 +183,8 @@ class Dispatcher:
             asyncio.get_running_loop().call_soon(self._begin_batch)
 
     def _answer_in_loop(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer:
-        work_budget = self._work_budget(timeouts, self._overruns.slice_seconds(connection.address))
+        slice_seconds = self._overruns.slice_seconds(connection.address) if self._overruns.used else TIME_SLICE_SECONDS
+        work_budget = self._work_budget(timeouts, slice_seconds)
         decision = self._admissions.decide(
             self._small, body, self._policy(), self._cluster(connection.address), work_budget
         )

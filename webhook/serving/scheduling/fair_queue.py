@@ -41,41 +41,39 @@ class UsageTracker:
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
         self._monotonic_seconds = monotonic_seconds
-        self._used: dict[bytes, tuple[float, float]] = {}
+        self.used: dict[bytes, tuple[float, float]] = {}
+        """The work of each flow when it was last charged, and that time in seconds."""
         self._last_charge_seconds = -math.inf
-
-    def __len__(self) -> int:
-        return len(self._used)
 
     def charge(self, flows: tuple[bytes, ...], seconds: float) -> None:
         """Add `seconds` of work to each of `flows`."""
         now_seconds = self._last_charge_seconds = self._monotonic_seconds()
         for flow in flows:
-            self._used[flow] = self._decayed_seconds(flow, now_seconds) + seconds, now_seconds
-        if len(self._used) > _MAX_FLOWS:
+            self.used[flow] = self._decayed_seconds(flow, now_seconds) + seconds, now_seconds
+        if len(self.used) > _MAX_FLOWS:
             self._evict_least_used(now_seconds)
 
     def used_seconds(self, flows: Iterable[bytes]) -> float:
         """Return the recent work of that one of `flows` that has the most."""
         now_seconds = self._monotonic_seconds()
         if now_seconds - self._last_charge_seconds > _IDLE_SECONDS:
-            self._used.clear()
+            self.used.clear()
         return max([self._decayed_seconds(flow, now_seconds) for flow in flows], default=0.0)
 
     def _decayed_seconds(self, flow: bytes, now_seconds: float) -> float:
-        found = self._used.get(flow)
+        found = self.used.get(flow)
         if found is None:
             return 0.0
         decayed_seconds: float = found[0] * 0.5 ** ((now_seconds - found[1]) / _HALF_LIFE_SECONDS)
         if decayed_seconds < _NEGLIGIBLE_SECONDS:
-            del self._used[flow]
+            del self.used[flow]
             return 0.0
         return decayed_seconds
 
     def _evict_least_used(self, now_seconds: float) -> None:
-        left = {flow: self._decayed_seconds(flow, now_seconds) for flow in list(self._used)}
+        left = {flow: self._decayed_seconds(flow, now_seconds) for flow in list(self.used)}
         for flow in sorted(left, key=left.__getitem__)[: len(left) // 2]:
-            self._used.pop(flow, None)
+            self.used.pop(flow, None)
 
 
 class FairQueue(Generic[T]):

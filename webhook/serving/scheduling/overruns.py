@@ -41,7 +41,7 @@ class Overruns(UsageTracker):
 
     def slice_seconds(self, address: str) -> float:
         """Return the time of the next review of `address` in the event loop."""
-        if len(self) and self.used_seconds((_flow_of(address),)) > _FEW_OVERRUNS_SECONDS:
+        if self.used_seconds((_flow_of(address),)) > _FEW_OVERRUNS_SECONDS:
             return _SHORT_SLICE_SECONDS
         return TIME_SLICE_SECONDS
 

@@ -44,12 +44,11 @@ def live_view(
     called with each pod that is bound, and the generation of the first snapshot that shows it.
     """
     recorder = PredictionRecorder(predictions, metrics, time.time)
-    missed = MissedPods(
-        policies.in_force,
-        time.monotonic,
-        lambda: followed is None or not followed.unready_reason(),
-        lambda: live.list_pods_again(),
-    )
+
+    def is_judged() -> bool:
+        return followed is None or not followed.unready_reason()
+
+    missed = MissedPods(policies.in_force, time.monotonic, is_judged, lambda: live.list_pods_again())
     metrics.missed_pods.set_function(lambda: missed.count)
     missing_schedulers = MissingSchedulers(policies.in_force)
 
