@@ -78,7 +78,7 @@ def test_costly_pods_of_a_few_users_leave_an_api_server_its_share(users: int) ->
 def test_work_within_a_time_slice_is_no_overrun() -> None:
     overruns = Overruns(Clock())
     overruns.add_work((b"user jane",), 0.009)
-    assert not overruns
+    assert not overruns.used
 
 
 def test_large_reviews_pay_nothing_off() -> None:
