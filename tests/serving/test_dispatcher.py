@@ -358,6 +358,26 @@ def test_a_small_pod_is_left_to_the_worker_if_its_flows_exceed_their_share_while
     run(story)
 
 
+def test_an_address_that_exceeds_its_share_while_many_wait_keeps_nobody_waiting() -> None:
+    async def story(site: Site) -> None:
+        site.dispatcher._is_busy = True
+        crowd = [
+            site.post(attack_review(number, {}, user=f"u-{number}"), connection=Connection("10.0.0.9"))
+            for number in range(200)
+        ]
+        hers = site.post(attack_review(1, {}, user="jane", namespace="team-j"), connection=Connection("10.0.0.1"))
+        await asyncio.sleep(0)
+        site.dispatcher._overruns.charge((b"address 10.0.0.9",), 1.0)
+        site.dispatcher._begin_batch()
+        assert "patch" in response(await hers)
+        assert sum(each.done() for each in crowd) < 10
+        for each in crowd:
+            each.cancel()
+        await asyncio.gather(*crowd, return_exceptions=True)
+
+    run(story)
+
+
 def test_a_review_whose_slice_has_ended_gets_no_other_one() -> None:
     """It is not answered at once, and the handler asks for it again."""
     body, connection = attack_review(1, {}, user="mallory"), Connection()

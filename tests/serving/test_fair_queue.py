@@ -108,6 +108,22 @@ def test_an_address_that_begins_to_wait_does_not_catch_up() -> None:
     assert served(10).count("late") in (5, 6)
 
 
+@pytest.mark.parametrize(
+    ("ahead_seconds", "first"),
+    [
+        pytest.param(0.005, "single", id="it has had little more than the others"),
+        pytest.param(0.05, "busy", id="it has had its share"),
+    ],
+)
+def test_an_address_with_one_item_goes_before_those_that_queue(ahead_seconds: float, first: str) -> None:
+    waiting, _ = queue()
+    for _ in range(20):
+        waiting.put("busy", (b"jane",), "10.0.0.9")
+    waiting.put("single", (b"joe",), "10.0.0.1")
+    waiting.charge("10.0.0.1", ahead_seconds)
+    assert waiting.take() == first
+
+
 def test_work_while_nothing_waits_counts_for_no_address() -> None:
     waiting, _ = queue()
     waiting.charge("10.0.0.1", 100.0)
