@@ -45,7 +45,6 @@ _PENDING_SECONDS = 60.0
 # The interval at which pending pods are looked at for that.
 _SWEEP_SECONDS = 5.0
 
-# A bit for each row of a view, as `numpy.packbits` sets it.
 Bits = NDArray[np.uint8]
 _NO_BITS: Bits = np.empty(0, dtype=np.uint8)
 
