@@ -33,8 +33,8 @@ _STEPS = st.lists(st.tuples(st.sampled_from(("assume", "forget", "bind", "delete
 
 def _facts(placement: Placement) -> tuple[Any, ...]:
     best = None if placement.best_rows is None else placement.best_rows.tolist()
-    bits = None if placement.feasible_bits is None else placement.feasible_bits.tolist()
-    return placement, best, bits
+    feasible = None if placement.feasible_mask is None else placement.feasible_mask.tolist()
+    return placement, best, feasible
 
 
 def _with(snapshot: Snapshot, pod: RunningPod) -> Snapshot:

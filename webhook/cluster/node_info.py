@@ -245,7 +245,7 @@ class NodeInfo(NamedTuple):
             if amount and not requested[resource]:
                 del requested[resource]
         if pod.scheduler:
-            schedulers = frozenset(each.scheduler for each in pods if each.scheduler)
+            schedulers = frozenset([each.scheduler for each in pods if each.scheduler])
         for gang in pod.gangs:
             gangs.remove(gang)
         milli_cpu = self.non_zero_milli_cpu - pod.non_zero_milli_cpu

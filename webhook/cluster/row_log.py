@@ -8,19 +8,16 @@ from webhook.cluster.node_info import RunningPod
 MOST_CHANGES = 4096
 
 
-class ClassifiedPod(NamedTuple):
-    """A pod with the number of its class in the table of running pods."""
+class PodChange(NamedTuple):
+    """A pod that was added to the node in `row`, or removed from it: `sign` is 1 or -1.
 
-    number: int
-    pod: RunningPod
-
-
-class RowChange(NamedTuple):
-    """The pods that were added to a node and removed from it."""
+    `number` is that of its class in the table of running pods.
+    """
 
     row: int
-    added: tuple[ClassifiedPod, ...]
-    removed: tuple[ClassifiedPod, ...]
+    sign: int
+    number: int
+    pod: RunningPod
 
 
 class RowLog:
@@ -33,16 +30,16 @@ class RowLog:
     __slots__ = ("changes", "position")
 
     def __init__(self) -> None:
-        self.changes: list[RowChange] = []
+        self.changes: list[PodChange] = []
         self.position = 0
         """The number of changes so far."""
 
-    def since(self, position: int) -> list[RowChange] | None:
+    def since(self, position: int) -> list[PodChange] | None:
         """Return the changes after the first `position`; None if some have been dropped."""
         new = self.position - position
         return self.changes[len(self.changes) - new :] if new <= len(self.changes) else None
 
-    def add(self, change: RowChange) -> None:
+    def add(self, change: PodChange) -> None:
         """Add a change."""
         self.changes.append(change)
         self.position += 1

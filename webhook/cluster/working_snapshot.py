@@ -7,7 +7,7 @@ import numpy as np
 
 from webhook.cluster.index.shown_pods import ShownPods
 from webhook.cluster.node_info import NodeInfo, RunningPod
-from webhook.cluster.row_log import ClassifiedPod, RowChange
+from webhook.cluster.row_log import PodChange
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Load, Snapshot
 from webhook.cluster.update import NodeUpdate, updated_host_ports
 from webhook.kube.pod.amounts import CPU, MEMORY
@@ -115,7 +115,8 @@ class WorkingSnapshot:
         if has_ports:
             host_ports = updated_host_ports(load.host_ports, {row: NodeUpdate(before, info, removed, added)})
             snapshot.load = replace(load, host_ports=host_ports)
-        pods = self._pods
-        without = tuple([ClassifiedPod(pods.remove(pod, row), pod) for pod in removed])
-        more = tuple([ClassifiedPod(pods.add(pod, row), pod) for pod in added])
-        snapshot.log.add(RowChange(row, more, without))
+        pods, log = self._pods, snapshot.log
+        for pod in removed:
+            log.add(PodChange(row, -1, pods.remove(pod, row), pod))
+        for pod in added:
+            log.add(PodChange(row, 1, pods.add(pod, row), pod))

@@ -232,7 +232,7 @@ class Scheduler:
             scores,
             unmodelled,
             best_rows=best_rows,
-            feasible_bits=np.packbits(passing),
+            feasible_mask=passing,
         )
 
     def _none_feasible(

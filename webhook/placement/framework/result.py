@@ -4,14 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.placement.framework.interface import ScoreColumn
 from webhook.placement.pod.pod_info import PodInfo
 
-Bits = NDArray[np.uint8]
 PlacementVerdict = Literal["Feasible", "Waiting", "Infeasible", "Unknown"]
 
 # Sums of fractions differ by less than this where they are equal.
@@ -177,8 +174,8 @@ class Placement:
     """The number of pods that wait before it and have room reserved."""
     best_rows: Rows | None = field(default=None, compare=False, repr=False)
     """The rows of the nodes with the best score, if the verdict is Feasible; `node` is the first of them."""
-    feasible_bits: Bits | None = field(default=None, compare=False, repr=False)
-    """The nodes that pass every filter, if the verdict is Feasible: a bit for each row, as `numpy.packbits` sets it."""
+    feasible_mask: Mask | None = field(default=None, compare=False, repr=False)
+    """The nodes that pass every filter, if the verdict is Feasible."""
     possible_nodes: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     """More nodes that can have the best score: kube-scheduler picks one of equal score for the pods before it."""
     is_final: bool = field(default=True, compare=False)
@@ -206,7 +203,7 @@ class Placement:
             self.gang,
             reserved_pods,
             self.best_rows,
-            self.feasible_bits,
+            self.feasible_mask,
             self.possible_nodes,
             self.is_final,
         )

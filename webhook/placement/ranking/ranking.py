@@ -13,7 +13,7 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.pod_term import WeightedPodTerm
-from webhook.cluster.row_log import ClassifiedPod
+from webhook.cluster.row_log import PodChange
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import DeadlineNearError, Expired
 from webhook.placement.framework.domain_counts import DomainCounts
@@ -54,19 +54,17 @@ class AffinityCounts:
             self._counts = self._plugin.counts(pod, nodes, expired)
         else:
             # Read first: a deadline between two changes would count one of them twice.
-            signed = [(row, 1, each) for row, added, _ in new for each in added]
-            signed += [(row, -1, each) for row, _, removed in new for each in removed]
-            read = [(row, sign, self._weights_of(each, nodes, expired)) for row, sign, each in signed]
-            for row, sign, weights in read:
+            read = [(each, self._weights_of(each, nodes, expired)) for each in new]
+            for (row, sign, _, _), weights in read:
                 for key, weight in weights:
                     self._counts.add_one(key, row, sign * weight)
         self._position = log.position
         return self._counts
 
-    def _weights_of(self, pod: ClassifiedPod, nodes: Snapshot, expired: Expired) -> list[tuple[str, int]]:
-        found = self._weights.get(pod.number)
+    def _weights_of(self, change: PodChange, nodes: Snapshot, expired: Expired) -> list[tuple[str, int]]:
+        found = self._weights.get(change.number)
         if found is None:
-            found = self._weights[pod.number] = self._plugin.weights_of(pod.pod, *self._key, nodes, expired)
+            found = self._weights[change.number] = self._plugin.weights_of(change.pod, *self._key, nodes, expired)
         return found
 
 

@@ -274,7 +274,7 @@ def _known_bytes(known: _Known) -> int:
     size_bytes = 0
     if known.rendered is not None:
         placement = known.rendered.placement
-        columns = () if placement is None else (placement.best_rows, placement.feasible_bits)
+        columns = () if placement is None else (placement.best_rows, placement.feasible_mask)
         size_bytes = known.rendered.size_bytes + sum(each.nbytes for each in columns if each is not None)
     if isinstance(known.result, Mutated):
         return size_bytes + known.result.size_bytes + _rules_bytes(known.result.injection)

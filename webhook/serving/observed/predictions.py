@@ -17,6 +17,7 @@ from datetime import datetime
 from itertools import takewhile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from webhook.admission.pipeline import ClusterView
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey, pending_changes
@@ -24,7 +25,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.pod.stored_pod import Binding
-from webhook.placement.framework.result import Bits, Placement, PlacementVerdict
+from webhook.placement.framework.result import Placement, PlacementVerdict
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics, PredictionResult
 from webhook.serving.waiting.admitted_pods import identity_keys
@@ -43,6 +44,7 @@ _PENDING_SECONDS = 60.0
 # The interval at which pending pods are looked at for that.
 _SWEEP_SECONDS = 5.0
 
+Bits = NDArray[np.uint8]
 _NO_BITS: Bits = np.empty(0, dtype=np.uint8)
 
 
@@ -70,7 +72,7 @@ class _Predicted:
             is_best[placement.best_rows] = True
             is_best[[rows[name] for name in placement.possible_nodes if name in rows]] = True
             best = np.packbits(is_best)
-        feasible = _NO_BITS if placement.feasible_bits is None else placement.feasible_bits
+        feasible = _NO_BITS if placement.feasible_mask is None else np.packbits(placement.feasible_mask)
         return cls(placement.verdict, placement.node, rows, best, feasible, placement.reserved_pods > 0)
 
     @property
