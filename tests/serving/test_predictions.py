@@ -11,7 +11,7 @@ import pytest
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.work import calls_of
 from webhook.cluster.node_info import Node, NodeInfo
-from webhook.cluster.pods.pending_pods import PendingPod, PodKey
+from webhook.cluster.pods.pending_pods import PendingPod, PendingPods, PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.pod.stored_pod import Binding
@@ -246,8 +246,9 @@ class TestPodsPredictedToWait:
         many: dict[PodKey, PendingPod] = {}
         for number in range(2000):
             many |= pending(others, f"other-{number}")
-        list(predictions.follow(many, NOW_SECONDS))
-        more = many | pending(others, "one-more")
+        first, one = PendingPods(many, None, ()), pending(others, "one-more")
+        list(predictions.follow(first, NOW_SECONDS))
+        more = PendingPods(many | one, first, one)
         assert calls_of(lambda: list(predictions.follow(more, NOW_SECONDS))) < 100
 
 

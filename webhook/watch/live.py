@@ -77,11 +77,12 @@ class LiveCluster:
             )
             for resource in RESOURCES
         ]
+        self._required = [each for each in self._reflectors if each.resource.is_required]
 
     async def run(self) -> None:
         """Keep the view current until cancelled; required kinds come first."""
         async with asyncio.TaskGroup() as group:
-            self._follow(group, [each for each in self._reflectors if each.resource.is_required])
+            self._follow(group, self._required)
             polling = Polling(self._connect, self._timing.evidence_seconds, self._on_fault)
             polled = {
                 "signs of schedulers": polling.scheduler_evidence(self._cache.put_scheduler_evidence),
@@ -157,7 +158,7 @@ class LiveCluster:
     @property
     def is_synced(self) -> bool:
         """Return true once every required kind has been listed."""
-        return all(each.current_as_of_seconds is not None for each in self._reflectors if each.resource.is_required)
+        return None not in [each.current_as_of_seconds for each in self._required]
 
     @property
     def has_namespaces(self) -> bool:

@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.support.builders import make_node_object, make_pod
 from tests.support.work import calls_of
@@ -12,7 +14,7 @@ from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.object_key import PENDING_PODS, Key
 from webhook.cluster.cache.pending_tracker import PendingTracker
 from webhook.cluster.file import snapshot_from_documents
-from webhook.cluster.pods.pending_pods import PendingPod
+from webhook.cluster.pods.pending_pods import PendingPod, pending_changes
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
@@ -192,3 +194,32 @@ def test_a_pod_that_leaves_makes_room_for_others() -> None:
         assert len(tracker.keys()) == 1
         tracker.put(Key("x", str(number)), None)
         assert len(tracker.keys()) == 0
+
+
+@example([("p", "a"), ("l", "a"), ("x", ""), ("c", ""), ("c", ""), ("x", "")])
+@example([("p", "a"), ("p", "b"), ("x", ""), ("large", "a"), ("x", "")])
+@example([("p", "a"), ("x", ""), ("b", "a"), ("x", ""), ("b", "a"), ("x", "")])
+@given(st.lists(st.tuples(st.sampled_from(("p", "large", *"llbccxx")), st.sampled_from("abc")), max_size=60))
+def test_changes_are_those_between_two_tables(steps: list[tuple[str, str]]) -> None:
+    tracker, bound = PendingTracker(budget_bytes=2 * 2500), set[Key]()
+    before = tracker.pending(bound)
+    for number, (step, name) in enumerate(steps):
+        key = Key("x", name)
+        match step:
+            case "p" | "large":
+                pod = PendingPod.of(make_pod(name).namespace("x").uid(str(number)).obj())
+                tracker.put(key, replace(pod, content=b"x" * (2000 if step == "large" else 100)))
+            case "l":
+                tracker.put(key, None)
+            case "b":
+                bound ^= {key}
+                tracker.mark_bound(key)
+            case "c":
+                tracker.compact()
+            case _:
+                after = tracker.pending(bound)
+                changed, gone = pending_changes(before, after)
+                all_changed, all_gone = pending_changes({**before}, {**after})
+                assert {id(each) for each in changed} == {id(each) for each in all_changed}
+                assert (len(changed), sorted(gone)) == (len(all_changed), sorted(all_gone))
+                before = after

@@ -1,10 +1,11 @@
 """Pending pods: which of them wait for a scheduler, and what a scheduler reads of them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
+from weakref import ref
 
 import orjson
 
@@ -135,15 +136,29 @@ def scheduled_content(pod: Mapping[str, Any]) -> bytes:
     return data if len(data) <= MOST_CONTENT_BYTES else b""
 
 
+class PendingPods(dict[PodKey, PendingPod]):
+    """Pending pods that differ from those of an earlier moment, `origin`, in some of the `keys`."""
+
+    __slots__ = ("__weakref__", "_keys", "_origin")
+
+    def __init__(self, pods: Mapping[PodKey, PendingPod], origin: "PendingPods | None", keys: Iterable[PodKey]) -> None:
+        super().__init__(pods)
+        self._origin, self._keys = None if origin is None else ref(origin), (*keys,)
+
+    def keys_since(self, before: Mapping[PodKey, PendingPod]) -> Collection[PodKey] | None:
+        """Return the keys in which it can differ from `before`; None if that is not its origin."""
+        return self._keys if self._origin is not None and self._origin() is before else None
+
+
 def pending_changes(
     before: Mapping[PodKey, PendingPod], after: Mapping[PodKey, PendingPod]
 ) -> tuple[list[PendingPod], list[PodKey]]:
     """Return the pods of `after` that are not the same objects in `before`, and the keys that are in `before` alone."""
-    pairs = zip(after.values(), map(before.get, after), strict=True)
-    changed = [(pod, known) for pod, known in pairs if pod is not known]
-    new = sum(known is None for _, known in changed)
-    gone = [key for key in before if key not in after] if len(before) + new > len(after) else []
-    return [pod for pod, _ in changed], gone
+    keys = after.keys_since(before) if isinstance(after, PendingPods) else None
+    if keys is None:
+        keys = (*after, *before.keys() - after.keys())
+    changed = [pod for key in keys if (pod := after.get(key)) is not None and pod is not before.get(key)]
+    return changed, [key for key in keys if key in before and key not in after]
 
 
 def is_pending(pod: Mapping[str, Any]) -> bool:
