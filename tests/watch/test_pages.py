@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from webhook.kube.pod.stored_pod import StoredPod
 from webhook.watch import api_errors, pages
 from webhook.watch.api_errors import ApiServerError, TooLargeError, parsed
 from webhook.watch.api_server import GONE, ApiServer, ClientConfig
@@ -27,7 +28,9 @@ class Listed:
     """An API server with objects of these sizes; `asked` are the first object and the number of each request."""
 
     def __init__(self, *sizes: int, expires_at: int = -1, times: int = 1) -> None:
-        self.items = [{"metadata": {"name": str(number)}, "args": "x" * size} for number, size in enumerate(sizes)]
+        self.items: list[Any] = [
+            {"metadata": {"name": str(number)}, "args": "x" * size} for number, size in enumerate(sizes)
+        ]
         self.asked: list[tuple[int, int]] = []
         self.expires_at, self.times = expires_at, times
 
@@ -68,6 +71,22 @@ def test_object_that_is_larger_than_a_page_is_read_alone() -> None:
     server = Listed(10, 3_000, 10)
     assert names_of(server, page_size=2) == [["0"], ["1"], ["2"]]
     assert server.asked == [(0, 2), (0, 1), (1, 2), (1, 1), (1, 1), (2, 1)]
+
+
+@pytest.mark.parametrize(("spec", "is_read"), [({}, True), ("malformed", False)])
+def test_items_are_read_from_their_json_unless_one_is_malformed(spec: Any, is_read: bool) -> None:
+    server, pages_read = Listed(1, 1, 1), list[list[Any]]()
+    for item in server.items:
+        item["spec"] = {"nodeName": "a"}
+    server.items[2]["spec"] = spec
+
+    async def take(items: list[Any], _: bool) -> None:
+        pages_read.append(items)
+
+    asyncio.run(list_pages(server, "/api/v1/pods", {}, take, 8, read_item=StoredPod.in_list))  # type: ignore[arg-type]
+    (items,) = pages_read
+    assert [isinstance(each, StoredPod) for each in items] == [is_read] * 3
+    assert [dict(each) for each in items] == server.items
 
 
 def test_pages_grow_again_behind_large_objects() -> None:

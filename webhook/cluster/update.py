@@ -60,10 +60,7 @@ def updated(snapshot: Snapshot, infos: Iterable[NodeInfo], generation: int) -> S
         for row, change in changes.items()
         if change.before.node is not change.after.node and change.before.node != change.after.node
     }
-    if of_other_facts:
-        result = _with_facts(result, of_other_facts)
-    result.note_origin(snapshot, [*changes])
-    return result
+    return _with_facts(result, of_other_facts) if of_other_facts else result
 
 
 def _updated_pods(pods: RunningPods, changes: NodeUpdates, nodes: Sequence[NodeInfo]) -> RunningPods:
@@ -189,10 +186,11 @@ def _with_facts(snapshot: Snapshot, changes: NodeUpdates) -> Snapshot:
 
 def _updated(column: NDArray[Any], amounts: Sequence[tuple[int, int, int]]) -> NDArray[Any]:
     """Return `column` with new amounts, each after its row and the amount before; itself if none has changed."""
-    if all(before == after for _, before, after in amounts):
+    changed = [(row, after) for row, before, after in amounts if before != after]
+    if not changed:
         return column
     column = column.copy()
-    for row, _, after in amounts:
+    for row, after in changed:
         column[row] = min(after, LARGEST_AMOUNT)
     column.setflags(write=False)
     return column

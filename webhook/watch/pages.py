@@ -1,20 +1,41 @@
 """Read a list in pages that are limited by bytes, since users decide how large an object is."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from typing import Any
+
+from msgspec import DecodeError as JsonError
+from msgspec import Raw, Struct
+from msgspec.json import Decoder
 
 from webhook.documents.documents import field
 from webhook.watch.api_errors import OBJECT_BYTES, PAGE_BYTES, ApiServerError, TooLargeError, parsed
 from webhook.watch.api_server import GONE, ApiServer, JsonObject, Query
 
-OnPage = Callable[[list[JsonObject], bool], Awaitable[None]]
+OnPage = Callable[[list[Any], bool], Awaitable[None]]
+
+
+class _Page(Struct, gc=False):
+    metadata: JsonObject
+    items: list[Raw]
+
+
+_PAGES = Decoder(_Page)
 
 
 async def list_pages(
-    server: ApiServer, path: str, query: Query, on_page: OnPage, page_size: int, gate: asyncio.Lock | None = None
+    server: ApiServer,
+    path: str,
+    query: Query,
+    on_page: OnPage,
+    page_size: int,
+    gate: asyncio.Lock | None = None,
+    read_item: Callable[[Raw], Mapping[str, Any]] | None = None,
 ) -> str:
     """Call `on_page` with the items of each page, and true for the first page; return the resourceVersion of the list.
+
+    An item is a raw API object, or what `read_item` makes of its JSON, unless that raises ValidationError.
 
     A page with more than PAGE_BYTES is requested again with half the objects, down to one. `gate` is held while a page
     is decoded and used: lists that share it have one decoded page in memory. The request has no resourceVersion: the
@@ -41,15 +62,28 @@ async def list_pages(
                 continue
             if 4 * len(body) < PAGE_BYTES:
                 limit = min(2 * limit, page_size)
-            content = parsed("GET", path, body)
+            metadata, items = _read_page(path, body, read_item)
             del body
-            items = content.get("items")
-            await on_page(items if isinstance(items, list) else [], not token)
-        token = str(field(content, "metadata", "continue") or "")
-        if not token:
-            return str(field(content, "metadata", "resourceVersion") or "")
+            await on_page(items, not token)
         # A decoded page takes twenty times its bytes: none is kept while the next one is read, without the gate.
-        del content, items
+        del items
+        token = str(field(metadata, "continue") or "")
+        if not token:
+            return str(field(metadata, "resourceVersion") or "")
+
+
+def _read_page(
+    path: str, body: bytes, read_item: Callable[[Raw], Mapping[str, Any]] | None
+) -> tuple[JsonObject, list[Any]]:
+    if read_item is not None:
+        try:
+            page = _PAGES.decode(body)
+            return page.metadata, [read_item(each) for each in page.items]
+        except (JsonError, UnicodeError, RecursionError):
+            pass
+    content = parsed("GET", path, body)
+    metadata, items = content.get("metadata"), content.get("items")
+    return metadata if isinstance(metadata, dict) else {}, items if isinstance(items, list) else []
 
 
 async def _read(server: ApiServer, path: str, query: Query, held: AsyncExitStack, gate: asyncio.Lock) -> bytes | None:

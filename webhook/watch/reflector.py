@@ -33,6 +33,7 @@ from webhook.cluster.cache.cluster_cache import InvalidObject
 from webhook.cluster.cache.resources import Resource
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
+from webhook.kube.pod.stored_pod import StoredPod
 from webhook.watch.api_errors import PAGE_BYTES, ApiServerError, UnreachableError
 from webhook.watch.api_server import (
     GONE,
@@ -41,7 +42,6 @@ from webhook.watch.api_server import (
     NOT_READABLE,
     ApiServer,
     Connect,
-    JsonObject,
 )
 from webhook.watch.pages import list_pages
 from webhook.watch.store import Store, changed_within
@@ -188,7 +188,7 @@ class Reflector:
         asked_seconds = time.monotonic()
         listing = self._cache.listing(self.resource.name_in_cache)
 
-        async def take(items: list[JsonObject], is_first: bool) -> None:
+        async def take(items: list[Any], is_first: bool) -> None:
             nonlocal listing
             if is_first:
                 listing = self._cache.listing(self.resource.name_in_cache)
@@ -199,7 +199,15 @@ class Reflector:
                 await self._yield_to_loop()
             self._on_page()
 
-        version = await list_pages(server, self.resource.path, self._query(), take, self._timing.page_size, self._gate)
+        version = await list_pages(
+            server,
+            self.resource.path,
+            self._query(),
+            take,
+            self._timing.page_size,
+            self._gate,
+            StoredPod.in_list if self.resource.kind == "Pod" else None,
+        )
         listing.finish()
         self._mark_current(asked_seconds)
         self.is_refused = self.is_forbidden = False

@@ -171,6 +171,7 @@ class ClusterCache:
             snapshot = with_nodes(self._snapshot, self._infos.values(), generation)
         else:
             snapshot = updated(self._snapshot, infos.values(), generation)
+            snapshot.note_origin(self._snapshot, [snapshot.rows[name] for name in infos])
         # It is not shared yet.
         for name, value in self._changed_fields().items():
             setattr(snapshot, name, value)

@@ -106,8 +106,9 @@ class PendingTracker:
 
     def _mark_changed(self, *pods: PendingPod | None) -> None:
         self.has_changed = True
-        if any(pod is not None and pod.nominated for pod in pods):
-            self._nominations_changed = True
+        for pod in pods:
+            if pod is not None and pod.nominated:
+                self._nominations_changed = True
 
 
 def _size_bytes(pod: PendingPod) -> int:

@@ -41,6 +41,11 @@ class PodIdentity(NamedTuple):
             short_text(next((name for name in names if name.startswith(_TOKEN_VOLUME)), "")),
         )
 
+    @classmethod
+    def of_texts(cls, *texts: str) -> "PodIdentity":
+        """Return the identity of a pod with these fields."""
+        return cls(*texts) if max(map(len, texts)) <= _LONGEST_TEXT else cls(*map(short_text, texts))
+
 
 def short_text(value: Any) -> str:
     """Return `value` as text; the hash of a text that is longer than any name."""

@@ -10,7 +10,7 @@ from msgspec.json import Decoder
 
 from webhook.documents.documents import field
 from webhook.kube.names import DEFAULT_NAMESPACE
-from webhook.kube.pod.pod_identity import PodIdentity, short_text
+from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.pod.raw_pod import NO_RAW_VOLUMES, RawPod, RawVolumes, controller_uid
 
 NULL: Final = b"null"
@@ -35,17 +35,31 @@ class StoredPod(Mapping[str, Any]):
     first use.
     """
 
-    __slots__ = ("_content", "_event", "metadata", "node_name", "phase", "spec", "status", "volumes")
+    __slots__ = (
+        "_content",
+        "_json",
+        "_place",
+        "metadata",
+        "namespace",
+        "node_name",
+        "phase",
+        "spec",
+        "status",
+        "volumes",
+    )
 
-    def __init__(self, pod: RawPod, event: bytes = b"", content: Mapping[str, Any] | None = None) -> None:
-        """Create the pod with the parts `pod`, from its `content` or from the JSON of an `event` of a watch.
+    def __init__(
+        self, pod: RawPod, json: bytes | Raw = b"", place: str = "", content: Mapping[str, Any] | None = None
+    ) -> None:
+        """Create the pod with the parts `pod`, from its `content` or from `json`, which has it at `place`.
 
         Raises:
             ValidationError: a part has the wrong type.
         """
         metadata, spec = pod.metadata, pod.spec
-        self._event, self._content = event, content
+        self._json, self._place, self._content = json, place, content
         self.metadata, self.spec = metadata, spec
+        self.namespace = metadata.namespace or DEFAULT_NAMESPACE
         self.status = (_FIELDS.decode(pod.status) if pod.status else None) or {}
         self.phase = (_TEXTS.decode(self.status["phase"]) if "phase" in self.status else None) or ""
         self.node_name = (_TEXTS.decode(spec["nodeName"]) if "nodeName" in spec else None) or ""
@@ -62,29 +76,30 @@ class StoredPod(Mapping[str, Any]):
             return None
 
     @classmethod
+    def in_list(cls, item: Raw) -> "StoredPod":
+        """Return an item of a list of pods.
+
+        Raises:
+            ValidationError: it is malformed.
+        """
+        return cls(_PODS.decode(item), item)
+
+    @classmethod
     def in_event(cls, event: bytes) -> "tuple[str, StoredPod] | None":
         """Return the type and the pod of an event of a watch; None if it is none of a pod, or malformed."""
         try:
             found = _EVENTS.decode(event)
-            return found.type, cls(found.object, event)
+            return found.type, cls(found.object, event, "object")
         except _INVALID:
             return None
-
-    @property
-    def namespace(self) -> str:
-        """Return its namespace."""
-        return self.metadata.namespace or DEFAULT_NAMESPACE
 
     @property
     def identity(self) -> PodIdentity:
         """Return what identifies the pod."""
         metadata = self.metadata
-        return PodIdentity(
-            short_text(self.namespace),
-            short_text(metadata.name),
-            short_text(metadata.generate_name),
-            short_text(controller_uid(metadata.owner_references)),
-            short_text(self.volumes.token),
+        name, generate_name = metadata.name or "", metadata.generate_name or ""
+        return PodIdentity.of_texts(
+            self.namespace, name, generate_name, controller_uid(metadata.owner_references), self.volumes.token
         )
 
     @property
@@ -110,7 +125,8 @@ class StoredPod(Mapping[str, Any]):
     @property
     def _decoded(self) -> Mapping[str, Any]:
         if self._content is None:
-            self._content = orjson.loads(self._event)["object"]
+            content = orjson.loads(bytes(self._json))
+            self._content = content[self._place] if self._place else content
         return self._content
 
 

@@ -53,8 +53,7 @@ def live_view(
     missing_schedulers = MissingSchedulers(policies.in_force)
 
     def on_bound(pod: Mapping[str, Any]) -> None:
-        binding = Binding.of(pod)
-        waiting.note_bound(binding)
+        waiting.note_bound(binding := Binding.of(pod))
         if note_bound is not None:
             note_bound(binding.identity, live.next_generation)
         recorder.compare(binding)
