@@ -21,8 +21,12 @@ class ReservedView:
         if cluster.stale_reason or not cluster.snapshot.nodes:
             return cluster
         assumed, known = self._waiting.on(cluster.snapshot, address), self._view
-        is_known = known is not None and known.assumed is assumed and known.snapshot is assumed.base
-        if known is None or not is_known or known.scorer is not cluster.scorer:
+        if (
+            known is None
+            or known.assumed is not assumed
+            or known.snapshot is not assumed.base
+            or known.scorer is not cluster.scorer
+        ):
             # The pods that wait can have followed a later snapshot than `cluster` has.
             reserves = self._waiting.reserves
             self._view = known = replace(cluster, snapshot=assumed.base, assumed=assumed, reserves=reserves)
