@@ -81,18 +81,21 @@ class MutateEndpoint:
         self._commit.when_written(done)
 
     def answer_at_once(self, protocol: HttpProtocol, message: RawRequestMessage, body: bytes) -> Answer | None:
-        """Return the answer to a review that needs no waiting, on a connection that stays open; else None.
+        """Return the answer to a review that needs no waiting; None if it does, or if its connection is to be closed.
 
-        The answer is sent once it is written. What raises an exception here does so again in `answer`.
+        The answer is sent once it is written; a span lasts until then, and a client certificate is verified first, so
+        these need `answer`. What raises an exception here does so again there.
         """
         arrived_seconds, connection = time.monotonic(), protocol.connection
+        is_unknown = self._settings.client_ca is not None and not connection.client
+        if is_unknown or spans.are_made():
+            return None
         try:
             limits = self._checked_limits(protocol, message.method, message.path, message.headers)
             if limits.path != PATH or len(body) > self._settings.max_body_bytes or self._is_last(protocol, 1):
                 return None
-            with spans.admission(message.headers):
-                timeouts = limits.timeouts(arrived_seconds)
-                answer = self._dispatcher.answer_at_once(body, timeouts, self._now(), connection)
+            timeouts = limits.timeouts(arrived_seconds)
+            answer = self._dispatcher.answer_at_once(body, timeouts, self._now(), connection)
         except Exception:
             return None
         if answer is not None:

@@ -254,15 +254,18 @@ class Listener:
         loop, most = task.get_loop(), self._max_body_bytes
         return web.BaseRequest(message, payload, http, writer, task, loop, client_max_size=most)
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        protocol = protocol_of(request)
+    def begin(self, protocol: HttpProtocol, stage: Stage) -> None:
+        """Note that a request has arrived on this connection, which is at `stage` from now on."""
         if protocol.timer is not None:
             protocol.timer.cancel()
             protocol.timer = None
-        connection = protocol.connection
-        connection.stage = Stage.READING
+        protocol.connection.stage = stage
         self._note_opened()
-        connection.since_seconds = asyncio.get_running_loop().time()
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        protocol = protocol_of(request)
+        self.begin(protocol, Stage.READING)
+        protocol.connection.since_seconds = asyncio.get_running_loop().time()
         try:
             return await self._handler(request)
         finally:

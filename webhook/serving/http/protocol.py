@@ -22,6 +22,7 @@ _LINGERING_SECONDS = 2.0
 _MAX_HEAD_BYTES = 32 * 1024
 _FEW_HEADERS = 16
 _BUFFER_BYTES = 32 * 1024
+_BETWEEN_REQUESTS = (Stage.OPENING, Stage.IDLE)
 
 
 class AtOnce(Protocol):
@@ -43,6 +44,10 @@ class ConnectionListener(Protocol):
 
     def forget(self, protocol: "HttpProtocol") -> None:
         """Stop counting this connection."""
+        ...
+
+    def begin(self, protocol: "HttpProtocol", stage: Stage) -> None:
+        """Note that a request has arrived on this connection, which is at `stage` from now on."""
         ...
 
     def answer_failure(
@@ -122,8 +127,8 @@ class HttpProtocol(web.RequestHandler):
                 self.abort()
         if not self._messages or self._is_answering:
             return
-        if self._waiter is None and self.connection.stage == Stage.IDLE:
-            # The task has sent its answer and sleeps after this turn of the loop.
+        if self._waiter is None and self.connection.stage in _BETWEEN_REQUESTS:
+            # The task begins, or has sent its answer, and sleeps after this turn of the loop.
             self._loop.call_soon(self._begin, self._messages.popleft())
         elif not self._answer_at_once():
             self._wake()
@@ -136,13 +141,14 @@ class HttpProtocol(web.RequestHandler):
     def _answer_at_once(self) -> bool:
         """Answer the request that has arrived, unless that needs waiting; return whether it is answered."""
         at_once, (message, content) = self._listener.at_once, self._messages[0]
-        if at_once is None or self._waiter is None or self._paused or not content.is_eof():
+        if at_once is None or self._waiter is None or self._waiter.done() or self._paused or not content.is_eof():
             return False
-        if self.connection.stage != Stage.IDLE or not isinstance(message, RawRequestMessage):
+        if self.connection.stage not in _BETWEEN_REQUESTS or not isinstance(message, RawRequestMessage):
             return False
-        if message.should_close or message.version != HttpVersion11:
+        if message.version != HttpVersion11:
             return False
-        self.connection.stage, self._is_answering = Stage.PROCESSING, True
+        self._is_answering = True
+        self._listener.begin(self, Stage.PROCESSING)
         # Reading the body can parse more of what has arrived.
         body = content.read_nowait()
         answer = at_once.answer_at_once(self, message, body)
@@ -156,7 +162,7 @@ class HttpProtocol(web.RequestHandler):
         self._messages.popleft()
         if self._parser is not None:
             self._parser.message_consumed()
-        self._request_in_progress = True
+        self._request_in_progress, self._closes = True, message.should_close
         at_once.when_written(partial(self._send, answer))
         return True
 

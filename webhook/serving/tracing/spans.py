@@ -43,6 +43,11 @@ def set_tracer(tracer: "AdmissionTracer | None") -> None:
     _tracer = tracer
 
 
+def are_made() -> bool:
+    """Return whether admissions are traced."""
+    return _tracer is not None
+
+
 def admission(headers: Mapping[str, str]) -> AbstractContextManager[Any]:
     """Return the span of one admission, in the trace that the headers of the request name."""
     return NOTHING if _tracer is None else _tracer.admission(headers)
