@@ -10,9 +10,9 @@ longest. A connection whose request is being processed is never evicted.
 import asyncio
 import socket
 import ssl
-from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import structlog
@@ -56,7 +56,7 @@ class Listener:
         self._max_body_bytes = max_body_bytes
         self._counts = counts
         self._open: set[HttpProtocol] = set()
-        self._by_address: Counter[str] = Counter()
+        self._by_address: dict[str, set[HttpProtocol]] = {}
         self._opening: set[asyncio.Task[None]] = set()
         self._sockets: list[socket.socket] = []
         self._arrivals: Arrivals[socket.socket] = Arrivals()
@@ -177,7 +177,7 @@ class Listener:
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         protocol = HttpProtocol(self, self._server, accepted, address, self.limits.keepalive_seconds)
         self._open.add(protocol)
-        self._by_address[address] += 1
+        self._by_address.setdefault(address, set()).add(protocol)
         loop = asyncio.get_running_loop()
         protocol.timer = loop.call_later(self.limits.head_seconds, protocol.abort)
         task = loop.create_task(self._connect(protocol))
@@ -213,20 +213,21 @@ class Listener:
 
     def _ensure_capacity(self, address: str) -> bool:
         """Return whether a connection of `address` is accepted; evict another one for it at a limit."""
-        held = self._by_address[address]
+        held = len(self._by_address.get(address, ()))
         if held >= self.limits.most_per_address:
-            return self._evict({address}, address)
+            return self._evict([address], address)
         if len(self._open) < self.limits.most:
             return True
-        most = max(self._by_address.values())
-        largest = {each for each, count in self._by_address.items() if count == most}
-        return self._evict(largest if held < most else {address}, address)
+        most = max(map(len, self._by_address.values()))
+        largest = [each for each, of_it in self._by_address.items() if len(of_it) == most]
+        return self._evict(largest if held < most else [address], address)
 
-    def _evict(self, addresses: set[str], address: str) -> bool:
+    def _evict(self, addresses: Sequence[str], address: str) -> bool:
         """Evict the least needed connection of `addresses` for one of `address`; return whether there is one."""
-        candidates = [each for each in self._open if each.connection.address in addresses]
+        candidates = chain.from_iterable(self._by_address[each] for each in addresses)
         least = min(candidates, key=lambda each: (each.connection.stage, each.connection.since_seconds))
-        counts = {"open": len(self._open), "of_this_address": self._by_address[address], "address": address}
+        held = len(self._by_address.get(address, ()))
+        counts = {"open": len(self._open), "of_this_address": held, "address": address}
         remedy = "find out who opens so many"
         self._log_limited("connections are closed to make room for others", **counts, remedy=remedy)
         if least.connection.stage == Stage.PROCESSING:
@@ -243,8 +244,9 @@ class Listener:
             protocol.timer = None
         if protocol in self._open:
             self._open.remove(protocol)
-            self._by_address[protocol.connection.address] -= 1
-            if not self._by_address[protocol.connection.address]:
+            of_address = self._by_address[protocol.connection.address]
+            of_address.remove(protocol)
+            if not of_address:
                 del self._by_address[protocol.connection.address]
         self._note_opened()
 
