@@ -378,6 +378,23 @@ def test_an_address_that_exceeds_its_share_while_many_wait_keeps_nobody_waiting(
     run(story)
 
 
+def test_the_worker_gives_way_while_small_reviews_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    rested: list[float] = []
+    monkeypatch.setattr(time, "sleep", rested.append)
+
+    async def story(site: Site) -> None:
+        of_worker, of_loop = (site.dispatcher._work_budget(NO_TIMEOUT, seconds) for seconds in (None, 0.01))
+        of_worker()
+        assert rested == []
+        site.dispatcher._is_busy = True
+        of_loop()
+        assert rested == []
+        of_worker()
+        assert rested == [0.001]
+
+    run(story)
+
+
 def test_a_review_whose_slice_has_ended_gets_no_other_one() -> None:
     """It is not answered at once, and the handler asks for it again."""
     body, connection = attack_review(1, {}, user="mallory"), Connection()

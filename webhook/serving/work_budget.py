@@ -49,6 +49,7 @@ class WorkBudget:
     - The scorer may work for `budget_milliseconds` from its first check on. `cpu_seconds` is the CPU time of the
       thread, so waiting for other threads does not count, but for the first moments (`CpuLimit`).
     - All work stops after `slice_seconds` of CPU time, if given, or once the budget is `abandoned`.
+    - `give_way`, if given, is called at each check. It may wait, which is no CPU time.
 
     Afterwards `is_expired` and `is_spent` state whether the deadline passed or the budget was spent. An instance is for
     one thread; any thread may set `abandoned`.
@@ -69,7 +70,9 @@ class WorkBudget:
         monotonic_seconds: Callable[[], float],
         cpu_seconds: Callable[[], float],
         slice_seconds: float | None = None,
+        give_way: Callable[[], None] | None = None,
     ) -> None:
+        self._give_way = give_way
         self._deadline_seconds = deadline_seconds
         self._budget_milliseconds = budget_milliseconds
         self._monotonic_seconds = monotonic_seconds
@@ -85,6 +88,8 @@ class WorkBudget:
         """
         if self.abandoned:
             raise TimeSliceEndedError
+        if self._give_way is not None:
+            self._give_way()
         now_seconds = self._monotonic_seconds()
         # A cold pod checks thirty times, so the common answer comes first.
         return now_seconds >= self._next_check_seconds and self._check_limits(now_seconds)

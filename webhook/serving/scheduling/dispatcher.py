@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from webhook.admission.pipeline import ClusterView
 from webhook.policy.policy_set import PolicyOrSet
@@ -28,6 +28,7 @@ from webhook.serving.scheduling.work import (
     OverdueError,
     QueueFullError,
     Timeouts,
+    Turn,
     Work,
 )
 from webhook.serving.scheduling.worker import Worker
@@ -37,18 +38,12 @@ from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 SMALL_BYTES = 32 * 1024
 # After so much work on small reviews, the loop serves connections, health and metrics first.
 _BATCH_SECONDS = 0.01
+# How long the worker rests between two steps of its work while small reviews wait.
+_WAY_SECONDS = 0.001
 # Taking one from the queue is linear in those that wait.
 _MOST_TAKEN = 64
 # A cached decision takes less, and is not charged to its flows.
 _MIN_CHARGED_SECONDS = 0.0005
-
-
-class _Turn(NamedTuple):
-    """A small review that waits for its turn; `came` gets its flows that exceed their share."""
-
-    came: "asyncio.Future[tuple[bytes, ...]]"
-    body: bytes
-    connection: Connection
 
 
 class Dispatcher:
@@ -81,7 +76,7 @@ class Dispatcher:
         self._running: Job | None = None
         self._worker: Worker | None = None
         self._batch_seconds = 0.0
-        self._small_queue: FairQueue[_Turn] = FairQueue(self._usage)
+        self._small_queue: FairQueue[Turn] = FairQueue(self._usage)
         # As many as were like the last one take the time of a batch.
         self._batch_size = 1
         self._is_busy = False
@@ -142,7 +137,7 @@ class Dispatcher:
 
     async def _wait_for_turn(self, body: bytes, connection: Connection) -> tuple[bytes, ...]:
         """Wait in the fair queue of small reviews; return the flows of the review that exceed their share by then."""
-        turn = _Turn(asyncio.get_running_loop().create_future(), body, connection)
+        turn = Turn(asyncio.get_running_loop().create_future(), body, connection)
         self._small_queue.put(turn, flows(body), connection.address)
         connection.stage = Stage.QUEUED
         try:
@@ -247,7 +242,13 @@ class Dispatcher:
             monotonic_seconds=self._monotonic_seconds,
             cpu_seconds=time.thread_time,
             slice_seconds=slice_seconds,
+            give_way=self._give_way if slice_seconds is None else None,
         )
+
+    def _give_way(self) -> None:
+        """Let the event loop have the interpreter while small reviews wait; called in the worker thread."""
+        if self._is_busy:
+            time.sleep(_WAY_SECONDS)
 
     def _start_next(self) -> None:
         """Give the worker the next review, unless it is busy or none waits."""

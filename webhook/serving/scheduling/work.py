@@ -1,4 +1,4 @@
-"""Work for the worker thread, the time limits of a request, and why it is not answered in time."""
+"""What waits for its turn: small reviews, and work for the worker thread, with their time limits."""
 
 import asyncio
 from collections.abc import Callable
@@ -50,6 +50,14 @@ class Work(NamedTuple):
     begin: Callable[[WorkBudget], Callable[[], Any]]
     finish: Callable[[Any], Answer]
     overrunning: tuple[bytes, ...] = ()
+
+
+class Turn(NamedTuple):
+    """A small review that waits for its turn; `came` gets its flows that exceed their share."""
+
+    came: "asyncio.Future[tuple[bytes, ...]]"
+    body: bytes
+    connection: Connection
 
 
 class Job:
