@@ -124,6 +124,19 @@ def test_an_address_with_one_item_goes_before_those_that_queue(ahead_seconds: fl
     assert waiting.take() == first
 
 
+def test_an_address_with_one_item_gets_no_more_time_than_one_that_queues() -> None:
+    waiting, _ = queue()
+    for _ in range(20):
+        waiting.put("busy", (b"jane",), "busy")
+    waiting.put("single", (b"joe",), "single")
+    served = []
+    for _ in range(100):
+        served.append(waiting.take())
+        waiting.put(served[-1], (b"any",), served[-1])
+        waiting.charge(served[-1], 0.003)
+    assert 48 <= served.count("busy") <= 50
+
+
 def test_work_while_nothing_waits_counts_for_no_address() -> None:
     waiting, _ = queue()
     waiting.charge("10.0.0.1", 100.0)

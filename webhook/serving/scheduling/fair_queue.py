@@ -148,9 +148,10 @@ class FairQueue(Generic[T]):
         The work of an address with one item starts a little earlier: it does not build up a queue.
         """
         waiting = Counter(of for _, _, of in self._waiting)
-        address = min(waiting, key=lambda of: self._start_seconds(of) - (_SPARSE_SECONDS if waiting[of] == 1 else 0.0))
-        self._virtual_seconds = self._start_seconds(address)
-        return address
+        starts_seconds = {of: self._start_seconds(of) for of in waiting}
+        # Not the start of the address that goes before others: they would lose what it is ahead, each time.
+        self._virtual_seconds = min(starts_seconds.values())
+        return min(waiting, key=lambda of: starts_seconds[of] - (_SPARSE_SECONDS if waiting[of] == 1 else 0.0))
 
     def _start_seconds(self, address: str) -> float:
         return max(self._end_seconds.get(address, 0.0), self._virtual_seconds)
