@@ -82,3 +82,22 @@ def test_no_answer_is_sent_if_the_log_fails() -> None:
     run(log, story)
 
     assert log.calls == ["a", "flush"]
+
+
+def test_an_answer_that_cannot_be_sent_keeps_no_other_one_from_being_sent() -> None:
+    reported: list[object] = []
+
+    async def story(turns: GroupCommit) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+
+        def cannot(_: Exception | None) -> None:
+            raise broken
+
+        turns.when_written(cannot)
+        turns.when_written(sent.append)
+        await asyncio.sleep(0)
+
+    sent: list[Exception | None] = []
+    broken = RuntimeError("the transport is closed")
+    run(Log(), story)
+    assert (reported, sent) == ([broken], [None])

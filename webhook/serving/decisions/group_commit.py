@@ -67,4 +67,8 @@ class GroupCommit:
         except Exception as error:
             failure = error
         for done in waiting:
-            done(failure)
+            try:
+                done(failure)
+            except Exception as error:  # of one connection: the others get their answers
+                context = {"message": "an answer cannot be sent", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
