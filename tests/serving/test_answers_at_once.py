@@ -186,6 +186,60 @@ def test_a_body_that_arrives_in_parts_is_handled() -> None:
     with_listener(story)
 
 
+def test_a_body_whose_rest_arrives_before_the_task_wakes_is_handled() -> None:
+    """Its head arrives while the task ends the request before it."""
+
+    async def story(site: Site) -> None:
+        loop, whole, handler = asyncio.get_running_loop(), post(b"quick, later"), site.listener._handler
+
+        def arrive() -> None:
+            (protocol,) = site.listener._open
+            protocol.data_received(whole[:-5])
+            loop.call_soon(protocol.data_received, whole[-5:])
+
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            if not site.handled:
+                loop.call_soon(arrive)
+            return await handler(request)
+
+        site.listener._handler = handle
+        reader, writer = await site.connect()
+        assert await content(reader) == b"by the handler"
+        assert site.handled == [b"first", b"quick, later"]
+        writer.write(post(b"quick"))
+        assert await content(reader) == b"at once"
+        writer.close()
+
+    with_listener(story)
+
+
+def test_a_request_to_upgrade_does_not_keep_the_next_one_from_being_answered() -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await site.connect()
+        writer.write(post(b"quick", "Connection: Upgrade", "Upgrade: websocket"))
+        assert await content(reader) == b"by the handler"
+        writer.write(post(b"quick"))
+        assert await content(reader) == b"at once"
+        writer.close()
+
+    with_listener(story)
+
+
+def test_a_connection_that_has_been_idle_for_long_is_not_closed_before_its_answer_is_sent() -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await site.connect()
+        (protocol,) = site.listener._open
+        protocol._next_keepalive_close_time = asyncio.get_running_loop().time()
+        writer.write(post(b"quick"))
+        await site.until(lambda: site.quick.done)
+        protocol._process_keepalive()
+        site.quick.write()
+        assert await content(reader) == b"at once"
+        writer.close()
+
+    with_listener(story, Quick(holds=True))
+
+
 def test_an_answer_is_sent_once_its_record_is_written_and_its_connection_is_not_idle_until_then() -> None:
     async def story(site: Site) -> None:
         reader, writer = await site.connect()
@@ -268,7 +322,7 @@ def test_a_client_that_has_gone_gets_no_answer_and_holds_no_connection() -> None
 
 
 def answers_of(world: World, folder: Path, bodies: list[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return the first line and the body of each answer to `bodies` on one connection to the server."""
+    """Return status and media type, and the body, of each answer to `bodies` on one connection to the server."""
     found: list[tuple[bytes, bytes]] = []
 
     async def run() -> None:
@@ -281,7 +335,8 @@ def answers_of(world: World, folder: Path, bodies: list[bytes]) -> list[tuple[by
                 head = await reader.readuntil(b"\r\n\r\n")
                 (length,) = [line for line in head.split(b"\r\n") if line.startswith(b"Content-Length: ")]
                 answer = await reader.readexactly(int(length.removeprefix(b"Content-Length: ")))
-                found.append((head.partition(b"\r\n")[0], answer))
+                (content_type,) = [line for line in head.split(b"\r\n") if line.startswith(b"Content-Type: ")]
+                found.append((head.partition(b"\r\n")[0] + content_type, answer))
             writer.close()
 
     asyncio.run(run())

@@ -23,12 +23,12 @@ class Connection:
     """The state of one connection.
 
     `client` is the name in its certificate, which was verified; empty if none is required. `since_seconds` is the
-    monotonic time at which a stage up to `READING` began. `is_sliced`: its review was not decided within a time slice
-    of the event loop, so the worker decides on it.
+    monotonic time at which a stage up to `READING` began. `sliced_seconds` is the monotonic time at
+    which its review arrived, if that was not decided within a time slice of the event loop: the worker decides on it.
     """
 
     address: str = ""
     client: str = ""
     stage: Stage = Stage.OPENING
     since_seconds: float = 0.0
-    is_sliced: bool = False
+    sliced_seconds: float | None = None

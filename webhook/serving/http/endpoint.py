@@ -17,7 +17,7 @@ from webhook.serving.decisions.refusals import LimitError
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.http.body_budget import BodyBudget, BodyBudgetExceededError
 from webhook.serving.http.clients import Clients
-from webhook.serving.http.headers import JSON, check_identity, check_json
+from webhook.serving.http.headers import check_identity, check_json
 from webhook.serving.http.protocol import HttpProtocol, protocol_of
 from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.http.time_limits import PATH, TimeLimits, time_limits
@@ -130,8 +130,9 @@ class MutateEndpoint:
         return limits
 
     async def _mutate(self, request: web.BaseRequest) -> web.StreamResponse:
-        arrived_seconds, protocol = time.monotonic(), protocol_of(request)
+        protocol = protocol_of(request)
         connection = protocol.connection
+        arrived_seconds = time.monotonic() if connection.sliced_seconds is None else connection.sliced_seconds
         limits = self._checked_limits(protocol, request.method, request.raw_path, request.headers)
         self._in_flight += 1
         is_whole = True
@@ -143,8 +144,8 @@ class MutateEndpoint:
         finally:
             self._in_flight -= 1
         self._answers += 1
-        content_type = JSON if answer.status == 200 else "text/plain"
-        response = web.Response(status=answer.status, body=answer.body, content_type=content_type)
+        headers = {hdrs.CONTENT_TYPE: answer.content_type}
+        response = web.Response(status=answer.status, body=answer.body, headers=headers)
         if self._is_last(protocol) or not is_whole:
             response.force_close()
         return response

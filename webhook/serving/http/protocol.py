@@ -145,10 +145,13 @@ class HttpProtocol(web.RequestHandler):
             return False
         if self.connection.stage not in _BETWEEN_REQUESTS or not isinstance(message, RawRequestMessage):
             return False
-        if message.version != HttpVersion11:
+        # After an upgrade, aiohttp's task alone lets the parser go on.
+        if message.upgrade or message.version != HttpVersion11:
             return False
         self._is_answering = True
         self._listener.begin(self, Stage.PROCESSING)
+        # Not before the answer is sent: the task of the connection seems to be idle.
+        self._next_keepalive_close_time += self._keepalive_timeout
         # Reading the body can parse more of what has arrived.
         body = content.read_nowait()
         answer = at_once.answer_at_once(self, message, body)
@@ -176,7 +179,7 @@ class HttpProtocol(web.RequestHandler):
             self.transport.write(http_answer(answer, closes=self._closes))
         self.mark_idle()
         self._next_keepalive_close_time = self.connection.since_seconds + self._keepalive_timeout
-        if self._handler_waiter is not None:
+        if self._handler_waiter is not None and not self._handler_waiter.done():
             self._handler_waiter.set_result(None)
         if self._closes:
             self.force_close()

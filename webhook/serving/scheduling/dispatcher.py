@@ -97,7 +97,7 @@ class Dispatcher:
         if self._exceeding(body, connection, regains=True):
             return None
         answer = self._answer_in_slice(body, timeouts, now, connection)
-        connection.is_sliced = answer is None
+        connection.sliced_seconds = timeouts.arrived_seconds if answer is None else None
         return answer
 
     async def answer(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer:
@@ -107,7 +107,7 @@ class Dispatcher:
             OverdueError: the client timed out while the review waited.
             QueueFullError: too many reviews of its address wait.
         """
-        in_loop, connection.is_sliced = len(body) <= SMALL_BYTES and not connection.is_sliced, False
+        in_loop, connection.sliced_seconds = len(body) <= SMALL_BYTES and connection.sliced_seconds is None, None
         overrunning = self._exceeding(body, connection, regains=in_loop)
         if in_loop and not overrunning and self._is_busy:
             overrunning = await self._wait_for_turn(body, connection)
