@@ -5,11 +5,14 @@ import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 from aiohttp.http_parser import RawRequestMessage
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
@@ -319,6 +322,32 @@ def test_a_client_that_has_gone_gets_no_answer_and_holds_no_connection() -> None
         assert site.handled == [b"first"]
 
     with_listener(story, Quick(holds=True))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([b"quick", b"slow"]), st.lists(st.integers(0, 400), max_size=3), st.booleans()),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_requests_in_any_parts_are_answered_in_their_order(requests: list[tuple[bytes, list[int], bool]]) -> None:
+    """Each part is written by itself; in half of the cases the server has a turn before the next one."""
+
+    async def story(site: Site) -> None:
+        reader, writer = await asyncio.open_connection(site.address.host, site.address.port)
+        for number, (kind, places, waits) in enumerate(requests):
+            whole = post(kind + b" %d " % number + b"x" * 200)
+            for start, end in pairwise([0, *sorted(places), len(whole)]):
+                writer.write(whole[start:end])
+                await asyncio.sleep(0)
+                if waits:
+                    await site.until(lambda: not writer.transport.get_write_buffer_size())
+            answer = await content(reader)
+            assert (kind, answer) in ((b"quick", b"at once"), (kind, b"by the handler"))
+        writer.close()
+
+    with_listener(story)
 
 
 def answers_of(world: World, folder: Path, bodies: list[bytes]) -> list[tuple[bytes, bytes]]:
