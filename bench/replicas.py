@@ -172,6 +172,7 @@ def recorded(files: Sequence[Path]) -> set[str]:
 
 
 def verified(files: Sequence[Path]) -> "subprocess.CompletedProcess[str]":
-    """Return what `audit verify` prints of the files."""
-    command = [sys.executable, "-P", "-m", "webhook", "audit", "verify", *map(str, files)]
+    """Return what `audit verify` prints of the files, with those that rotation has left."""
+    whole = [each for file in files for each in rotated_files(file)]
+    command = [sys.executable, "-P", "-m", "webhook", "audit", "verify", *whole]
     return subprocess.run(command, capture_output=True, text=True, check=False)

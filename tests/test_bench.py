@@ -1,13 +1,14 @@
 """`make bench` runs, with every kind of view that needs no control plane."""
 
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 from click.testing import CliRunner
 
 from bench.__main__ import main
-from bench.replicas import decisions, recorded
+from bench.replicas import decisions, recorded, verified
 from bench.soak import Sample, late_growth
 
 _ROWS = ("injecting: one template", "30 nodes: bursts that take room", "live view, 1,000 nodes: bursts that take room")
@@ -32,7 +33,9 @@ def test_growth_in_the_second_half_of_a_soak_compares_its_quarters() -> None:
     assert late_growth(samples[:3]) == []
 
 
-def test_a_long_soak_reads_the_rotated_logs_of_api_server_and_replicas(tmp_path: Path) -> None:
+def test_a_long_soak_reads_the_rotated_logs_of_api_server_and_replicas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def event(number: int) -> bytes:
         return orjson.dumps({"auditID": f"id-{number}", "annotations": {"a/decision": f"decision-{number}"}}) + b"\n"
 
@@ -46,3 +49,6 @@ def test_a_long_soak_reads_the_rotated_logs_of_api_server_and_replicas(tmp_path:
         record = orjson.dumps({"decision": f"decision-{number}"}) + b"\n"
         file.with_name(f"audit.jsonl{suffix}").write_bytes(record)
     assert recorded([file]) == {"decision-0", "decision-1", "decision-2"}
+    monkeypatch.setattr("bench.replicas.subprocess.run", lambda command, **_: command)
+    files: Any = verified([file])
+    assert files[-3:] == [f"{file}.2", f"{file}.1", str(file)]
