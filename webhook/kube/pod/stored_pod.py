@@ -1,4 +1,4 @@
-"""A pod that the API server sends, of which only what is read is decoded."""
+"""A pod from the API server. Only the fields that are read are decoded."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple

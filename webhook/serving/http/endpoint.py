@@ -81,10 +81,10 @@ class MutateEndpoint:
         self._commit.when_written(done)
 
     def answer_at_once(self, protocol: HttpProtocol, message: RawRequestMessage, body: bytes) -> Answer | None:
-        """Return the answer to a review that needs no waiting; None if it does, or if its connection is to be closed.
+        """Return the answer to a review that needs no waiting, which is sent once it is written; else None.
 
-        The answer is sent once it is written; a span lasts until then, and a client certificate is verified first, so
-        these need `answer`. What raises an exception here does so again there.
+        None leaves to `answer` a request that is no review or beyond a limit, the last one that this server answers on
+        a connection, the first one with a client certificate, and a traced one, whose span lasts until it is written.
         """
         arrived_seconds, connection = time.monotonic(), protocol.connection
         is_unknown = self._settings.client_ca is not None and not connection.client
@@ -97,6 +97,7 @@ class MutateEndpoint:
             timeouts = limits.timeouts(arrived_seconds)
             answer = self._dispatcher.answer_at_once(body, timeouts, self._now(), connection)
         except Exception:
+            # Nothing is counted or recorded by then, so `answer` meets the cause again, and refuses or logs the request.
             return None
         if answer is not None:
             self._answers += 1
