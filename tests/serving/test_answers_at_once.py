@@ -331,7 +331,7 @@ def test_a_client_that_has_gone_gets_no_answer_and_holds_no_connection() -> None
         max_size=6,
     )
 )
-def test_requests_in_any_parts_are_answered_in_their_order(requests: list[tuple[bytes, list[int], bool]]) -> None:
+def test_each_request_is_answered_in_whatever_parts_it_arrives(requests: list[tuple[bytes, list[int], bool]]) -> None:
     """Each part is written by itself; in half of the cases the server has a turn before the next one."""
 
     async def story(site: Site) -> None:

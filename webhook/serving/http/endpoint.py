@@ -97,7 +97,7 @@ class MutateEndpoint:
             timeouts = limits.timeouts(arrived_seconds)
             answer = self._dispatcher.answer_at_once(body, timeouts, self._now(), connection)
         except Exception:
-            # Nothing is counted or recorded by then, so `answer` meets the cause again, and refuses or logs the request.
+            # Nothing is recorded by then, so `answer` meets the cause again, and refuses or logs the request.
             return None
         if answer is not None:
             self._answers += 1
