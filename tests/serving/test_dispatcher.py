@@ -681,13 +681,14 @@ def test_a_batch_ends_after_ten_milliseconds_of_work() -> None:
     run(story)
 
 
-def test_the_work_for_small_pods_is_counted_anew_after_a_batch() -> None:
+@pytest.mark.parametrize("seconds", [1.0, 0.006])
+def test_the_work_for_small_pods_is_counted_anew_in_each_turn_of_the_loop(seconds: float) -> None:
     async def story(site: Site) -> None:
         busy = []
-        for seconds in (1.0, 0.001):
-            site.dispatcher._charge_small(SMALL, "", seconds)
+        for each in (seconds, 0.006):
+            site.dispatcher._charge_small(SMALL, "", each)
             busy.append(site.dispatcher._is_busy)
             await asyncio.sleep(0)
-        assert busy == [True, False]
+        assert busy == [seconds > 0.01, False]
 
     run(story)

@@ -38,7 +38,7 @@ class _Column:
         """Return the values that nodes have."""
         # Kept like `integers`: each pod that names a product asks for those of the nodes.
         if self._held is None:
-            codes = set(np.unique(self.codes).tolist())
+            codes = set(self.codes.tolist())
             self._held = frozenset(value for value, code in self.values.items() if code in codes)
         return self._held
 

@@ -22,6 +22,8 @@ _LINGERING_SECONDS = 2.0
 _MAX_HEAD_BYTES = 32 * 1024
 _FEW_HEADERS = 16
 _BUFFER_BYTES = 32 * 1024
+# How long the task does not wait for the rest of a body, which can be answered at once when it is whole.
+_REST_SECONDS = 0.005
 _BETWEEN_REQUESTS = (Stage.OPENING, Stage.IDLE)
 
 
@@ -64,7 +66,17 @@ class HttpProtocol(web.RequestHandler):
     answers the others. It takes a third of an admission whose decision is known.
     """
 
-    __slots__ = ("_body", "_closes", "_head_bytes", "_is_answering", "_listener", "connection", "socket", "timer")
+    __slots__ = (
+        "_body",
+        "_closes",
+        "_head_bytes",
+        "_incomplete",
+        "_is_answering",
+        "_listener",
+        "connection",
+        "socket",
+        "timer",
+    )
 
     def __init__(
         self,
@@ -90,6 +102,8 @@ class HttpProtocol(web.RequestHandler):
         self.timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._body: StreamReader = EMPTY_PAYLOAD
+        # The body of the last request that arrived in part.
+        self._incomplete: StreamReader | None = None
         # The answer is decided and not sent: its audit record is not written yet.
         self._is_answering = self._closes = False
 
@@ -130,18 +144,33 @@ class HttpProtocol(web.RequestHandler):
         if self._waiter is None and self.connection.stage in _BETWEEN_REQUESTS:
             # The task begins, or has sent its answer, and sleeps after this turn of the loop.
             self._loop.call_soon(self._begin, self._messages.popleft())
-        elif not self._answer_at_once():
-            self._wake()
+        else:
+            self._answer()
 
     def _begin(self, first: tuple[Any, StreamReader]) -> None:
         self._messages.appendleft(first)
-        if not self._answer_at_once():
+        self._answer()
+
+    def _answer(self) -> None:
+        """Answer the request at once if possible; else let aiohttp's task answer it."""
+        content = self._messages[0][1]
+        if content.is_eof():
+            if not self._answer_at_once():
+                self._wake()
+        elif content is not self._incomplete:
+            # The API server sends a review in two parts, and the second one follows soon.
+            self._incomplete = content
+            self._next_keepalive_close_time += self._keepalive_timeout
+            self._loop.call_later(_REST_SECONDS, self._wake_for, content)
+
+    def _wake_for(self, content: StreamReader) -> None:
+        if self._messages and self._messages[0][1] is content:
             self._wake()
 
     def _answer_at_once(self) -> bool:
         """Answer the request that has arrived, unless that needs waiting; return whether it is answered."""
         at_once, (message, content) = self._listener.at_once, self._messages[0]
-        if at_once is None or self._waiter is None or self._waiter.done() or self._paused or not content.is_eof():
+        if at_once is None or self._waiter is None or self._waiter.done() or self._paused:
             return False
         if self.connection.stage not in _BETWEEN_REQUESTS or not isinstance(message, RawRequestMessage):
             return False

@@ -75,11 +75,9 @@ class Dispatcher:
         self._queue: FairQueue[Job] = FairQueue(self._usage)
         self._running: Job | None = None
         self._worker: Worker | None = None
-        self._batch_seconds = 0.0
         self._small_queue: FairQueue[Turn] = FairQueue(self._usage)
-        # As many as were like the last one take the time of a batch.
-        self._batch_size = 1
-        self._is_busy = False
+        self._batch_seconds = self._last_seconds = 0.0
+        self._is_busy = self._is_batch_scheduled = False
 
     @property
     def waiting(self) -> int:
@@ -165,21 +163,26 @@ class Dispatcher:
             self._charge_small(body, connection.address, clock() - began_seconds)
 
     def _charge_small(self, body: bytes, address: str, seconds: float) -> None:
-        """Charge the work for a small review; after a batch of such work, yield to the event loop."""
+        """Charge the work for a small review; the next ones wait once the work of this turn of the loop is a batch."""
         if seconds > _MIN_CHARGED_SECONDS:
             self._usage.charge(flows(body), seconds)
             self._small_queue.charge(address, seconds)
+        self._last_seconds = seconds
         self._batch_seconds += seconds
         if self._batch_seconds >= _BATCH_SECONDS:
-            self._batch_seconds = 0.0
-            self._batch_size = max(1, int(_BATCH_SECONDS / max(seconds, _MIN_CHARGED_SECONDS)))
-            if not self._is_busy:
-                self._is_busy = True
-                asyncio.get_running_loop().call_soon(self._begin_batch)
+            self._is_busy = True
+        if self._batch_seconds and not self._is_batch_scheduled:
+            self._schedule_batch()
+
+    def _schedule_batch(self) -> None:
+        self._is_batch_scheduled = True
+        asyncio.get_running_loop().call_soon(self._begin_batch)
 
     def _begin_batch(self) -> None:
         """Let a batch of the small reviews that wait go on, those of the flows with the least work."""
-        size = self._batch_size
+        self._is_batch_scheduled, self._batch_seconds = False, 0.0
+        # As many as were like the last one take the time of a batch.
+        size = max(1, int(_BATCH_SECONDS / max(self._last_seconds, _MIN_CHARGED_SECONDS)))
         for _ in range(min(len(self._small_queue), _MOST_TAKEN)):
             turn = self._small_queue.take()
             if not turn.came.done():
@@ -194,7 +197,7 @@ class Dispatcher:
                 break
         self._is_busy = len(self._small_queue) > 0
         if self._is_busy:
-            asyncio.get_running_loop().call_soon(self._begin_batch)
+            self._schedule_batch()
 
     def _answer_in_loop(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer:
         slice_seconds = self._overruns.slice_seconds(connection.address) if self._overruns.used else TIME_SLICE_SECONDS
