@@ -16,9 +16,8 @@ from bench.clusters import DOMAIN, cluster_documents
 
 Object = dict[str, Any]
 
-_BOUND, _PENDING = "Pod", "Pod, pending"
 # Of any other kind there is no object.
-_PATHS = {"/api/v1/nodes": "Node", "/api/v1/namespaces": "Namespace"}
+_PATHS = {"/api/v1/nodes": "Node", "/api/v1/namespaces": "Namespace", "/api/v1/pods": "Pod"}
 _NAMESPACES = 50
 _FIRST_VERSION = 1_000_000
 # kube-scheduler binds a pod of an empty queue about as fast. A pod goes before its node is full.
@@ -29,7 +28,7 @@ _FIELDS: dict[str, Any] = {f"f:field{index}": {f"f:inner{inner}": {} for inner i
 
 def _recorded(nodes: int, pods_per_node: int) -> dict[str, dict[str, bytes]]:
     """Return the objects by kind and name, as large as managed fields, environment and statuses make real ones."""
-    found: dict[str, dict[str, bytes]] = {"Node": {}, _BOUND: {}, _PENDING: {}}
+    found: dict[str, dict[str, bytes]] = {"Node": {}, "Pod": {}}
     for number, document in enumerate(cluster_documents(nodes, pods_per_node)):
         content = document.content
         metadata = content["metadata"]
@@ -60,8 +59,8 @@ class Recording:
 
     def __init__(self, nodes: int, pods_per_node: int, waiting: Iterable[Object] = ()) -> None:
         self._objects = _recorded(nodes, pods_per_node)
-        self._objects[_PENDING] |= {each["metadata"]["name"]: orjson.dumps(each) for each in waiting}
-        self._events: dict[str, list[bytes]] = {_BOUND: [], _PENDING: []}
+        self._objects["Pod"] |= {each["metadata"]["name"]: orjson.dumps(each) for each in waiting}
+        self._events: list[bytes] = []
         self._happened = asyncio.Event()
         self._numbers = count()
         self._nodes = cycle(range(nodes))
@@ -73,17 +72,17 @@ class Recording:
         metadata = pod["metadata"] | {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
         pending = {**pod, "metadata": metadata, "status": {"phase": "Pending"}}
         bound = {**pending, "spec": pod["spec"] | {"nodeName": self._node_of(metadata["annotations"])}}
-        self._send(_PENDING, "ADDED", pending)
+        self._send("ADDED", pending)
         loop = asyncio.get_running_loop()
-        loop.call_later(_BOUND_AFTER_SECONDS, self._bind, bound)
-        loop.call_later(_GONE_AFTER_SECONDS, self._send, _BOUND, "DELETED", bound)
+        loop.call_later(_BOUND_AFTER_SECONDS, self._send, "MODIFIED", bound)
+        loop.call_later(_GONE_AFTER_SECONDS, self._send, "DELETED", bound)
 
     async def churn(self, events_per_second: int) -> None:
         """Delete and make running pods, so many events a second, until cancelled."""
-        for content in cycle([*self._objects[_BOUND].values()]):
+        for content in cycle([*self._objects["Pod"].values()]):
             pod = orjson.loads(content)
             for event in ("DELETED", "ADDED"):
-                self._send(_BOUND, event, pod)
+                self._send(event, pod)
             await asyncio.sleep(2 / events_per_second)
 
     @asynccontextmanager
@@ -104,37 +103,30 @@ class Recording:
         wanted = {f"{DOMAIN}/node.usage": usage, "nvidia.com/gpu.product": product}.items()
         return next(f"node-{number:05}" for number in self._nodes if self._labels[number].items() >= wanted)
 
-    def _bind(self, bound: Object) -> None:
-        self._send(_BOUND, "ADDED", bound)
-        self._send(_PENDING, "DELETED", bound)
-
-    def _send(self, selection: str, event: str, pod: Object) -> None:
-        """Send an event to the watches of a selection of the pods."""
-        events, objects, name = self._events[selection], self._objects[selection], pod["metadata"]["name"]
-        version = {"resourceVersion": str(_FIRST_VERSION + len(events) + 1)}
+    def _send(self, event: str, pod: Object) -> None:
+        """Send an event to the watches of pods."""
+        version = {"resourceVersion": str(_FIRST_VERSION + len(self._events) + 1)}
         content = orjson.dumps({**pod, "metadata": pod["metadata"] | version})
-        events.append(b'{"type":"%s","object":%s}\n' % (event.encode(), content))
-        if event == "ADDED":
-            objects[name] = content
+        self._events.append(b'{"type":"%s","object":%s}\n' % (event.encode(), content))
+        if event == "DELETED":
+            self._objects["Pod"].pop(pod["metadata"]["name"], None)
         else:
-            objects.pop(name, None)
+            self._objects["Pod"][pod["metadata"]["name"]] = content
         self._happened.set()
         self._happened = asyncio.Event()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        selection = _PATHS.get(request.path, "")
-        if request.path == "/api/v1/pods":
-            fields = request.query.get("fieldSelector", "")
-            selection = _BOUND if "spec.nodeName!=" in fields else _PENDING if "spec.nodeName=" in fields else ""
+        kind = _PATHS.get(request.path, "")
+        events = self._events if kind == "Pod" else []
         if "watch" in request.query:
-            return await self._watch(request, self._events.get(selection, []))
+            return await self._watch(request, events)
         if "limit" not in request.query:
             # Discovery, the version and objects by name: the server goes on without them.
             return web.Response(status=404)
-        objects = [*self._objects.get(selection, {}).values()]
+        objects = [*self._objects.get(kind, {}).values()]
         begin = int(request.query.get("continue", "0"))
         end = begin + int(request.query["limit"])
-        version = str(_FIRST_VERSION + len(self._events.get(selection, ())))
+        version = str(_FIRST_VERSION + len(events))
         metadata = {"resourceVersion": version} | ({"continue": str(end)} if end < len(objects) else {})
         head = orjson.dumps({"kind": "List", "metadata": metadata})[:-1]
         body = head + b',"items":[' + b",".join(objects[begin:end]) + b"]}"

@@ -9,7 +9,7 @@ import jsonpatch
 import orjson
 
 from bench.clusters import DOMAIN, review
-from tests.call_counts.served import BOUND, PENDING, Served
+from tests.call_counts.served import Served
 from tests.support.server import review_bytes
 
 Object = dict[str, Any]
@@ -137,9 +137,8 @@ def _stored(pod: Object, number: int) -> tuple[Object, Object]:
 
 
 def _take(served: Served, pending: Object, bound: Object) -> None:
-    served.see(PENDING, "ADDED", pending)
-    served.see(BOUND, "ADDED", bound)
-    served.see(PENDING, "DELETED", bound)
+    served.see("ADDED", pending)
+    served.see("MODIFIED", bound)
     served.settle()
 
 

@@ -23,7 +23,6 @@ from webhook.watch.api_server import ClientConfig
 
 Object = dict[str, Any]
 
-BOUND, PENDING = "Pod", "Pod, pending"
 _PODS_PER_NODE = 2
 
 
@@ -79,13 +78,12 @@ class Served:
         """Return the outcome in the last audit record."""
         return str(orjson.loads(self._audit_file.read_bytes().splitlines()[-1])["outcome"])
 
-    def see(self, selection: str, event: str, pod: Object) -> None:
-        """Take an event of the watch of bound or pending pods."""
-        self._reflectors[selection]._apply(orjson.dumps({"type": event, "object": pod}))
+    def see(self, event: str, pod: Object) -> None:
+        """Take an event of the watch of pods."""
+        self._reflectors["Pod"]._apply(orjson.dumps({"type": event, "object": pod}))
 
     def settle(self) -> None:
         """Work the events into a snapshot, as the live view does in the background."""
-        self._live._cache.compact()
         self._live._update()
         assert self._live._snapshot is not None
         self._live._on_settled(self._live._snapshot)

@@ -19,7 +19,6 @@ from tests.support.storage import (
     uses,
 )
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 from webhook.placement.profiles.profile import BINPACK
 from webhook.placement.scheduler import Placement, Scheduler
@@ -114,7 +113,7 @@ def _place(pod: PodBuilder, unknown: str = "", left_out: str = "") -> Placement:
     cache.replace("Node", [make_node_object("a"), make_node_object("b")])
     cache.replace("Namespace", [{"metadata": {"name": "default"}}])
     waiting = make_pod("waits").namespace("default").requests(cpu="1").spec(priority=-5).status(nominatedNodeName="b")
-    cache.replace(PENDING_PODS, [waiting.obj()])
+    cache.replace("Pod", [waiting.obj()])
     for kind in OPTIONAL_KINDS:
         if kind != unknown:
             cache.replace(kind, [each for each in _OBJECTS if each["kind"] == kind])

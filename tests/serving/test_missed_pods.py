@@ -11,7 +11,6 @@ from tests.support.builders import PodBuilder, make_pod
 from tests.support.server import Clock
 from webhook.admission.registered_selection import Selection
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.serving.observed import missed_pods
@@ -43,9 +42,9 @@ class World:
         self.missed.work()
         return self.missed.count
 
-    def apply(self, event: str, pod: PodBuilder, kind: str = PENDING_PODS) -> int:
+    def apply(self, event: str, pod: PodBuilder) -> int:
         """Apply a watch event and return the count after it."""
-        self.cache.apply(kind, event, pod.obj())
+        self.cache.apply("Pod", event, pod.obj())
         return self.count()
 
     def put_namespace(self, name: str, labels: dict[str, str] | None = None, **annotations: str) -> None:
@@ -103,7 +102,7 @@ def test_no_pod_counts_before_the_policies_and_the_webhook_are_known() -> None:
     assert world.apply("ADDED", TRAINER) == 0
 
     missed = MissedPods(lambda: world.policies, world.clock)
-    ClusterCache(missed.note).apply(PENDING_PODS, "ADDED", TRAINER.obj())
+    ClusterCache(missed.note).apply("Pod", "ADDED", TRAINER.obj())
     missed.work()
     assert missed.count == 0
 
@@ -217,7 +216,7 @@ def test_a_pod_that_is_bound_counts_once() -> None:
     world.apply("ADDED", TRAINER)
     world.apply("DELETED", TRAINER)
 
-    assert world.apply("ADDED", TRAINER.node_name("a"), "Pod") == 1
+    assert world.apply("ADDED", TRAINER.node_name("a")) == 1
 
 
 def test_a_pod_that_gets_the_mark_no_longer_counts() -> None:
@@ -244,7 +243,7 @@ def test_a_pod_that_was_not_missed_does_not_count(pod: PodBuilder) -> None:
 
 def test_the_defaults_of_a_namespace_count_if_they_are_listed_after_the_pods() -> None:
     pod, world = make_pod("trainer").namespace("team-a").gpu(1), World()
-    world.cache.apply(PENDING_PODS, "ADDED", pod.obj())
+    world.cache.apply("Pod", "ADDED", pod.obj())
     world.put_namespace("team-a", workload_type="training")
     world.missed.work()
 
@@ -255,7 +254,7 @@ def test_the_defaults_of_a_namespace_count_if_they_are_listed_after_the_pods() -
 def test_a_list_without_the_pod_ends_its_count() -> None:
     world = World()
     world.apply("ADDED", TRAINER)
-    world.cache.replace(PENDING_PODS, [])
+    world.cache.replace("Pod", [])
 
     assert world.missed.count == 0
 
@@ -263,9 +262,7 @@ def test_a_list_without_the_pod_ends_its_count() -> None:
 def test_templates_are_evaluated_for_some_milliseconds_at_a_time() -> None:
     world = World()
     for number in range(3):
-        world.cache.apply(
-            PENDING_PODS, "ADDED", make_pod(f"p{number}").annotate(TYPE, "training").gpu(number + 1).obj()
-        )
+        world.cache.apply("Pod", "ADDED", make_pod(f"p{number}").annotate(TYPE, "training").gpu(number + 1).obj())
     ticks = iter((0.0, 0.0, 0.004, 0.006))
     world.missed._monotonic_seconds = lambda: next(ticks)
     world.missed.work()
@@ -292,7 +289,7 @@ def test_templates_beyond_the_bound_are_evaluated_as_they_arrive(monkeypatch: py
     monkeypatch.setattr(missed_pods, "_MOST_BYTES", 0)
     world = World()
     world.missed.work()
-    world.cache.apply(PENDING_PODS, "ADDED", TRAINER.obj())
+    world.cache.apply("Pod", "ADDED", TRAINER.obj())
     assert (world.missed.count, world.lists_again) == (1, 0)
 
     world.policies = PolicySet(policy_with(mode="shadow"))
@@ -344,7 +341,7 @@ def test_pods_that_came_before_their_namespace_are_listed_again_for_its_key_doma
 def test_a_malformed_pod_does_not_count() -> None:
     world, malformed = World(), TRAINER.obj()
     broken: dict[str, Any] = {**malformed, "spec": {"containers": 1, "tolerations": 1}}
-    world.cache.apply(PENDING_PODS, "ADDED", broken)
+    world.cache.apply("Pod", "ADDED", broken)
     world.missed.work()
 
     assert world.missed.count == 0

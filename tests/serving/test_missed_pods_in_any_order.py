@@ -13,7 +13,7 @@ from tests.support.effort import examples
 from tests.support.server import Clock
 from webhook.admission.missed import NO_SCOPE, Scope, missed_pod
 from webhook.admission.registered_selection import Selection
-from webhook.cluster.cache.object_key import PENDING_PODS, Key
+from webhook.cluster.cache.object_key import Key
 from webhook.policy.policy_set import PolicySet
 from webhook.serving.observed import missed_pods
 from webhook.serving.observed.missed_pods import MissedPods
@@ -59,12 +59,11 @@ SHAPES = [
 NAMESPACES = ("team-a", "team-b")
 
 _namespaces, _pod_names = st.sampled_from(NAMESPACES), st.sampled_from("abcd")
-_kinds = st.sampled_from(("Pod", PENDING_PODS))
 EVENTS = st.one_of(
     st.tuples(st.just("namespace"), _namespaces, st.sampled_from(SCOPES)),
     st.tuples(st.just("no namespace"), _namespaces),
-    st.tuples(st.just("pod"), _namespaces, _pod_names, _kinds, st.sampled_from(SHAPES)),
-    st.tuples(st.just("pod"), _namespaces, _pod_names, _kinds, st.sampled_from(SHAPES[1:4])),
+    st.tuples(st.just("pod"), _namespaces, _pod_names, st.sampled_from(SHAPES)),
+    st.tuples(st.just("pod"), _namespaces, _pod_names, st.sampled_from(SHAPES[1:4])),
     st.tuples(st.just("no pod"), _namespaces, _pod_names),
     st.tuples(st.just("policies"), st.sampled_from(POLICIES)),
     st.tuples(st.just("selection"), st.sampled_from(SELECTIONS)),
@@ -87,7 +86,7 @@ class World:
     def __init__(self) -> None:
         self.policies, self.selection = POLICIES[0], SELECTIONS[0]
         self.scopes: dict[str, Scope] = {}
-        self.pods: dict[Key, tuple[str, dict[str, Any]]] = {}
+        self.pods: dict[Key, dict[str, Any]] = {}
         self.clock = _Ticking()
         self.is_to_list, self.is_policy_known = False, False
         self.missed = MissedPods(lambda: self.policies, self.clock, lambda: self.is_policy_known, self._ask_for_list)
@@ -110,18 +109,16 @@ class World:
         for key in [key for key in self.pods if key.namespace == name]:
             self._no_pod(*key)
 
-    def _pod(self, namespace: str, name: str, kind: str, shape: PodBuilder) -> None:
+    def _pod(self, namespace: str, name: str, shape: PodBuilder) -> None:
         key = Key(namespace, name)
-        if self.pods.get(key, (kind,))[0] != kind:
-            self._no_pod(*key)
         pod = shape.namespace(namespace).obj()
         pod["metadata"]["name"] = name
-        self.pods[key] = (kind, pod)
-        self.missed.note(kind, key, pod)
+        self.pods[key] = pod
+        self.missed.note("Pod", key, pod)
 
     def _no_pod(self, namespace: str, name: str) -> None:
-        kind, _ = self.pods.pop(Key(namespace, name), ("Pod", {}))
-        self.missed.note(kind, Key(namespace, name), None)
+        self.pods.pop(Key(namespace, name), None)
+        self.missed.note("Pod", Key(namespace, name), None)
 
     def _policies(self, policies: PolicySet) -> None:
         self.policies = policies
@@ -137,8 +134,8 @@ class World:
     def _list(self) -> None:
         if self.is_to_list:
             self.is_to_list = False
-            for key, (kind, pod) in self.pods.items():
-                self.missed.note(kind, key, pod)
+            for key, pod in self.pods.items():
+                self.missed.note("Pod", key, pod)
 
     def settle(self) -> None:
         """Work until nothing is left, some lists later."""
@@ -150,7 +147,7 @@ class World:
 
     def wanted(self) -> list[str]:
         """Return the pods that are missed, one by one."""
-        return [str(key) for key, (_, pod) in self.pods.items() if self._is_missed(key.namespace, pod)]
+        return [str(key) for key, pod in self.pods.items() if self._is_missed(key.namespace, pod)]
 
     def _is_missed(self, namespace: str, pod: Mapping[str, Any]) -> bool:
         scope = self.scopes.get(namespace)
@@ -181,7 +178,7 @@ def test_the_pods_and_policies_of_the_events_differ_in_what_is_missed() -> None:
         for selection in SELECTIONS:
             world = World()
             for number, shape in enumerate(SHAPES):
-                world.apply("pod", NAMESPACES[number % 2], "abcdefghij"[number], "Pod", shape)
+                world.apply("pod", NAMESPACES[number % 2], "abcdefghij"[number], shape)
             world.apply("namespace", "team-a", SCOPES[3])
             world.policies, world.selection = policies, selection
             counts.add(len(world.wanted()))

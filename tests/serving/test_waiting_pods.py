@@ -12,7 +12,6 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.server import policies_of
 from webhook.admission.pipeline import ClusterView
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.pods.pending_pods import content_digest, scheduled_content
 from webhook.cluster.snapshot import Rows, Snapshot
@@ -104,16 +103,15 @@ class Cluster:
         return placement.verdict
 
     def see(self, pod: Object, event: str = "ADDED") -> None:
-        """The watch of pending pods reports `pod`."""
-        self.cache.apply(PENDING_PODS, event, deepcopy(pod))
+        """The watch reports `pod`."""
+        self.cache.apply("Pod", event, deepcopy(pod))
 
     def bind(self, pod: Object, node: str) -> None:
-        """The watches report `pod` as bound."""
+        """The watch reports `pod` as bound."""
         bound = deepcopy(pod)
         bound["spec"]["nodeName"] = node
-        self.cache.apply("Pod", "ADDED", bound)
+        self.cache.apply("Pod", "MODIFIED", bound)
         self.waiting.note_bound(Binding.of(bound))
-        self.cache.apply(PENDING_PODS, "DELETED", bound)
 
     def gpus(self, address: str = "") -> list[int]:
         """How many GPUs running and waiting pods take of each node, for the reviews of the client at `address`."""
@@ -378,8 +376,6 @@ def test_ends_of_a_reservation(is_seen_first: bool, event: str, change: Any) -> 
         cluster.see(waits)
         assert sorted(cluster.gpus()) == [0, 4]
     cluster.see(change(waits), event)
-    for _ in range(3):
-        cluster.cache.compact()
     assert cluster.gpus() == [0, 0]
     assert len(cluster.waiting) == 0
 
@@ -716,8 +712,6 @@ def test_pods_that_were_left_out_are_placed_when_there_are_fewer() -> None:
     cluster.gpus()
     for number in range(MOST_WAITING):
         cluster.see(stored(pod(f"p{number}", gpus=0), f"p{number}"), "DELETED")
-    for _ in range(3):
-        cluster.cache.compact()
     cluster.gpus()
     cluster.see(stored(pod("q", gpus=0), "q"))
     cluster.gpus()

@@ -55,7 +55,7 @@ class LiveCluster:
         self._timing = timing or Timing()
         self._on_fault = on_fault
         self._log = structlog.get_logger()
-        self._cache = cache or ClusterCache(self._guarded(on_object))
+        self._cache = cache or ClusterCache(self._guarded(on_object), self._guarded(on_bound))
         self._on_settled = self._guarded(on_settled)
         self._webhook_configuration = webhook_configuration
         self._on_configuration = on_configuration
@@ -69,7 +69,6 @@ class LiveCluster:
                 self._cache,
                 connect,
                 self._timing,
-                on_added=self._guarded(on_bound) if resource.name_in_cache == "Pod" else lambda _: None,
                 on_page=self._guarded(on_page),
                 on_fault=on_fault,
                 on_reachable=self._wake,
@@ -103,7 +102,6 @@ class LiveCluster:
 
     def _settle(self) -> None:
         """Work the changes into a snapshot, unless an admission has just done that, and pass it to the followers."""
-        self._cache.compact()
         if time.monotonic() - self._snapshot_seconds > _RECENT_SECONDS:
             self._update()
         if self._snapshot is not None:

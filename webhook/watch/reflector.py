@@ -23,7 +23,7 @@ it with long pauses.
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -73,7 +73,6 @@ class Reflector:
         connect: Connect,
         timing: Timing,
         *,
-        on_added: Callable[[Mapping[str, Any]], None] = lambda _: None,
         on_page: Callable[[], None] = lambda: None,
         on_fault: Callable[[], None] = lambda: None,
         on_reachable: Callable[[], None] = lambda: None,
@@ -86,7 +85,6 @@ class Reflector:
         self._connect = connect
         self._timing = timing
         self._gate = gate or asyncio.Lock()
-        self._on_added = on_added
         self._on_page = on_page
         self._on_fault = on_fault
         self._on_reachable = on_reachable
@@ -262,8 +260,6 @@ class Reflector:
             problem = self._cache.apply(self.resource.name_in_cache, event.type, event.object)
             if problem is not None:
                 self._log_invalid([problem])
-            if event.type == "ADDED":
-                self._on_added(event.object)
         self.version = event.version or self.version
         self._failures = 0
         if not self._target:

@@ -14,7 +14,7 @@ from tests.support.optional_objects import optional_objects
 from tests.support.views import SAID, made_anew, said
 from webhook.cluster.cache import cluster_cache
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.cluster.cache.object_key import PENDING_PODS, Key
+from webhook.cluster.cache.object_key import Key
 from webhook.cluster.optional_kinds import OPTIONAL_KINDS
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Snapshot
 
@@ -47,7 +47,6 @@ def test_snapshot_is_the_same_until_something_changes() -> None:
     cache.apply(
         "Node", "MODIFIED", make_node_object("a") | {"status": make_node_object("a")["status"] | {"conditions": []}}
     )
-    cache.apply("Pod", "ADDED", pod("waits", node_name=""))
     assert cache.snapshot() is first
 
 
@@ -281,14 +280,8 @@ def _key(content: Object) -> tuple[str, str, str]:
     return content["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
-def _watched(kind: str, turn: int) -> tuple[str, ...]:
-    if kind != "Pod":
-        return (kind,)
-    return (kind, PENDING_PODS) if turn % 2 else (PENDING_PODS, kind)
-
-
 def _follow(cache: ClusterCache, held: dict[tuple[str, str, str], Object], kind: str, given: Any) -> None:
-    """Take one step, in the cache and in the model. Two watches report pods, in either order."""
+    """Take one step, in the cache and in the model."""
     if kind == "LOOK":
         before, after = cache._snapshot, cache.snapshot()
         if after.rows is before.rows:
@@ -298,14 +291,12 @@ def _follow(cache: ClusterCache, held: dict[tuple[str, str, str], Object], kind:
         listed: Iterable[Object] = {_key(each): each for each in given}.values()
         for of in _KINDS:
             of_kind = [each for each in listed if each["kind"] == of]
-            for watched in _watched(of, len(held)):
-                cache.replace(watched, of_kind)
+            cache.replace(of, of_kind)
             for key in [key for key in held if key[0] == of]:
                 del held[key]
             held.update({_key(each): each for each in of_kind})
     else:
-        for watched in _watched(given["kind"], len(held)):
-            cache.apply(watched, kind, given)
+        cache.apply(given["kind"], kind, given)
         if kind == "DELETED":
             held.pop(_key(given), None)
         else:
@@ -320,8 +311,6 @@ def test_any_events_come_to_the_same_as_a_snapshot_made_anew(steps: list[tuple[s
         cache.replace(kind, [])
     for kind, content in steps:
         _follow(cache, held, kind, content)
-    for _ in range(2):
-        cache.compact()
     assert said(cache.snapshot()) == said(made_anew(held.values()))
 
 

@@ -1,5 +1,6 @@
-"""A pod that is nominated and then bound always counts once, for both orders of the events of two watches."""
+"""A pod that is nominated and then bound counts once."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.work import calls_of
 from webhook.cli.inputs.anonymize import with_other_names, without_secrets
 from webhook.cluster.cache.cluster_cache import ClusterCache
-from webhook.cluster.cache.object_key import PENDING_PODS, Key
+from webhook.cluster.cache.object_key import Key
 from webhook.cluster.cache.pending_tracker import PendingTracker
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.pods.pending_pods import PendingPod, pending_changes
@@ -38,8 +39,7 @@ def places(cache: ClusterCache) -> tuple[list[str], int]:
 def cache_of_waiting() -> ClusterCache:
     cache = ClusterCache()
     cache.replace("Node", [make_node_object("a")])
-    cache.replace("Pod", [])
-    cache.replace(PENDING_PODS, [_WAITS])
+    cache.replace("Pod", [_WAITS])
     return cache
 
 
@@ -47,70 +47,45 @@ def test_a_nominated_pod_takes_nothing_yet() -> None:
     assert places(cache_of_waiting()) == (["p"], 0)
 
 
-@pytest.mark.parametrize("bound_comes_first", [True, False])
-def test_a_pod_that_is_bound_counts_once(bound_comes_first: bool) -> None:
+def test_a_pod_that_is_bound_counts_on_its_node_alone() -> None:
     cache = cache_of_waiting()
-    events = [("Pod", "ADDED", _BOUND), (PENDING_PODS, "DELETED", _WAITS)]
-    first, second = events if bound_comes_first else reversed(events)
-    cache.apply(*first)
-    assert places(cache) == (([], 1) if bound_comes_first else (["p"], 0))
-    cache.apply(*second)
+    cache.apply("Pod", "MODIFIED", _BOUND)
     assert places(cache) == ([], 1)
+    assert not cache.snapshot().pending
 
 
-def test_deleted_pod_does_not_count_once_it_is_not_reported_as_bound() -> None:
+@pytest.mark.parametrize("pod", [_WAITS, _BOUND], ids=["pending", "bound"])
+def test_a_pod_that_is_deleted_counts_no_more(pod: Object) -> None:
     cache = cache_of_waiting()
-    cache.compact()
-    cache.apply(PENDING_PODS, "DELETED", _WAITS)
-    cache.compact()
-    assert places(cache) == (["p"], 0)
-    cache.compact()
+    cache.apply("Pod", "MODIFIED", pod)
+    cache.apply("Pod", "DELETED", pod)
     assert places(cache) == ([], 0)
+    assert not cache.snapshot().pending
 
 
-def test_a_pod_that_left_and_came_again_is_held() -> None:
+def test_a_pod_whose_name_is_used_again_is_pending_again() -> None:
     cache = cache_of_waiting()
-    for event in ("DELETED", "ADDED", "DELETED", "ADDED"):
-        cache.apply(PENDING_PODS, event, _WAITS)
-        cache.compact()
-    cache.compact()
+    for event, pod in (("MODIFIED", _BOUND), ("DELETED", _BOUND), ("ADDED", _WAITS)):
+        cache.apply("Pod", event, pod)
     assert places(cache) == (["p"], 0)
 
 
-def test_a_pod_that_leaves_again_is_held_as_long_as_the_first_time() -> None:
-    cache = cache_of_waiting()
-    cache.apply(PENDING_PODS, "DELETED", _WAITS)
-    cache.compact()
-    cache.apply(PENDING_PODS, "ADDED", _WAITS)
-    cache.apply(PENDING_PODS, "DELETED", _WAITS)
-    cache.compact()
-    assert places(cache) == (["p"], 0)
-    cache.compact()
-    assert places(cache) == ([], 0)
-
-
-def test_compacting_nothing_is_no_change() -> None:
-    cache = cache_of_waiting()
-    cache.apply(PENDING_PODS, "DELETED", _WAITS)
-    cache.compact()
-    cache.apply(PENDING_PODS, "ADDED", _WAITS)
-    before = cache.snapshot()
-    cache.compact()
-    cache.compact()
-    assert cache.snapshot() is before
-
-
-def test_a_bound_pod_that_ends_at_once_does_not_come_back_as_a_nominated_one() -> None:
-    cache = cache_of_waiting()
-    cache.apply(PENDING_PODS, "DELETED", _WAITS)
-    cache.apply("Pod", "ADDED", _BOUND)
+def test_an_event_of_a_pod_that_has_become_bound_is_noted_once() -> None:
+    noted: list[Mapping[str, Any]] = []
+    cache = ClusterCache(on_bound=noted.append)
+    cache.replace("Pod", [_BOUND | {"metadata": {"name": "listed"}}, _WAITS])
+    others = [make_pod("new").node_name("a").obj(), make_pod("waits").obj()]
+    for event, pod in [("MODIFIED", _WAITS), ("MODIFIED", _BOUND), ("MODIFIED", _BOUND | {"status": {}})]:
+        cache.apply("Pod", event, pod)
+    for pod in others:
+        cache.apply("Pod", "ADDED", pod)
     cache.apply("Pod", "DELETED", _BOUND)
-    assert places(cache) == ([], 0)
+    assert noted == [_BOUND, others[0]]
 
 
 def test_another_nomination_takes_the_place_of_the_first() -> None:
     cache = cache_of_waiting()
-    cache.apply(PENDING_PODS, "MODIFIED", _WAITS | {"status": {"phase": "Pending", "nominatedNodeName": "b"}})
+    cache.apply("Pod", "MODIFIED", _WAITS | {"status": {"phase": "Pending", "nominatedNodeName": "b"}})
     snapshot = cache.snapshot()
     assert (nominated_to(snapshot, "a"), nominated_to(snapshot, "b")) == ([], ["p"])
 
@@ -125,8 +100,7 @@ def test_other_nodes_leave_nominations_as_they_were() -> None:
 def test_repeated_nomination_changes_nothing() -> None:
     cache = cache_of_waiting()
     before = cache.snapshot()
-    cache.apply(PENDING_PODS, "MODIFIED", _WAITS)
-    cache.compact()
+    cache.apply("Pod", "MODIFIED", _WAITS)
     assert cache.snapshot() is before
 
 
@@ -165,9 +139,9 @@ def test_a_shared_file_keeps_nominations_under_other_names() -> None:
 def test_the_next_snapshot_costs_what_has_changed() -> None:
     cache = cache_of_waiting()
     for number in range(2000):
-        cache.apply(PENDING_PODS, "ADDED", make_pod(f"p{number}").obj())
+        cache.apply("Pod", "ADDED", make_pod(f"p{number}").obj())
     assert len(cache.snapshot().pending) == 2001
-    cache.apply(PENDING_PODS, "ADDED", make_pod("last").obj())
+    cache.apply("Pod", "ADDED", make_pod("last").obj())
     assert calls_of(cache.snapshot) < 1000
     assert len(cache.snapshot().pending) == 2002
 
@@ -177,7 +151,7 @@ def test_the_namespace_with_the_most_pods_loses_its_latest_when_memory_is_short(
     for namespace, name in [("crowd", str(number)) for number in range(50)] + [("other", "p"), ("other", "q")]:
         pod = PendingPod.of(make_pod(name).namespace(namespace).obj())
         tracker.put(Key(namespace, name), replace(pod, content=b"x" * 2048))
-    assert sorted(map(tuple, tracker.pending(()))) == [
+    assert sorted(map(tuple, tracker.pending())) == [
         ("crowd", "0"),
         ("crowd", "1"),
         ("crowd", "2"),
@@ -196,13 +170,11 @@ def test_a_pod_that_leaves_makes_room_for_others() -> None:
         assert len(tracker.keys()) == 0
 
 
-@example([("p", "a"), ("l", "a"), ("x", ""), ("c", ""), ("c", ""), ("x", "")])
 @example([("p", "a"), ("p", "b"), ("x", ""), ("large", "a"), ("x", "")])
-@example([("p", "a"), ("x", ""), ("b", "a"), ("x", ""), ("b", "a"), ("x", "")])
-@given(st.lists(st.tuples(st.sampled_from(("p", "large", *"llbccxx")), st.sampled_from("abc")), max_size=60))
+@given(st.lists(st.tuples(st.sampled_from(("p", "large", *"llxx")), st.sampled_from("abc")), max_size=60))
 def test_changes_are_those_between_two_tables(steps: list[tuple[str, str]]) -> None:
-    tracker, bound = PendingTracker(budget_bytes=2 * 2500), set[Key]()
-    before = tracker.pending(bound)
+    tracker = PendingTracker(budget_bytes=2 * 2500)
+    before = tracker.pending()
     for number, (step, name) in enumerate(steps):
         key = Key("x", name)
         match step:
@@ -211,13 +183,8 @@ def test_changes_are_those_between_two_tables(steps: list[tuple[str, str]]) -> N
                 tracker.put(key, replace(pod, content=b"x" * (2000 if step == "large" else 100)))
             case "l":
                 tracker.put(key, None)
-            case "b":
-                bound ^= {key}
-                tracker.mark_bound(key)
-            case "c":
-                tracker.compact()
             case _:
-                after = tracker.pending(bound)
+                after = tracker.pending()
                 changed, gone = pending_changes(before, after)
                 all_changed, all_gone = pending_changes({**before}, {**after})
                 assert {id(each) for each in changed} == {id(each) for each in all_changed}

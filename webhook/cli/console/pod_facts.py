@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from webhook.cluster.cache.object_key import PENDING_PODS, Key
+from webhook.cluster.cache.object_key import Key
 from webhook.cluster.file import occupies_node
 from webhook.cluster.pods.pending_pods import is_pending
 from webhook.documents.documents import Document, field
@@ -45,17 +45,18 @@ class PodFacts:
         self._pending: dict[tuple[str, str], PodFact] = {}
         self._shared: dict[PodFact, PodFact] = {}
 
-    def note(self, part: str, key: Key, pod: Mapping[str, Any] | None) -> None:
-        """Keep the facts of a pod that arrives or changes; forget one that is gone (None)."""
-        if part not in ("Pod", PENDING_PODS):
+    def note(self, kind: str, key: Key, pod: Mapping[str, Any] | None) -> None:
+        """Keep the facts of a pod that arrives or changes; forget one that is gone (None) or has ended."""
+        if kind != "Pod":
             return
-        kept, name = self._pending if part == PENDING_PODS else self._bound, (key.namespace, key.name)
-        if pod is None:
-            kept.pop(name, None)
-        elif part == PENDING_PODS:
-            kept[name] = self._read(pod, is_waiting=True)
+        if pod is not None and is_pending(pod):
+            self._pending[key] = self._read(pod, is_waiting=True)
         else:
-            kept[name] = self._share(self._read(pod, is_waiting=False))
+            self._pending.pop(key, None)
+        if pod is not None and occupies_node(pod):
+            self._bound[key] = self._share(self._read(pod, is_waiting=False))
+        else:
+            self._bound.pop(key, None)
 
     def add(self, documents: Iterable[Document]) -> None:
         """Keep the facts of the pods of a cluster file."""
@@ -64,11 +65,7 @@ class PodFacts:
             if (content.get("apiVersion"), content.get("kind")) != ("v1", "Pod"):
                 continue
             namespace, name = (_text(field(content, "metadata", each)) for each in ("namespace", "name"))
-            key = Key(namespace or DEFAULT_NAMESPACE, name)
-            if is_pending(content):
-                self.note(PENDING_PODS, key, content)
-            elif occupies_node(content):
-                self.note("Pod", key, content)
+            self.note("Pod", Key(namespace or DEFAULT_NAMESPACE, name), content)
 
     def bound(self, namespace: str, name: str) -> PodFact:
         """Return the facts of a bound pod; empty ones for an unknown pod."""

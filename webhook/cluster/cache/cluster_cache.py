@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from webhook.cluster.cache.object_key import PENDING_PODS, Key, key_of
+from webhook.cluster.cache.object_key import Key, key_of
 from webhook.cluster.cache.optional_objects import OptionalObjects
 from webhook.cluster.cache.pending_tracker import PendingTracker
 from webhook.cluster.file import occupies_node
@@ -54,12 +54,16 @@ class ClusterCache:
     """The objects of lists and watch events. Not thread-safe.
 
     An event replaces the stored object, so it may be applied twice. An object that is malformed or too large is left
-    out and is in `invalid` until a valid one arrives. `on_object` is called with the kind or part, the key and the
-    content of each object that arrives or is deleted (None).
+    out and is in `invalid` until a valid one arrives. `on_object` is called with the kind, the key and the content of
+    each object that arrives or is deleted (None), `on_bound` with each pod that an event shows to be bound.
     """
 
-    def __init__(self, on_object: Callable[[str, Key, JsonObject | None], None] = lambda *_: None) -> None:
-        self._on_object = on_object
+    def __init__(
+        self,
+        on_object: Callable[[str, Key, JsonObject | None], None] = lambda *_: None,
+        on_bound: Callable[[JsonObject], None] = lambda _: None,
+    ) -> None:
+        self._on_object, self._on_bound = on_object, on_bound
         self.invalid: dict[tuple[str, Key], InvalidObject] = {}
         self._nodes: dict[Key, Node] = {}
         self._pods: dict[Key, RunningPod] = {}
@@ -70,9 +74,8 @@ class ClusterCache:
         self._running_pods, self._pending_pods = RunningPodReader(), PendingPodReader()
         self._kinds = {
             "Node": _Kind(partial(Node.of, interner=self._interner), self._put_node, self._nodes.keys),
-            "Pod": _Kind(self._running_pod, self._put_pod, self._pods.keys),
+            "Pod": _Kind(self._read_pod, self._put_pod, lambda: (*self._pods, *self._pending.keys())),
             "Namespace": _Kind(Namespace.of, self._put_namespace, self._namespaces.keys),
-            PENDING_PODS: _Kind(self._pending_pod, self._pending.put, self._pending.keys),
         }
         self._left_out = LeftOutTracker()
         self._optional = OptionalObjects(self._left_out)
@@ -106,17 +109,25 @@ class ClusterCache:
 
         Return the object if it has become invalid, or is invalid for another reason than before.
         """
-        functions, key = self._kinds[kind], key_of(kind, content)
-        problem = None
+        key = key_of(kind, content)
+        was_bound = key in self._pods
+        problem = self.store(kind, key, None if event_type == DELETED else content)
+        if not was_bound and key in self._pods:
+            self._on_bound(content)
+        return problem
+
+    def store(self, kind: str, key: Key, content: JsonObject | None) -> InvalidObject | None:
+        """Store one object (None: delete it). Return it as `apply` does."""
+        functions, problem = self._kinds[kind], None
         try:
-            functions.put(key, None if event_type == DELETED else functions.read(content))
+            functions.put(key, None if content is None else functions.read(content))
         except InvalidInput as error:
             problem = InvalidObject(kind, key, str(error))
             if functions.leave_out is None:
                 functions.put(key, None)
             else:
                 functions.leave_out(key)
-        self._on_object(kind, key, None if event_type == DELETED else content)
+        self._on_object(kind, key, content)
         if problem is None:
             self.invalid.pop((kind, key), None)
             return None
@@ -124,17 +135,11 @@ class ClusterCache:
         self.invalid[kind, key] = problem
         return None if before == problem else problem
 
-    def delete(self, kind: str, key: Key) -> None:
-        """Delete one object."""
-        self._kinds[kind].put(key, None)
-        self._on_object(kind, key, None)
-        self.invalid.pop((kind, key), None)
-
     def mark_unknown(self, kind: str) -> None:
         """Delete all objects of `kind`, one of EVERY_OPTIONAL_KIND, and mark it as not known."""
         self._optional.set_known(kind, known=False)
         for key in self._keys(kind):
-            self.delete(kind, key)
+            self.store(kind, key, None)
 
     def mark_known(self, kind: str) -> None:
         """Mark `kind` as known: all its objects are stored."""
@@ -148,10 +153,6 @@ class ClusterCache:
     def put_release(self, release: Release) -> None:
         """Store the release of the cluster."""
         self._release = release
-
-    def compact(self) -> None:
-        """Delete the pending pods that left before the last call and have not been reported as bound."""
-        self._pending.compact()
 
     @property
     def next_generation(self) -> int:
@@ -190,7 +191,7 @@ class ClusterCache:
         if self._left_out.has_changed:
             changed["left_out"] = self._left_out.current()
         if self._pending.has_changed:
-            pending = self._pending.pending(self._pods)
+            pending = self._pending.pending()
             changed |= {"pending": pending, "nominated": self._pending.nominated(pending)}
         return changed
 
@@ -219,11 +220,10 @@ class ClusterCache:
             return self._infos[name].with_pods(added)
         return NodeInfo.of(self._nodes[Key("", name)], self._pods_on.get(name, {}).values())
 
-    def _running_pod(self, pod: JsonObject) -> RunningPod | None:
+    def _read_pod(self, pod: JsonObject) -> RunningPod | PendingPod | None:
+        if is_pending(pod):
+            return self._pending_pods.read(pod)
         return self._running_pods.read(pod) if occupies_node(pod) else None
-
-    def _pending_pod(self, pod: JsonObject) -> PendingPod | None:
-        return self._pending_pods.read(pod) if is_pending(pod) else None
 
     def _put_node(self, key: Key, node: Node | None) -> None:
         before = self._nodes.get(key)
@@ -239,11 +239,14 @@ class ClusterCache:
             self._infos[key.name] = NodeInfo.of(node)
             self._node_set_changed = True
 
-    def _put_pod(self, key: Key, pod: RunningPod | None) -> None:
+    def _put_pod(self, key: Key, pod: RunningPod | PendingPod | None) -> None:
+        self._pending.put(key, pod if isinstance(pod, PendingPod) else None)
+        self._put_bound(key, pod if isinstance(pod, RunningPod) else None)
+
+    def _put_bound(self, key: Key, pod: RunningPod | None) -> None:
         before = self._pods.get(key)
         if before == pod:
             return
-        self._pending.mark_bound(key)
         if before is not None:
             self._changed_nodes[before.node_name] = None
             pods_on_node = self._pods_on[before.node_name]
@@ -287,14 +290,15 @@ class Listing:
         """Store some of its objects; return those that have become invalid."""
         found = []
         for content in objects:
-            self._unseen.discard(key_of(self._kind, content))
-            if problem := self._cache.apply(self._kind, "ADDED", content):
+            key = key_of(self._kind, content)
+            self._unseen.discard(key)
+            if problem := self._cache.store(self._kind, key, content):
                 found.append(problem)
         return found
 
     def finish(self) -> None:
         """Delete the objects that were in no page, and mark the kind as known."""
         for key in self._unseen:
-            self._cache.delete(self._kind, key)
+            self._cache.store(self._kind, key, None)
         self._unseen = set()
         self._cache.mark_known(self._kind)

@@ -7,9 +7,6 @@ from typing import Any, NamedTuple
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.stored_pod import StoredPod
 
-# The name in the cache of pods that are not bound.
-PENDING_PODS = "Pod, pending"
-
 
 class Key(NamedTuple):
     """The namespace and name of an object; the namespace of cluster-scoped objects is empty."""
@@ -29,6 +26,6 @@ def key_of(kind: str, content: Mapping[str, Any]) -> Key:
     if not isinstance(metadata, Mapping):
         metadata = {}
     name, namespace = metadata.get("name"), metadata.get("namespace")
-    if kind in ("Pod", PENDING_PODS):
+    if kind == "Pod":
         namespace = namespace or DEFAULT_NAMESPACE
     return Key(intern(namespace) if isinstance(namespace, str) else "", name if isinstance(name, str) else "")

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from webhook.cluster.cache.object_key import PENDING_PODS
 from webhook.cluster.disruption_budget import DISRUPTION_BUDGET_API_VERSION, DISRUPTION_BUDGET_KIND
 from webhook.cluster.optional_kinds import BATCH_KINDS, OPTIONAL_KINDS, PRIORITY_CLASS_KIND
 
@@ -36,15 +35,12 @@ class Resource:
         return f"/{root}/{self.api_version}/{self.plural}"
 
 
-# A watch with a field selector reports a pod as ADDED when it is bound, and as DELETED when it ends or is deleted; the
-# watch of pending pods reports one that is bound as DELETED. One watch of all pods would send those that have ended.
+# A watch with this selector reports a pod as DELETED when it ends.
 _NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
-_PENDING = f"spec.nodeName=,{_NOT_ENDED}"
 REQUIRED_RESOURCES = (
     Resource("Namespace", "v1", "namespaces", is_required=True),
     Resource("Node", "v1", "nodes", is_required=True),
-    Resource("Pod", "v1", "pods", f"spec.nodeName!=,{_NOT_ENDED}", is_required=True),
-    Resource("Pod", "v1", "pods", _PENDING, is_required=True, part=PENDING_PODS),
+    Resource("Pod", "v1", "pods", _NOT_ENDED, is_required=True),
 )
 OPTIONAL_RESOURCES = tuple(
     Resource(kind, row.api_version, row.plural, is_extension=not row.is_everywhere)

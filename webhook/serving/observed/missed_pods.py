@@ -16,7 +16,7 @@ from typing import Any
 
 from webhook.admission.missed import NO_SCOPE, Candidates, CreatedPod, Scope, created_pod, missed
 from webhook.admission.registered_selection import Selection
-from webhook.cluster.cache.object_key import PENDING_PODS, Key
+from webhook.cluster.cache.object_key import Key
 from webhook.documents import documents
 from webhook.kube.pod.stored_pod import StoredPod
 from webhook.policy.policy import Policy
@@ -43,7 +43,7 @@ class _Namespace:
     candidates: Candidates
     scope: Scope | None = None
     templates: "dict[bytes, _Template]" = field(default_factory=dict)
-    others: set[tuple[str, Key]] = field(default_factory=set)
+    others: set[Key] = field(default_factory=set)
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +84,7 @@ class MissedPods:
         self._selection: Selection | None = None
         self._is_ready = False
         self._namespaces: dict[str, _Namespace] = {}
-        self._template_of: dict[tuple[str, Key], _Template] = {}
+        self._template_of: dict[Key, _Template] = {}
         self._stale_namespaces: dict[_Namespace, None] = {}
         self._waiting: dict[_Template, None] = {}
         self._kept_bytes = 0
@@ -105,12 +105,12 @@ class MissedPods:
         """Take an object of the cache; None: it was deleted. Kinds other than pods and namespaces are ignored."""
         if kind == "Namespace":
             self._note_namespace(key.name, content)
-        elif kind in ("Pod", PENDING_PODS):
+        elif kind == "Pod":
             template = None if content is None else self._template(key.namespace, content)
-            known = self._template_of.get((kind, key))
-            self._note_other((kind, key), is_other=content is not None and template is None)
+            known = self._template_of.get(key)
+            self._note_other(key, is_other=content is not None and template is None)
             if template is not known:
-                self._move((kind, key), known, template)
+                self._move(key, known, template)
 
     def work(self) -> None:
         """Evaluate templates for some milliseconds; to be called once all pods and namespaces have been listed."""
@@ -160,9 +160,9 @@ class MissedPods:
             namespace.others.clear()
         self._forget_unknown(namespace)
 
-    def _note_other(self, pod: tuple[str, Key], *, is_other: bool) -> None:
+    def _note_other(self, pod: Key, *, is_other: bool) -> None:
         """Take a pod of a namespace that is not known; `is_other`: it exists, but is not kept."""
-        namespace = self._namespaces.get(pod[1].namespace)
+        namespace = self._namespaces.get(pod.namespace)
         if namespace is None or namespace.scope is not None:
             return
         if is_other:
@@ -226,7 +226,7 @@ class MissedPods:
         self._kept_bytes += len(created.data)
         return created
 
-    def _move(self, pod: tuple[str, Key], before: _Template | None, after: _Template | None) -> None:
+    def _move(self, pod: Key, before: _Template | None, after: _Template | None) -> None:
         """Count `pod` for another template than before; None: it is no candidate."""
         if before is not None:
             del self._template_of[pod]
