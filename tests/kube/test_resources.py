@@ -9,7 +9,6 @@ from webhook.documents.field import InvalidInput
 from webhook.kube.pod.amounts import is_extended_resource, is_scalar_resource, is_schedulable_resource
 from webhook.kube.pod.resources import (
     PodResources,
-    pod_requests,
     read_pod_resources,
     requested_extended_resources,
 )
@@ -20,7 +19,11 @@ _GI = 1024 * _MI
 
 
 def _resources(pod: PodBuilder, *, running: bool = False) -> PodResources:
-    reader = Reader(pod.obj())
+    return _read(pod.obj(), running=running)
+
+
+def _read(pod: dict[str, Any], *, running: bool = False) -> PodResources:
+    reader = Reader(pod)
     resources = read_pod_resources(reader, running=running)
     reader.finish()
     return resources
@@ -98,8 +101,8 @@ def _resources(pod: PodBuilder, *, running: bool = False) -> PodResources:
         ),
     ],
 )
-def test_pod_requests(pod: PodBuilder, expected: dict[str, int]) -> None:
-    assert pod_requests(pod.obj()) == expected
+def test_requests(pod: PodBuilder, expected: dict[str, int]) -> None:
+    assert _resources(pod).requests == expected
 
 
 @pytest.mark.parametrize(
@@ -144,7 +147,7 @@ def test_resize_in_place(reason: str, expected: int) -> None:
         )
     )
     assert _resources(pod, running=True).requests == {"cpu": expected}
-    assert pod_requests(pod.obj()) == {"cpu": 4000}
+    assert _resources(pod).requests == {"cpu": 4000}
 
 
 def test_resizes_of_containers_that_cancel_out_count_once() -> None:
@@ -218,5 +221,5 @@ def test_kinds_of_resources(name: str, extended: bool, scalar: bool, schedulable
 )
 def test_malformed_resources_are_reported_with_their_fields(spec: dict[str, Any], paths: list[str]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        pod_requests({"spec": spec})
+        _read({"spec": spec})
     assert [error.path for error in caught.value.errors] == paths

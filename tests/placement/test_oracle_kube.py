@@ -18,7 +18,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube import quantity, selectors
 from webhook.kube.deadline import never
 from webhook.kube.pod import amounts as resource_names
-from webhook.kube.pod.resources import PodResources, pod_requests, read_pod_resources
+from webhook.kube.pod.resources import PodResources, read_pod_resources
 from webhook.kube.pod.taints import Taint, Toleration, Tolerations, tolerates
 from webhook.kube.reader import Reader
 from webhook.kube.selectors import read_label_selector, selector_matches
@@ -118,7 +118,7 @@ def _read(pod: Object, *, running: bool) -> PodResources:
 @settings(max_examples=500)
 @given(_pods)
 def test_a_waiting_pod_requests_what_its_spec_says(pod: Object) -> None:
-    assert pod_requests(pod) == oracle_resources.pod_requests(pod)
+    assert _read(pod, running=False).requests == oracle_resources.pod_requests(pod)
     assert _read(pod, running=False).scoring_requests == oracle_resources.scored_of(pod)
 
 

@@ -64,23 +64,6 @@ class PodResources:
     of_containers: Amounts | None = None
 
 
-def pod_requests(pod: Mapping[str, Any]) -> dict[str, int]:
-    """Return the total requests of `pod`: containers, the peak of the init containers, sidecars, and the overhead.
-
-    A missing request defaults to the limit, as in the API server. Pod-level requests replace the sum of the
-    containers' requests.
-
-    Raises:
-        InvalidInput: a quantity is malformed or negative, or a field has the wrong type; holds every error.
-
-    Source: k8s.io/component-helpers/resource/helpers.go, PodRequests; k8s.io/kubernetes/pkg/apis/core/v1/defaults.go
-    """
-    reader = Reader(pod)
-    resources = read_pod_resources(reader)
-    reader.finish()
-    return dict(resources.requests)
-
-
 def requested_extended_resources(pod: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the extended resources (devices such as `nvidia.com/gpu`) that the containers of `pod` request, sorted.
 
@@ -113,9 +96,12 @@ def _extended(limits: Any, requests: Any) -> Iterator[str]:
 
 
 def read_pod_resources(pod: Reader, *, running: bool = False) -> PodResources:
-    """Return the resources of `pod`.
+    """Return the resources of `pod`: those of the containers, the peak of the init containers, sidecars and overhead.
 
+    A missing request defaults to the limit, as in the API server. Requests of the pod replace those of its containers.
     `running`: the resources that the kubelet reports for an in-place resize count if they exceed the requests.
+
+    Source: k8s.io/component-helpers/resource/helpers.go, PodRequests; k8s.io/kubernetes/pkg/apis/core/v1/defaults.go
     """
     spec = pod.object("spec")
     containers = [Container.of(each) for each in spec.objects("containers")]
