@@ -109,8 +109,7 @@ class ClusterCache:
 
         Return the object if it has become invalid, or is invalid for another reason than before.
         """
-        key = key_of(kind, content)
-        was_bound = key in self._pods
+        was_bound = (key := key_of(kind, content)) in self._pods
         problem = self.store(kind, key, None if event_type == DELETED else content)
         if not was_bound and key in self._pods:
             self._on_bound(content)
@@ -128,11 +127,9 @@ class ClusterCache:
             else:
                 functions.leave_out(key)
         self._on_object(kind, key, content)
-        if problem is None:
-            self.invalid.pop((kind, key), None)
-            return None
-        before = self.invalid.get((kind, key))
-        self.invalid[kind, key] = problem
+        before = self.invalid.pop((kind, key), None)
+        if problem is not None:
+            self.invalid[kind, key] = problem
         return None if before == problem else problem
 
     def mark_unknown(self, kind: str) -> None:
@@ -203,9 +200,8 @@ class ClusterCache:
 
     @property
     def _has_changed(self) -> bool:
-        if self._changed_nodes or self._node_set_changed or self._namespaces_changed:
-            return True
-        if (self._evidence, self._release) != (self._snapshot.scheduler_evidence, self._snapshot.release):
+        has_other = (self._evidence, self._release) != (self._snapshot.scheduler_evidence, self._snapshot.release)
+        if has_other or self._changed_nodes or self._node_set_changed or self._namespaces_changed:
             return True
         return self._optional.has_changed or self._pending.has_changed or self._left_out.has_changed
 
