@@ -68,6 +68,7 @@ def spread(key: str) -> Object:
 
 
 TAKEN = make_pod("other").gpu(3)
+TAKEN_CARD = make_pod("other").gpu(1)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +246,13 @@ def test_claim_is_shared_by_the_gang_only_if_many_nodes_can_mount_it(mode: str, 
     snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
 
     assert counted(asked(WORKER.spec(volumes=uses("data")), 4, AssumedPods(snapshot, {}))) == expected
+
+
+def test_spread_by_an_empty_selector_counts_no_pods_and_bounds_nothing() -> None:
+    pod = WORKER.spec(topologySpreadConstraints=[spread("zone") | {"labelSelector": {}}])
+    nodes = [gpus("a", 4, zone="x"), gpus("b", 1, TAKEN_CARD, zone="y")]
+
+    assert counted(asked(pod, 5, on(*nodes))) == ("Waiting", 4, 0)
 
 
 def test_long_count_one_by_one_ends_and_claims_nothing() -> None:

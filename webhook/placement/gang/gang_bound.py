@@ -36,8 +36,10 @@ def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expir
     together = in_time(_selecting_itself(info.inter_pod.terms.required, info, snapshot), expired)
     bounds += [int(_by_domain(term.topology_key, room, snapshot).max(initial=0)) for term in together]
     for constraint in in_time(info.inter_pod.spread, expired):
-        selects = selector_matches(constraint.selector, dict(info.inter_pod.labels))
-        if constraint.when_unsatisfiable == DO_NOT_SCHEDULE and selects:
+        # An empty selector selects no running pods.
+        # Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/common.go, countPodsMatchSelector
+        counts = constraint.selector and selector_matches(constraint.selector, dict(info.inter_pod.labels))
+        if constraint.when_unsatisfiable == DO_NOT_SCHEDULE and counts:
             domains = _by_domain(constraint.topology_key, room, snapshot)
             least = int(domains.min()) if len(domains) else 0
             bounds.append(int(domains.clip(max=least + constraint.max_skew).sum()))
