@@ -12,7 +12,7 @@ import pytest
 from certs.cluster.register import Registration
 from certs.inspection import Artifacts, inspect
 from certs.names import server_names
-from certs.registration import Target
+from certs.registration import Target, manifest
 from certs.secret import artifacts_in
 from tests.support.certificates import AGED, FRESH, NOW, make_artifacts
 from tests.support.command import run_here
@@ -157,6 +157,18 @@ def test_given_certificates_must_have_the_name_that_is_called(api: FakeConfigura
     ):
         reported(kubeconfig, replace(UNPROBED, artifacts=given))
     assert api.writes == []
+
+
+@pytest.mark.parametrize(
+    ("url", "called"), [("", "web.team.svc"), ("https://other.example.com/mutate", "other.example.com")]
+)
+def test_the_service_of_the_configuration_is_called_unless_a_url_is_given(
+    api: FakeConfigurationApi, kubeconfig: Path, url: str, called: str
+) -> None:
+    api.objects[CONFIGURATION] = manifest(Target(namespace="team", service="web"))
+
+    with pytest.raises(InvalidInput, match=f"must be valid for {called}, "):
+        reported(kubeconfig, replace(UNPROBED, target=Target(url=url or None), artifacts=MINE))
 
 
 @pytest.mark.parametrize("conflicts", [1, 4])
