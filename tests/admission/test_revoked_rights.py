@@ -18,7 +18,7 @@ from webhook.objects.admission import admit_request
 from webhook.objects.template_proof import prove_template_patch
 
 GRANTED = policy_with(workloadObjects={"mutateTemplates": True})
-OWN = {"key": "example.com/spot", "operator": "Exists"}
+OWN = {"key": "example.com/spot", "operator": "Exists", "effect": "NoSchedule"}
 POD = make_pod("p").gpu(1).annotate(PRODUCT, "NVIDIA-H20").spec(tolerations=[OWN])
 TYPED = POD.annotate(TYPE, "training")
 REVOKED: dict[str, dict[str, Any]] = {

@@ -171,6 +171,23 @@ def test_denials_concern_a_pod_without_annotations_only_if_the_policy_demands_mo
     assert ("containers" in condition["expression"]) == concerns
 
 
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ({"namespaceLimits": [{"namespaces": ["a"], "maxCardsPerPod": 1}]}, "cards in a pod; allowed: at most"),
+        (
+            {"workloadTypes": {"t": {"nodeUsage": {"allow": ["a"]}, "qos": {"class": "Guaranteed"}}}},
+            '["Guaranteed"]',
+        ),
+    ],
+    ids=["a limit of cards", "a QoS class"],
+)
+def test_what_a_policy_does_not_ask_for_is_not_in_its_objects(asked: dict[str, Any], text: str) -> None:
+    """An API server limits the length of expressions and the work for them."""
+    assert text not in str(exported().objects)
+    assert text in str(exported(**asked).objects)
+
+
 def test_toleration_that_an_earlier_one_covers_is_added_once() -> None:
     found = exported(
         workloadTypes={
