@@ -251,6 +251,7 @@ KEEPING = [
 REPLACING = [
     pytest.param(4, {"maxUnavailable": "25%", "maxSurge": "25%"}, id="the default for four replicas"),
     pytest.param(3, {"maxUnavailable": 1, "maxSurge": 0}, id="one may be unavailable"),
+    pytest.param(3, {"maxUnavailable": "1٠%", "maxSurge": "50%"}, id="a number that the API server rejects"),
     pytest.param(3, {"maxUnavailable": "0%", "maxSurge": "0%"}, id="neither: one is unavailable"),
 ]
 CANNOT_START = (
