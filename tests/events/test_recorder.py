@@ -188,6 +188,24 @@ def test_further_pods_of_an_owner_count_on_the_owner(play: Play) -> None:
     play(scene)
 
 
+@pytest.mark.parametrize(("seconds", "place"), [(119, "web"), (120, "web-9")])
+def test_an_owner_gets_one_more_event_on_a_pod_every_two_minutes(play: Play, seconds: int, place: str) -> None:
+    async def scene(scene: Scene) -> None:
+        scene.api.pods = [stored(number) for number in range(5)]
+        for _ in range(5):
+            scene.report(pod_of("web"), WAITING)
+        await scene.after(1)
+        assert len(scene.api.counts()) == 5
+        scene.clock.seconds += seconds - 1
+        scene.api.pods.append(stored(9, created="2026-01-01T00:02:00Z"))
+        scene.report(pod_of("web"), WAITING)
+        await scene.after(1)
+        assert len(scene.api.counts()) == 6
+        assert scene.api.counts()[place, "PlacementWaiting"] == 1
+
+    play(scene)
+
+
 def test_missing_scheduler_is_on_the_first_pods_and_on_the_owner(play: Play) -> None:
     missing = Report("PlacementSchedulerMissing", "scheduler volcano: no sign that it runs: no Lease")
 
@@ -272,6 +290,21 @@ def test_without_the_right_there_is_one_line_in_the_log_and_a_growing_pause(play
     (log,) = play(scene)
     assert log["event"] == "events cannot be written"
     assert "deploy/base/rbac.yaml" in log["remedy"]
+
+
+def test_connection_that_cannot_be_configured_is_logged_and_tried_again(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        kubeconfig = scene.api.kubeconfig(scene.folder)
+        content = kubeconfig.read_text()
+        kubeconfig.write_text("{}")
+        scene.report(pod_of("web", "Job"), DENIED)
+        await scene.after(1)
+        kubeconfig.write_text(content)
+        await scene.after(60)
+        assert scene.api.counts() == {("web", "PlacementDenied"): 1}
+
+    logs = play(scene)
+    assert [each["event"] for each in logs][:1] == ["events cannot be written"]
 
 
 def test_api_server_that_fails_is_asked_again_and_the_log_says_when_it_works(play: Play) -> None:
