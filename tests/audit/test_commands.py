@@ -469,6 +469,11 @@ class TestVerify:
         assert "audit.jsonl.head" in ran.errors
         assert "delete it to verify without it" in ran.errors
 
+    @pytest.mark.usefixtures("lines")
+    def test_alone_reads_head_files(self, run: Run, tmp_path: Path) -> None:
+        write_lines(tmp_path / "audit.jsonl.head", [b"x"])
+        assert (run("verify").code, run("list").code) == (2, 0)
+
     def test_of_a_head_file_alone_asks_for_the_records(self, run: Run) -> None:
         assert "holds no records; name the audit file as well" in run("verify", "audit.jsonl.head").errors
 
