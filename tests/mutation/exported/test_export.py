@@ -117,6 +117,19 @@ def test_the_default_policy_is_for_the_namespaces_that_no_other_selects() -> Non
     assert '"tier" in namespaceObject' in in_force
 
 
+def test_of_two_policies_for_one_namespace_the_first_is_in_force() -> None:
+    one = named("one", namespaceSelector={"matchLabels": {"team": "a"}})
+    two = named("two", namespaceSelector={"matchLabels": {"tier": "gold"}})
+
+    found = objects_of(export(PolicySet.of(policy_with(), (one, two))), "MutatingAdmissionPolicy")
+
+    selectors = [each["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"][1:] for each in found]
+    assert selectors[1] == [
+        {"key": "tier", "operator": "In", "values": ["gold"]},
+        {"key": "team", "operator": "NotIn", "values": ["a"]},
+    ]
+
+
 def test_no_value_is_a_typed_object() -> None:
     every = exported(
         workloadTypes={
