@@ -19,6 +19,7 @@ from webhook.events.backlog import MOST_ITEMS
 from webhook.events.pacing import Clocks
 from webhook.events.recorder import EventRecorder
 from webhook.events.report import Report
+from webhook.events.subject import ObjectReference
 from webhook.kube.api.admission import parse_review
 from webhook.runtime.metrics import EVENT_RESULTS, Metrics
 from webhook.watch.api_server import ClientConfig
@@ -377,6 +378,30 @@ def test_storm_of_owners_is_bounded_in_memory_and_in_requests(play: Play) -> Non
         seconds = scene.clock.seconds - began
         assert len(scene.api.asked) <= 25 + 10 * seconds + 1
         assert scene.results() == {"written": MOST_ITEMS, "dropped": 5000 - MOST_ITEMS}
+
+    play(scene)
+
+
+def test_requests_for_events_of_another_replica_are_bounded(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        other = Scene(scene.api, scene.folder)
+        for each in (other, scene):
+            for number in range(60):
+                each.report(pod_of(f"web-{number}", "Job"), DENIED, f"team-{number}")
+            asked, began = len(scene.api.asked), each.clock.seconds
+            await each.after(1)
+            assert len(scene.api.asked) - asked <= 25 + 10 * (each.clock.seconds - began) + 1
+        assert set(scene.api.counts().values()) == {2}
+
+    play(scene)
+
+
+def test_event_on_a_known_object_is_written(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        policy = ObjectReference("placement.maip.mxsf.io/v1alpha1", "PlacementPolicy", "", "default", "1")
+        scene.recorder.report_on(policy, Report("PolicyRejected", "this generation is not put into force: spec"))
+        await scene.after(1)
+        assert scene.api.counts() == {("default", "PolicyRejected"): 1}
 
     play(scene)
 
