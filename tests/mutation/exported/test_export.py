@@ -130,6 +130,22 @@ def test_of_two_policies_for_one_namespace_the_first_is_in_force() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("products", "affinity", "is_required"),
+    [(["NVIDIA-L4"], True, True), (["NVIDIA-L4", "NVIDIA-A*"], True, False), (["NVIDIA-L4"], False, False)],
+    ids=["names", "a pattern", "without affinity"],
+)
+def test_products_of_a_namespace_are_required_if_each_has_a_name(
+    products: list[str], affinity: bool, is_required: bool
+) -> None:
+    """A node selector cannot have a pattern of values."""
+    limits = [{"namespaces": ["a"], "products": products}]
+    (policy,) = objects_of(exported(namespaceLimits=limits, productAffinity=affinity), "MutatingAdmissionPolicy")
+    variables = {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
+
+    assert ("true" in variables["listIsRequired"]) is is_required
+
+
 def test_no_value_is_a_typed_object() -> None:
     every = exported(
         workloadTypes={
