@@ -176,6 +176,19 @@ def test_roles_are_placed_together() -> None:
     )
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_of_several_roles_that_do_not_fit_one_that_never_fits_is_reported(is_first: bool) -> None:
+    job = JOB_SET.object(template(8))
+    (role,) = job["spec"]["replicatedJobs"]
+    waits = [role | {"name": f"waits-{number}"} for number in range(3)]
+    (never,) = JOB_SET.object(template(64))["spec"]["replicatedJobs"]
+    job["spec"]["replicatedJobs"] = [never, *waits] if is_first else [*waits, never]
+
+    first, *_ = warnings_of(admitted(job, TWO_NODES))
+
+    assert first.startswith("placement check: Infeasible: ")
+
+
 def test_many_roles_are_summed_up() -> None:
     job = JOB_SET.object(template(8))
     (role,) = job["spec"]["replicatedJobs"]
