@@ -205,6 +205,18 @@ def test_a_pod_without_a_card_is_not_sent_to_several_products() -> None:
     )
 
 
+def test_what_is_not_about_products_is_suggested_beside_doing_without_the_type() -> None:
+    taints = [f"{USAGE}=training:NoSchedule", "spot=true:NoSchedule"]
+    spot = node("spot", labels={USAGE: "training"}, taints=taints, capacity={"cpu": 64})
+
+    placement = admitted(CPU_ONLY, policy_with(), Snapshot.of([spot, PLAIN])).placement
+
+    assert placement.suggestions[:2] == (
+        f"remove {TYPE}, since the pod requests no accelerator: 1 node would fit",
+        "1 node would fit if the pod tolerated spot=true",
+    )
+
+
 def test_the_annotations_that_a_pod_without_a_card_is_asked_to_remove_include_its_type() -> None:
     """Without a product it would tolerate no node of the pool, so the next answer would be that it fits nowhere."""
     warnings = admit_pod(CPU_ONLY.annotate(PRODUCT, "NVIDIA-H20").obj(), policy_with()).warnings

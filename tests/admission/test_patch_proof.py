@@ -63,6 +63,15 @@ def test_another_patch_is_refused_with_the_places(added: list[dict[str, Any]], p
     assert places in str(failure.value)
 
 
+def test_a_long_place_is_cut_to_120_characters() -> None:
+    annotation = "x" * 200
+    with pytest.raises(UnprovenPatchError) as failure:
+        prove([*operations(), {"op": "add", "path": f"/metadata/annotations/{annotation}", "value": "ours"}])
+
+    place = str(failure.value).partition(": ")[2]
+    assert place == f"/metadata/annotations/{annotation}"[:119] + "…"
+
+
 def test_a_patch_that_lacks_an_operation_is_refused() -> None:
     with pytest.raises(UnprovenPatchError, match="/spec/schedulerName"):
         prove([each for each in operations() if each["path"] != "/spec/schedulerName"])

@@ -16,9 +16,10 @@ from webhook.documents.documents import Document
 from webhook.kube.api.json_patch import patched
 from webhook.objects.admission import admit_request
 from webhook.objects.template_proof import prove_template_patch
+from webhook.policy.policy import WITHDRAWAL
 
 GRANTED = policy_with(workloadObjects={"mutateTemplates": True})
-OWN = {"key": "example.com/spot", "operator": "Exists"}
+OWN = {"key": "example.com/spot", "operator": "Exists", "effect": "NoSchedule"}
 POD = make_pod("p").gpu(1).annotate(PRODUCT, "NVIDIA-H20").spec(tolerations=[OWN])
 TYPED = POD.annotate(TYPE, "training")
 REVOKED: dict[str, dict[str, Any]] = {
@@ -71,6 +72,19 @@ def test_tolerations_of_a_template_end_with_the_right_to_them(limits: dict[str, 
     assert verdict.pod["spec"]["affinity"] == pod["spec"]["affinity"]
     assert any("Forbidden" in each for each in verdict.warnings)
     assert isinstance(admitted(verdict.pod, policy), Unchanged if allowed - {OWN["key"]} else Bypassed)
+
+
+def test_tolerations_that_are_still_due_are_not_taken_back() -> None:
+    """The product, which is forbidden, was added to the template since."""
+    policy = revoked({"products": ["NVIDIA-L4"]}, tolerateAnyProduct=False)
+    without_product = make_pod("p").gpu(1).annotate(TYPE, "training").obj()
+    pod = admitted(without_product, policy_with(tolerateAnyProduct=False)).pod
+    pod["metadata"]["annotations"][PRODUCT] = "NVIDIA-H20"
+    verdict = admitted(pod, policy)
+
+    assert any("Forbidden" in each for each in verdict.warnings)
+    assert verdict.pod["spec"]["tolerations"] == pod["spec"]["tolerations"]
+    assert WITHDRAWAL not in verdict.pod["metadata"]["annotations"][policy.rules_annotation]
 
 
 @pytest.mark.parametrize("limits", REVOKED.values(), ids=REVOKED)

@@ -71,6 +71,14 @@ def test_long_texts_of_a_brief_record_are_cut_to_a_quarter_of_a_kilobyte() -> No
     assert [len(text) for text in texts] == [256 + len("… (744 more characters)")] * 3
 
 
+@pytest.mark.parametrize(("size_bytes", "is_whole"), [(384, True), (385, False)])
+def test_a_brief_record_keeps_warnings_of_384_bytes(size_bytes: int, is_whole: bool) -> None:
+    warnings = ("x" * 200, "x" * (size_bytes - len(b'["%b",""]' % (b"x" * 200))))
+    line = orjson.loads(seal(make_record(warnings=warnings), 1, FIRST, is_brief=True)[0])
+    assert (line["warnings"] == [*warnings]) is is_whole
+    assert line["truncated"] == ["patch: 3 more items", *([] if is_whole else ["warnings: 1 more item"])]
+
+
 def test_a_brief_record_keeps_the_outcome_of_shadow_mode() -> None:
     shadow = ShadowEntry("Denied", warnings=("a warning",), message="would be denied")
     line = seal(make_record(shadow=shadow), 1, FIRST, is_brief=True)[0]

@@ -124,6 +124,10 @@ class TestBroken:
         assert fault.path == "a:1"
         assert fault.detail.startswith(f"cut out: {reported} before this one; ")
 
+    def test_records_before_one_that_claims_to_be_the_first_are_not_counted(self) -> None:
+        (fault,) = check(chain_lines([make_record()], previous=digest(TEN[0]))).faults
+        assert fault.detail.startswith("cut out: records before this one; ")
+
     def test_a_rotated_file_with_older_ones_is_not_the_oldest(self) -> None:
         assert faults(check_named({"x.1": TEN[4:], "x.2": []})) == [("x.1:1", "cut out")]
 

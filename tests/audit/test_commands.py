@@ -168,6 +168,13 @@ class TestList:
     def test_has_a_line_for_each_admission(self, run: Run) -> None:
         assert run("list") == Outcome(0, LIST, "")
 
+    def test_shows_the_first_line_of_an_error(self, run: Run, tmp_path: Path) -> None:
+        record = make_record(1, outcome="Denied", error="no such type\nmore about it")
+        write_lines(tmp_path / "audit.jsonl", chain_lines([record]))
+        listed = run("list").output
+        assert "no such type" in listed
+        assert "more about it" not in listed
+
     def test_as_json_has_the_records_as_they_stand(self, run: Run, lines: list[bytes]) -> None:
         ran = run("list", "-o", "json", "--outcome", "denied", "--outcome", "Bypassed")
         assert ran == Outcome(0, "\n".join(line.decode() for line in lines[2:]) + "\n", "")
@@ -468,6 +475,11 @@ class TestVerify:
         assert ran.code == 2
         assert "audit.jsonl.head" in ran.errors
         assert "delete it to verify without it" in ran.errors
+
+    @pytest.mark.usefixtures("lines")
+    def test_alone_reads_head_files(self, run: Run, tmp_path: Path) -> None:
+        write_lines(tmp_path / "audit.jsonl.head", [b"x"])
+        assert (run("verify").code, run("list").code) == (2, 0)
 
     def test_of_a_head_file_alone_asks_for_the_records(self, run: Run) -> None:
         assert "holds no records; name the audit file as well" in run("verify", "audit.jsonl.head").errors

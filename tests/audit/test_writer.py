@@ -163,6 +163,11 @@ class TestRotation:
         assert (verification.faults, verification.notes, len(verification.chains)) == ([], [], 1)
         assert verification.records == 20
 
+    def test_leaves_no_other_file(self, log: Log) -> None:
+        log.write(1, 2, max_bytes=LINE_BYTES, backups=9)
+        names = {each.name for each in log.path.parent.iterdir()}
+        assert names == {log.path.name, f"{log.path.name}.1", head_path(log.path).name}
+
     @pytest.mark.parametrize(("spare_bytes", "records"), [(0, [2, 1]), (-1, [1, 1, 1])])
     def test_comes_before_the_record_that_would_be_a_byte_too_much(
         self, log: Log, spare_bytes: int, records: list[int]

@@ -111,6 +111,12 @@ def test_endpoint_is_where_the_api_server_calls(configuration: dict[str, Any], e
     assert registration.endpoint_of(configuration) == endpoint
 
 
+def test_endpoint_of_several_webhooks_is_that_of_the_first() -> None:
+    configuration = make_configuration(None, url="https://first/mutate")
+    configuration["webhooks"] += make_configuration(None, url="https://second/mutate")["webhooks"]
+    assert registration.endpoint_of(configuration).host == "first"
+
+
 @pytest.mark.parametrize("url", ["http://a/mutate", "a:443", "https://", "https://a:x/", "https://[::1/"])
 def test_a_bad_url_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match=r"must be https://HOST\[:PORT\]/PATH"):
@@ -124,7 +130,8 @@ def test_a_configuration_without_a_webhook_is_refused(configuration: dict[str, A
 
 
 @pytest.mark.parametrize(
-    ("text", "host", "port"), [("a.b:443", "a.b", 443), ("127.0.0.1:1", "127.0.0.1", 1), ("[::1]:8443", "::1", 8443)]
+    ("text", "host", "port"),
+    [("a.b:65535", "a.b", 65535), ("127.0.0.1:1", "127.0.0.1", 1), ("[::1]:8443", "::1", 8443)],
 )
 def test_endpoint_of_the_command_line(text: str, host: str, port: int) -> None:
     assert registration.parse_endpoint(text, "name") == Endpoint(host, port, "name")

@@ -230,6 +230,13 @@ def test_check_accepts_objects_for_some_namespaces_and_says_that_the_default_is_
     assert result.errors == f"{file}: {text}\n"
 
 
+def test_check_takes_a_single_policy_for_that_of_all_namespaces(tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(_DOCUMENT.format(name="a", priority=0))
+    result = run("policy", "check", file)
+    assert (result.code, result.errors) == (0, "")
+
+
 def test_check_rejects_documents_that_cannot_be_in_force_together(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "policies.yaml"
     file.write_text(f"{HEAD}---\n{HEAD}metadata: {{name: other}}\n")

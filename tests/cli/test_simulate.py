@@ -58,6 +58,17 @@ def test_profiles_are_side_by_side(run: Run, files: Path) -> None:
     assert "24 s" not in " ".join(summary["binpack"])
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(59, "59 s"), (60, "1.0 min"), (3599, "60.0 min"), (3600, "1.0 h"), (86_399, "24.0 h"), (86_400, "1.0 d")],
+)
+def test_a_wait_is_in_the_largest_unit_of_which_it_has_one(run: Run, files: Path, seconds: int, text: str) -> None:
+    rows = (f"0,{seconds},nvidia.com/gpu=8", f"0,{seconds},nvidia.com/gpu=8", "0,1,nvidia.com/gpu=8;cpu=1")
+    (files / "trace.csv").write_text(lines(*rows, header="arrival,duration,requests"))
+
+    assert simulate(run, "--scheduler-profile", "default").output.endswith(f"  {text}\n")
+
+
 def test_json_has_a_line_for_each_run(run: Run, files: Path) -> None:
     found = [json.loads(line) for line in simulate(run, *PROFILES, "--seeds", "2", "-o", "json").output.splitlines()]
 

@@ -76,6 +76,17 @@ def test_text_says_how_many_replicas_fit_and_where(run: Run, tmp_path: Path) -> 
     assert outcome.output.endswith("2 pod templates: 1 Feasible, 1 Waiting\n")
 
 
+def test_nodes_of_equally_many_replicas_are_in_the_order_of_their_names(run: Run, tmp_path: Path) -> None:
+    # The first replica gets the node with the most CPU.
+    sizes = {"a": (4, 1), "m": (8, 2), "z": (4, 64)}
+    nodes = [make_node_object(name, capacity={"nvidia.com/gpu": gpu, "cpu": cpu}) for name, (gpu, cpu) in sizes.items()]
+    (tmp_path / "cluster.json").write_text(as_list(*nodes))
+    deployment = apps("Deployment", replicas=5, template=FOUR)
+    outcome = run("check", "-f", "-", "--cluster", tmp_path / "cluster.json", stdin=as_list(deployment))
+
+    assert "4 of 5 replicas fit now (2 on m, 1 on a, 1 on z)\n" in outcome.output
+
+
 def test_a_pod_has_the_keys_it_always_had(run: Run, tmp_path: Path) -> None:
     (line,) = lines(_check(run, tmp_path, make_pod().obj()).output)
 

@@ -149,6 +149,7 @@ def test_a_second_configuration_with_our_webhooks_is_found() -> None:
     """Such as that of a trial outside of the cluster."""
     trial = configuration()
     trial["metadata"]["name"] = "placement-webhook-trial"
+    trial["webhooks"].append({"name": "pods.example.com"})
     (finding,) = found(read_of(Source.CONFIGURATIONS, configuration(), trial), "installed")
     assert finding.where == "MutatingWebhookConfiguration placement-webhook-trial"
     assert finding.remedy == "`kubectl delete mutatingwebhookconfiguration placement-webhook-trial`"

@@ -24,6 +24,7 @@ from webhook.doctor.kept import kept
 from webhook.doctor.reader import Wanted, read_cluster
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.source import Source
+from webhook.kube.api.admission_policy import PLURALS
 from webhook.policy.loader import built_in_policy
 from webhook.policy.spec.document import API_VERSION
 from webhook.serving.policies.policy_status import GoodGeneration, status_of
@@ -121,12 +122,34 @@ def test_only_what_a_check_needs_is_read(tmp_path: Path) -> None:
     assert dict(api.asked) == {NODES: 1, configurations: 1}
 
 
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_exported_policies_are_read_in_the_version_that_is_served(tmp_path: Path, version: str) -> None:
+    group = "/apis/admissionregistration.k8s.io"
+    served = {f"{group}/{version}/{plural}": [{"metadata": {"name": "a"}}] for plural in PLURALS.values()}
+    found = read(ApiWithVersions(served), tmp_path, Source.EXPORTED)
+
+    assert [(each["kind"], each["apiVersion"].rpartition("/")[2]) for each in found.of(Source.EXPORTED)] == [
+        (kind, version) for kind in PLURALS
+    ]
+    assert found.unserved_kinds == frozenset()
+    assert read(ApiWithVersions({}), tmp_path, Source.EXPORTED).unserved_kinds == frozenset(PLURALS)
+
+
 def test_all_checks_read_each_list_once(tmp_path: Path) -> None:
     api = Api({})
     read(api, tmp_path, *(source for check in CHECKS for source in check.needs))
 
     assert set(api.asked.values()) == {1}
     assert {NODES, PODS} <= api.asked.keys()
+
+
+class ApiWithVersions(Api):
+    """An API server that serves the admission policies in no other versions than those of its objects."""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if "admissionpolic" in request.path and request.path not in self.objects:
+            return web.json_response({"message": "there is none"}, status=404)
+        return await super().answer(request)
 
 
 class ApiWithReplica(Api):

@@ -244,6 +244,11 @@ def test_the_values_that_aliases_stand_for_have_a_bound(text: str) -> None:
     assert str(refused.value).endswith(f"; {detail}")
 
 
+@pytest.mark.parametrize("key", ["08", "!!int x", "!!bool x"])
+def test_a_key_that_is_neither_a_number_nor_text_is_named(key: str) -> None:
+    assert "a key must be text; put it in quotes" in error(f"{key}: 1\n")
+
+
 def test_text_without_aliases_has_no_bound_of_values() -> None:
     assert parse("a: [1, 2, 3]\nb: {c: d}\n", "f.yaml", 0)
 
@@ -254,6 +259,7 @@ def test_text_without_aliases_has_no_bound_of_values() -> None:
         pytest.param("'[' * 100_000", id="lists in brackets"),
         pytest.param("'{a: ' * 50_000", id="objects in braces"),
         pytest.param("'- ' * 50_000 + 'a'", id="lists in dashes"),
+        pytest.param("''.join(' ' * depth + 'a:\\n' for depth in range(1500))", id="objects by indentation"),
         pytest.param("'{\"a\":' * 50_000 + '1' + '}' * 50_000", id="JSON"),
     ],
 )

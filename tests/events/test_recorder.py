@@ -19,6 +19,7 @@ from webhook.events.backlog import MOST_ITEMS
 from webhook.events.pacing import Clocks
 from webhook.events.recorder import EventRecorder
 from webhook.events.report import Report
+from webhook.events.subject import ObjectReference
 from webhook.kube.api.admission import parse_review
 from webhook.runtime.metrics import EVENT_RESULTS, Metrics
 from webhook.watch.api_server import ClientConfig
@@ -188,6 +189,24 @@ def test_further_pods_of_an_owner_count_on_the_owner(play: Play) -> None:
     play(scene)
 
 
+@pytest.mark.parametrize(("seconds", "place"), [(119, "web"), (120, "web-9")])
+def test_an_owner_gets_one_more_event_on_a_pod_every_two_minutes(play: Play, seconds: int, place: str) -> None:
+    async def scene(scene: Scene) -> None:
+        scene.api.pods = [stored(number) for number in range(5)]
+        for _ in range(5):
+            scene.report(pod_of("web"), WAITING)
+        await scene.after(1)
+        assert len(scene.api.counts()) == 5
+        scene.clock.seconds += seconds - 1
+        scene.api.pods.append(stored(9, created="2026-01-01T00:02:00Z"))
+        scene.report(pod_of("web"), WAITING)
+        await scene.after(1)
+        assert len(scene.api.counts()) == 6
+        assert scene.api.counts()[place, "PlacementWaiting"] == 1
+
+    play(scene)
+
+
 def test_missing_scheduler_is_on_the_first_pods_and_on_the_owner(play: Play) -> None:
     missing = Report("PlacementSchedulerMissing", "scheduler volcano: no sign that it runs: no Lease")
 
@@ -274,6 +293,21 @@ def test_without_the_right_there_is_one_line_in_the_log_and_a_growing_pause(play
     assert "deploy/base/rbac.yaml" in log["remedy"]
 
 
+def test_connection_that_cannot_be_configured_is_logged_and_tried_again(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        kubeconfig = scene.api.kubeconfig(scene.folder)
+        content = kubeconfig.read_text()
+        kubeconfig.write_text("{}")
+        scene.report(pod_of("web", "Job"), DENIED)
+        await scene.after(1)
+        kubeconfig.write_text(content)
+        await scene.after(60)
+        assert scene.api.counts() == {("web", "PlacementDenied"): 1}
+
+    logs = play(scene)
+    assert [each["event"] for each in logs][:1] == ["events cannot be written"]
+
+
 def test_api_server_that_fails_is_asked_again_and_the_log_says_when_it_works(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         scene.api.failures = [(503, ""), (429, "")]
@@ -344,6 +378,30 @@ def test_storm_of_owners_is_bounded_in_memory_and_in_requests(play: Play) -> Non
         seconds = scene.clock.seconds - began
         assert len(scene.api.asked) <= 25 + 10 * seconds + 1
         assert scene.results() == {"written": MOST_ITEMS, "dropped": 5000 - MOST_ITEMS}
+
+    play(scene)
+
+
+def test_requests_for_events_of_another_replica_are_bounded(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        other = Scene(scene.api, scene.folder)
+        for each in (other, scene):
+            for number in range(60):
+                each.report(pod_of(f"web-{number}", "Job"), DENIED, f"team-{number}")
+            asked, began = len(scene.api.asked), each.clock.seconds
+            await each.after(1)
+            assert len(scene.api.asked) - asked <= 25 + 10 * (each.clock.seconds - began) + 1
+        assert set(scene.api.counts().values()) == {2}
+
+    play(scene)
+
+
+def test_event_on_a_known_object_is_written(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        policy = ObjectReference("placement.maip.mxsf.io/v1alpha1", "PlacementPolicy", "", "default", "1")
+        scene.recorder.report_on(policy, Report("PolicyRejected", "this generation is not put into force: spec"))
+        await scene.after(1)
+        assert scene.api.counts() == {("default", "PolicyRejected"): 1}
 
     play(scene)
 

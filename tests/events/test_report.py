@@ -68,6 +68,17 @@ def placed(verdict: str, message: str = "0/2 nodes are available: 2 Insufficient
             ("PlacementSchedulerMissing", "scheduler volcano: no sign that it runs: no Lease and so on"),
             id="without its scheduler",
         ),
+        pytest.param(
+            replace(
+                allowed(placed("Feasible")),
+                warnings=(
+                    "scheduler volcano ignores preferred node affinity",
+                    f"label jobtype=x{NO_SIGN} of the pod wins",
+                ),
+            ),
+            None,
+            id="Feasible, with warnings about something else",
+        ),
         pytest.param(allowed(placed("Feasible")), None, id="Feasible"),
         pytest.param(allowed(Placement.unknown("no view")), None, id="Unknown"),
         pytest.param(Bypassed("mirror pod"), None, id="bypassed"),

@@ -16,7 +16,7 @@ from tests.mutants.operators import Position, ReplaceName, chosen_operators
 _OPERATORS = chosen_operators()
 _BINARY = ("arith_expr", "term", "expr", "and_expr", "xor_expr", "shift_expr", "power")
 _PUNCTUATION = {"(", ")", "[", "]", "{", "}", ",", ":", ".", "=", "->", ";"}
-_IDLE_ARGUMENTS = {"frozen", "slots", "kw_only", "strict", "stacklevel"}
+_IDLE_ARGUMENTS = {"frozen", "slots", "kw_only", "gc", "strict", "stacklevel"}
 """Arguments whose change shows only in code that is wrong elsewhere too."""
 
 

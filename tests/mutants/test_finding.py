@@ -57,6 +57,7 @@ def test_fault_is_tried(line: str, fault: str) -> None:
         "x = {**a, **b}",
         "x = zip(a, b, strict=True)",
         "@dataclass(frozen=True, slots=True)\nclass A:\n    a: int",
+        "class A(Struct, gc=False):\n    a: int",
         "class Speaker(Protocol):\n    def speak(self, loud=True): ...",
         "if TYPE_CHECKING:\n    x = 1 + 1",
         '"""Text of 3 lines."""',

@@ -11,7 +11,6 @@ from tests.support.work import calls_of
 from webhook.kube.api.review_answer import fit_warnings
 from webhook.mutation.edits.editor import PodEditor
 from webhook.mutation.edits.edits import (
-    LARGEST_GROWTH_BYTES,
     AddLabel,
     AddToleration,
     Edit,
@@ -198,8 +197,8 @@ def test_first_ten_contradictions_are_reported(terms: int) -> None:
     assert list(effect.warnings) == reported
 
 
-# Three times the size of this requirement can be stored, four times cannot.
-WIDE = RequireNode(NodeLabelRequirement("usage", "In", ("x" * (LARGEST_GROWTH_BYTES // 3 - 100),)))
+# Three times the size of this requirement can be stored in etcd, in 1.5 MiB; four times cannot.
+WIDE = RequireNode(NodeLabelRequirement("usage", "In", ("x" * (1536 * 1024 // 3 - 100),)))
 
 
 def test_a_requirement_is_added_to_as_many_terms_as_a_pod_can_grow_by() -> None:

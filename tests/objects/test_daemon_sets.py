@@ -110,14 +110,24 @@ def test_a_node_selector_counts_as_required_affinity(selector: Any, affinity: An
     assert lacking == missing
 
 
-def test_more_terms_than_a_pod_may_have_hide_nothing() -> None:
+@pytest.mark.parametrize(
+    ("count", "selector"),
+    [
+        pytest.param(20_000, {}, id="for what the policy requires"),
+        pytest.param(15_000, {USAGE: "x" * 63}, id="for the nodeSelector beside it"),
+    ],
+)
+def test_more_terms_than_a_pod_may_have_hide_nothing(count: int, selector: dict[str, str]) -> None:
     """The requirements of a pod with so many terms cannot be computed."""
-    terms = [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}] * 20_000
+    terms = [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}] * count
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
-    verdict = admitted(daemon_set(make_pod("").gpu(1).spec(affinity=affinity)), view(workload_type="inference"))
+    pod = make_pod("").gpu(1).spec(affinity=affinity, nodeSelector=selector)
+    verdict = admitted(daemon_set(pod), view(workload_type="inference"))
 
     assert isinstance(verdict, Denied)
     assert "too many terms" in verdict.denial.message
+    # Where no type is required, nothing is.
+    assert isinstance(admitted(daemon_set(pod.annotate(TYPE, "inference")), view()), Bypassed)
 
 
 def test_a_controller_that_a_user_names_does_not_hide_a_daemon_set() -> None:

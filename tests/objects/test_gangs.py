@@ -213,6 +213,19 @@ def test_quota_of_kueue_is_for_all_pods_of_a_job(quota: str, borrowing: str, fit
     assert found == ([] if fits else [f"{never}: {GPU} 4 of 2"])
 
 
+@pytest.mark.parametrize(
+    ("annotations", "name"), [({"gang": "train", "gang_size": "4"}, "train"), ({"gang_size": "4"}, "web")]
+)
+def test_gang_has_the_name_of_the_annotation_or_that_of_the_object(annotations: dict[str, str], name: str) -> None:
+    queue = cluster_queue("cards", {"spot": {GPU: "2"}})
+
+    found = about_queues(
+        queued(job(JOB, 4, **annotations)), KUBE_SCHEDULER, local_queue("q", namespace="team-a"), queue
+    )
+
+    assert found == [f"Kueue: the quota of ClusterQueue cards can never hold the 4 pods of gang {name}: {GPU} 4 of 2"]
+
+
 def test_roles_of_a_job_have_the_quota_of_all_flavors_together() -> None:
     content = queued(job(TF_JOB, 3))
     (replicas,) = content["spec"]["tfReplicaSpecs"].values()

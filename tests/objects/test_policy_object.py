@@ -73,9 +73,10 @@ def test_an_exemption_does_not_concern_policies() -> None:
     assert isinstance(admitted(policy("a", "a", tests=[CASE]), exemptions=exemptions), Denied)
 
 
-def test_policies_are_counted_by_their_kind_and_those_of_another_group_are_not() -> None:
+@pytest.mark.parametrize("other_group", ["example.com", "zoo.example.com"])
+def test_policies_are_counted_by_their_kind_and_those_of_another_group_are_not(other_group: str) -> None:
     own = make_request(policy("a"), **KIND_FIELDS)
-    other = make_request(policy("a"), kind=KIND, group="example.com")
+    other = make_request(policy("a"), kind=KIND, group=other_group)
 
     assert (counted_kind(own, policy_with()), counted_kind(other, policy_with())) == (KIND, "")
 

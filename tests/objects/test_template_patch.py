@@ -236,3 +236,14 @@ def test_patch_that_changes_something_beside_the_templates_is_refused() -> None:
 
     with pytest.raises(UnprovenPatchError, match="what the user wrote: /spec/replicas"):
         prove_template_patch(request_of(content), operations, POLICY, None)
+
+
+def test_a_role_behind_one_that_has_everything_is_patched() -> None:
+    content = VOLCANO_JOB.object(template())
+    (complete,) = patched(content, advised(content))["spec"]["tasks"]
+    (added,) = content["spec"]["tasks"]
+    content["spec"]["tasks"] = [complete, added | {"name": "added"}]
+
+    tasks = patched(content, advised(content))["spec"]["tasks"]
+
+    assert tasks == [complete, complete | {"name": "added"}]

@@ -176,6 +176,19 @@ def test_roles_are_placed_together() -> None:
     )
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_of_several_roles_that_do_not_fit_one_that_never_fits_is_reported(is_first: bool) -> None:
+    job = JOB_SET.object(template(8))
+    (role,) = job["spec"]["replicatedJobs"]
+    waits = [role | {"name": f"waits-{number}"} for number in range(3)]
+    (never,) = JOB_SET.object(template(64))["spec"]["replicatedJobs"]
+    job["spec"]["replicatedJobs"] = [never, *waits] if is_first else [*waits, never]
+
+    first, *_ = warnings_of(admitted(job, TWO_NODES))
+
+    assert first.startswith("placement check: Infeasible: ")
+
+
 def test_many_roles_are_summed_up() -> None:
     job = JOB_SET.object(template(8))
     (role,) = job["spec"]["replicatedJobs"]
@@ -251,6 +264,7 @@ KEEPING = [
 REPLACING = [
     pytest.param(4, {"maxUnavailable": "25%", "maxSurge": "25%"}, id="the default for four replicas"),
     pytest.param(3, {"maxUnavailable": 1, "maxSurge": 0}, id="one may be unavailable"),
+    pytest.param(3, {"maxUnavailable": "1٠%", "maxSurge": "50%"}, id="a number that the API server rejects"),
     pytest.param(3, {"maxUnavailable": "0%", "maxSurge": "0%"}, id="neither: one is unavailable"),
 ]
 CANNOT_START = (

@@ -95,6 +95,9 @@ def test_the_place_of_an_error_has_file_line_document_and_name() -> None:
         ["p.yaml:18, document 2 (a)", "spec.new", "Forbidden"],
         ["p.yaml:34, document 3 (b)", "spec.x", "Forbidden"],
     ]
+    of_an_empty_name, beside = errors(yaml_of(document("default"), document("", TEAM, x=1)))
+    assert of_an_empty_name.startswith("p.yaml:14, document 2: metadata.name: Invalid value")
+    assert beside.startswith("p.yaml:17, document 2: spec.x: Forbidden")
     (of_item,) = errors(list_of(stored("default"), stored("a", TEAM, x=1)))
     assert of_item.split(": ")[:3] == ["p.yaml:39", "items[1] (a)", "spec.x"]
 

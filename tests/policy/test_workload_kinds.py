@@ -83,6 +83,10 @@ def test_a_kind_of_the_policy_replaces_the_built_in_one() -> None:
             {"templates": [{"path": "spec.a.*.template", "replicas": "spec.b.*.size"}]},
             'templates[0].replicas: Invalid value: "spec.b.*.size"; must have its * where path has them',
         ),
+        (
+            {"templates": [{"path": "spec.a.template", "replicas": "spec.a.*.size"}]},
+            'templates[0].replicas: Invalid value: "spec.a.*.size"; must have its * where path has them',
+        ),
         ({"templates": [{"replicas": "spec.n"}]}, "templates[0].path: Required value"),
         ({"plural": "foojobs"}, "plural: Forbidden: unknown field"),
     ],

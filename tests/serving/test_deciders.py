@@ -14,6 +14,7 @@ from tests.support.server import Clock, make_work_budget, review_bytes
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.cluster.file import snapshot_from_documents
 from webhook.kube.api.admission import AdmissionRequest, parse_review
+from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.serving.decisions.deciders import WorkerDecider
 
 POLICY = policy_with(placementCheck={"mode": "deny"})
@@ -87,3 +88,14 @@ def test_a_verdict_stopped_by_the_deadline_is_not_reused() -> None:
     late.is_expired = True
     first = kept.rendered(pod, POLICY, VIEW, late)
     assert kept.rendered(pod, POLICY, VIEW, make_work_budget()) is not first
+
+
+def test_a_pod_that_may_wait_counts_twice_what_is_read_of_it_beside_the_answer() -> None:
+    beside_answer = []
+    view = replace(VIEW, assumed=AssumedPods(SNAPSHOT))
+    for name in ("other-scheduler", "other-scheduler-of-a-longer-name"):
+        kept = decider()
+        rendered = kept.rendered(request(schedulerName=name), POLICY, view, make_work_budget())
+        assert rendered.candidate is not None
+        beside_answer.append(kept.caches["large_decisions"][0].used_bytes - rendered.size_bytes)
+    assert beside_answer[1] - beside_answer[0] == 2 * len("-of-a-longer-name")

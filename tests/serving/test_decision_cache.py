@@ -345,6 +345,30 @@ def test_each_operation_counts_for_a_kibibyte_of_memory() -> None:
     assert used_bytes[1] - used_bytes[0] == 1024 * (operations[1] - operations[0])
 
 
+def test_each_product_counts_with_its_name() -> None:
+    used_bytes = []
+    for product in ("NVIDIA-H20", "NVIDIA-H20-of-a-long-name"):
+        decisions = DecisionCache()
+        decided(decisions, TRAINING.annotate(PRODUCT, product))
+        used_bytes.append(decisions.caches["decisions"][1].used_bytes)
+
+    assert used_bytes[1] - used_bytes[0] == len("-of-a-long-name")
+
+
+def test_each_character_of_a_warning_counts_four_bytes() -> None:
+    used_bytes, characters = [], []
+    for key in ("x", "x" * 40):
+        decisions, pod = DecisionCache(), TRAINING.annotate(f"{DOMAIN}/{key}", "y")
+        result = evaluated(pod)
+        assert isinstance(result, Mutated)
+        characters.append(sum(map(len, result.injection.warnings)))
+        decided(decisions, pod)
+        used_bytes.append(decisions.caches["decisions"][1].used_bytes)
+
+    assert characters[0] < characters[1]
+    assert used_bytes[1] - used_bytes[0] == 4 * (characters[1] - characters[0])
+
+
 @pytest.mark.parametrize("field", ["name", "generateName"])
 def test_a_name_of_the_wrong_type_is_rejected_behind_an_equal_pod_too(field: str) -> None:
     decisions = DecisionCache()

@@ -458,6 +458,15 @@ def test_a_review_of_too_many_values_is_rejected_before_parsing() -> None:
     assert world.count("http_refused_requests_total", code="413") == 1
 
 
+@pytest.mark.parametrize(("values", "status"), [(600_000, 400), (600_001, 413)])
+def test_a_body_of_600000_values_is_read(values: int, status: int) -> None:
+    async def story(site: Site) -> None:
+        answer = await site.post(b"[" + b"1," * (values - 2) + b"1]")
+        assert answer.status == status
+
+    run(story)
+
+
 def test_an_exception_in_the_worker_is_an_error_of_the_admission() -> None:
     @dataclass
     class Broken(ScorerOfNoNodes):

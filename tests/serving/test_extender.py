@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from tests.support.admission import policy_with
 from tests.support.builders import PodBuilder, make_node_object, make_pod
@@ -205,6 +206,15 @@ def test_answer_is_neutral_without_scores(tmp_path: Path, view: ClusterView, pro
     assert world.count("extender_requests_total", verb="prioritize", result=result) == 1
 
 
+def test_internal_error_is_logged_with_the_pod(tmp_path: Path) -> None:
+    with capture_logs() as logs:
+        ask(world_with(_VIEW, FaultyProfile()), tmp_path, filtering(make_pod("p")))
+
+    (logged,) = [each for each in logs if each["event"] == "scheduler extender failed"]
+    assert (logged["verb"], logged["namespace"], logged["pod"]) == ("filter", "team-a", "p")
+    assert logged["log_level"] == "error"
+
+
 def test_pod_that_takes_too_long_gets_a_neutral_answer(tmp_path: Path) -> None:
     world = world_with(_VIEW)
     pod = make_pod("p").obj()
@@ -256,6 +266,13 @@ def test_body_with_too_many_values_is_refused(tmp_path: Path) -> None:
     ((status, text),) = ask(world, tmp_path, ("/extender/filter", body))
 
     assert (status, text) == (413, "the call has more than 600000 JSON values\n")
+
+
+def test_call_with_600000_values_is_read(tmp_path: Path) -> None:
+    ((status, text),) = ask(world_with(_VIEW), tmp_path, ("/extender/filter", b"[" + b"1," * 599_998 + b"1]"))
+
+    assert status == 400
+    assert text.endswith("must be the ExtenderArgs of a kube-scheduler\n")
 
 
 def test_extender_is_off_by_default(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
 from tests.support.admission import TYPE
 from tests.support.builders import make_pod
@@ -44,6 +45,16 @@ def test_an_admission_review_is_answered_over_tls(tmp_path: Path) -> None:
             assert (await response.json())["response"]["allowed"] is True
 
     with_server(story, tmp_path)
+
+
+def test_the_log_shows_when_the_server_serves_and_stops(tmp_path: Path) -> None:
+    async def story(server: Running, _: aiohttp.ClientSession) -> None:
+        assert server.url
+
+    with capture_logs() as logs:
+        with_server(story, tmp_path)
+
+    assert [each["event"] for each in logs] == ["serving", "stopping", "stopped"]
 
 
 def test_a_content_type_with_parameters_is_json(tmp_path: Path) -> None:

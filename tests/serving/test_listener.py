@@ -323,6 +323,27 @@ def test_the_memory_of_a_connection_is_limited(tmp_path: Path, sent: bytes) -> N
     with_server(story, tmp_path)
 
 
+def test_a_head_of_32_kib_is_answered(tmp_path: Path) -> None:
+    def head(size_bytes: int) -> bytes:
+        """A head with headers of `size_bytes`, without what HTTP puts between them."""
+        headers = [line.partition(b": ")[::2] for line in HEAD.splitlines()[1:-1]]
+        headers += [(b"x-header", b"x" * 1000)] * 20
+        left = size_bytes - sum(len(name) + len(value) for name, value in headers)
+        headers += [(b"x-header", b"x" * (left // 4 - 8))] * 3
+        headers.append((b"x-header", b"x" * (left - 3 * (left // 4) - 8)))
+        return HEAD.splitlines()[0] + b"\r\n" + b"".join(b"%s: %s\r\n" % each for each in headers) + b"\r\n"
+
+    async def story(server: Running, _: World) -> None:
+        answered, refused = await connect(server), await connect(server)
+        answered[1].write(head(32 * 1024) + REVIEW)
+        assert (await answered[0].readuntil(b"\r\n\r\n"))[9:12] == b"200"
+        refused[1].write(head(32 * 1024 + 1) + REVIEW)
+        await until_closed(refused)
+        drop(answered)
+
+    with_server(story, tmp_path)
+
+
 def test_a_large_body_does_not_count_as_head(tmp_path: Path) -> None:
     async def story(server: Running, _: World) -> None:
         stream = await connect(server)

@@ -330,3 +330,15 @@ def test_pod_is_created_within_five_seconds_of_its_admission(seconds: int, resul
     predictions = Predictions()
     remember(predictions, pod())
     assert compare(predictions, bound(pod(), "large-1", created_seconds=NOW_SECONDS + seconds)) == result
+
+
+def test_a_prediction_is_kept_after_those_for_many_sets_of_nodes_were_compared() -> None:
+    """Only those for the last few sets of nodes are kept, because their names take memory."""
+    predictions, given = Predictions(), pod()
+    placement = Scheduler().place(given.obj(), SNAPSHOT)
+    for number in range(20):
+        rows = dict(SNAPSHOT.rows)
+        predictions.remember(PodIdentity.of(given.obj(), "x"), placement, rows, NOW_SECONDS, reinvoked=False)
+        assert len(predictions) == 1, number
+        assert compare(predictions, bound(given, "large-1"))
+    assert len(predictions) == 0

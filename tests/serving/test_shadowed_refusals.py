@@ -88,6 +88,18 @@ def test_a_pod_of_too_many_values_is_left_alone_in_shadow_mode(world: World, sta
     assert messages == (expected if status == 200 else [])
 
 
+@pytest.mark.parametrize(("size_bytes", "status"), [(16 * 1024, 200), (16 * 1024 + 1, 413)])
+def test_namespace_and_operation_are_read_in_16_kib_before_the_user(size_bytes: int, status: int) -> None:
+    """An API server writes some hundred bytes there."""
+    beginning, user, rest = review_bytes(MANY_VALUES).partition(b',"userInfo":')
+    more = b',"more":"%b"'
+    more %= b"x" * (size_bytes - len(beginning + user + more % b""))
+
+    answer = world_of().admissions().answer(beginning + more + user + rest, 1000.0, None)
+
+    assert answer.status == status
+
+
 @pytest.mark.parametrize(("world", "status"), [(world_of(), 200), (world_of(default="enforce"), 503)])
 def test_a_pod_that_gets_no_memory_is_left_alone_in_shadow_mode(tmp_path: Path, world: World, status: int) -> None:
     async def story() -> int:

@@ -3,9 +3,13 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
+    NoEncryption,
     PrivateFormat,
     load_pem_private_key,
 )
@@ -39,6 +43,16 @@ def server_of(artifacts: Artifacts) -> KeyPair:
     assert artifacts.certificate
     assert artifacts.key
     return KeyPair(artifacts.certificate, artifacts.key)
+
+
+def with_malformed_extension() -> KeyPair:
+    """Return a certificate with an extension that is not DER, one that TLS libraries do not read."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + timedelta(days=30))
+    malformed = x509.UnrecognizedExtension(x509.CertificatePolicies.oid, b"\x01")
+    made = builder.add_extension(malformed, critical=False).sign(key, hashes.SHA256())
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return KeyPair(made.public_bytes(Encoding.PEM), pem)
 
 
 def encrypted(key: bytes | None) -> bytes:

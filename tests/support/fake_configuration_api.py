@@ -23,11 +23,13 @@ class FakeConfigurationApi:
     """The objects by path, and the writes that came: the path of each with its query.
 
     So many `conflicts` are still to come: each time, another client changes the object just before a JSON patch.
+    What is `created_meanwhile` is there, by path, just before the first write to it.
     """
 
     objects: dict[str, Object] = field(default_factory=dict)
     writes: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     conflicts: int = 0
+    created_meanwhile: dict[str, Object] = field(default_factory=dict)
     refuses: int = 0
     refuses_once: int = 0
     url: str = ""
@@ -45,6 +47,9 @@ class FakeConfigurationApi:
             return (200, found) if found else (404, {"kind": "Status", "message": "there is none"})
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
         self.writes.append((url.path, query))
+        if url.path in self.created_meanwhile:
+            self.objects[url.path] = self.created_meanwhile.pop(url.path)
+            return 409, {"kind": "Status", "message": "conflict with another manager"}
         written = json.loads(body)
         if content_type == _JSON_PATCH:
             assert found is not None

@@ -10,6 +10,8 @@ from webhook.kube.names import KUEUE_QUEUE
 QUEUE = KUEUE_QUEUE
 GROUP = "kueue.x-k8s.io/pod-group-name"
 TOTAL_COUNT = "kueue.x-k8s.io/pod-group-total-count"
+NEEDS_QUEUE = "admits the pods of a queue alone"
+"""What a gang lacks that no annotation puts into a queue; the pod's own label can."""
 # With one of these annotations it admits pods by the room on nodes, too (topology-aware scheduling), see
 # sigs.k8s.io/kueue/apis/kueue/v1beta1/topology_types.go.
 TOPOLOGIES = frozenset(f"kueue.x-k8s.io/podset-{each}-topology" for each in ("required", "preferred", "unconstrained"))
@@ -48,5 +50,5 @@ class Kueue(Backend):
         elif request.gang_size is not None:
             missing.append(("gang_size", "needs the name of the gang, too"))
         if request.gang is not None and request.queue is None:
-            missing.append(("gang", "admits the pods of a queue alone"))
+            missing.append(("gang", NEEDS_QUEUE))
         return Expressed(fields, missing)

@@ -116,7 +116,7 @@ class _Lock(BaseLock):
 def _spec(record: LeaderElectionRecord) -> JsonObject:
     return {
         "holderIdentity": record.holder_identity,
-        "leaseDurationSeconds": int(float(record.lease_duration or 1)),
+        "leaseDurationSeconds": int(float(str(record.lease_duration))),
         "acquireTime": _micro_time(str(record.acquire_time)),
         "renewTime": _micro_time(str(record.renew_time)),
     }

@@ -34,6 +34,21 @@ def test_the_allocated_cards_are_a_mean_over_the_time_in_which_pods_arrive() -> 
     assert (found.allocated, found.most_allocated, found.last_allocated) == (25, 100, 100)
 
 
+def test_the_series_has_the_state_at_each_time() -> None:
+    found = outcome(gpu_nodes(8), lines("0,50,nvidia.com/gpu=4", "100,1,nvidia.com/gpu=8"))
+
+    first = [each.allocated for each in found.series if each.seconds < 50]
+    then = [each.allocated for each in found.series if 50 <= each.seconds < 100]
+    assert (set(first), set(then)) == ({50}, {0})
+    assert len(first) == len(then) > 10
+
+
+def test_a_cluster_without_cards_has_none_allocated() -> None:
+    found = outcome(gpu_nodes(0), lines("0,50,cpu=1", "100,1,cpu=1"))
+
+    assert (found.allocated, found.fragmented, found.most_allocated) == (0, 0, 0)
+
+
 def test_fragmented_cards_are_those_that_the_pods_of_the_trace_cannot_use() -> None:
     # Four cards are free; one of two pods needs eight.
     found = outcome(gpu_nodes(8), lines("0,,nvidia.com/gpu=4", "0,,nvidia.com/gpu=8"))

@@ -7,12 +7,13 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 
-from certs.cluster.probe import Outcome, probe
+from certs.cluster.probe import Outcome, call_webhooks, probe
 from certs.cluster.register import probe_until_trusted
-from certs.pki import issue_ca
+from certs.pki import KeyPair, issue_ca
 from certs.registration import Endpoint
-from tests.support.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of, server_of
+from tests.support.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of, server_of, with_malformed_extension
 from tests.support.loopback import closed_port, tls_server
 
 BUNDLE = ca_of(FRESH).certificate
@@ -80,6 +81,20 @@ def test_closed_port_is_unreachable_under_any_bundle(bundle: bytes) -> None:
 
 def test_a_name_that_does_not_resolve_is_unreachable() -> None:
     assert probe(Endpoint("webhook.team.svc.invalid", 443, "x"), BUNDLE).outcome is Outcome.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("served", "sent"),
+    [(server_of(FRESH), FRESH.certificate), (with_malformed_extension(), None)],
+    ids=["good", "malformed"],
+)
+def test_the_certificate_that_a_server_sends_is_reported_if_it_can_be_read(served: KeyPair, sent: bytes | None) -> None:
+    with tls_server(served) as port:
+        webhook = {"clientConfig": {"url": f"https://localhost:{port}/mutate"}}
+        (called,) = call_webhooks({"webhooks": [webhook]}, f"127.0.0.1:{port}")
+    assert called is not None
+    assert called.outcome is Outcome.UNTRUSTED
+    assert (called.certificate and called.certificate.public_bytes(Encoding.PEM)) == sent
 
 
 def test_a_server_that_starts_late_is_waited_for() -> None:

@@ -12,13 +12,13 @@ import pytest
 from certs.cluster.register import Registration
 from certs.inspection import Artifacts, inspect
 from certs.names import server_names
-from certs.registration import Target
+from certs.registration import Target, manifest
 from certs.secret import artifacts_in
-from tests.support.certificates import AGED, FRESH, NOW, make_artifacts
+from tests.support.certificates import AGED, FRESH, NOW, make_artifacts, server_of
 from tests.support.command import run_here
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
 from tests.support.kubeconfigs import write_kubeconfig
-from tests.support.loopback import LoopbackServer, closed_port
+from tests.support.loopback import LoopbackServer, closed_port, tls_server
 from tests.support.registering import put_secret, register_in
 from tests.support.threads import served_in_thread
 from webhook.documents.field import InvalidInput
@@ -159,6 +159,18 @@ def test_given_certificates_must_have_the_name_that_is_called(api: FakeConfigura
     assert api.writes == []
 
 
+@pytest.mark.parametrize(
+    ("url", "called"), [("", "web.team.svc"), ("https://other.example.com/mutate", "other.example.com")]
+)
+def test_the_service_of_the_configuration_is_called_unless_a_url_is_given(
+    api: FakeConfigurationApi, kubeconfig: Path, url: str, called: str
+) -> None:
+    api.objects[CONFIGURATION] = manifest(Target(namespace="team", service="web"))
+
+    with pytest.raises(InvalidInput, match=f"must be valid for {called}, "):
+        reported(kubeconfig, replace(UNPROBED, target=Target(url=url or None), artifacts=MINE))
+
+
 @pytest.mark.parametrize("conflicts", [1, 4])
 def test_a_configuration_that_others_change_meanwhile_is_patched_again(
     api: FakeConfigurationApi, kubeconfig: Path, conflicts: int
@@ -201,6 +213,18 @@ def test_a_probe_that_is_not_required_refuses_no_server_out_of_reach(
     assert "not reachable from here (" in steps[0]
     assert steps[0].endswith("; registered without a probe")
     assert bundle(api) == held(api).ca_certificate
+
+
+def test_the_server_at_another_address_is_probed_under_the_name_that_is_called(
+    api: FakeConfigurationApi, kubeconfig: Path
+) -> None:
+    with tls_server(server_of(MINE)) as port:
+        wanted = Registration(Target(), artifacts=MINE, endpoint=f"127.0.0.1:{port}", require_probe=True)
+        first, *_ = reported(kubeconfig, wanted)
+
+    assert f"127.0.0.1:{port}" in first
+    assert SERVICE in first
+    assert bundle(api) == MINE.ca_certificate
 
 
 def test_a_dry_run_is_one_in_each_write(api: FakeConfigurationApi, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import copy
 from datetime import timedelta
 from pathlib import Path
 
@@ -55,6 +56,23 @@ def test_an_object_that_another_client_changes_meanwhile_is_read_again(tmp_path:
     assert trusted == {artifacts_in(api.objects[SECRET]).ca_certificate}
     counted = metrics.actions.labels(MEND, "conflict")
     assert counted._value.get() == conflicts
+
+
+def test_a_secret_that_another_controller_creates_meanwhile_is_kept(tmp_path: Path) -> None:
+    configuration = manifest(OPTIONS.target)
+    configuration["metadata"]["resourceVersion"] = "1"
+    with fake_api() as api:
+        api.objects[CONFIGURATION] = copy.deepcopy(configuration)
+        passes(api, tmp_path, ControllerMetrics())
+        theirs = api.objects[SECRET]
+    metrics = ControllerMetrics()
+    with fake_api() as api:
+        api.objects[CONFIGURATION] = configuration
+        api.created_meanwhile[SECRET] = copy.deepcopy(theirs)
+        made = passes(api, tmp_path, metrics)
+    assert artifacts_in(api.objects[SECRET]) == artifacts_in(theirs)
+    counted = metrics.actions.labels(made[0].step.action, "conflict")
+    assert counted._value.get() == 1
 
 
 def test_a_rejected_request_is_an_error_of_the_pass(tmp_path: Path) -> None:

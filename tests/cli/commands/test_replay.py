@@ -147,10 +147,17 @@ class TestSources:
             .owner("ReplicaSet", "web-5d4f")
         )
         bound = make_pod("worker").namespace("team-a").annotate(TYPE, "training").gpu(1).node_name("node-1")
-        (folder / "objects.json").write_text(as_list(deployment, owned, bound))
+        # The templates of a kind that the policy does not know are not read.
+        runner = {"apiVersion": "example.com/v1", "kind": "Runner", "metadata": {"name": "ci", "namespace": "team-a"}}
+        of_runner = make_pod("ci-1").namespace("team-a").annotate(TYPE, "training").gpu(1).owner("Runner", "ci")
+        (folder / "objects.json").write_text(as_list(deployment, owned, bound, runner, of_runner))
         done = run_here("replay", "--policy", "new.yaml", "--against", "old.yaml", "-o", "json", "objects.json")
 
-        assert [each["owner"] or each["pod"] for each in lines(done.output)] == ["Deployment/web", "team-a/worker"]
+        assert [each["owner"] or each["pod"] for each in lines(done.output)] == [
+            "Deployment/web",
+            "team-a/worker",
+            "Runner/ci",
+        ]
         assert "left out: 1 × pod whose object is there, too" in done.errors
 
     def test_the_pods_of_a_cluster_are_placed_on_it(self, folder: Path) -> None:

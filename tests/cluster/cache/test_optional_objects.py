@@ -1,5 +1,6 @@
 """What tenants can create takes bounded memory: objects beyond it are left out, and are not missing."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.support.devices import make_resource_claim
 from tests.support.storage import make_pvc
 from tests.support.work import calls_of
 from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.cache.namespace_budget import memory_bytes
 from webhook.cluster.cache.object_key import Key
 from webhook.cluster.cache.optional_objects import MOST_OBJECT_BYTES, OptionalObjects
 from webhook.cluster.left_out import LeftOut, LeftOutTracker
@@ -63,6 +65,24 @@ def test_object_that_is_left_out_and_in_no_list_any_more_is_gone() -> None:
     cache.replace("ReplicaSet", [replica_set("small")])
     assert cache.snapshot().left_out.count == 0
     assert not cache.invalid
+
+
+def memory_of(value: Any) -> int:
+    """What `value` takes in memory, shared parts once for each mention."""
+    parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, tuple) else ()
+    return sys.getsizeof(value) + sum(map(memory_of, parts))
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        pytest.param("x" * 1000, id="a long text"),
+        pytest.param(tuple(_MANY), id="many short texts"),
+        pytest.param(dict(zip(_MANY, _MANY, strict=True)), id="many short labels"),
+    ],
+)
+def test_a_large_object_counts_at_least_what_it_takes(stored: object) -> None:
+    assert memory_of(stored) <= memory_bytes(stored, 10**9) <= 2 * memory_of(stored)
 
 
 def test_malformed_service_is_left_out() -> None:

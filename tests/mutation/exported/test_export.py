@@ -117,6 +117,35 @@ def test_the_default_policy_is_for_the_namespaces_that_no_other_selects() -> Non
     assert '"tier" in namespaceObject' in in_force
 
 
+def test_of_two_policies_for_one_namespace_the_first_is_in_force() -> None:
+    one = named("one", namespaceSelector={"matchLabels": {"team": "a"}})
+    two = named("two", namespaceSelector={"matchLabels": {"tier": "gold"}})
+
+    found = objects_of(export(PolicySet.of(policy_with(), (one, two))), "MutatingAdmissionPolicy")
+
+    selectors = [each["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"][1:] for each in found]
+    assert selectors[1] == [
+        {"key": "tier", "operator": "In", "values": ["gold"]},
+        {"key": "team", "operator": "NotIn", "values": ["a"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("products", "affinity", "is_required"),
+    [(["NVIDIA-L4"], True, True), (["NVIDIA-L4", "NVIDIA-A*"], True, False), (["NVIDIA-L4"], False, False)],
+    ids=["names", "a pattern", "without affinity"],
+)
+def test_products_of_a_namespace_are_required_if_each_has_a_name(
+    products: list[str], affinity: bool, is_required: bool
+) -> None:
+    """A node selector cannot have a pattern of values."""
+    limits = [{"namespaces": ["a"], "products": products}]
+    (policy,) = objects_of(exported(namespaceLimits=limits, productAffinity=affinity), "MutatingAdmissionPolicy")
+    variables = {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
+
+    assert ("true" in variables["listIsRequired"]) is is_required
+
+
 def test_no_value_is_a_typed_object() -> None:
     every = exported(
         workloadTypes={
@@ -169,6 +198,23 @@ def test_denials_concern_a_pod_without_annotations_only_if_the_policy_demands_mo
     (condition,) = policy["spec"]["matchConditions"]
 
     assert ("containers" in condition["expression"]) == concerns
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ({"namespaceLimits": [{"namespaces": ["a"], "maxCardsPerPod": 1}]}, "cards in a pod; allowed: at most"),
+        (
+            {"workloadTypes": {"t": {"nodeUsage": {"allow": ["a"]}, "qos": {"class": "Guaranteed"}}}},
+            '["Guaranteed"]',
+        ),
+    ],
+    ids=["a limit of cards", "a QoS class"],
+)
+def test_what_a_policy_does_not_ask_for_is_not_in_its_objects(asked: dict[str, Any], text: str) -> None:
+    """An API server limits the length of expressions and the work for them."""
+    assert text not in str(exported().objects)
+    assert text in str(exported(**asked).objects)
 
 
 def test_toleration_that_an_earlier_one_covers_is_added_once() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support.builders import PodBuilder, make_node_object, make_pod
@@ -11,6 +12,7 @@ from tests.support.devices import (
     claiming,
     constrained,
     exactly,
+    first_of,
     make_cards,
     make_counters,
     make_device,
@@ -19,11 +21,13 @@ from tests.support.devices import (
     make_resource_claim,
     make_slice,
 )
+from tests.support.plugins import pod_info
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.update import updated
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
+from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.node_resources_fit import ScoringStrategy
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.profiles.profile import DEFAULT, Enabled, Profile
@@ -494,3 +498,23 @@ def test_a_claim_may_keep_a_device_that_no_slice_has_any_more(pool: str, verdict
     snapshot = snapshot_from_documents(Document("c", each) for each in cluster)
     pod = make_pod().requests(cpu=1).spec(resourceClaims=claiming("c"))
     assert Scheduler().place(pod.obj(), snapshot).verdict == verdict
+
+
+def test_alternative_that_is_allocated_scores_beside_those_of_each_node() -> None:
+    """As in upstream, so what a node scores more is a smaller share of all."""
+    best = first_of("r", best=exactly("", 1, f'device.attributes["{DRIVER}"].model == "H100"'), other=exactly("", 1))
+    shared = allocated(make_resource_claim("shared", first_of("r", best=exactly())), "a", "card-0", request="r/best")
+    del shared["status"]["allocation"]["nodeSelector"]
+    slices = [make_slice("a", *make_cards(2, model="A100")), make_slice("b", *make_cards(1, model="H100"))]
+    objects = make_device_class(), make_resource_claim("own", best), shared, *slices
+    nodes = [make_node_object(name) for name in "ab"]
+    snapshot = snapshot_from_documents(Document("c", each) for each in (*nodes, *objects))
+
+    def scores(*claims: str) -> list[int]:
+        pod = pod_info(make_pod().spec(resourceClaims=claiming(*claims)))
+        column = DynamicResources().score(pod, snapshot, np.arange(2))
+        assert column is not None
+        return list(column)
+
+    assert scores("own") == [87, 100]
+    assert scores("own", "shared") == [93, 100]

@@ -58,3 +58,13 @@ def test_devices_of_a_slice_with_counters_are_not_offered() -> None:
     counters = [{"name": "card", "counters": {"memory": {"value": "1"}}}]
     assert verdict(own, make_slice("a", *make_cards(2))) == "Feasible"
     assert verdict(own, make_slice("a", *make_cards(2), sharedCounters=counters)) == "Infeasible"
+
+
+@pytest.mark.parametrize(("count", "expected"), [(2, "Feasible"), (3, "Infeasible")])
+def test_slices_of_an_older_generation_are_outdated(count: int, expected: str) -> None:
+    """A driver replaces its slices one after the other, so those of both generations are there for a while."""
+    parts = make_slice("a", part("x", 3), part("y", 3), part("z", 1), generation=2, count=2)
+    counters = make_counters("a", {"memory": "4"}, generation=2, count=2)
+    older = make_counters("a", {"memory": "9"}, generation=1, count=2) | {"metadata": {"name": "older"}}
+    claim = make_resource_claim("own", exactly("parts", count))
+    assert verdict(claim, parts, counters, older) == expected

@@ -96,21 +96,17 @@ class Backlog:
         """Take note that all units that wait were tried at `now`, in their order."""
         old = self._expiry(_ATTEMPTS_AT_LONGEST, self._last_event, now)
         young = [(self.order(unit, now), unit) for unit in self._young if unit.is_waiting]
-        self._put([each for each in young if each[0][0] < old], is_first=True)
-        self._put([each for each in young if each[0][0] > old], is_first=False)
+        # Those whose backoff ends later have failed once, after all others: they are the last already.
+        self._put_first([each for each in young if each[0][0] < old])
         self._events += 1
         self._last_event = now
         self._young = [unit for _, unit in young if self._events - unit.events < _ATTEMPTS_AT_LONGEST - 1]
 
-    def _put(self, found: Sequence[tuple[Order, Unit]], *, is_first: bool) -> None:
-        """Put units before all others, or after them, in their order."""
-        start = self._first_rank - len(found) if is_first else self._last_rank + 1
+    def _put_first(self, found: Sequence[tuple[Order, Unit]]) -> None:
+        """Put units before all others, in their order."""
+        self._first_rank -= len(found)
         for number, (_, unit) in enumerate(sorted(found, key=lambda each: each[0])):
-            unit.rank = start + number
-        if is_first:
-            self._first_rank -= len(found)
-        else:
-            self._last_rank += len(found)
+            unit.rank = self._first_rank + number
 
     @staticmethod
     def _expiry(attempts: int, tried_at: float, now: float) -> float:

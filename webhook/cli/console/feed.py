@@ -51,18 +51,19 @@ class Feed:
 
     async def _send(self, response: web.StreamResponse) -> None:
         packed = zlib.compressobj(_LEVEL, wbits=_GZIP)
+        sent, silent_seconds = None, math.inf
 
         async def send(event: str, data: bytes) -> None:
+            nonlocal silent_seconds
             text = packed.compress(b"event: %b\ndata: %b\n\n" % (event.encode(), data))
             await response.write(text + packed.flush(zlib.Z_SYNC_FLUSH))
+            silent_seconds = 0.0
 
-        sent, silent_seconds = None, math.inf
         while True:
             age_seconds = self._view.age_seconds()
             if math.isinf(age_seconds):
                 if silent_seconds >= _SILENCE_SECONDS:
                     await send("waiting", b"{}")
-                    silent_seconds = 0.0
             else:
                 snapshot = self._view.snapshot()
                 if sent is None:
@@ -71,8 +72,6 @@ class Feed:
                     await send("change", self._change(sent, snapshot, age_seconds))
                 elif silent_seconds >= _SILENCE_SECONDS:
                     await send("age", b"%.1f" % age_seconds)
-                if sent is not snapshot or silent_seconds >= _SILENCE_SECONDS:
-                    silent_seconds = 0.0
                 sent = snapshot
             await asyncio.sleep(_INTERVAL_SECONDS)
             silent_seconds += _INTERVAL_SECONDS

@@ -12,7 +12,7 @@ from webhook.backends.backend import (
     Expressed,
     PodField,
 )
-from webhook.backends.kueue import Kueue
+from webhook.backends.kueue import NEEDS_QUEUE, QUEUE, Kueue
 from webhook.backends.registry import backend_of, queueing_backend_of
 from webhook.backends.volcano import JOB_LABEL, Volcano
 from webhook.documents.documents import field
@@ -58,7 +58,7 @@ def read_batch_scheduling(
     # The Job has a PodGroup, which no annotation needs to name.
     asked = replace(request, gang_size=None) if is_of_job and request.gang is None else request
     expressed = [(backend, backend.express(part)) for backend, part in _parts(asked, name, policy)]
-    warnings += _missing(annotations, expressed, name, policy)
+    warnings += _missing(annotations, pod, expressed, name, policy)
     if request.queue is not None and is_of_job and annotations.is_own(policy.keys.queue):
         warnings.append(f"{policy.keys.queue} has no effect: the queue of a Volcano Job is its spec.queue")
     return BatchScheduling(
@@ -113,7 +113,11 @@ def _has_own_preference(pod: Mapping[str, Any], pool_key: str) -> bool:
 
 
 def _missing(
-    annotations: Annotations, expressed: Sequence[tuple[type[Backend], Expressed]], scheduler: str, policy: Policy
+    annotations: Annotations,
+    pod: Mapping[str, Any],
+    expressed: Sequence[tuple[type[Backend], Expressed]],
+    scheduler: str,
+    policy: Policy,
 ) -> Iterator[str]:
     """Yield the warnings about what cannot be expressed.
 
@@ -123,7 +127,7 @@ def _missing(
         holder = "Kueue" if backend is Kueue else f"scheduler {cut(scheduler, LONGEST_SHOWN)}"
         for attribute, missing in each.missing:
             key = policy.keys.of(getattr(Keys, attribute))
-            if annotations.is_own(key):
+            if annotations.is_own(key) and not (missing == NEEDS_QUEUE and field(pod, "metadata", "labels", QUEUE)):
                 yield f"{key} has no effect: {holder} {missing}"
 
 

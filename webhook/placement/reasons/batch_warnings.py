@@ -174,7 +174,7 @@ def _quota_warnings(queue: ClusterQueue, pods: Demand, flavors: Mapping[str, Res
         limits = [_limits(each) for each in group.flavors]
         limited = frozenset(group.resources).intersection(*limits)
         in_all = {name: sum(each[name] for each in limits) for name in sorted(limited)}
-        if len(pods.sets) > 1 and (text := excess(pods.requests, in_all)):
+        if text := excess(pods.requests, in_all):
             yield f"Kueue: the quota of ClusterQueue {_shown(queue.name)} can never hold {pods}: {text}"
             return
 
