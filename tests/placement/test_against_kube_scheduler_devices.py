@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.polling import wait_for
+from tests.placement.devices_as_predicted import API, MODEL, assert_pod_as_predicted, assert_right, make, predict
 from tests.placement.strategies_devices import NODES, device_worlds, parted_worlds
 from tests.support.builders import PodBuilder, make_node_object, make_pod
 from tests.support.devices import (
@@ -27,20 +27,9 @@ from tests.support.devices import (
     make_slice,
 )
 from tests.support.effort import examples
-from tests.support.scheduler_configuration import configuration, started
-from webhook.cluster.file import snapshot_from_documents
-from webhook.documents.documents import Document
-from webhook.placement.profiles.profile import DEFAULT, Profile
-from webhook.placement.scheduler import Placement, Scheduler
 
 Object = dict[str, Any]
 
-_KINDS = (
-    *(("v1", kind) for kind in ("Node", "Namespace", "Pod")),
-    *(("resource.k8s.io/v1", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceSlice", "DeviceTaintRule")),
-)
-_API = "resource.k8s.io/v1"
-_MODEL = f'device.attributes["{DRIVER}"].model'
 _MEMORY = f'device.capacity["{DRIVER}"].memory'
 _VERSION = f'device.attributes["{DRIVER}"].driver'
 _RACK = "topology.kubernetes.io/rack"
@@ -48,7 +37,7 @@ _RACK = "topology.kubernetes.io/rack"
 # Four cards of two models on a, of which one is another claim's; two on b; c has none; d's pool lacks a slice.
 _WORLD = (
     make_device_class(),
-    make_device_class("h100", f'device.driver == "{DRIVER}" && {_MODEL} == "H100"'),
+    make_device_class("h100", f'device.driver == "{DRIVER}" && {MODEL} == "H100"'),
     make_slice(
         "a",
         *make_cards(2, model="H100", numa=0, driver="v1.2.3", capacity={"memory": "80Gi"}),
@@ -64,87 +53,12 @@ _WORLD = (
 )
 
 
-def _make(cluster: Cluster, *objects: Object) -> None:
-    for each in objects:
-        given = each
-        if each["kind"] == "ResourceClaim":
-            given = each | {"metadata": each["metadata"] | {"namespace": cluster.namespace}}
-        made = cluster.client.create({key: value for key, value in given.items() if key != "status"}).object
-        if "status" in given:
-            cluster.client.patch(
-                each["kind"],
-                made["metadata"]["name"],
-                {"status": given["status"]},
-                namespace=cluster.namespace,
-                api_version=each["apiVersion"],
-                subresource="status",
-            )
-
-
-def _predict(cluster: Cluster, builder: PodBuilder, profile: Profile = DEFAULT) -> Placement:
-    documents = [
-        Document("cluster", each)
-        for api_version, kind in _KINDS
-        for each in cluster.client.list(kind, api_version=api_version)
-    ]
-    version = Document("cluster", {"serverVersion": cluster.client.request("GET", "/version").object})
-    snapshot = snapshot_from_documents([*documents, version])
-    return Scheduler(profile).place(builder.namespace(cluster.namespace).obj(), snapshot)
-
-
 def _assert_as_predicted(cluster: Cluster, *claims: Object, verdict: str, nodes: set[str] | None = None) -> None:
     """kube-scheduler's message for a pod with `claims`, or the `nodes` that it finds, with their scores."""
-    _make(cluster, *claims)
+    make(cluster, *claims)
     names = [claim["metadata"]["name"] for claim in claims]
     pod = make_pod(names[-1]).spec(resourceClaims=claiming(*names))
-    _assert_pod_as_predicted(cluster, pod, verdict=verdict, nodes=nodes)
-
-
-def _assert_pod_as_predicted(
-    cluster: Cluster,
-    builder: PodBuilder,
-    *,
-    verdict: str,
-    nodes: set[str] | None = None,
-    profile: Profile = DEFAULT,
-) -> None:
-    predicted = _predict(cluster, builder, profile)
-    assert (predicted.verdict, predicted.unmodelled) == (verdict, ())
-    if verdict == "Feasible":
-        assert set(predicted.scores) == nodes
-    _assert_right(cluster, predicted, builder)
-
-
-def _assert_right(cluster: Cluster, predicted: Placement, builder: PodBuilder) -> None:
-    pod = cluster.create(builder).object
-    if predicted.verdict == "Feasible":
-        bound = _wait_chosen(cluster, pod)
-        scores = {
-            node: {plugin: score for plugin, score in each.items() if plugin != "total"}
-            for node, each in predicted.scores.items()
-        }
-        assert bound in scores
-        assert cluster.scores(pod) == (scores if len(scores) > 1 else {})
-        return
-
-    def message() -> str:
-        conditions = cluster.client.get("Pod", pod["metadata"]["name"], cluster.namespace)["status"].get("conditions")
-        return str(conditions[0]["message"]).split(". ")[0].removesuffix(".") if conditions else ""
-
-    wait_for(
-        lambda: message() == predicted.message.removesuffix(".") or None, lambda: f"{predicted.message}: {message()}"
-    )
-
-
-def _wait_chosen(cluster: Cluster, pod: Object) -> str:
-    """The node that the scheduler has chosen: it may wait for devices to be made ready before it binds the pod."""
-
-    def chosen() -> str | None:
-        current = cluster.client.get("Pod", pod["metadata"]["name"], cluster.namespace)
-        node: str | None = current["spec"].get("nodeName") or current["status"].get("nominatedNodeName")
-        return node
-
-    return wait_for(chosen, f"a node for {pod['metadata']['name']}")
+    assert_pod_as_predicted(cluster, pod, verdict=verdict, nodes=nodes)
 
 
 def _let_administrators_in(cluster: Cluster) -> None:
@@ -153,7 +67,7 @@ def _let_administrators_in(cluster: Cluster) -> None:
 
 
 def _world(cluster: Cluster) -> None:
-    _make(cluster, *_WORLD)
+    make(cluster, *_WORLD)
     cluster.make_nodes(*(make_node_object(name) for name in ("a", "b", "c", "d")))
 
 
@@ -163,9 +77,9 @@ def _world(cluster: Cluster) -> None:
         pytest.param([exactly()], {"a", "b"}, id="any"),
         pytest.param([exactly("cards", 3)], {"a"}, id="count"),
         pytest.param([exactly("cards", 1, device_class="h100")], {"a"}, id="class"),
-        pytest.param([exactly("cards", 1, f'{_MODEL} in ["A100"]'), exactly("more", 1)], {"a", "b"}, id="two requests"),
-        pytest.param([exactly("cards", 1, f'{_MODEL}.lowerAscii().matches("^.*h100.*$")')], {"a", "b"}, id="pattern"),
-        pytest.param([exactly("cards", 1, f'{_MODEL}.startsWith("NVIDIA")')], {"b"}, id="text"),
+        pytest.param([exactly("cards", 1, f'{MODEL} in ["A100"]'), exactly("more", 1)], {"a", "b"}, id="two requests"),
+        pytest.param([exactly("cards", 1, f'{MODEL}.lowerAscii().matches("^.*h100.*$")')], {"a", "b"}, id="pattern"),
+        pytest.param([exactly("cards", 1, f'{MODEL}.startsWith("NVIDIA")')], {"b"}, id="text"),
         pytest.param([exactly("cards", 2, f'{_MEMORY}.compareTo(quantity("40Gi")) >= 0')], {"a", "b"}, id="quantity"),
         pytest.param([exactly("cards", 2, f'{_MEMORY}.isLessThan(quantity("60Gi"))')], {"a"}, id="less"),
         pytest.param([exactly("cards", 1, f'{_VERSION}.isGreaterThan(semver("1.9.0"))')], {"a", "b"}, id="version"),
@@ -176,7 +90,7 @@ def _world(cluster: Cluster) -> None:
             id="attribute that not all have",
         ),
         pytest.param(
-            [exactly("cards", 1, f'"fast" in device.attributes["{DRIVER}"] ? true : {_MODEL} != "A100"')],
+            [exactly("cards", 1, f'"fast" in device.attributes["{DRIVER}"] ? true : {MODEL} != "A100"')],
             {"a", "b"},
             id="conditional",
         ),
@@ -190,7 +104,7 @@ def _world(cluster: Cluster) -> None:
             id="bound variable",
         ),
         pytest.param(
-            [first_of("cards", best=exactly("", 2, f'{_MODEL} == "A100"'), other=exactly("", 2))],
+            [first_of("cards", best=exactly("", 2, f'{MODEL} == "A100"'), other=exactly("", 2))],
             {"a", "b"},
             id="first available",
         ),
@@ -215,7 +129,7 @@ def test_claim_that_some_nodes_can_serve(cluster: Cluster, requests: list[Object
         pytest.param(
             [make_resource_claim("own", exactly("cards", 5))], "Waiting", id="a pool that lacks a slice may come"
         ),
-        pytest.param([make_resource_claim("own", exactly("cards", 1, f'{_MODEL} == "B200"'))], "Waiting", id="no such"),
+        pytest.param([make_resource_claim("own", exactly("cards", 1, f'{MODEL} == "B200"'))], "Waiting", id="no such"),
         pytest.param(
             [make_resource_claim("own", exactly("cards", 2, device_class="h100"))], "Waiting", id="one is taken"
         ),
@@ -272,7 +186,7 @@ def test_claim_that_no_node_can_serve_now(cluster: Cluster, claims: list[Object]
 def test_claim_where_all_pools_are_complete(
     cluster: Cluster, claim: Object, verdict: str, nodes: set[str] | None
 ) -> None:
-    _make(cluster, *(each for each in _WORLD if each["spec"].get("nodeName") != "d"))
+    make(cluster, *(each for each in _WORLD if each["spec"].get("nodeName") != "d"))
     cluster.make_nodes(*(make_node_object(name) for name in ("a", "b", "c")))
     _assert_as_predicted(cluster, claim, verdict=verdict, nodes=nodes)
 
@@ -336,7 +250,7 @@ def test_access_of_an_administrator(
 ) -> None:
     """Node a has two devices with one taken, b two of which an administrator looks at one, c a single one."""
     _let_administrators_in(cluster)
-    _make(
+    make(
         cluster,
         make_device_class(),
         make_slice("a", *make_cards(2)),
@@ -359,7 +273,7 @@ def test_access_of_an_administrator(
 )
 def test_distinct_values_of_an_attribute(cluster: Cluster, claim: Object, verdict: str, nodes: set[str] | None) -> None:
     """A device is compared with all others, of the same request as well."""
-    _make(
+    make(
         cluster,
         make_device_class(),
         make_slice("a", *make_cards(2, numa=0), *make_cards(1, 2, numa=1)),
@@ -373,7 +287,7 @@ def test_distinct_values_of_an_attribute(cluster: Cluster, claim: Object, verdic
 
 
 def test_distinct_values_over_requests(cluster: Cluster) -> None:
-    _make(
+    make(
         cluster,
         make_device_class(),
         make_slice("a", *make_cards(2, numa=0), *make_cards(1, 2, numa=1)),
@@ -391,7 +305,7 @@ _CONDITIONS: Object = {"bindingConditions": ["ready"], "bindingFailureConditions
 
 def test_devices_that_have_to_be_made_ready_come_last(cluster: Cluster) -> None:
     """Of equal devices it takes those of a pool whose devices are ready: the other ones are left for the list."""
-    _make(
+    make(
         cluster,
         make_device_class(),
         make_slice("a", make_device("x", numa=0, **_CONDITIONS), driver=DRIVER, pool="a-first", nodeName="a"),
@@ -415,7 +329,7 @@ def test_devices_that_have_to_be_made_ready_come_last(cluster: Cluster) -> None:
 def test_claim_whose_device_has_been_made_ready_or_not(
     cluster: Cluster, conditions: list[tuple[str, str]], verdict: str, nodes: set[str] | None
 ) -> None:
-    _make(
+    make(
         cluster,
         make_device_class(),
         make_slice("a", make_device("x", **_CONDITIONS)),
@@ -457,8 +371,8 @@ def test_parts_that_share_counters(cluster: Cluster, claim: Object, verdict: str
             for size in (1, 2, 4)
             for number in range(4 // size)
         ]
-        _make(cluster, make_slice(name, *parts, count=2), make_counters(name, {"memory": "4"}, count=2))
-    _make(cluster, make_device_class(), allocated(make_resource_claim("other", exactly()), "a", "part-1-0"))
+        make(cluster, make_slice(name, *parts, count=2), make_counters(name, {"memory": "4"}, count=2))
+    make(cluster, make_device_class(), allocated(make_resource_claim("other", exactly()), "a", "part-1-0"))
     cluster.make_nodes(make_node_object("a"), make_node_object("b"), make_node_object("c"))
     _assert_as_predicted(cluster, make_resource_claim("own", claim), verdict=verdict, nodes=nodes)
 
@@ -484,7 +398,7 @@ def test_shares_of_devices(cluster: Cluster, claims: list[Object], verdict: str,
     """Node a has 20 of 80 left, b has 80 with a policy whose default is 40, c a device of 50 that is taken whole."""
     policy = {"default": "40", "validRange": {"min": "10", "max": "50", "step": "10"}}
     share = {"shareID": "00000000-0000-4000-8000-000000000001", "consumedCapacity": {"memory": "60"}}
-    _make(
+    make(
         cluster,
         make_device_class(),
         make_slice("a", make_shared_device("x", {"memory": "80"})),
@@ -498,7 +412,7 @@ def test_shares_of_devices(cluster: Cluster, claims: list[Object], verdict: str,
 
 def test_pools_beside_nodes(cluster: Cluster) -> None:
     in_rack = {"nodeSelectorTerms": [{"matchExpressions": [{"key": _RACK, "operator": "In", "values": ["r1"]}]}]}
-    _make(
+    make(
         cluster,
         make_device_class(),
         make_slice("", *make_cards(1), pool="rack", nodeSelector=in_rack),
@@ -521,7 +435,7 @@ def test_pools_beside_nodes(cluster: Cluster) -> None:
 
 
 def test_pool_with_two_devices_of_one_name(cluster: Cluster) -> None:
-    _make(
+    make(
         cluster,
         make_device_class(),
         make_slice("a", *make_cards(2), name="a-1", count=2),
@@ -533,7 +447,7 @@ def test_pool_with_two_devices_of_one_name(cluster: Cluster) -> None:
 
 def test_tainted_devices(cluster: Cluster) -> None:
     taint = {"key": "health", "value": "bad", "effect": "NoSchedule"}
-    _make(
+    make(
         cluster,
         make_device_class(),
         make_slice("a", make_device("x", taints=[taint]), make_device("y", taints=[taint | {"effect": "None"}])),
@@ -545,187 +459,10 @@ def test_tainted_devices(cluster: Cluster) -> None:
     _assert_as_predicted(cluster, make_resource_claim("two", exactly("cards", 2)), verdict="Waiting")
 
 
-_EXTENDED = "example.com/gpu"
-_IMPLICIT = "deviceclass.resource.kubernetes.io/gpu"
-
-
-def _extended_world(cluster: Cluster) -> None:
-    """Node a has two free devices, b offers four by a device plugin, c has none, d has three with one taken."""
-    _make(
-        cluster,
-        make_device_class(extended_resource=_EXTENDED),
-        make_device_class("h100", f'{_MODEL} == "H100"', extended_resource="example.com/h100"),
-        make_slice("a", *make_cards(2, model="A100")),
-        make_slice("d", *make_cards(1, model="A100"), *make_cards(2, 1, model="H100")),
-        allocated(make_resource_claim("other", exactly()), "d", "card-0"),
-    )
-    cluster.make_nodes(
-        make_node_object("a"),
-        make_node_object("b", capacity={_EXTENDED: 4, "example.com/nic": 1}),
-        make_node_object("c"),
-        make_node_object("d", capacity={_EXTENDED: 0, "example.com/nic": 0}),
-    )
-
-
-@pytest.mark.parametrize(
-    ("pod", "verdict", "nodes"),
-    [
-        pytest.param(make_pod().gpu(1, _EXTENDED), "Feasible", {"a", "b", "d"}, id="one"),
-        pytest.param(make_pod().gpu(3, _EXTENDED), "Feasible", {"b"}, id="more than are free"),
-        pytest.param(make_pod().gpu(5, _EXTENDED), "Infeasible", None, id="more than there are"),
-        pytest.param(make_pod().gpu(2, _IMPLICIT), "Feasible", {"a", "d"}, id="by the class"),
-        pytest.param(make_pod().gpu(3, _IMPLICIT), "Waiting", None, id="one is taken"),
-        pytest.param(make_pod().gpu(1, "deviceclass.resource.kubernetes.io/none"), "Infeasible", None, id="no class"),
-        pytest.param(make_pod().gpu(1, _EXTENDED).gpu(1, "example.com/nic"), "Feasible", {"b"}, id="and another"),
-        pytest.param(make_pod().gpu(1, _EXTENDED).gpu(2, "example.com/nic"), "Infeasible", None, id="and too many"),
-        pytest.param(make_pod().gpu(1, _EXTENDED).gpu(1, "example.com/h100"), "Feasible", {"d"}, id="two classes"),
-        pytest.param(make_pod().gpu(1, _IMPLICIT).gpu(2, "example.com/h100"), "Waiting", None, id="two of one kind"),
-        pytest.param(
-            make_pod().gpu(1, _EXTENDED).container("b", **{_EXTENDED: 1}), "Feasible", {"a", "b", "d"}, id="2"
-        ),
-        pytest.param(
-            make_pod().gpu(1, _EXTENDED).container("b", **{_EXTENDED: 2}), "Feasible", {"b"}, id="containers together"
-        ),
-        pytest.param(
-            make_pod().gpu(1, _EXTENDED).init_container("i", **{_EXTENDED: 2}), "Feasible", {"a", "b", "d"}, id="init"
-        ),
-        pytest.param(
-            make_pod().gpu(1, _EXTENDED).init_container("i", **{_EXTENDED: 2}).init_container("j", **{_EXTENDED: 3}),
-            "Feasible",
-            {"b"},
-            id="the largest init container",
-        ),
-        pytest.param(
-            make_pod().gpu(1, _EXTENDED).sidecar("s", **{_EXTENDED: 1}).init_container("i", **{_EXTENDED: 2}),
-            "Feasible",
-            {"b"},
-            id="beside a sidecar",
-        ),
-        pytest.param(
-            make_pod().gpu(1, _EXTENDED).init_container("i", **{_EXTENDED: 2}).sidecar("s", **{_EXTENDED: 1}),
-            "Feasible",
-            {"a", "b", "d"},
-            id="before a sidecar",
-        ),
-        pytest.param(
-            make_pod().gpu(1, _EXTENDED).spec(resourceClaims=claiming("more")), "Feasible", {"a", "d"}, id="and a claim"
-        ),
-        pytest.param(
-            make_pod().gpu(2, _EXTENDED).spec(resourceClaims=claiming("more")), "Waiting", None, id="too many with it"
-        ),
-        pytest.param(
-            make_pod().gpu(1, _EXTENDED).spec(resourceClaims=claiming("either")),
-            "Feasible",
-            {"a", "d"},
-            id="and a list of alternatives",
-        ),
-    ],
-)
-def test_extended_resource_of_a_class(cluster: Cluster, pod: PodBuilder, verdict: str, nodes: set[str] | None) -> None:
-    _extended_world(cluster)
-    best = exactly("", 1, f'{_MODEL} == "H100"')
-    _make(
-        cluster,
-        make_resource_claim("more", exactly()),
-        make_resource_claim("either", first_of("r", best=best, other=exactly("", 1))),
-    )
-    _assert_pod_as_predicted(cluster, pod, verdict=verdict, nodes=nodes)
-
-
-def test_of_two_classes_of_one_resource_the_newer_counts_or_the_first_by_name(cluster: Cluster) -> None:
-    _make(
-        cluster,
-        make_device_class("a", f'{_MODEL} == "H100"', extended_resource=_EXTENDED),
-        make_device_class("b", extended_resource=_EXTENDED),
-        make_slice("a", *make_cards(1, model="A100")),
-        make_slice("b", *make_cards(1, model="H100")),
-        allocated(make_resource_claim("other", exactly()), "gone", "card-0"),
-    )
-    cluster.make_nodes(make_node_object("a"), make_node_object("b"))
-    created = {each["metadata"]["creationTimestamp"] for each in cluster.client.list("DeviceClass", api_version=_API)}
-    nodes = {"b"} if len(created) == 1 else {"a", "b"}
-    _assert_pod_as_predicted(cluster, make_pod().gpu(1, _EXTENDED), verdict="Feasible", nodes=nodes)
-
-
-def test_claim_of_an_earlier_attempt_is_deleted_first(cluster: Cluster) -> None:
-    _extended_world(cluster)
-    held = cluster.create(make_pod().gpu(1, _EXTENDED).spec(schedulingGates=[{"name": "example.com/later"}])).object
-    claim = make_resource_claim("stale", exactly("container-0-request-0"))
-    claim["metadata"] |= {
-        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
-        "ownerReferences": [
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "name": held["metadata"]["name"],
-                "uid": held["metadata"]["uid"],
-                "controller": True,
-            }
-        ],
-    }
-    _make(cluster, claim)
-    pod = make_pod(held["metadata"]["name"]).uid(held["metadata"]["uid"]).gpu(1, _EXTENDED)
-    predicted = _predict(cluster, pod)
-    assert (predicted.verdict, predicted.unmodelled) == ("Waiting", ())
-    cluster.release(held)
-    assert cluster.first_refusal(held).startswith(predicted.message.removesuffix("."))
-
-
-_BY_GPU = {"resources": [{"name": _EXTENDED, "weight": 3}, {"name": "cpu", "weight": 1}]}
-_WITHOUT_CLAIMS = {"disabled": [{"name": "DynamicResources"}]}
-
-
-@pytest.mark.parametrize("plugins", [{}, {"multiPoint": _WITHOUT_CLAIMS}], ids=["with claims", "without"])
-@pytest.mark.parametrize("strategy", ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"])
-def test_scores_by_an_extended_resource_of_a_class(cluster: Cluster, strategy: str, plugins: Object) -> None:
-    """Devices of older generations and of incomplete pools count, too, and those of everywhere on each node."""
-    scoring: Object = {"type": strategy, **_BY_GPU}
-    if strategy == "RequestedToCapacityRatio":
-        shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
-        scoring["requestedToCapacityRatio"] = {"shape": shape}
-    profile = started(cluster, configuration(("NodeResourcesFit", {"scoringStrategy": scoring}), **plugins))
-    in_rack = {"nodeSelectorTerms": [{"matchExpressions": [{"key": _RACK, "operator": "In", "values": ["r1"]}]}]}
-    _extended_world(cluster)
-    _make(
-        cluster,
-        make_slice("", *make_cards(2), pool="anywhere", allNodes=True),
-        make_slice("", *make_cards(3), pool="rack", nodeSelector=in_rack, count=2),
-        make_slice("a", *make_cards(1), pool="a", generation=0),
-        make_slice(
-            "",
-            make_device("x", nodeName="d"),
-            make_device("y", nodeSelector=in_rack),
-            pool="each",
-            perDeviceNodeSelection=True,
-        ),
-        allocated(make_resource_claim("another", exactly()), "anywhere", "card-1"),
-    )
-    cluster.make_nodes(make_node_object("e", labels={_RACK: "r1"}))
-    pod = make_pod().gpu(1, _EXTENDED).requests(cpu="500m")
-    _assert_pod_as_predicted(cluster, pod, verdict="Feasible", nodes=set("abcde"), profile=profile)
-
-
-def test_balance_with_an_extended_resource_of_a_class(cluster: Cluster) -> None:
-    resources = {"resources": [each | {"weight": 1} for each in _BY_GPU["resources"]]}
-    profile = started(cluster, configuration(("NodeResourcesBalancedAllocation", resources)))
-    device_class = make_device_class(extended_resource=_EXTENDED)
-    del device_class["spec"]["selectors"]
-    _make(
-        cluster,
-        device_class,
-        make_slice("a", *make_cards(4)),
-        make_slice("b", *make_cards(2)),
-        allocated(make_resource_claim("other", exactly()), "a", "card-0"),
-    )
-    cluster.make_nodes(make_node_object("a"), make_node_object("b"), make_node_object("c", capacity={_EXTENDED: 3}))
-    pod = make_pod().gpu(1, _EXTENDED).requests(cpu="16")
-    _assert_pod_as_predicted(cluster, pod, verdict="Feasible", nodes={"a", "b", "c"}, profile=profile)
-
-
 def test_rule_taints_the_devices_of_a_pool(cluster: Cluster) -> None:
     selected = {"driver": DRIVER, "pool": "a"}
     rule = {
-        "apiVersion": _API,
+        "apiVersion": API,
         "kind": "DeviceTaintRule",
         "metadata": {"name": "broken"},
         "spec": {"deviceSelector": selected, "taint": {"key": "broken", "effect": "NoSchedule"}},
@@ -735,7 +472,7 @@ def test_rule_taints_the_devices_of_a_pool(cluster: Cluster) -> None:
     try:
         _assert_as_predicted(cluster, make_resource_claim("own", exactly()), verdict="Feasible", nodes={"b"})
     finally:
-        cluster.client.delete("DeviceTaintRule", "broken", api_version=_API)
+        cluster.client.delete("DeviceTaintRule", "broken", api_version=API)
 
 
 def _tiny_part(name: str, amount: int, **fields: Any) -> Object:
@@ -770,7 +507,7 @@ def _tiny_part(name: str, amount: int, **fields: Any) -> Object:
     ],
 )
 def test_devices_as_since_1_37(cluster: Cluster, objects: list[Object], claim: Object) -> None:
-    _make(cluster, make_device_class(), *objects)
+    make(cluster, make_device_class(), *objects)
     cluster.make_nodes(make_node_object("a"), make_node_object("b"))
     _assert_as_predicted(cluster, claim, verdict="Feasible", nodes={"a"})
 
@@ -796,11 +533,11 @@ def _assert_world_as_predicted(control_plane: ControlPlane, world: tuple[list[Ob
     cluster = Cluster(control_plane)
     _let_administrators_in(cluster)
     try:
-        _make(cluster, *objects)
+        make(cluster, *objects)
         cluster.make_nodes(*(make_node_object(name) for name in NODES))
         builder = PodBuilder(pod)
-        predicted = _predict(cluster, builder)
+        predicted = predict(cluster, builder)
         assert predicted.verdict != "Unknown"
-        _assert_right(cluster, predicted, builder)
+        assert_right(cluster, predicted, builder)
     finally:
         cluster.remove_everything()
