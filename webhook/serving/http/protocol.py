@@ -22,7 +22,7 @@ _LINGERING_SECONDS = 2.0
 _MAX_HEAD_BYTES = 32 * 1024
 _FEW_HEADERS = 16
 _BUFFER_BYTES = 32 * 1024
-# How long the task does not wait for the rest of a body, which can be answered at once when it is whole.
+# The rest of a body may follow within this time; after it, aiohttp's task reads the body.
 _REST_SECONDS = 0.005
 _BETWEEN_REQUESTS = (Stage.OPENING, Stage.IDLE)
 
