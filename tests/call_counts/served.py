@@ -47,6 +47,8 @@ class Served:
         server = build_server(settings, policies, self._live, self._audit, metrics, predictions, None, placing)
         self._connection = Connection()
         self._dispatcher = server._endpoint._dispatcher
+        # An event loop would run the end of the batch.
+        self._dispatcher._is_batch_scheduled = True
         self._reflectors = {each.resource.name_in_cache: each for each in self._live._reflectors}
         objects = [dict(each.content) for each in cluster_documents(nodes, _PODS_PER_NODE)]
         objects.append({"kind": "Namespace", "metadata": {"name": "team-a"}})

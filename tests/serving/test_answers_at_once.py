@@ -20,6 +20,7 @@ from tests.support.server import LOOPBACK, World, review_bytes, running
 from webhook.runtime.settings import Address
 from webhook.serving.connection import Stage
 from webhook.serving.decisions.admissions import Answer
+from webhook.serving.http import protocol as protocol_module
 from webhook.serving.http.limits import Limits
 from webhook.serving.http.listener import Listener
 from webhook.serving.http.protocol import HttpProtocol
@@ -174,6 +175,13 @@ def test_a_request_of_http_1_0_is_handled() -> None:
     with_listener(story)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of a body is always in time, however busy the machine is."""
+    monkeypatch.setattr(protocol_module, "_REST_SECONDS", 60.0)
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_body_whose_rest_follows_soon_is_answered_at_once() -> None:
     async def story(site: Site) -> None:
         reader, writer = await site.connect()
@@ -204,6 +212,7 @@ def test_a_body_whose_rest_does_not_follow_soon_is_handled() -> None:
     with_listener(story)
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_body_that_arrives_in_parts_while_the_request_before_it_ends_is_answered() -> None:
     async def story(site: Site) -> None:
         loop, whole, handler = asyncio.get_running_loop(), post(b"quick, later"), site.listener._handler

@@ -1,6 +1,8 @@
 """The log and the metrics of a starting server, and its certificate errors."""
 
 import math
+import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -98,6 +100,13 @@ def test_a_trusted_certificate_of_openssl_is_bad_input(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidInput, match=r"--tls-dir: Invalid value: .*tls\.crt.*BEGIN CERTIFICATE"):
         logs_and_metrics_of_the_start(tmp_path)
+
+
+def test_no_admission_waits_for_a_module_of_numpy() -> None:
+    script = "import sys, webhook.serving.server, numpy; known = {*sys.modules}; numpy.unique([1]); "
+    script += "print(*({*sys.modules} - known))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "\n", "")
 
 
 def test_what_alerts_look_at_is_there_from_the_start(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from types import MappingProxyType
 
+import numpy.ma  # noqa: F401 - np.unique loads it at its first call, which would hold up an admission
 import structlog
 
 from webhook.events.recorder import EventRecorder

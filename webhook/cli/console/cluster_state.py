@@ -117,7 +117,7 @@ class ClusterState:
 
     def _user(self, pod: RunningPod, resource: str) -> list[Any]:
         """Return namespace, name, number of cards, owner and workload type of a pod."""
-        fact = self._facts.bound(pod.namespace, pod.name)
+        fact = self._facts.of(pod.namespace, pod.name)
         return [pod.namespace, pod.name, pod.requests[resource], fact.owner, fact.workload_type]
 
 

@@ -41,22 +41,19 @@ class PodFacts:
 
     def __init__(self, key_domain: str) -> None:
         self._prefix = f"{key_domain}/"
-        self._bound: dict[tuple[str, str], PodFact] = {}
-        self._pending: dict[tuple[str, str], PodFact] = {}
+        self._facts: dict[tuple[str, str], PodFact] = {}
         self._shared: dict[PodFact, PodFact] = {}
 
     def note(self, kind: str, key: Key, pod: Mapping[str, Any] | None) -> None:
         """Keep the facts of a pod that arrives or changes; forget one that is gone (None) or has ended."""
         if kind != "Pod":
             return
-        if pod is not None and is_pending(pod):
-            self._pending[key] = self._read(pod, is_waiting=True)
+        waits = pod is not None and is_pending(pod)
+        if pod is None or not (waits or occupies_node(pod)):
+            self._facts.pop(key, None)
         else:
-            self._pending.pop(key, None)
-        if pod is not None and occupies_node(pod):
-            self._bound[key] = self._share(self._read(pod, is_waiting=False))
-        else:
-            self._bound.pop(key, None)
+            fact = self._read(pod, is_waiting=waits)
+            self._facts[key] = fact if waits else self._share(fact)
 
     def add(self, documents: Iterable[Document]) -> None:
         """Keep the facts of the pods of a cluster file."""
@@ -67,17 +64,13 @@ class PodFacts:
             namespace, name = (_text(field(content, "metadata", each)) for each in ("namespace", "name"))
             self.note("Pod", Key(namespace or DEFAULT_NAMESPACE, name), content)
 
-    def bound(self, namespace: str, name: str) -> PodFact:
-        """Return the facts of a bound pod; empty ones for an unknown pod."""
-        return self._bound.get((namespace, name), _NOTHING)
-
-    def pending(self, namespace: str, name: str) -> PodFact:
-        """Return the facts of a pending pod; empty ones for an unknown pod."""
-        return self._pending.get((namespace, name), _NOTHING)
+    def of(self, namespace: str, name: str) -> PodFact:
+        """Return the facts of a pod; empty ones for an unknown pod."""
+        return self._facts.get((namespace, name), _NOTHING)
 
     def _share(self, fact: PodFact) -> PodFact:
         """Return one object for equal facts, which all pods of an owner have."""
-        if len(self._shared) > 2 * len(self._bound) + 1000:
+        if len(self._shared) > 2 * len(self._facts) + 1000:
             self._shared = {}
         return self._shared.setdefault(fact, fact)
 

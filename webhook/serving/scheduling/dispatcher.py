@@ -171,7 +171,7 @@ class Dispatcher:
         self._batch_seconds += seconds
         if self._batch_seconds >= _BATCH_SECONDS:
             self._is_busy = True
-        if self._batch_seconds and not self._is_batch_scheduled:
+        if not self._is_batch_scheduled:
             self._schedule_batch()
 
     def _schedule_batch(self) -> None:

@@ -28,7 +28,7 @@ def endpoints(sources: Sources) -> Sequence[Endpoint]:
 
 
 def _pod(sources: Sources, pod: RunningPod) -> dict[str, Any]:
-    fact = sources.facts.bound(pod.namespace, pod.name)
+    fact = sources.facts.of(pod.namespace, pod.name)
     others = {resource: amount for resource, amount in pod.requests.items() if resource not in (CPU, MEMORY) and amount}
     return {
         "namespace": pod.namespace,

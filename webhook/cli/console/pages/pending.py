@@ -106,13 +106,13 @@ class PendingPods:
         pod = snapshot.pending.get(key)
         if pod is None:
             raise NotFoundError(f"pod {key.namespace}/{key.name} does not wait any more")
-        return pod, self._sources.facts.pending(*key)
+        return pod, self._sources.facts.of(*key)
 
     def _grouped(self, snapshot: Snapshot) -> list[tuple[tuple[Any, ...], list[PendingPod]]]:
         """Return the pods of each owner and template, in the order of their first pod in the queue."""
         found: dict[tuple[Any, ...], list[PendingPod]] = {}
         for pod in sorted(snapshot.pending.values(), key=lambda each: (-each.priority, each.created)):
-            fact = self._sources.facts.pending(*pod.key)
+            fact = self._sources.facts.of(*pod.key)
             # A Job's pods have equal templates but an index among their annotations or variables.
             own = (fact.owner, pod.priority) if fact.owner else (pod.key.name, pod.priority)
             found.setdefault((pod.key.namespace, *own, _state(pod, fact)), []).append(pod)
@@ -120,7 +120,7 @@ class PendingPods:
 
     def _group(self, key: tuple[Any, ...], pods: Sequence[PendingPod], queue: PendingQueue) -> dict[str, Any]:
         first = pods[0]
-        fact = self._sources.facts.pending(*first.key)
+        fact = self._sources.facts.of(*first.key)
         nodes = {each.key.name: self._node_of(each.key, queue) for each in pods[:_MOST_NAMES]}
         return {
             "namespace": first.key.namespace,
