@@ -302,6 +302,28 @@ def test_a_stopping_listener_sends_the_answer_that_is_decided() -> None:
     with_listener(story, Quick(holds=True))
 
 
+@pytest.mark.parametrize("kind", [b"quick", b"slow"])
+@pytest.mark.parametrize("stage", [Stage.IDLE, Stage.READING])
+def test_a_stopping_listener_answers_the_request_that_has_arrived_in_part(stage: Stage, kind: bytes) -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await site.connect()
+        whole = post(kind + b", later")
+        writer.write(whole[:-5])
+        (protocol,) = site.listener._open
+        await site.until(lambda: protocol._messages if stage == Stage.IDLE else protocol.connection.stage == stage)
+
+        closing = asyncio.create_task(site.listener.close(60))
+        for _turn in range(20):
+            await asyncio.sleep(0)
+        writer.write(whole[-5:])
+        assert await content(reader) == (b"at once" if (stage, kind) == (Stage.IDLE, b"quick") else b"by the handler")
+        assert await reader.read() == b""
+        await closing
+        writer.close()
+
+    with_listener(story)
+
+
 def test_a_record_that_cannot_be_written_is_an_internal_error_and_closes_the_connection() -> None:
     async def story(site: Site) -> None:
         reader, writer = await site.connect()

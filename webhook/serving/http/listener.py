@@ -32,8 +32,8 @@ _BEGUN_AT_ONCE = 8
 # When the process is out of file descriptors, accepting again at once would fail again.
 _PAUSE_SECONDS = 0.2
 _TLS_SHUTDOWN_SECONDS = 5.0
-# A stopping listener waits this long for the first requests of connections that clients have just opened.
-_OPENING_SECONDS = 1.0
+# A stopping listener waits this long for requests that arrive, and for the first ones of connections just opened.
+_ARRIVING_SECONDS = 1.0
 
 
 class Listener:
@@ -64,7 +64,7 @@ class Listener:
         self._log = structlog.get_logger()
         self._limited_log = LimitedLog()
         self._server: web.Server | None = None
-        self._all_opened: asyncio.Event | None = None
+        self._all_arrived: asyncio.Event | None = None
 
     @property
     def connections(self) -> int:
@@ -99,7 +99,8 @@ class Listener:
     async def close(self, grace_seconds: float) -> None:
         """Accept no more connections, wait up to `grace_seconds` for requests in flight, and close the rest.
 
-        A connection that has just been opened gets the answer to its first request: the API server does not retry it.
+        A connection that has just been opened gets the answer to its first request, and so does a request that has
+        arrived in part: the API server does not retry them.
         """
         loop = asyncio.get_running_loop()
         for each in self._sockets:
@@ -111,7 +112,7 @@ class Listener:
             each.close()
         while self._arrivals:
             self._begin()
-        await self._wait_opened(min(grace_seconds, _OPENING_SECONDS))
+        await self._wait_arrived(min(grace_seconds, _ARRIVING_SECONDS))
         for task in self._opening:
             task.cancel()
         if self._server is None:
@@ -123,16 +124,16 @@ class Listener:
         for protocol in list(self._open):
             protocol.abort()
 
-    async def _wait_opened(self, seconds: float) -> None:
-        """Return once each open connection has sent the head of a request, after `seconds` at the latest."""
-        self._all_opened = asyncio.Event()
-        self._note_opened()
+    async def _wait_arrived(self, seconds: float) -> None:
+        """Return once each connection has sent a request and each request is whole, after `seconds` at the latest."""
+        self._all_arrived = asyncio.Event()
+        self._note_arrived()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._all_opened.wait(), seconds)
+            await asyncio.wait_for(self._all_arrived.wait(), seconds)
 
-    def _note_opened(self) -> None:
-        if self._all_opened is not None and not any(each.connection.stage == Stage.OPENING for each in self._open):
-            self._all_opened.set()
+    def _note_arrived(self) -> None:
+        if self._all_arrived is not None and not any(each.is_arriving for each in self._open):
+            self._all_arrived.set()
 
     def _accept(self, listening: socket.socket) -> None:
         is_begun_soon = len(self._arrivals) > 0
@@ -248,7 +249,7 @@ class Listener:
             of_address.remove(protocol)
             if not of_address:
                 del self._by_address[protocol.connection.address]
-        self._note_opened()
+        self._note_arrived()
 
     def _request(
         self, message: Any, payload: Any, http: web.RequestHandler, writer: Any, task: "asyncio.Task[None]"
@@ -262,7 +263,7 @@ class Listener:
             protocol.timer.cancel()
             protocol.timer = None
         protocol.connection.stage = stage
-        self._note_opened()
+        self._note_arrived()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         protocol = protocol_of(request)
@@ -272,6 +273,7 @@ class Listener:
             return await self._handler(request)
         finally:
             protocol.mark_idle()
+            self._note_arrived()
 
     def answer_failure(
         self, protocol: HttpProtocol, status: int, exc: BaseException | None, message: str | None

@@ -107,6 +107,11 @@ class HttpProtocol(web.RequestHandler):
         # The answer is decided and not sent: its audit record is not written yet.
         self._is_answering = self._closes = False
 
+    @property
+    def is_arriving(self) -> bool:
+        """Return whether a first request is expected, or a request has arrived in part."""
+        return self.connection.stage == Stage.OPENING or not self._body.is_eof()
+
     def mark_idle(self) -> None:
         """Mark the connection as idle from now on."""
         self.connection.stage = Stage.IDLE
