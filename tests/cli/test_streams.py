@@ -213,8 +213,9 @@ INTERRUPTED = [
 
 def assert_interrupted(process: "subprocess.Popen[bytes]") -> None:
     process.send_signal(signal.SIGINT)
+    # The signal goes through a client, and `communicate` would end standard input first.
+    assert process.wait() == 130
     _, errors = process.communicate()
-    assert process.returncode == 130
     assert errors.decode().splitlines()[-1] == "Interrupted."
     assert b"Traceback" not in errors
 

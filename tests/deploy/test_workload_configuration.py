@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from certs.registration import Target, manifest, with_ca_bundle
 from certs.webhook_rules import WebhookRules
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
 from tests.support.admission import TYPE, policy_with
 from tests.support.builders import make_pod
 from tests.support.certificates import ca_of, make_artifacts, server_of
@@ -191,14 +193,23 @@ def test_a_controller_that_a_user_names_hides_no_daemon_set(cluster: Cluster, we
 
 @pytest.mark.parametrize("key", QUEUE_KEYS)
 def test_webhook_is_asked_about_another_queue_of_the_pods(cluster: Cluster, webhook: Recording, key: str) -> None:
-    cluster.create(DEPLOYMENT.object(template()))
-    for holder in ("labels", "annotations"):
-        change = {"metadata": {holder: {key: "other"}}}
-        cluster.client.patch("Deployment", "web", change, namespace=cluster.namespace, api_version="apps/v1")
+    path = f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/web?resourceVersion=0"
 
     def queues(content: Object) -> tuple[Any, ...]:
         """Return what the test changes: the API server asks again after a conflict with a controller."""
         return tuple(content["metadata"].get(holder, {}).get(key) for holder in ("labels", "annotations"))
+
+    def is_cached(written: Object) -> bool:
+        """Return whether the API server would change this object; else it asks about an older one first."""
+        return queues(cluster.client.request("GET", path).object) == queues(written)
+
+    cluster.create(DEPLOYMENT.object(template()))
+    for holder in ("labels", "annotations"):
+        change = {"metadata": {holder: {key: "other"}}}
+        written = cluster.client.patch(
+            "Deployment", "web", change, namespace=cluster.namespace, api_version="apps/v1"
+        ).object
+        wait_for(partial(is_cached, written), "the API server to read what it wrote")
 
     asked = once((each["operation"], queues(each["object"])) for each in webhook.requests)
     assert [operation for operation, _ in asked] == [
