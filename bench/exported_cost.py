@@ -19,7 +19,6 @@ from bench.pod_clients import Load, created_while
 from bench.real_cluster import control_plane_and_folder
 from bench.replicas import Replicas, replicated
 from bench.serving import cpu_seconds
-from tests.controlplane.cleanup import remove_webhook_configurations
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import TYPE
 from tests.support.builders import PodBuilder, make_pod
@@ -70,8 +69,7 @@ class States:
                 stack.enter_context(self._objects())
             if state in (WEBHOOK, BOTH):
                 self._replicas.register(self._cluster)
-                stack.callback(self._cluster.settle_webhooks)
-                stack.callback(remove_webhook_configurations, self._cluster.client)
+                stack.callback(self._cluster.remove_registrations)
             yield
 
     @contextmanager

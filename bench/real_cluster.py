@@ -14,7 +14,6 @@ import orjson
 from bench.clusters import DOMAIN
 from bench.writers import NAMESPACE, created, objects
 from tests.controlplane.binaries import find_or_build
-from tests.controlplane.cleanup import remove_webhook_configurations
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
@@ -53,8 +52,7 @@ def registered(control_plane: ControlPlane, port: int, ca_pem: str) -> Iterator[
     try:
         yield
     finally:
-        remove_webhook_configurations(cluster.client)
-        cluster.settle_webhooks()
+        cluster.remove_registrations()
         for namespace in {pod["metadata"]["namespace"] for pod in cluster.client.list("Pod")}:
             cluster.client.delete_collection("Pod", namespace)
 

@@ -1,8 +1,7 @@
 """Restore the control plane to its state before a test."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from itertools import groupby
 
 from tests.controlplane.client import Client, NotFound, Object, Objects
 from tests.controlplane.webhooks import ADMISSION
@@ -47,7 +46,7 @@ _CLUSTER_SCOPED = (
 )
 # Source: k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, SpecialDefaultResourcePrefixes
 _OTHER_NAMES = {"Node": "minions", "ReplicationController": "controllers"}
-_WEBHOOK_CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_WEBHOOK_CONFIGURATIONS = ((ADMISSION, "MutatingWebhookConfiguration"), (ADMISSION, "ValidatingWebhookConfiguration"))
 # Bindings before their policies.
 _ADMISSION_POLICIES = (
     "MutatingAdmissionPolicyBinding",
@@ -59,86 +58,70 @@ _ADMISSION_POLICIES = (
 _ADMISSION_VERSIONS = (ADMISSION, "admissionregistration.k8s.io/v1beta1")
 
 
-class Stored:
-    """The kinds that have an object in etcd, by its keys, so that only those are listed.
+class Cleanup:
+    """Deletes the objects of the given keys of etcd, without those of the control plane itself.
 
-    A kind whose name in the API's paths is that of another may be found without an object. Objects of the control
-    plane itself do not count.
+    Nothing is listed: the API server reads a list from its cache once that is as new as etcd, for which it asks ten
+    times a second at most. Source: k8s.io/apiserver/pkg/storage/cacher/progress/watch_progress.go
     """
 
     def __init__(self, client: Client, keys: Iterable[str]) -> None:
         self._client = client
-        self._parts = {part for key in keys if not _is_own_key(key) for part in key.split("/")}
+        self._keys = [key.split("/")[2:] for key in keys if not _is_own_key(key)]
 
-    def kinds(self, kinds: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return those of the kinds, given by apiVersion and kind, that have objects."""
-        return [each for each in kinds if not self._parts.isdisjoint(self._names(*each))]
+    def remove_webhook_configurations(self) -> bool:
+        """Return true if there were any."""
+        return bool(self._remove(_WEBHOOK_CONFIGURATIONS))
 
-    def _names(self, api_version: str, kind: str) -> set[str]:
-        """Return the name of the kind in keys, which mostly is that in paths; none if it is not served."""
-        plural = self._client.plural(api_version, kind)
-        return {_OTHER_NAMES.get(kind, plural)} if plural else set()
+    def remove_admission_policies(self) -> bool:
+        """Return true if there were any."""
+        newest = (
+            next(((each, kind) for each in _ADMISSION_VERSIONS if self._client.serves(each, kind)), None)
+            for kind in _ADMISSION_POLICIES
+        )
+        return bool(self._remove(each for each in newest if each))
 
+    def remove_nodes(self) -> list[str]:
+        """Return the names of the nodes that were removed."""
+        return [*self._remove([("v1", "Node")])]
 
-def remove_webhook_configurations(client: Client, stored: Stored | None = None) -> bool:
-    """Return true if there were any, for all that is known of what is `stored`."""
-    kinds: Sequence[tuple[str, str]] = [(ADMISSION, kind) for kind in _WEBHOOK_CONFIGURATIONS]
-    found = _listed(client, stored.kinds(kinds) if stored else kinds)
-    for obj in found:
-        client.delete(obj["kind"], obj["metadata"]["name"], api_version=ADMISSION)
-    return bool(found)
+    def remove_namespaces(self) -> Objects:
+        """Remove the namespaces of a test, objects in `default`, and cluster-scoped objects; return the pods removed.
 
+        No controller empties and finalizes namespaces here, so that is done by hand: deleted first, they take nothing
+        new from controllers that still run.
+        """
+        namespaces = self._remove([("v1", "Namespace")])
+        pods = self.remove_contents()
+        self._remove(_CLUSTER_SCOPED)
+        for namespace in namespaces:
+            finalize(self._client, namespace)
+        return pods
 
-def remove_admission_policies(client: Client, stored: Stored) -> bool:
-    """Return true if there were any."""
-    newest = (
-        next(((each, kind) for each in _ADMISSION_VERSIONS if client.serves(each, kind)), None)
-        for kind in _ADMISSION_POLICIES
-    )
-    found = _listed(client, stored.kinds(each for each in newest if each))
-    for obj in found:
-        client.delete(obj["kind"], obj["metadata"]["name"], api_version=obj["apiVersion"])
-    return bool(found)
+    def remove_contents(self) -> Objects:
+        """Remove the objects in the namespaces of tests and in `default`; return the pods removed."""
+        return [obj for obj in self._remove(_NAMESPACED).values() if obj["kind"] == "Pod"]
 
+    def _remove(self, kinds: Iterable[tuple[str, str]]) -> dict[str, Object]:
+        """Delete the objects of the kinds; return what the API server answered, by `namespace/name` or name."""
+        removed: dict[str, Object] = {}
+        for api_version, kind in kinds:
+            stored_as = _OTHER_NAMES.get(kind) or self._client.plural(api_version, kind)
+            for key in self._keys:
+                # `services/specs/NAMESPACE/NAME`, `minions/NAME`
+                if key[0] == stored_as and (answer := self._delete(api_version, kind, key)):
+                    removed["/".join(key[1:][-2:])] = answer
+        return removed
 
-def remove_nodes(client: Client, stored: Stored) -> Objects:
-    """Return the nodes that were removed."""
-    nodes = _listed(client, stored.kinds([("v1", "Node")]))
-    for node in nodes:
-        client.delete("Node", node["metadata"]["name"])
-    return nodes
-
-
-def remove_namespaces(client: Client, stored: Stored) -> Objects:
-    """Remove the namespaces of a test, objects in `default`, and cluster-scoped objects; return what was removed.
-
-    No controller empties and finalizes namespaces here, so that is done by hand: deleted first, they take nothing
-    new from controllers that still run.
-    """
-    namespaces = [ns for ns in client.list("Namespace") if ns["metadata"]["name"] not in OWN_NAMESPACES]
-    for namespace in namespaces:
-        client.delete("Namespace", namespace["metadata"]["name"])
-    removed = remove_contents(client, stored)
-    for obj in _listed(client, stored.kinds(_CLUSTER_SCOPED)):
-        _let_go(client, obj)
-        client.delete(obj["kind"], obj["metadata"]["name"], api_version=obj["apiVersion"])
-    for namespace in namespaces:
-        finalize(client, namespace["metadata"]["name"])
-    return removed
-
-
-def remove_contents(client: Client, stored: Stored) -> Objects:
-    """Remove the objects in the namespaces of tests and in `default`; return what was removed."""
-    removed = [obj for obj in _listed(client, stored.kinds(_NAMESPACED)) if not _is_own(obj)]
-    for obj in removed:
-        _let_go(client, obj)
-    for (api_version, kind, namespace), objects in groupby(removed, _collection):
-        if namespace == "default":
-            for obj in objects:
-                client.delete(kind, obj["metadata"]["name"], namespace=namespace, api_version=api_version)
-        else:
-            client.delete_collection(kind, namespace, api_version=api_version)
-    return removed
+    def _delete(self, api_version: str, kind: str, key: list[str]) -> Object | None:
+        name, namespace = key[-1], key[-2] if len(key) > 2 else None
+        answer = self._client.delete(kind, name, namespace=namespace, api_version=api_version)
+        if answer and kind != "Namespace" and answer["metadata"].get("finalizers"):
+            # Of controllers that may not run.
+            with suppress(NotFound):
+                body = {"metadata": {"finalizers": None}}
+                self._client.patch(kind, name, body, namespace=namespace, api_version=api_version)
+        return answer
 
 
 def finalize(client: Client, namespace: str) -> None:
@@ -147,30 +130,8 @@ def finalize(client: Client, namespace: str) -> None:
     client.request("PUT", f"/api/v1/namespaces/{namespace}/finalize", body=body)
 
 
-def _listed(client: Client, kinds: Iterable[tuple[str, str]]) -> Objects:
-    """Return the objects of the kinds in their order, those of a namespace together."""
-    return [obj for api_version, kind in kinds for obj in client.list(kind, api_version=api_version)]
-
-
-def _collection(obj: Object) -> tuple[str, str, str]:
-    return obj["apiVersion"], obj["kind"], obj["metadata"]["namespace"]
-
-
-def _let_go(client: Client, obj: Object) -> None:
-    """Remove the finalizers of controllers that may not run."""
-    metadata = obj["metadata"]
-    if metadata.get("finalizers"):
-        with suppress(NotFound):
-            body = {"metadata": {"finalizers": None}}
-            namespace, api_version = metadata.get("namespace"), obj["apiVersion"]
-            client.patch(obj["kind"], metadata["name"], body, namespace=namespace, api_version=api_version)
-
-
-def _is_own(obj: Object) -> bool:
-    namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
-    return namespace in OWN_NAMESPACES and (namespace != "default" or (obj["kind"], name) == ("Service", "kubernetes"))
-
-
 def _is_own_key(key: str) -> bool:
     namespace, name = key.split("/")[-2:]
+    if namespace == "namespaces":
+        return name in OWN_NAMESPACES
     return namespace in OWN_NAMESPACES and (namespace != "default" or name == "kubernetes")

@@ -150,11 +150,14 @@ class Client:
         path = self._path(api_version, kind, namespace, name, subresource)
         return self.request("PATCH", path, query=_write_options(dry_run), body=body, content_type=content_type)
 
-    def delete(self, kind: str, name: str, *, namespace: str | None = None, api_version: str = "v1") -> None:
-        """Delete an object at once; it is done, too, if there is none."""
+    def delete(self, kind: str, name: str, *, namespace: str | None = None, api_version: str = "v1") -> Object | None:
+        """Delete an object at once, and return the object or a Status; None if there is no object."""
         path = self._path(api_version, kind, namespace, name)
-        with suppress(NotFound):
-            self.request("DELETE", path, body={"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+        try:
+            body = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+            return self.request("DELETE", path, body=body).object
+        except NotFound:
+            return None
 
     def delete_collection(
         self, kind: str, namespace: str | None = None, *, api_version: str = "v1", label_selector: str = ""

@@ -9,7 +9,8 @@ from contextlib import suppress
 from copy import deepcopy
 from typing import Any, TypeVar
 
-from tests.controlplane import cleanup, webhooks
+from tests.controlplane import webhooks
+from tests.controlplane.cleanup import Cleanup
 from tests.controlplane.client import Answer, ApiError, Client, Object, Objects
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
@@ -78,7 +79,7 @@ class Cluster:
         """Return new nodes, as the API server has them."""
         since = self.control_plane.scheduler_log.end()
         made = [self.client.create(node).object for node in nodes]
-        self._wait_for_scheduler("Add event for node", "node", made, since)
+        self._wait_for_scheduler("Add event for node", "node", map(_key, made), since)
         return made
 
     def create(self, obj: Object | PodBuilder, *, dry_run: bool = False) -> Answer:
@@ -203,31 +204,32 @@ class Cluster:
         """Begin a test that shares nodes and registrations with the tests before it, whose objects are removed."""
         self.control_plane.stop_controller_manager()
         since = self.control_plane.scheduler_log.end()
-        stored = cleanup.Stored(self.client, self.control_plane.stored_keys())
-        removed = cleanup.remove_contents(self.client, stored)
+        removed = self._cleanup().remove_contents()
         self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(removed), since)
         self.namespace = self.make_namespace()
 
     def remove_everything(self) -> None:
         """Leave the control plane as if the test had not been, its own scheduler running and no controller."""
         self.control_plane.stop_controller_manager()
-        stored = self.remove_registrations()
+        cleanup = self.remove_registrations()
         since = self.control_plane.scheduler_log.end()
         # The nodes go first: a pod that waited must not be bound to what another's removal sets free.
-        nodes = cleanup.remove_nodes(self.client, stored)
-        self._wait_for_scheduler("Delete event for node", "node", nodes, since)
-        removed = cleanup.remove_namespaces(self.client, stored)
+        self._wait_for_scheduler("Delete event for node", "node", cleanup.remove_nodes(), since)
+        removed = cleanup.remove_namespaces()
         self._wait_for_scheduler("Delete event for scheduled pod", "pod", _bound(removed), since)
         self.control_plane.restore_scheduler()
 
-    def remove_registrations(self) -> cleanup.Stored:
-        """Remove webhook configurations and admission policies; return what was stored before."""
-        stored = cleanup.Stored(self.client, self.control_plane.stored_keys())
-        if cleanup.remove_webhook_configurations(self.client, stored):
+    def remove_registrations(self) -> Cleanup:
+        """Remove webhook configurations and admission policies; return what removes the rest."""
+        cleanup = self._cleanup()
+        if cleanup.remove_webhook_configurations():
             self.settle_webhooks()
-        if cleanup.remove_admission_policies(self.client, stored):
+        if cleanup.remove_admission_policies():
             self._settle_admission_policies()
-        return stored
+        return cleanup
+
+    def _cleanup(self) -> Cleanup:
+        return Cleanup(self.client, self.control_plane.stored_keys())
 
     def _settle_admission_policies(self) -> None:
         """Wait until removed policies change and deny nothing: the API server drops them after a moment."""
@@ -244,10 +246,9 @@ class Cluster:
 
         wait_for(unchanged, "the admission policies to be dropped")
 
-    def _wait_for_scheduler(self, event: str, what: str, objects: Objects, since: int) -> None:
-        if self.control_plane.scheduler_runs and objects:
-            log = self.control_plane.scheduler_log
-            log.wait_for_events(event, what, [_key(obj) for obj in objects], since=since)
+    def _wait_for_scheduler(self, event: str, what: str, keys: Iterable[str], since: int) -> None:
+        if self.control_plane.scheduler_runs and (awaited := [*keys]):
+            self.control_plane.scheduler_log.wait_for_events(event, what, awaited, since=since)
 
     def _current(self, pod: Object) -> Object:
         return self.client.get("Pod", pod["metadata"]["name"], pod["metadata"].get("namespace", self.namespace))
@@ -256,10 +257,10 @@ class Cluster:
         return wait_for(lambda: ask(self._current(pod)), lambda: f"{what}: {json.dumps(self._current(pod)['status'])}")
 
 
-def _bound(objects: Objects) -> Objects:
-    """Return the pods that the scheduler counts on their nodes."""
+def _bound(objects: Objects) -> list[str]:
+    """Return the keys of the pods that the scheduler counts on their nodes."""
     pods = [obj for obj in objects if obj["kind"] == "Pod" and obj["spec"].get("nodeName")]
-    return [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+    return [_key(pod) for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
 
 
 def _key(obj: Object) -> str:

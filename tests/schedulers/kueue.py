@@ -11,7 +11,6 @@ from typing import Any
 
 import yaml
 
-from tests.controlplane.cleanup import remove_webhook_configurations
 from tests.controlplane.client import Client, Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
@@ -157,8 +156,7 @@ def running(cluster: Cluster, built: Built, folder: Path, **settings: Any) -> It
             yield Kueue(cluster)
         finally:
             # Without its controllers nothing is made again, and without its webhooks nothing asks for them.
-            remove_webhook_configurations(cluster.client)
-            cluster.settle_webhooks()
+            cluster.remove_registrations()
             programs.stop()
             for kind in ("Workload", "LocalQueue", "ClusterQueue", "ResourceFlavor"):
                 remove_all(cluster.client, KUEUE, kind)
