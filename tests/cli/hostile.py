@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests.support.audit_records import make_record
 from tests.support.builders import make_node_object, make_pod
 from tests.support.certificates import NOW
 from tests.support.kubeconfigs import write_kubeconfig
-from tests.support.threads import served_in_thread
+from tests.support.threads import LocalServer, served_in_thread
 from webhook.audit.record import AuditRecord, Owner, PlacementEntry, PolicyName, RuleEntry
 
 HOSTILE = "x\x1b]0;title\x07\x1b[31m[red]\x9b2J\u202e\u2066\u200b\x7f\u2028\r\nFORGED: all is well\t"
@@ -123,5 +123,5 @@ def api_server(folder: Path, status: int, content: dict[str, Any]) -> Iterator[P
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Log nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, served_in_thread(server):
+    with LocalServer(("127.0.0.1", 0), Handler) as server, served_in_thread(server):
         yield write_kubeconfig(folder, f"http://127.0.0.1:{server.server_address[1]}")

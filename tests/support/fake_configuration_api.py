@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import jsonpatch
 
 from tests.support.kubeconfigs import write_kubeconfig
-from tests.support.threads import served_in_thread
+from tests.support.threads import LocalServer, served_in_thread
 
 Object = dict[str, Any]
 _JSON_PATCH = "application/json-patch+json"
@@ -92,6 +92,6 @@ def fake_api() -> Iterator[FakeConfigurationApi]:
         def log_message(self, *_: object) -> None:
             """Log nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, served_in_thread(server):
+    with LocalServer(("127.0.0.1", 0), Handler) as server, served_in_thread(server):
         api.url = f"http://127.0.0.1:{server.server_port}"
         yield api

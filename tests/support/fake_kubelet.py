@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from certs.pki import issue_ca, issue_server
 from tests.support.programs import forked
-from tests.support.threads import served_in_thread
+from tests.support.threads import LocalServer, served_in_thread
 
 _PROGRAM = "placement-webhook"
 _PROTOCOL = "v4.channel.k8s.io"
@@ -187,7 +187,7 @@ def serving_logs(folder: Path) -> Iterator[Kubelet]:
     handler = type("Handler", (_Handler,), {"kubelet": kubelet})
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(folder / "kubelet.crt", folder / "kubelet.key")
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with LocalServer(("127.0.0.1", 0), handler) as server:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
         kubelet.port = server.server_address[1]
         with served_in_thread(server):

@@ -6,12 +6,12 @@ import json
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from certs.pki import KeyPair
 from tests.support.loopback import server_context
-from tests.support.threads import served_in_thread
+from tests.support.threads import LocalServer, served_in_thread
 
 
 @dataclass
@@ -56,7 +56,7 @@ def recording_webhook(pair: KeyPair, *operations: dict[str, Any]) -> Iterator[Re
             yield recording
 
 
-class TlsServer(ThreadingHTTPServer):
+class TlsServer(LocalServer):
     """Shakes hands in the connection's own thread."""
 
     daemon_threads = True

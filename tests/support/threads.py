@@ -4,10 +4,18 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
 from socketserver import BaseServer
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+class LocalServer(ThreadingHTTPServer):
+    """An HTTP server with a thread for each connection."""
+
+    # Of the default of 5 the kernel drops the next connection, which the client tries again after a second.
+    request_queue_size = 128
 
 
 @contextmanager

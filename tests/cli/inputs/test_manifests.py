@@ -3,7 +3,7 @@
 import json
 import stat
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.support.builders import make_node_object, make_pod
 from tests.support.cluster_files import as_list, lines
 from tests.support.command import Outcome, Run
 from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
-from tests.support.threads import served_in_thread
+from tests.support.threads import LocalServer, served_in_thread
 
 COMMANDS = {
     "check": ("check", "-o", "json"),
@@ -112,7 +112,7 @@ def url() -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Print nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, served_in_thread(server):
+    with LocalServer(("127.0.0.1", 0), Handler) as server, served_in_thread(server):
         yield f"http://127.0.0.1:{server.server_port}"
 
 
