@@ -324,6 +324,28 @@ def test_a_stopping_listener_answers_the_request_that_has_arrived_in_part(stage:
     with_listener(story)
 
 
+@pytest.mark.parametrize(("open_for_seconds", "is_awaited"), [(0.1, True), (10.0, False)])
+def test_a_stopping_listener_waits_for_the_first_request_of_a_connection_just_opened(
+    open_for_seconds: float, is_awaited: bool
+) -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await asyncio.open_connection(site.address.host, site.address.port)
+        await site.until(lambda: [each for each in site.listener._open if each.transport is not None])
+        (protocol,) = site.listener._open
+        protocol.connection.since_seconds -= open_for_seconds
+        assert protocol.is_arriving == is_awaited
+
+        closing = asyncio.create_task(site.listener.close(60))
+        if is_awaited:
+            writer.write(post(b"slow"))
+            assert await content(reader) == b"by the handler"
+        assert await reader.read() == b""
+        await closing
+        writer.close()
+
+    with_listener(story)
+
+
 def test_a_record_that_cannot_be_written_is_an_internal_error_and_closes_the_connection() -> None:
     async def story(site: Site) -> None:
         reader, writer = await site.connect()

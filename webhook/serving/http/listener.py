@@ -11,7 +11,6 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -34,6 +33,7 @@ _PAUSE_SECONDS = 0.2
 _TLS_SHUTDOWN_SECONDS = 5.0
 # A stopping listener waits this long for requests that arrive, and for the first ones of connections just opened.
 _ARRIVING_SECONDS = 1.0
+_PAUSE_BETWEEN_LOOKS_SECONDS = 0.01
 
 
 class Listener:
@@ -64,7 +64,6 @@ class Listener:
         self._log = structlog.get_logger()
         self._limited_log = LimitedLog()
         self._server: web.Server | None = None
-        self._all_arrived: asyncio.Event | None = None
 
     @property
     def connections(self) -> int:
@@ -112,7 +111,10 @@ class Listener:
             each.close()
         while self._arrivals:
             self._begin()
-        await self._wait_arrived(min(grace_seconds, _ARRIVING_SECONDS))
+        end = loop.time() + min(grace_seconds, _ARRIVING_SECONDS)
+        while loop.time() < end and any(each.is_arriving for each in self._open):  # noqa: ASYNC110
+            # An event would have to be set by each request.
+            await asyncio.sleep(_PAUSE_BETWEEN_LOOKS_SECONDS)
         for task in self._opening:
             task.cancel()
         if self._server is None:
@@ -123,17 +125,6 @@ class Listener:
         await self._server.shutdown(grace_seconds / 2)
         for protocol in list(self._open):
             protocol.abort()
-
-    async def _wait_arrived(self, seconds: float) -> None:
-        """Return once each connection has sent a request and each request is whole, after `seconds` at the latest."""
-        self._all_arrived = asyncio.Event()
-        self._note_arrived()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._all_arrived.wait(), seconds)
-
-    def _note_arrived(self) -> None:
-        if self._all_arrived is not None and not any(each.is_arriving for each in self._open):
-            self._all_arrived.set()
 
     def _accept(self, listening: socket.socket) -> None:
         is_begun_soon = len(self._arrivals) > 0
@@ -249,7 +240,6 @@ class Listener:
             of_address.remove(protocol)
             if not of_address:
                 del self._by_address[protocol.connection.address]
-        self._note_arrived()
 
     def _request(
         self, message: Any, payload: Any, http: web.RequestHandler, writer: Any, task: "asyncio.Task[None]"
@@ -263,7 +253,6 @@ class Listener:
             protocol.timer.cancel()
             protocol.timer = None
         protocol.connection.stage = stage
-        self._note_arrived()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         protocol = protocol_of(request)
@@ -273,7 +262,6 @@ class Listener:
             return await self._handler(request)
         finally:
             protocol.mark_idle()
-            self._note_arrived()
 
     def answer_failure(
         self, protocol: HttpProtocol, status: int, exc: BaseException | None, message: str | None

@@ -24,6 +24,9 @@ _FEW_HEADERS = 16
 _BUFFER_BYTES = 32 * 1024
 # The rest of a body may follow within this time; after it, aiohttp's task reads the body.
 _REST_SECONDS = 0.005
+# A client sends its first request within this time after the handshake, or none soon: a request for which Go opens a
+# connection may take another one. Source: net/http/transport.go, getConn
+_FIRST_REQUEST_SECONDS = 0.25
 _BETWEEN_REQUESTS = (Stage.OPENING, Stage.IDLE)
 
 
@@ -109,8 +112,11 @@ class HttpProtocol(web.RequestHandler):
 
     @property
     def is_arriving(self) -> bool:
-        """Return whether a first request is expected, or a request has arrived in part."""
-        return self.connection.stage == Stage.OPENING or not self._body.is_eof()
+        """Return whether a first request is expected soon, or a request has arrived in part."""
+        if self.connection.stage != Stage.OPENING:
+            return not self._body.is_eof()
+        is_open = self.transport is not None
+        return not is_open or self._loop.time() - self.connection.since_seconds < _FIRST_REQUEST_SECONDS
 
     def mark_idle(self) -> None:
         """Mark the connection as idle from now on."""
@@ -230,6 +236,11 @@ class HttpProtocol(web.RequestHandler):
             self._closes = True
         else:
             super().close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Note when the handshake is done."""
+        super().connection_made(transport)
+        self.connection.since_seconds = self._loop.time()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Remove the connection from its listener."""
