@@ -1,7 +1,8 @@
 """Restore the control plane to its state before a test."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import groupby
 
 from tests.controlplane.client import Client, NotFound, Object, Objects
 from tests.controlplane.webhooks import ADMISSION
@@ -56,12 +57,14 @@ _ADMISSION_POLICIES = (
 )
 # 1.34 and 1.35 have mutating ones in the second version only, 1.33 has none.
 _ADMISSION_VERSIONS = (ADMISSION, "admissionregistration.k8s.io/v1beta1")
+# More objects of a namespace are deleted by one request, which lists them.
+_MOST_BY_NAME = 20
 
 
 class Cleanup:
     """Deletes the objects of the given keys of etcd, without those of the control plane itself.
 
-    Nothing is listed: the API server reads a list from its cache once that is as new as etcd, for which it asks ten
+    Little is listed: the API server reads a list from its cache once that is as new as etcd, for which it asks ten
     times a second at most. Source: k8s.io/apiserver/pkg/storage/cacher/progress/watch_progress.go
     """
 
@@ -107,21 +110,30 @@ class Cleanup:
         removed: dict[str, Object] = {}
         for api_version, kind in kinds:
             stored_as = _OTHER_NAMES.get(kind) or self._client.plural(api_version, kind)
-            for key in self._keys:
-                # `services/specs/NAMESPACE/NAME`, `minions/NAME`
-                if key[0] == stored_as and (answer := self._delete(api_version, kind, key)):
-                    removed["/".join(key[1:][-2:])] = answer
+            # `services/specs/NAMESPACE/NAME`, `minions/NAME`
+            keys = sorted(key[1:][-2:] for key in self._keys if key[0] == stored_as)
+            for within, group in groupby(keys, lambda key: key[:-1]):
+                namespace, names = "".join(within), [key[-1] for key in group]
+                for name, obj in self._delete(api_version, kind, namespace, names).items():
+                    removed[f"{namespace}/{name}".lstrip("/")] = obj
         return removed
 
-    def _delete(self, api_version: str, kind: str, key: list[str]) -> Object | None:
-        name, namespace = key[-1], key[-2] if len(key) > 2 else None
-        answer = self._client.delete(kind, name, namespace=namespace, api_version=api_version)
-        if answer and kind != "Namespace" and answer["metadata"].get("finalizers"):
-            # Of controllers that may not run.
-            with suppress(NotFound):
-                body = {"metadata": {"finalizers": None}}
-                self._client.patch(kind, name, body, namespace=namespace, api_version=api_version)
-        return answer
+    def _delete(self, api_version: str, kind: str, namespace: str, names: Sequence[str]) -> dict[str, Object]:
+        """Delete the objects and their finalizers, which are of controllers that may not run."""
+        if namespace not in ("", "default") and len(names) > _MOST_BY_NAME:
+            listed = self._client.delete_collection(kind, namespace, api_version=api_version)
+            deleted = {obj["metadata"]["name"]: obj for obj in listed}
+        else:
+            answers = {
+                name: self._client.delete(kind, name, namespace=namespace, api_version=api_version) for name in names
+            }
+            deleted = {name: obj for name, obj in answers.items() if obj is not None}
+        for name, obj in deleted.items():
+            if kind != "Namespace" and obj["metadata"].get("finalizers"):
+                with suppress(NotFound):
+                    body = {"metadata": {"finalizers": None}}
+                    self._client.patch(kind, name, body, namespace=namespace, api_version=api_version)
+        return deleted
 
 
 def finalize(client: Client, namespace: str) -> None:

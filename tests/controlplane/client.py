@@ -161,11 +161,12 @@ class Client:
 
     def delete_collection(
         self, kind: str, namespace: str | None = None, *, api_version: str = "v1", label_selector: str = ""
-    ) -> None:
-        """Delete all objects of a kind, in one namespace or none, that a label selector selects."""
+    ) -> Objects:
+        """Delete all objects of a kind, in one namespace or none, that a label selector selects; return them."""
         path = self._path(api_version, kind, namespace)
         body = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
-        self.request("DELETE", path, query={"labelSelector": label_selector}, body=body)
+        answer = self.request("DELETE", path, query={"labelSelector": label_selector}, body=body).object
+        return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
 
     def _path_of(self, obj: Object, namespace: str | None, name: str = "") -> str:
         within = obj["metadata"].get("namespace", namespace) or "default"

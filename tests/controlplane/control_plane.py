@@ -179,6 +179,8 @@ class ControlPlane:
             "KUBECONFIG": str(self.kubeconfig),
             "KUBECACHEDIR": str(self.folder / "kubectl"),
             "KUBERC": "off",
+            # A run is over before a collection pays.
+            "GOGC": "off",
         }
 
     def kubectl(

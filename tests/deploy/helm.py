@@ -44,7 +44,7 @@ class Helm:
         homes = {f"HELM_{name}_HOME": str(self.folder / name) for name in ("CACHE", "CONFIG", "DATA")}
         outcome = subprocess.run(
             [str(self.program), *arguments],
-            env={**os.environ, **homes},
+            env={**os.environ, **homes, "GOGC": "off"},
             input=stdin,
             capture_output=True,
             text=True,

@@ -193,7 +193,7 @@ def test_a_controller_that_a_user_names_hides_no_daemon_set(cluster: Cluster, we
 
 @pytest.mark.parametrize("key", QUEUE_KEYS)
 def test_webhook_is_asked_about_another_queue_of_the_pods(cluster: Cluster, webhook: Recording, key: str) -> None:
-    path = f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/web?resourceVersion=0"
+    path = f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/web"
 
     def queues(content: Object) -> tuple[Any, ...]:
         """Return what the test changes: the API server asks again after a conflict with a controller."""
@@ -201,7 +201,7 @@ def test_webhook_is_asked_about_another_queue_of_the_pods(cluster: Cluster, webh
 
     def is_cached(written: Object) -> bool:
         """Return whether the API server would change this object; else it asks about an older one first."""
-        return queues(cluster.client.request("GET", path).object) == queues(written)
+        return queues(cluster.client.request("GET", path, query={"resourceVersion": "0"}).object) == queues(written)
 
     cluster.create(DEPLOYMENT.object(template()))
     for holder in ("labels", "annotations"):

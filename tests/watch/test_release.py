@@ -26,7 +26,7 @@ def test_live_view_has_the_release_of_the_api_server(cluster: Cluster) -> None:
     printed = cluster.client.request("GET", "/version").object["gitVersion"]
 
     with following_in_thread(cluster.control_plane.kubeconfig) as live:
-        wait_for(lambda: live.snapshot().release.version, "the release")
+        wait_for(lambda: live.snapshot().release.version or None, "the release")
         assert live.snapshot().release == Release.of(printed, "")
 
 
