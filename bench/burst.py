@@ -9,7 +9,6 @@ Feasible and was bound, or Waiting or Infeasible and was not.
 """
 
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +33,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.support.builders import make_node_object, make_pod
+from tests.support.programs import forked
 from webhook.policy.loader import built_in_policy
 from webhook.policy.spec.document import API_VERSION, KIND
 
@@ -165,7 +165,7 @@ def serving(
 
 @contextmanager
 def _process(*arguments: str) -> Iterator[None]:
-    process = subprocess.Popen([sys.executable, "-m", "bench.burst_servers", *arguments])
+    process = subprocess.Popen([forked("bench.burst_servers:main"), *arguments])
     try:
         yield
     finally:

@@ -5,13 +5,11 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-import click
 import orjson
 
 from certs import directory
@@ -53,15 +51,13 @@ def free_port() -> int:
 
 def await_port(port: int, label: str) -> None:
     """Return once somebody listens there."""
-    deadline = time.monotonic() + _LONGEST_START_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise click.ClickException(f"{label} did not start within {_LONGEST_START_SECONDS:g} s")
+
+    def listens() -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+        return False
+
+    wait_for(listens, label, deadline_seconds=_LONGEST_START_SECONDS)
 
 
 def cpu_seconds(pid: int) -> float:

@@ -103,7 +103,8 @@ def _answer(connection: socket.socket) -> NoReturn:
         # Streams that do not close their descriptors: the program replaces them by its own.
         streams = (os.fdopen(number, mode, closefd=False) for number, mode in enumerate("rww"))
         sys.stdin, sys.stdout, sys.stderr = streams
-        sys.exit(getattr(importlib.import_module("webhook.cli"), entry)())
+        module, function = entry.split(":")
+        sys.exit(getattr(importlib.import_module(module), function)())
     connection.send(f"{child:16}".encode())
     ended = os.pidfd_open(child)
     hangup = select.poll()

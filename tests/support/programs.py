@@ -8,9 +8,11 @@ from pathlib import Path
 
 from tests.support.fork_server import CLIENT, server_path
 
+MAIN = "webhook.cli:main"
 
-def write_program(folder: Path, name: str, entry: str = "main") -> Path:
-    """Return a program that calls this function of `webhook.cli`, as the one that pip makes."""
+
+def write_program(folder: Path, name: str, entry: str = MAIN) -> Path:
+    """Return a program that calls the function of this module, as the one that pip makes."""
     program = folder / name
     program.write_text(CLIENT.format(python=sys.executable, path=server_path(), entry=entry))
     program.chmod(0o755)
@@ -19,6 +21,6 @@ def write_program(folder: Path, name: str, entry: str = "main") -> Path:
 
 
 @functools.cache
-def forked() -> str:
-    """Return the path of `placement-webhook`, which forks from a process with its modules."""
-    return str(write_program(Path(tempfile.mkdtemp(prefix="programs-")), "placement-webhook"))
+def forked(entry: str = MAIN) -> str:
+    """Return the path of `placement-webhook`, or of another entry, which forks from a process with its modules."""
+    return str(write_program(Path(tempfile.mkdtemp(prefix="programs-")), "placement-webhook", entry))
