@@ -29,6 +29,10 @@ class Replica:
     url: str
     admin: str
 
+    def is_ready(self) -> bool:
+        """Return whether its view of the cluster is there, so that verdicts have it."""
+        return urllib3.request("GET", f"http://{self.admin}/readyz", retries=False).status == 200
+
 
 class Prometheus:
     """A running Prometheus, asked over its HTTP API."""
