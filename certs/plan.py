@@ -9,24 +9,8 @@ A command writes everything at once (`plan_at_once`):
     otherwise, if CA and CA key are valid ─────► RENEW   a server certificate of the same CA
     otherwise ─────────────────────────────────► REFUSE
 
-The certs controller goes step by step, because replicas and API servers read a change late (`plan`):
-
-                       a CA key is lost, the CA is due, or its rotation is requested
-    +-------+ -------------------------------------------------------> +---------------+
-    | Keep  |                        AddNextCA                         | NextCAAdded   |
-    | (one  |                                                          | (both trusted,|
-    |  CA)  | <--+                                                     |  old one      |
-    +-------+    | IssueServing: tls.crt is due, damaged, for other    |  served)      |
-       ^  |      | names, or its rotation is requested; the CA stays   +---------------+
-       |  +------+                                                             |
-       |                                                                       | SwitchToNextCA: API servers have
-       |                                                                       | trusted the next CA for `trust_wait`
-       |                              +---------------+                        |
-       |          DropOldCA           | Switched      | <----------------------+
-       +----------------------------- | (both trusted,|
-          the Secret is unchanged     |  new one      |
-          for `propagation_wait`      |  served)      |
-                                      +---------------+
+The certs controller goes step by step (`plan`), because replicas and API servers read a change late:
+docs/certificates.md has the states, Keep, NextCAAdded and Switched, and the steps between them.
 
 In every state, each caBundle has the CAs of the Secret and those that it had, so a certificate that a replica may serve
 stays trusted. Only DropOldCA removes a CA, when every replica serves a certificate of the other one. IssueServing and

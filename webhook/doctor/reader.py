@@ -15,7 +15,7 @@ from webhook.doctor.kept import PodsRead, kept
 from webhook.doctor.questions import create_on_trial, policy_in_force
 from webhook.doctor.rights import access_review, rights_of
 from webhook.doctor.sample_pods import NO_USER, User
-from webhook.doctor.source import BEFORE, LISTS, Source
+from webhook.doctor.source import BEFORE, Source
 from webhook.doctor.workloads import controller_namespace, controller_of, follows_objects, pod_selector, policy_place
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
@@ -130,8 +130,8 @@ class _Reader:
         await self.read_all(BEFORE.get(source, ()))
         try:
             async with self._gate, asyncio.timeout_at(self._ends):
-                if source in LISTS:
-                    await self._list(source, LISTS[source].format(quote(self._found.target.namespace, safe="")))
+                if source.path:
+                    await self._list(source, source.path.format(quote(self._found.target.namespace, safe="")))
                 else:
                     await getattr(self, source.name.lower())()
         except TimeoutError:
