@@ -81,7 +81,8 @@ class RotatedFiles:
             kept = [*(file.path for file in files[len(to_drop) :]), self._path]
             oldest = first_record(kept[0])
             self._to_drop = {file.status.st_ino: reason for file, reason in to_drop}
-            self._statement = Rotation(Oldest(oldest.sequence, oldest.previous) if oldest else None, tuple(_dropped(to_drop)))
+            begins = Oldest(oldest.sequence, oldest.previous) if oldest else None
+            self._statement = Rotation(begins, tuple(_dropped(to_drop)))
             self._is_due = False
         return self._statement
 
