@@ -54,7 +54,7 @@ BEFORE: Mapping[Source, tuple[Source, ...]] = {
     Source.PODS: (Source.NAMESPACES, Source.POLICY),
     Source.TRIAL: (Source.NAMESPACES, Source.POLICY, Source.CLOCK),
     Source.PROBE: (Source.ENDPOINTS,),
-    Source.RIGHTS: (Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS),
+    Source.RIGHTS: (Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS, Source.POLICY),
     Source.QUEUES: (Source.GROUPS,),
 }
 """The sources that are read before another one, which is found by them."""
