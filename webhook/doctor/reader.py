@@ -251,7 +251,7 @@ class _Reader:
 
         async def asked(right: Right) -> Right:
             async with gate:
-                review = await self._server.create(_REVIEWS, access_review(right, *right.account.split("/")), {})
+                review = await self._server.create(_REVIEWS, access_review(right), {})
             return right._replace(is_held=field(review, "status", "allowed") is True)
 
         rights = await asyncio.gather(*map(asked, rights_of(self._found, self._evidence().groups)))

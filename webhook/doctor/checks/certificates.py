@@ -146,18 +146,15 @@ def _crashes(pod: JsonObject, now: datetime) -> str | None:
     for each in listed(pod, "status", "containerStatuses"):
         restarts, code = each.get("restartCount"), field(each, "lastState", "terminated", "exitCode")
         ended = _time(field(each, "lastState", "terminated", "finishedAt"))
-        often = isinstance(restarts, int) and restarts >= _MOST_RESTARTS and not _is_steady(each, now)
+        started = _time(field(each, "state", "running", "startedAt"))
+        # As after an outage of the API server.
+        is_steady = each.get("ready") is True and started is not None and now - started >= _STEADY
+        often = isinstance(restarts, int) and restarts >= _MOST_RESTARTS and not is_steady
         if field(each, "state", "waiting", "reason") == "CrashLoopBackOff" or (
             often and ended is not None and now - ended < _RECENT
         ):
             return f"its container ends again and again ({restarts} restarts, the last with exit code {code})"
     return None
-
-
-def _is_steady(status: JsonObject, now: datetime) -> bool:
-    """Return whether a container is ready and has not ended for a while, as after an outage of the API server."""
-    started = _time(field(status, "state", "running", "startedAt"))
-    return status.get("ready") is True and started is not None and now - started >= _STEADY
 
 
 def _waits(pod: JsonObject) -> str | None:

@@ -184,7 +184,8 @@ def _of_network_policies(cluster: Cluster, servers: JsonObject) -> Iterator[Find
     applied = commands.kubectl(cluster, "apply", "-f", "deploy/base/networkpolicy.yaml")
     remedy = f"{applied} adds the rules" if commands.release_of(cluster) is None else commands.applied_again(cluster)
     if ingress := [each for each in selecting if "Ingress" in _types(each)]:
-        ports = _webhook_ports(servers)
+        own = [each for container in containers_of(servers) for each in listed(container, "ports")]
+        ports = ["https", *(each.get("containerPort") for each in own if each.get("name") == "https")]
         rules = [rule for each in ingress for rule in listed(each, "spec", "ingress") if _has_port(rule, ports)]
         if not rules:
             yield error(where, "no ingress rule has the port of the webhook, so API servers cannot call it", remedy)
@@ -205,11 +206,6 @@ def _types(policy: JsonObject) -> list[str]:
     if isinstance(given, list) and given:
         return [str(each) for each in given]
     return ["Ingress", *(["Egress"] if listed(policy, "spec", "egress") else [])]
-
-
-def _webhook_ports(servers: JsonObject) -> tuple[Any, ...]:
-    ports = [port for each in containers_of(servers) for port in listed(each, "ports") if port.get("name") == "https"]
-    return ("https", *(port.get("containerPort") for port in ports))
 
 
 def _has_port(rule: JsonObject, wanted: Iterable[Any]) -> bool:
