@@ -10,14 +10,14 @@ from certs.cluster.probe import call_webhooks
 from certs.registration import Target
 from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
-from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, Right, ServerClock, StoredPolicy, listed, name_of
+from webhook.doctor.cluster import WORKLOADS, Cluster, Right, ServerClock, StoredPolicy, listed, name_of
 from webhook.doctor.kept import PodsRead, kept
 from webhook.doctor.questions import create_on_trial, policy_in_force
 from webhook.doctor.rights import access_review, rights_of
 from webhook.doctor.sample_pods import NO_USER, User
 from webhook.doctor.source import BEFORE, Source
 from webhook.doctor.workloads import controller_namespace, controller_of, follows_objects, pod_selector, policy_place
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission_policy import GROUP, PLURALS
 from webhook.policy.loader import built_in_policy

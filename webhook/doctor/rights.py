@@ -6,9 +6,9 @@ from functools import partial
 
 from certs.registration import Target
 from webhook.cluster.cache.resources import RESOURCES
-from webhook.doctor.cluster import Cluster, JsonObject, Right, Role
+from webhook.doctor.cluster import Cluster, Right, Role
 from webhook.doctor.workloads import containers_of, controller_of, follows_objects, has_flag, option, options, secret_of
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.kube.api.admission_policy import EXPORT_LEASE, PLURALS
 from webhook.kube.names import KUEUE_CONFIGURATION, KUEUE_GROUP, KUEUE_NAMESPACE
 from webhook.mutation.exported.export import name_of

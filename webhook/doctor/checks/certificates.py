@@ -11,10 +11,10 @@ from certs.names import names_of
 from certs.registration import ca_bundles
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, Severity, check, error, named, warning
-from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of
+from webhook.doctor.cluster import Cluster, listed, name_of
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import Owner, controller_namespace, controller_of, owner_of, pod_selector
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 
 # A controller that was restarted so often, the last time so recently, keeps failing, unless it has been steady since.
 _MOST_RESTARTS = 3

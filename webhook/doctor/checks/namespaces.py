@@ -9,12 +9,12 @@ import orjson
 from webhook.cluster.objects.resource_quota import CROSS_NAMESPACE_SCOPE
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, check, error, info, named, warning
-from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of, texts
+from webhook.doctor.cluster import Cluster, listed, name_of, texts
 from webhook.doctor.matching import selects_pods_of
 from webhook.doctor.sample_pods import judge, named_resource, sample_pod, types_of
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import containers_of, has_flag
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.kube import quantity
 from webhook.kube.pod.taints import covers
 
