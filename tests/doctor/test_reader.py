@@ -242,6 +242,14 @@ def test_what_is_not_answered_in_time_is_refused(tmp_path: Path) -> None:
     assert found.knows(Source.QUOTAS)
 
 
+def test_queues_are_unknown_without_the_api_groups(tmp_path: Path) -> None:
+    """Without them, no queue is read, and the policy's would all be missing."""
+    found = read(Api({}, silent=frozenset({"/apis"})), tmp_path, Source.QUEUES, within_seconds=0.3)
+
+    assert found.refusals.keys() == {Source.GROUPS}
+    assert not found.knows(Source.QUEUES)
+
+
 def test_a_slow_list_holds_up_only_what_is_found_by_it(tmp_path: Path) -> None:
     api = Api({"/apis/apps/v1/deployments": [deployment()]}, silent=frozenset({NODES}))
     found = read(api, tmp_path, Source.NODES, Source.POLICY, within_seconds=1.0)

@@ -224,6 +224,8 @@ class _Reader:
         self._objects[Source.GROUPS] = ()
 
     async def queues(self) -> None:
+        if not self._found.knows(Source.GROUPS):
+            return
         self._objects[Source.QUEUES] = ()
         served = self._evidence().groups
         for each in BATCH_RESOURCES:
