@@ -13,6 +13,7 @@ from contextlib import aclosing, suppress
 
 import orjson
 import structlog
+from prometheus_client import ProcessCollector
 
 from certs.cluster.client import ObjectName
 from certs.controller.admin import ControllerMetrics, admin_port
@@ -215,7 +216,7 @@ async def run_until_signalled(options: Options, admin: Address, source: ClientCo
     # A missing kubeconfig is an error of the caller. Later, an API server that is away is waited for.
     await source.read()
     stop, metrics = asyncio.Event(), ControllerMetrics()
-    metrics.show_process()
+    ProcessCollector(registry=metrics.registry)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await Controller(options, source.connect, metrics).run(stop, admin)
