@@ -103,7 +103,8 @@ class PodFile:
         return digest
 
     def _change_file(self) -> None:
-        self._path.replace(self._old)
+        with suppress(FileNotFoundError):
+            self._path.replace(self._old)
         fresh = os.open(self._path, _FLAGS, FILE_MODE)
         os.close(self._descriptor)
         self._descriptor, self._size_bytes, self._is_torn = fresh, 0, False
