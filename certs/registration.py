@@ -143,12 +143,6 @@ def own_settings(configuration: JsonObject, wanted: JsonObject) -> JsonObject:
     return found
 
 
-def with_settings(configuration: JsonObject, settings: JsonObject) -> JsonObject:
-    """Return the configuration with these fields, by webhook."""
-    webhooks = [{**webhook, **settings.get(webhook["name"], {})} for webhook in configuration["webhooks"]]
-    return {**configuration, "webhooks": webhooks}
-
-
 def ca_bundle_patch(
     configuration: JsonObject,
     bundle: bytes,

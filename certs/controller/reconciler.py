@@ -200,7 +200,9 @@ class Reconciler:
     async def _create(self, cluster: Cluster, bundle: bytes, settings: JsonObject) -> str:
         """Create the configuration if API servers would trust the server; return what it waits for otherwise."""
         target, at = self._options.target, self._options.probe_at
-        manifest = registration.with_settings(registration.manifest(target, self._options.webhook_rules), settings)
+        manifest = registration.manifest(target, self._options.webhook_rules)
+        for webhook in manifest["webhooks"]:
+            webhook.update(settings.get(webhook["name"], {}))
         endpoint = registration.endpoint_of(manifest)
         if at:
             endpoint = registration.parse_endpoint(at, endpoint.server_name)
