@@ -31,7 +31,7 @@ _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
 _EXPECTED = (ApiServerError, InvalidInput)
 _FREE_WRITES = 12
-_SECONDS_PER_WRITE = 10.0
+_SECONDS_PER_WRITE = 3.0
 
 
 def backoff_seconds(failures: int, share: float) -> float:
