@@ -37,7 +37,7 @@ def read_list(file: BinaryIO) -> JsonList:
     try:
         text = file.getbuffer() if isinstance(file, BytesIO) else mmap(file.fileno(), 0, access=ACCESS_READ)
         return _LISTS.decode(text)
-    except (ValueError, RecursionError, OSError) as error:  # an empty file cannot be mapped, nor one of some systems
+    except (ValueError, RecursionError) as error:  # ValueError: an empty file cannot be mapped
         raise NotAListError from error
 
 
