@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-import orjson
 import yaml
 
 from webhook.documents.field import InvalidInput, invalid
-from webhook.documents.json_text import DEEPEST, NotAListError, read_json, read_list
+from webhook.documents.json_text import DEEPEST, JsonList, NotAListError, read_json
 from webhook.documents.yaml_text import TAG, plain_tag, read_boolean, read_float, read_integer, read_null
 
 JsonObject = dict[str, Any]
@@ -54,20 +53,17 @@ def parse(text: str | bytes, place: str, most_aliased: int = _MOST_ALIASED) -> l
 
 
 def parse_list(file: BinaryIO, place: str) -> Iterator[Document]:
-    """Yield what `parse` returns for a large JSON list, each item decoded when it is asked for.
+    """Yield what `parse` returns for a large JSON list, without all of it in memory.
 
     Raises:
         InvalidInput: an item is not an object.
         NotAListError: the file holds something else, and has to be parsed as a whole; what came so far does not count.
     """
-    listed = read_list(file)
-    if not (listed.kind.endswith("List") and listed.items):
+    listed = JsonList(file)
+    kind = listed.content.get("kind")
+    if not (isinstance(kind, str) and kind.endswith("List")):
         raise NotAListError
-    try:
-        items = (orjson.loads(memoryview(each)) for each in listed.items)
-        yield from _each(items, listed.kind, listed.api_version, place)
-    except orjson.JSONDecodeError as error:
-        raise NotAListError from error
+    yield from _each(listed.items(), listed.content, place)
 
 
 def _items(content: JsonObject, where: str) -> Iterator[Document]:
@@ -79,18 +75,18 @@ def _items(content: JsonObject, where: str) -> Iterator[Document]:
         return
     if kind != "List" and not items:
         yield Document(where, content)
-    yield from _each(items, kind, content.get("apiVersion", "v1"), where)
+    yield from _each(items, content, where)
 
 
-def _each(items: Iterable[Any], kind: str, api_version: Any, where: str) -> Iterator[Document]:
-    """Yield the objects in `items`, those of a list of `kind`."""
-    item_kind = kind.removesuffix("List")
+def _each(items: Iterable[Any], listed: JsonObject, where: str) -> Iterator[Document]:
+    """Yield the objects in `items`, those of the list `listed`."""
+    item_kind = listed["kind"].removesuffix("List")
     for index, item in enumerate(items):
         if not isinstance(item, dict):
             raise InvalidInput([invalid(f"{where}: items[{index}]", item, "must be an object")])
         if item_kind and "kind" not in item:
             # The API server leaves apiVersion and kind out of the items of a typed list (PodList, NodeList).
-            item = {"apiVersion": api_version, "kind": item_kind, **item}
+            item = {"apiVersion": listed.get("apiVersion", "v1"), "kind": item_kind, **item}
         yield from _items(item, f"{where}: items[{index}]")
 
 

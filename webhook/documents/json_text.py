@@ -2,43 +2,100 @@
 
 import json
 import re
-from io import BytesIO
-from mmap import ACCESS_READ, mmap
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import orjson
-from msgspec import Raw, Struct, field
-from msgspec.json import Decoder
 
 from webhook.documents.field import InvalidInput, invalid
+
+_BLOCK_BYTES = 64 * 1024
+# A list that is cut nowhere within so much of it is parsed as a whole.
+_MOST_BYTES = 8 * 1024 * 1024
+# The beginning of an object that looks like an item can be within one.
+_CUTS = 8
+
+_ITEMS = re.compile(rb'"items"\s*:\s*\[\s*(\{\s*"[^"\\]*")')
 
 
 class NotAListError(Exception):
     """The text has to be parsed as a whole."""
 
 
-class JsonList(Struct, gc=False):
-    """A JSON object with a list `items`, whose items are not decoded yet."""
+class JsonList:
+    """A JSON object whose list `items` is nearly all of it. `content` is the object with no items.
 
-    items: list[Raw]
-    kind: str
-    api_version: str = field(default="v1", name="apiVersion")
-
-
-_LISTS = Decoder(JsonList)
-
-
-def read_list(file: BinaryIO) -> JsonList:
-    """Return the list in `file`, which is mapped into memory and not read.
-
-    Raises:
-        NotAListError: the file holds something else.
+    Programs write each item with the same first key, so the list can be cut in front of an item. A cut is right if
+    what is left of it is JSON: JSON values that follow each other, with commas in between, are a list.
     """
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Find the list in a file.
+
+        Raises:
+            NotAListError: there is none, or it cannot be found without parsing all of it.
+        """
+        self._file = file
+        head = file.read(_BLOCK_BYTES)
+        found = _ITEMS.search(head)
+        if found is None:
+            raise NotAListError
+        self._item_start = found[1]
+        self._begin = head.index(b"[", found.start()) + 1
+        tail_begin = max(self._begin, file.seek(0, 2) - _BLOCK_BYTES)
+        file.seek(tail_begin)
+        tail = file.read()
+        end = tail.rfind(b"]")
+        self._end = tail_begin + end
+        try:
+            # The number shows that these brackets are those of the items.
+            content = orjson.loads(head[: self._begin] + b"0" + tail[end:]) if end >= 0 else None
+        except orjson.JSONDecodeError:
+            content = None
+        if not isinstance(content, dict) or content.get("items") != [0]:
+            raise NotAListError
+        self.content: dict[str, Any] = {**content, "items": []}
+
+    def items(self) -> Iterator[Any]:
+        """Yield the items.
+
+        Raises:
+            NotAListError: what follows cannot be cut or is not JSON; the items so far do not count.
+        """
+        self._file.seek(self._begin)
+        left, text = self._end - self._begin, b""
+        while left:
+            block = self._file.read(min(_BLOCK_BYTES, left))
+            left -= len(block)
+            text += block
+            if not block or len(text) > _MOST_BYTES:
+                raise NotAListError
+            items, text = self._cut(text) if left else (_values(text), b"")
+            yield from items
+
+    def _cut(self, text: bytes) -> tuple[list[Any], bytes]:
+        """Return the items in front of a cut, and the text behind it; no items if none is found."""
+        at = len(text)
+        for _ in range(_CUTS):
+            at = text.rfind(self._item_start, 0, at)
+            comma = text.rfind(b",", 0, at) if at > 0 else -1
+            if comma < 0:
+                break
+            if not text[comma + 1 : at].isspace() and comma + 1 < at:
+                continue
+            try:
+                return _values(text[:comma]), text[comma + 1 :]
+            except NotAListError:
+                continue
+        return [], text
+
+
+def _values(text: bytes) -> list[Any]:
     try:
-        text = file.getbuffer() if isinstance(file, BytesIO) else mmap(file.fileno(), 0, access=ACCESS_READ)
-        return _LISTS.decode(text)
-    except (ValueError, RecursionError) as error:  # ValueError: an empty file cannot be mapped
+        values: list[Any] = orjson.loads(b"[%b]" % text)
+    except orjson.JSONDecodeError as error:
         raise NotAListError from error
+    return values
 
 
 def read_body(body: bytes) -> Any:
