@@ -29,13 +29,6 @@ class ServerNames:
         """Return whether all names of `other` are among these."""
         return set(other.dns_names) <= set(self.dns_names) and set(other.ip_addresses) <= set(self.ip_addresses)
 
-    def extended_by(self, other: "ServerNames") -> "ServerNames":
-        """Return these names, then those that only `other` has."""
-        return ServerNames(
-            tuple(dict.fromkeys((*self.dns_names, *other.dns_names))),
-            tuple(dict.fromkeys((*self.ip_addresses, *other.ip_addresses))),
-        )
-
     def covers(self, host: str) -> bool:
         """Return whether a TLS client that connects to `host`, a name or an address, accepts these names."""
         try:

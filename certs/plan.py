@@ -9,24 +9,8 @@ A command writes everything at once (`plan_at_once`):
     otherwise, if CA and CA key are valid ─────► RENEW   a server certificate of the same CA
     otherwise ─────────────────────────────────► REFUSE
 
-The certs controller goes step by step, because replicas and API servers read a change late (`plan`):
-
-                       a CA key is lost, the CA is due, or its rotation is requested
-    +-------+ -------------------------------------------------------> +---------------+
-    | Keep  |                        AddNextCA                         | NextCAAdded   |
-    | (one  |                                                          | (both trusted,|
-    |  CA)  | <--+                                                     |  old one      |
-    +-------+    | IssueServing: tls.crt is due, damaged, for other    |  served)      |
-       ^  |      | names, or its rotation is requested; the CA stays   +---------------+
-       |  +------+                                                             |
-       |                                                                       | SwitchToNextCA: API servers have
-       |                                                                       | trusted the next CA for `trust_wait`
-       |                              +---------------+                        |
-       |          DropOldCA           | Switched      | <----------------------+
-       +----------------------------- | (both trusted,|
-          the Secret is unchanged     |  new one      |
-          for `propagation_wait`      |  served)      |
-                                      +---------------+
+The certs controller goes step by step (`plan`), because replicas and API servers read a change late:
+docs/certificates.md has the states, Keep, NextCAAdded and Switched, and the steps between them.
 
 In every state, each caBundle has the CAs of the Secret and those that it had, so a certificate that a replica may serve
 stays trusted. Only DropOldCA removes a CA, when every replica serves a certificate of the other one. IssueServing and
@@ -273,10 +257,10 @@ def carried_out(step: Step, held: Artifacts, rules: Rules, now: datetime) -> Art
     """
     if step.action is Action.ISSUE:
         ca = issue_ca(now=now, validity=rules.ca_validity)
-        return _with_pair(Artifacts(ca.certificate, ca.key), ca, rules.names, rules, now)
+        return _with_pair(Artifacts(ca.certificate, ca.key), ca, (rules.names,), rules, now)
     if step.action is Action.RENEW:
         ca = KeyPair(pem.encode(*filter(None, [inspect(held, now).ca])), held.ca_key or b"")
-        return _with_pair(held, ca, rules.names, rules, now)
+        return _with_pair(held, ca, (rules.names,), rules, now)
     keys = read_key_material(held, now)
     if step.action is Action.ADD_NEXT_CA:
         ca = issue_ca(now=now, validity=rules.ca_validity)
@@ -289,12 +273,13 @@ def carried_out(step: Step, held: Artifacts, rules: Rules, now: datetime) -> Art
     ca = KeyPair(pem.encode(keys.signer), held.ca_key or b"")
     cas = replace(held, ca_certificate=pem.encode(*_newest(keys.cas, first=(keys.signer,))))
     # The names of the present certificate stay, because API servers may call them.
-    names = rules.names if keys.issuer is None else rules.names.extended_by(keys.pair.names)
+    names = (rules.names,) if keys.issuer is None else (rules.names, keys.pair.names)
     return _with_pair(cas, ca, names, rules, now)
 
 
-def _with_pair(held: Artifacts, ca: KeyPair, names: ServerNames, rules: Rules, now: datetime) -> Artifacts:
-    """Return the files with a new server certificate of `ca`."""
-    dns_names, addresses = names.dns_names, map(str, names.ip_addresses)
+def _with_pair(held: Artifacts, ca: KeyPair, names: tuple[ServerNames, ...], rules: Rules, now: datetime) -> Artifacts:
+    """Return the files with a new server certificate of `ca` for all `names`."""
+    dns_names = [name for each in names for name in each.dns_names]
+    addresses = [str(address) for each in names for address in each.ip_addresses]
     server = issue_server(ca, dns_names=dns_names, ip_addresses=addresses, now=now, validity=rules.server_validity)
     return replace(held, certificate=server.certificate, key=server.key)

@@ -15,6 +15,7 @@ from certs.names import ServerNames, server_names, service_names
 from certs.webhook_rules import PODS, WebhookRules
 from webhook.documents.documents import JsonObject, field, parse
 from webhook.documents.field import InvalidInput, forbidden, invalid
+from webhook.runtime.settings import Address
 
 FIELD_MANAGER = "placement-webhook-certs"
 """The field manager of what `certs register` writes."""
@@ -47,15 +48,10 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Address):
     """The address to connect to, and the server name that the API server verifies."""
 
-    host: str
-    port: int
     server_name: str
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def manifest(target: Target, webhook_rules: WebhookRules | None = None) -> JsonObject:
@@ -147,12 +143,6 @@ def own_settings(configuration: JsonObject, wanted: JsonObject) -> JsonObject:
     return found
 
 
-def with_settings(configuration: JsonObject, settings: JsonObject) -> JsonObject:
-    """Return the configuration with these fields, by webhook."""
-    webhooks = [{**webhook, **settings.get(webhook["name"], {})} for webhook in configuration["webhooks"]]
-    return {**configuration, "webhooks": webhooks}
-
-
 def ca_bundle_patch(
     configuration: JsonObject,
     bundle: bytes,
@@ -226,20 +216,16 @@ def endpoint_of(configuration: JsonObject, webhook: JsonObject | None = None) ->
         webhook = (configuration.get("webhooks") or [{}])[0]
     url, service = field(webhook, "clientConfig", "url"), field(webhook, "clientConfig", "service")
     if url:
-        return _url_endpoint(url, place)
+        with suppress(ValueError):
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port or _HTTPS_PORT
+            if host and parts.scheme == "https":
+                return Endpoint(host, port, host)
+        raise InvalidInput([invalid(place, url, "must be https://HOST[:PORT]/PATH")])
     if not service:
         raise InvalidInput([invalid(place, [webhook], "must have a webhook with a service or a url")])
     name = f"{service['name']}.{service['namespace']}.svc"
     return Endpoint(name, service.get("port") or _HTTPS_PORT, name)
-
-
-def _url_endpoint(url: str, place: str) -> Endpoint:
-    with suppress(ValueError):
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port or _HTTPS_PORT
-        if host and parts.scheme == "https":
-            return Endpoint(host, port, host)
-    raise InvalidInput([invalid(place, url, "must be https://HOST[:PORT]/PATH")])
 
 
 def names_to_serve(target: Target, called: Endpoint) -> ServerNames:

@@ -14,7 +14,6 @@ import base64
 import binascii
 
 import orjson
-from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from certs import pem
@@ -67,23 +66,15 @@ def check_owned(secret: JsonObject, place: str) -> None:
         raise InvalidInput([forbidden(place, "cert-manager writes this Secret; run no certs controller beside it")])
     if is_owned(secret):
         return
-    if not _is_of_register(secret):
+    managers = field(secret, "metadata", "managedFields") or ()
+    if not any(each.get("manager") == FIELD_MANAGER and each.get("operation") == "Apply" for each in managers):
         raise InvalidInput([forbidden(place, f"is not of this controller; {_REMEDY}")])
     held = artifacts_in(secret)
     for certificate in pem.readable_certificates((held.ca_certificate or b"") + (held.certificate or b"")):
-        if not _is_issued_here(certificate):
+        names = certificate.issuer.get_attributes_for_oid(NameOID.COMMON_NAME)
+        if not any(str(name.value).startswith(CA_NAME_PREFIX) for name in names):
             issuer = certificate.issuer.rfc4514_string()
             raise InvalidInput([forbidden(place, f"has a certificate that {issuer} has issued; {_REMEDY}")])
-
-
-def _is_of_register(secret: JsonObject) -> bool:
-    managers = field(secret, "metadata", "managedFields") or ()
-    return any(each.get("manager") == FIELD_MANAGER and each.get("operation") == "Apply" for each in managers)
-
-
-def _is_issued_here(certificate: x509.Certificate) -> bool:
-    names = certificate.issuer.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return any(str(name.value).startswith(CA_NAME_PREFIX) for name in names)
 
 
 def requested_rotation(secret: JsonObject | None) -> Request | None:

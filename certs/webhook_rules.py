@@ -9,15 +9,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
+from webhook.documents.documents import JsonObject
 from webhook.documents.object_path import segments
 from webhook.kube.names import DAEMON_SET, MANUAL_JOB, MANUAL_JOB_ANNOTATION
 from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
 from webhook.kube.workloads.queued_kinds import QUEUE_KEYS, QUEUED_KINDS
 from webhook.policy.policy import Policy
-
-JsonObject = dict[str, Any]
 
 PODS = "pods.placement.maip.mxsf.io"
 WORKLOADS = "workloads.placement.maip.mxsf.io"

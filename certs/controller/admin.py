@@ -6,14 +6,7 @@ from itertools import product
 
 from aiohttp import web
 from cryptography import x509
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    ProcessCollector,
-    disable_created_metrics,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
 
 from certs.plan import STEPS_OF_A_ROTATION
 from webhook.documents.field import InvalidInput, invalid
@@ -54,14 +47,6 @@ class ControllerMetrics:
         for gauge, certificate in ((self._ca_end, ca), (self._end, server)):
             gauge.set(certificate.not_valid_after_utc.timestamp() if certificate else 0)
 
-    def show_process(self) -> None:
-        """Add metrics of the process."""
-        ProcessCollector(registry=self.registry)
-
-    def render(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
-
 
 @asynccontextmanager
 async def admin_port(
@@ -82,7 +67,7 @@ async def admin_port(
         return web.Response(status=503 if reason else 200, text="".join(f"{line}\n" for line in lines))
 
     async def measured(_: web.Request) -> web.Response:
-        return web.Response(body=metrics.render(), headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(body=generate_latest(metrics.registry), headers={"Content-Type": CONTENT_TYPE})
 
     application = web.Application()
     application.add_routes([web.get("/healthz", healthy), web.get("/readyz", ready), web.get("/metrics", measured)])

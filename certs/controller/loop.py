@@ -8,12 +8,12 @@ import asyncio
 import random
 import signal
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 
 import orjson
 import structlog
+from prometheus_client import ProcessCollector
 
 from certs.cluster.client import ObjectName
 from certs.controller.admin import ControllerMetrics, admin_port
@@ -31,8 +31,7 @@ _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
 _EXPECTED = (ApiServerError, InvalidInput)
 _FREE_WRITES = 12
-_WINDOW_SECONDS = 60.0
-_LONGEST_WRITE_PAUSE_SECONDS = 10.0
+_SECONDS_PER_WRITE = 3.0
 
 
 def backoff_seconds(failures: int, share: float) -> float:
@@ -45,18 +44,16 @@ class WritePacing:
     """Limits the rate of writes: a rotation needs six, and only a fight with another client needs many in a minute."""
 
     def __init__(self) -> None:
-        self._writes: deque[float] = deque()
+        # Each write takes its share of the time after the one before it.
+        self._taken_until_seconds = 0.0
 
     def note(self, now_seconds: float) -> None:
         """Note that a pass wrote, or tried to."""
-        self._writes.append(now_seconds)
+        self._taken_until_seconds = max(self._taken_until_seconds, now_seconds) + _SECONDS_PER_WRITE
 
     def pause_seconds(self, now_seconds: float) -> float:
-        """Return the least time until the next pass."""
-        while self._writes and self._writes[0] <= now_seconds - _WINDOW_SECONDS:
-            self._writes.popleft()
-        excess = len(self._writes) - _FREE_WRITES
-        return min(max(excess, 0) * 0.5, _LONGEST_WRITE_PAUSE_SECONDS)
+        """Return the least time until the next pass: 0 for the first writes, then that of one write each."""
+        return max(self._taken_until_seconds - now_seconds - _FREE_WRITES * _SECONDS_PER_WRITE, 0.0)
 
 
 class Controller:
@@ -219,7 +216,7 @@ async def run_until_signalled(options: Options, admin: Address, source: ClientCo
     # A missing kubeconfig is an error of the caller. Later, an API server that is away is waited for.
     await source.read()
     stop, metrics = asyncio.Event(), ControllerMetrics()
-    metrics.show_process()
+    ProcessCollector(registry=metrics.registry)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await Controller(options, source.connect, metrics).run(stop, admin)

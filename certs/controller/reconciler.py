@@ -6,7 +6,7 @@ several controllers at once are harmless: one of them succeeds, and the others r
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -113,19 +113,11 @@ class Pass:
 
 
 class Reconciler:
-    """Compares the objects with what they should be, and changes them; `now` returns the time in UTC."""
+    """Compares the objects with what they should be, and changes them."""
 
-    def __init__(
-        self,
-        options: Options,
-        metrics: ControllerMetrics,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        monotonic_seconds: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, options: Options, metrics: ControllerMetrics) -> None:
         self._options = options
         self._metrics = metrics
-        self._now = now
-        self._monotonic_seconds = monotonic_seconds
         self._memory = Memory()
         self._log = structlog.get_logger()
         self._waits_for = ""
@@ -144,7 +136,7 @@ class Reconciler:
             check_owned(secret, options.target.secret_place)
         for each in configurations:
             registration.check_not_injected(each)
-        now, at = self._now(), self._monotonic_seconds()
+        now, at = datetime.now(UTC), time.monotonic()
         bundles = registration.trusted_certificates(configurations)
         times = (self._memory.trusted_for(bundles, at), self._memory.unchanged_for(version_of(secret), at))
         seen = Observed(artifacts_in(secret), bundles, *times, requested_rotation(secret))
@@ -208,7 +200,9 @@ class Reconciler:
     async def _create(self, cluster: Cluster, bundle: bytes, settings: JsonObject) -> str:
         """Create the configuration if API servers would trust the server; return what it waits for otherwise."""
         target, at = self._options.target, self._options.probe_at
-        manifest = registration.with_settings(registration.manifest(target, self._options.webhook_rules), settings)
+        manifest = registration.manifest(target, self._options.webhook_rules)
+        for webhook in manifest["webhooks"]:
+            webhook.update(settings.get(webhook["name"], {}))
         endpoint = registration.endpoint_of(manifest)
         if at:
             endpoint = registration.parse_endpoint(at, endpoint.server_name)

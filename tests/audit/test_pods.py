@@ -62,6 +62,17 @@ def test_a_full_file_is_kept_once_more_and_pods_are_written_again(log: Path) -> 
     assert {*contents(old), *contents(path)} >= {first, rest[-1]}
 
 
+def test_a_full_file_that_was_deleted_is_made_again(log: Path) -> None:
+    failures: list[OSError] = []
+    file = PodFile(log, max_bytes=250, on_failure=failures.append)
+    file.put(b"[1]")
+    pods_paths(log)[1].unlink()
+    digests = [file.put(b"[%d]" % number) for number in range(2, 6)]
+
+    assert failures == []
+    assert digests[-1] in contents(pods_paths(log)[1])
+
+
 def test_a_pod_that_is_too_large_is_not_kept(log: Path) -> None:
     assert PodFile(log).put(b"x" * (LARGEST_POD_BYTES + 1)) == ""
     assert contents(pods_paths(log)[1]) == []

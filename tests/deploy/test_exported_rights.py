@@ -63,7 +63,8 @@ def granted(cluster: Cluster, folder: Path, verb: str = "", resource: str = "") 
 
 
 def is_allowed(cluster: Cluster, right: Right) -> bool:
-    path, asked = "/apis/authorization.k8s.io/v1/subjectaccessreviews", access_review(right, NAMESPACE, NAMESPACE)
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    asked = access_review(right._replace(account=f"{NAMESPACE}/{NAMESPACE}"))
     allowed: bool = cluster.client.request("POST", path, body=asked).object["status"]["allowed"]
     return allowed
 

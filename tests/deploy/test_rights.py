@@ -87,7 +87,8 @@ def granted(
 
 def is_allowed(cluster: Cluster, right: Right) -> bool:
     """Return whether the service account has the right."""
-    path, asked = "/apis/authorization.k8s.io/v1/subjectaccessreviews", access_review(right, NAMESPACE, NAME)
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    asked = access_review(right._replace(account=f"{NAMESPACE}/{NAME}"))
     allowed: bool = cluster.client.request("POST", path, body=asked).object["status"]["allowed"]
     return allowed
 

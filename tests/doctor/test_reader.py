@@ -11,12 +11,11 @@ import orjson
 import pytest
 from aiohttp import web
 
-from tests.doctor.healthy import NAMESPACE, deployment, faults, make_installation
+from tests.doctor.healthy import NAMESPACE, deployment, faults, make_installation, with_args
 from tests.support.admission import policy_with
 from tests.support.builders import make_node_object
 from tests.support.http_server import http_server
 from tests.support.kubeconfigs import write_kubeconfig
-from tests.support.manifests import container_of
 from tests.support.server import policies_of
 from webhook.cluster.node_info import Node
 from webhook.doctor.cluster import Cluster
@@ -196,14 +195,24 @@ def test_what_is_read_side_by_side_is_all_kept(tmp_path: Path) -> None:
     assert found.stored is not None
 
 
-@pytest.mark.parametrize("name", ["default", "of-team-a"])
-def test_accepted_objects_are_in_force_where_servers_follow_them(tmp_path: Path, name: str) -> None:
-    server = deployment()
-    container_of(server)["args"].append("--policy-source=crd")
+def api_with_object(name: str, *args: str) -> Api:
+    """Return the API of a cluster whose servers follow PlacementPolicy objects, and have accepted one."""
+    server = with_args(deployment(), "--policy-source=crd", *args)
     content = {"metadata": {"name": name, "generation": 1}, "spec": {"mode": "shadow"}}
     content["status"] = status_of(content, GoodGeneration("0123456789ab", {}, 1), (), "2026-01-01T00:00:00Z", "")
-    deployments, policies = "/apis/apps/v1/deployments", f"/apis/{API_VERSION}/placementpolicies"
-    found = read(Api({deployments: [server], policies: [content]}), tmp_path, Source.POLICY)
+    return Api({"/apis/apps/v1/deployments": [server], f"/apis/{API_VERSION}/placementpolicies": [content]})
+
+
+def test_rights_are_asked_for_the_exported_objects_of_each_policy(tmp_path: Path) -> None:
+    found = read(api_with_object("of-team-a", "--export-policy=on"), tmp_path, Source.RIGHTS)
+    names = {each.name for each in found.rights if each.resource == "mutatingadmissionpolicies" and each.name}
+
+    assert names == {"placement-webhook.default", "placement-webhook.of-team-a"}
+
+
+@pytest.mark.parametrize("name", ["default", "of-team-a"])
+def test_accepted_objects_are_in_force_where_servers_follow_them(tmp_path: Path, name: str) -> None:
+    found = read(api_with_object(name), tmp_path, Source.POLICY)
 
     assert [each.name for each in found.accepted] == [name]
     assert (found.policy in found.accepted) is (name == "default")
@@ -231,6 +240,14 @@ def test_what_is_not_answered_in_time_is_refused(tmp_path: Path) -> None:
 
     assert found.refusals == {Source.NODES: "not read within 0.3 s"}
     assert found.knows(Source.QUOTAS)
+
+
+def test_queues_are_unknown_without_the_api_groups(tmp_path: Path) -> None:
+    """Without them, no queue is read, and the policy's would all be missing."""
+    found = read(Api({}, silent=frozenset({"/apis"})), tmp_path, Source.QUEUES, within_seconds=0.3)
+
+    assert found.refusals.keys() == {Source.GROUPS}
+    assert not found.knows(Source.QUEUES)
 
 
 def test_a_slow_list_holds_up_only_what_is_found_by_it(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_the_names_of_the_objects_are_those_of_the_arguments() -> None:
 
 def test_a_review_asks_for_the_subresource_of_one_object() -> None:
     right = Right("", "pods/log", "get", True, name="a", namespace="b")
-    assert access_review(right, "ns", "account")["spec"]["resourceAttributes"] == {
+    assert access_review(right)["spec"]["resourceAttributes"] == {
         "group": "",
         "resource": "pods",
         "verb": "get",

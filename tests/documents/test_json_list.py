@@ -71,6 +71,7 @@ def test_a_list_of_a_program_is_read_in_blocks(layout: dict[str, Any]) -> None:
         pytest.param('{"kind": "List", "items": []}', id="an empty list"),
         pytest.param('{"kind": "List", "items": [{"kind": "Pod"}, {"kind": "Pod"]}', id="a broken item"),
         pytest.param('{"kind": "List", "items": [{"kind": "Pod"}]', id="a list that ends too soon"),
+        pytest.param('{"kind": "List", "items": [{"kind": "\\ud800"}]}', id="half of a surrogate pair"),
         pytest.param('{"kind": "Pod", "items": [{"kind": "Pod"}]}', id="no list"),
         pytest.param(
             '{"kind": "List", "inner": {"items": [{"kind": "Pod"}]}, "items": 5}', id="items of another object"

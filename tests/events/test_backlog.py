@@ -2,9 +2,9 @@
 
 import math
 
-from webhook.events.backlog import MOST_ITEMS, MOST_ITEMS_OF_NAMESPACE, Backlog, PendingEvent
+from webhook.events.backlog import MOST_ITEMS, MOST_ITEMS_OF_NAMESPACE, Backlog, Observation, PendingEvent
 from webhook.events.report import Report
-from webhook.events.subject import ObjectReference
+from webhook.events.subject import ObjectReference, Subject
 
 
 def event(namespace: str, name: str, due_seconds: float = 0.0) -> PendingEvent:
@@ -25,6 +25,15 @@ def test_equal_items_become_one() -> None:
     item = backlog.take_due(1.0)
     assert item is not None
     assert (item.count, len(backlog)) == (3, 0)
+
+
+def test_a_pod_that_is_named_like_the_prefix_of_another_is_taken_with_it() -> None:
+    named, generated = Subject("a", "x", "", None, frozenset()), Subject("a", "", "x", None, frozenset())
+    report, backlog = Report("PlacementWaiting", "waits"), Backlog[Observation]()
+    assert all(backlog.put(Observation(report, 0.0, 0.0, 0.0, 900.0, each)) for each in (named, generated))
+    item = backlog.take_due(0.0)
+    assert item is not None
+    assert (item.count, len(backlog)) == (2, 0)
 
 
 def test_item_is_not_taken_before_its_time() -> None:

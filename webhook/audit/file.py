@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from webhook.audit.head import ChainHead, HeadFile, head_path
+from webhook.audit.head import ChainHead, head_path, read_head
 from webhook.audit.lines import digest
 from webhook.audit.reading import is_audit_log, last_entry
 from webhook.audit.record import FIRST
@@ -24,6 +24,7 @@ from webhook.documents.field import InvalidInput, invalid
 FILE_MODE = 0o640  # a log shipper of the same group may read
 _OPEN_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not block the start
 
+_HEAD_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 _STREAM_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
 _PIPE_BYTES = select.PIPE_BUF  # a pipe with room accepts this many bytes without blocking
 
@@ -47,8 +48,7 @@ class AuditFile:
     """A file that only one process appends to.
 
     It is rotated at `max_bytes` (`webhook.audit.rotation`); 0 leaves rotation to others. If the file was moved or
-    deleted, the next line creates it again, so logrotate needs no signal. `head` is its head file, `rotated` are its
-    rotated files.
+    deleted, the next line creates it again, so logrotate needs no signal. `rotated` are its rotated files.
     """
 
     def __init__(self, path: Path, *, max_bytes: int, retention: Retention) -> None:
@@ -68,19 +68,16 @@ class AuditFile:
         self._identity: tuple[int, int] | None = None
         self._size_bytes = 0
         self._torn = False
-        self.head = HeadFile(head_path(path), FILE_MODE)
+        self._head_descriptor = -1
         try:
-            self._reject_another_file()
+            for each in (path, self.rotated.numbered(1)):
+                if each.is_file() and not is_audit_log(each):
+                    detail = "holds something else than audit records; give another file, or move it away"
+                    raise InvalidInput([invalid("--audit", str(each), detail)])
             self._open()
         except OSError as error:
             if error.errno in _REMEDIES:
                 raise InvalidInput([invalid("--audit", str(path), _REMEDIES[error.errno])]) from error
-
-    def _reject_another_file(self) -> None:
-        for path in (self.path, self.rotated.numbered(1)):
-            if path.is_file() and not is_audit_log(path):
-                detail = "holds something else than audit records; give another file, or move it away"
-                raise InvalidInput([invalid("--audit", str(path), detail)])
 
     def last_record_head(self) -> ChainHead:
         """Return the chain head of the last record, in this file or the newest rotated one; 0 if there is none."""
@@ -89,6 +86,24 @@ class AuditFile:
                 if last := last_entry(path):
                     return ChainHead(last.record.sequence, digest(last.line))
         return ChainHead(0, FIRST)
+
+    def kept_head(self) -> ChainHead | None:
+        """Return the head in the head file; None if there is none or it cannot be read."""
+        try:
+            return read_head(head_path(self.path))
+        except (OSError, ValueError):
+            return None
+
+    def write_head(self, head: ChainHead) -> None:
+        """Replace the head in the head file.
+
+        Raises:
+            OSError: it could not be written; the old head remains.
+        """
+        if self._head_descriptor < 0:
+            self._head_descriptor = os.open(head_path(self.path), _HEAD_FLAGS, FILE_MODE)
+        missed = b" %020d" % head.missed if head.missed else b""
+        os.pwrite(self._head_descriptor, b"%020d %b%b\n" % (head.sequence, head.hash.encode(), missed), 0)
 
     def append(self, line: bytes) -> None:
         """Append the line and a newline.
@@ -130,12 +145,12 @@ class AuditFile:
         self._use(descriptor)
 
     def close(self) -> None:
-        """Close the file."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-        self._descriptor = -1
+        """Close the file and its head file; a write opens them again."""
+        for descriptor in (self._descriptor, self._head_descriptor):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._descriptor = self._head_descriptor = -1
         self._identity = None
-        self.head.close()
 
     def _open(self) -> None:
         descriptor = os.open(self.path, _OPEN_FLAGS, FILE_MODE)

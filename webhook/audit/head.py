@@ -6,7 +6,6 @@ those that went to standard error, so that the next process neither gives their 
 disk mostly takes this line: its blocks are there.
 """
 
-import os
 import re
 from pathlib import Path, PurePath
 from typing import NamedTuple
@@ -20,7 +19,6 @@ NO_RECORD = f"no record has this hash: records at the end were cut off or altere
 
 # The end of a longer line can be left behind a shorter one.
 _LINE = re.compile(r"(\d{20}) ([0-9a-f]{64})(?: (\d{20}))?\n(?:\d{20}\n)?")
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
 class ChainHead(NamedTuple):
@@ -29,39 +27,6 @@ class ChainHead(NamedTuple):
     sequence: int
     hash: str
     missed: int = 0
-
-
-class HeadFile:
-    """The head file of one audit file, used by its writer."""
-
-    def __init__(self, path: Path, mode: int) -> None:
-        self._path = path
-        self._mode = mode
-        self._descriptor = -1
-
-    def read(self) -> ChainHead | None:
-        """Return the saved head; None if there is none or it cannot be read."""
-        try:
-            return read_head(self._path)
-        except (OSError, ValueError):
-            return None
-
-    def write(self, head: ChainHead) -> None:
-        """Replace the saved head by `head`.
-
-        Raises:
-            OSError: it could not be written; the old head remains.
-        """
-        if self._descriptor < 0:
-            self._descriptor = os.open(self._path, _FLAGS, self._mode)
-        missed = b" %020d" % head.missed if head.missed else b""
-        os.pwrite(self._descriptor, b"%020d %b%b\n" % (head.sequence, head.hash.encode(), missed), 0)
-
-    def close(self) -> None:
-        """Close the file; the next write opens it again."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-        self._descriptor = -1
 
 
 def head_path(path: Path) -> Path:
@@ -101,8 +66,11 @@ def compare(name: str, head: ChainHead, entry: Entry | None, emptied: set[PurePa
 
     `entry` is the record of the head's hash, None if no file has it. `emptied` are the files without records.
     """
+    if entry is None and (log := PurePath(name.removesuffix(SUFFIX))) in emptied:
+        counts = f"is gone or empty, but {name} counts {count(head.sequence)}, the last {head.hash}"
+        return required(str(log), f"{counts}: put the file back, or {REMEDY}; for a new log, delete {name}")
     if entry is None:
-        return _unseen(name, head, emptied)
+        return invalid(name, head.hash, f"the last record written, number {head.sequence}, is not there: {NO_RECORD}")
     if entry.record.sequence != head.sequence:
         what = f"the record of this hash ({entry.place}) has the number {entry.record.sequence}"
         return invalid(name, head.sequence, f"altered: {what}; {REMEDY}")
@@ -110,14 +78,6 @@ def compare(name: str, head: ChainHead, entry: Entry | None, emptied: set[PurePa
         return None
     what = "could not be written; standard error has what it took"
     return f"{name}: {count(head.missed)} after {entry.place} {what}"
-
-
-def _unseen(name: str, head: ChainHead, emptied: set[PurePath]) -> FieldError:
-    """Return the fault of files that lack the last record that the head file `name` refers to."""
-    if (log := PurePath(name.removesuffix(SUFFIX))) in emptied:
-        counts = f"is gone or empty, but {name} counts {count(head.sequence)}, the last {head.hash}"
-        return required(str(log), f"{counts}: put the file back, or {REMEDY}; for a new log, delete {name}")
-    return invalid(name, head.hash, f"the last record written, number {head.sequence}, is not there: {NO_RECORD}")
 
 
 def count(records: int) -> str:

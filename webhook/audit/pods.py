@@ -7,10 +7,10 @@ before: together they take twice `max_bytes` at most.
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from webhook.audit.file import FILE_MODE, write_whole
 from webhook.audit.head import REMEDY
@@ -72,14 +72,14 @@ class PodFile:
 
     def _read(self) -> None:
         with self._path.open("rb") as file:
-            for line in _lines(file, 0, os.fstat(file.fileno()).st_size):
-                self._is_torn = not line.text.endswith(b"\n")
-                if not line.text.startswith(_KEY[: len(line.text)]):
+            for _, line in _lines(file, 0, os.fstat(file.fileno()).st_size):
+                self._is_torn = not line.endswith(b"\n")
+                if not line.startswith(_KEY[: len(line)]):
                     detail = "holds something else than pods; give another --audit FILE, or move it away"
                     raise InvalidInput([invalid("--audit-pods", str(self._path), detail)])
-                if found := _parsed(line.text):
+                if found := _parsed(line):
                     self._known.add(found[0])
-                self._size_bytes += len(line.text)
+                self._size_bytes += len(line)
 
     def put(self, content: bytes) -> str:
         """Return the digest of `content`, which is in the file then; empty if it is too large or cannot be written."""
@@ -103,7 +103,8 @@ class PodFile:
         return digest
 
     def _change_file(self) -> None:
-        self._path.replace(self._old)
+        with suppress(FileNotFoundError):
+            self._path.replace(self._old)
         fresh = os.open(self._path, _FLAGS, FILE_MODE)
         os.close(self._descriptor)
         self._descriptor, self._size_bytes, self._is_torn = fresh, 0, False
@@ -128,18 +129,6 @@ class PodFile:
             os.close(self._descriptor)
 
 
-class _Line(NamedTuple):
-    number: int
-    offset: int
-    text: bytes
-
-
-class _Place(NamedTuple):
-    descriptor: int
-    offset: int
-    size_bytes: int
-
-
 class PodIndex:
     """The pods of open files, by digest. The content stays in the files, which the caller keeps open."""
 
@@ -147,7 +136,8 @@ class PodIndex:
         self.faults: list[FieldError] = []
         self.has_old = False
         """Whether a file was full, so that older pods can be gone."""
-        self._places: dict[bytes, _Place] = {}
+        # The digests with the arguments of `os.pread`: descriptor, size and offset.
+        self._places: dict[str, tuple[int, int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._places)
@@ -157,20 +147,19 @@ class PodIndex:
         self.has_old |= name.endswith(OLD_SUFFIX)
         descriptor = file.fileno()
         end = os.fstat(descriptor).st_size if size_bytes is None else offset + size_bytes
-        for line in _lines(file, offset, end):
-            if found := _parsed(line.text):
+        for number, (start, line) in enumerate(_lines(file, offset, end), start=1):
+            if found := _parsed(line):
                 digest, content = found
                 if hashlib.sha256(content).hexdigest() == digest:
-                    place = _Place(descriptor, line.offset + _START, len(content))
-                    self._places[bytes.fromhex(digest)] = place
+                    self._places[digest] = descriptor, len(content), start + _START
                     continue
             problem = f"altered: its content is not that of its digest; {REMEDY}" if found else _TORN
-            if line.text.strip():
-                shown = line.text[:_DIGEST_BYTES].decode("utf-8", "replace").strip()
-                self.faults.append(invalid(f"{name}:{line.number}", shown, problem))
+            if line.strip():
+                shown = line[:_DIGEST_BYTES].decode("utf-8", "replace").strip()
+                self.faults.append(invalid(f"{name}:{number}", shown, problem))
 
     def __contains__(self, digest: str) -> bool:
-        return _key(digest) in self._places
+        return digest in self._places
 
     def content(self, digest: str) -> bytes | None:
         """Return the content of the pod with this digest; None if there is none.
@@ -178,15 +167,8 @@ class PodIndex:
         Raises:
             OSError: it cannot be read.
         """
-        place = self._places.get(_key(digest))
-        return None if place is None else os.pread(place.descriptor, place.size_bytes, place.offset)
-
-
-def _key(digest: str) -> bytes:
-    try:
-        return bytes.fromhex(digest)
-    except ValueError:
-        return b""
+        place = self._places.get(digest)
+        return None if place is None else os.pread(*place)
 
 
 def _parsed(line: bytes) -> tuple[str, bytes] | None:
@@ -197,46 +179,40 @@ def _parsed(line: bytes) -> tuple[str, bytes] | None:
     return digest.decode("ascii", "replace"), line[_START : -len(_END)]
 
 
-def _lines(file: BinaryIO, offset: int, end: int) -> Iterator[_Line]:
-    """Yield the lines between the two positions, each cut at the size of the largest pod."""
+def _lines(file: BinaryIO, offset: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines between the two positions, with their offsets, each cut at the size of the largest pod."""
     file.seek(offset)
-    number = 0
-    while offset < end and (text := file.readline(min(_MOST_LINE_BYTES, end - offset))):
-        number += 1
-        yield _Line(number, offset, text)
-        offset += len(text)
+    while offset < end and (line := file.readline(min(_MOST_LINE_BYTES, end - offset))):
+        yield offset, line
+        offset += len(line)
 
 
 Lines = Iterable[Entry | InvalidLine]
 
 
-class PodReferences:
-    """The pods that records name, each with the place of the first record. Collected while the records are read."""
+def note_pods(files: Iterable[tuple[str, Lines]], places: dict[str, str]) -> Iterator[tuple[str, Lines]]:
+    """Yield the files; while their lines are read, `places` gets each pod with the place of the first record of it."""
 
-    def __init__(self) -> None:
-        self._places: dict[str, str] = {}
-
-    def noted(self, files: Iterable[tuple[str, Lines]]) -> Iterator[tuple[str, Lines]]:
-        """Yield the files, and collect what their records name."""
-        return ((name, self._noted(lines)) for name, lines in files)
-
-    def _noted(self, lines: Lines) -> Iterator[Entry | InvalidLine]:
+    def noting(lines: Lines) -> Iterator[Entry | InvalidLine]:
         for line in lines:
             if isinstance(line, Entry) and line.record.pod:
-                self._places.setdefault(line.record.pod, line.place)
+                places.setdefault(line.record.pod, line.place)
             yield line
 
-    def compare(self, pods: PodIndex | None) -> tuple[list[str], list[FieldError]]:
-        """Return notes and faults; `pods` is None if there is no file of pods."""
-        if pods is None:
-            return ([f"{_pods(len(self._places))} not verified: there is no FILE.pods"] if self._places else []), []
-        missing = [place for digest, place in self._places.items() if digest not in pods]
-        if not missing:
-            return [], pods.faults
-        if pods.has_old:
-            return [f"{_pods(len(missing))} gone: FILE.pods was full, and newer ones replaced them"], pods.faults
-        absent = f"cut out: {_pods(len(missing))} not in FILE.pods, the first that of this record"
-        return [], [*pods.faults, required(f"{missing[0]}: pod", f"{absent}; {REMEDY}")]
+    return ((name, noting(lines)) for name, lines in files)
+
+
+def compare_pods(places: Mapping[str, str], pods: PodIndex | None) -> tuple[list[str], list[FieldError]]:
+    """Return notes and faults of the pods that records at `places` name; `pods` is None if there is no file of pods."""
+    if pods is None:
+        return ([f"{_pods(len(places))} not verified: there is no FILE.pods"] if places else []), []
+    missing = [place for digest, place in places.items() if digest not in pods]
+    if not missing:
+        return [], pods.faults
+    if pods.has_old:
+        return [f"{_pods(len(missing))} gone: FILE.pods was full, and newer ones replaced them"], pods.faults
+    absent = f"cut out: {_pods(len(missing))} not in FILE.pods, the first that of this record"
+    return [], [*pods.faults, required(f"{missing[0]}: pod", f"{absent}; {REMEDY}")]
 
 
 def _pods(number: int) -> str:

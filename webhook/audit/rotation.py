@@ -81,7 +81,8 @@ class RotatedFiles:
             kept = [*(file.path for file in files[len(to_drop) :]), self._path]
             oldest = first_record(kept[0])
             self._to_drop = {file.status.st_ino: reason for file, reason in to_drop}
-            self._statement = Rotation(Oldest(oldest.sequence, oldest.previous) if oldest else None, _dropped(to_drop))
+            begins = Oldest(oldest.sequence, oldest.previous) if oldest else None
+            self._statement = Rotation(begins, tuple(_dropped(to_drop)))
             self._is_due = False
         return self._statement
 
@@ -99,7 +100,7 @@ class RotatedFiles:
         if not to_drop:
             return ()
         files = [(file, to_drop[file.status.st_ino]) for file in self._oldest_first() if file.status.st_ino in to_drop]
-        dropped = _dropped(files)
+        dropped = tuple(_dropped(files))
         for file, _ in files:
             file.path.unlink(missing_ok=True)
         return dropped
@@ -125,22 +126,18 @@ class RotatedFiles:
             total_bytes -= file.status.st_size
 
 
-def _dropped(files: Sequence[tuple[_File, DropReason]]) -> tuple[Dropped, ...]:
-    """Return a description of `files`, which come oldest first, for each reason to drop them."""
-    return tuple(
-        _description(reason, [file for file, each in files if each == reason])
-        for reason in dict.fromkeys(reason for _, reason in files)
-    )
-
-
-def _description(reason: DropReason, files: Sequence[_File]) -> Dropped:
-    ends = ((first_record(file.path), last_entry(file.path)) for file in files)
-    known = [(first, last.record) for first, last in ends if first and last]
-    return Dropped(
-        reason,
-        files=len(files),
-        bytes=sum(file.status.st_size for file in files),
-        records=sum(last.sequence - first.sequence + 1 for first, last in known) if len(known) == len(files) else None,
-        first=known[0][0].time if known else None,
-        last=known[-1][1].time if known else None,
-    )
+def _dropped(files: Sequence[tuple[_File, DropReason]]) -> Iterator[Dropped]:
+    """Yield a description of `files`, which come oldest first, for each reason to drop them."""
+    for reason in dict.fromkeys(reason for _, reason in files):
+        chosen = [file for file, each in files if each == reason]
+        ends = ((first_record(file.path), last_entry(file.path)) for file in chosen)
+        known = [(first, last.record) for first, last in ends if first and last]
+        counts = [last.sequence - first.sequence + 1 for first, last in known]
+        yield Dropped(
+            reason,
+            files=len(chosen),
+            bytes=sum(file.status.st_size for file in chosen),
+            records=sum(counts) if len(known) == len(chosen) else None,
+            first=known[0][0].time if known else None,
+            last=known[-1][1].time if known else None,
+        )

@@ -197,7 +197,7 @@ class AuditWriter:
         missed, stated, self._missed, self._stated = self._missed, self._stated, 0, 0
         self._head = self._staged_head
         if self._file is not None:
-            self._attempt(_HEAD_FAILS, self._file.head.write, ChainHead(self._sequence, self._head))
+            self._attempt(_HEAD_FAILS, self._file.write_head, ChainHead(self._sequence, self._head))
             if self._records_rotation:
                 self._drop(recorded=True)
         if self._lost_records and self._fallback.has_room():
@@ -218,7 +218,7 @@ class AuditWriter:
         self._missed += len(lines)
         if self._file is not None:
             with contextlib.suppress(OSError):
-                self._file.head.write(ChainHead(self._sequence - self._missed, self._head, self._missed))
+                self._file.write_head(ChainHead(self._sequence - self._missed, self._head, self._missed))
         # The disk may be full. The next record lists the remaining files.
         self._drop(recorded=False)
 
@@ -238,7 +238,7 @@ class AuditWriter:
         """
         if self._file is None:
             return ChainHead(0, FIRST)
-        found, kept = self._file.last_record_head(), self._file.head.read()
+        found, kept = self._file.last_record_head(), self._file.kept_head()
         if kept is not None and kept.hash == found.hash and kept.missed:
             self._log.warning(_LEFT_OUT, path=self.path, last=found.sequence, missed=kept.missed)
             return found._replace(missed=kept.missed)

@@ -15,14 +15,13 @@ from webhook.admission.policy_cases import parse_tested_policies
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.source import Source
 from webhook.documents import documents
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
 from webhook.kube.names import NAMESPACE_NAME_LABEL
 from webhook.kube.release import Release
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import policy_set
 from webhook.policy.policy_set import PolicyOrSet, PolicySet
-
-JsonObject = dict[str, Any]
 
 WORKLOADS = ("Deployment", "StatefulSet")
 _OWN_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "server"}

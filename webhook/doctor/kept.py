@@ -7,11 +7,12 @@ from typing import Any
 from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.admission.registered_selection import Selection, registered_selection
 from webhook.doctor.check import MOST_NAMED
-from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of, texts
+from webhook.doctor.cluster import Cluster, listed, name_of, texts
 from webhook.doctor.sample_pods import reason_not_enforced
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import VARIABLE_PREFIX, containers_of
 from webhook.documents import documents
+from webhook.documents.documents import JsonObject
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from webhook.policy.policy_set import PolicySet
 

@@ -6,7 +6,8 @@ Source: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, Should
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.doctor.cluster import JsonObject, listed, texts
+from webhook.doctor.cluster import listed, texts
+from webhook.documents.documents import JsonObject
 from webhook.kube.cel.expression import compiled
 from webhook.kube.reader import Reader
 from webhook.kube.selectors import LabelSelector, read_label_selector, selector_matches

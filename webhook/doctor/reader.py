@@ -10,14 +10,14 @@ from certs.cluster.probe import call_webhooks
 from certs.registration import Target
 from webhook.cluster.cache.resources import BATCH_RESOURCES
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
-from webhook.doctor.cluster import WORKLOADS, Cluster, JsonObject, Right, ServerClock, StoredPolicy, listed, name_of
+from webhook.doctor.cluster import WORKLOADS, Cluster, Right, ServerClock, StoredPolicy, listed, name_of
 from webhook.doctor.kept import PodsRead, kept
 from webhook.doctor.questions import create_on_trial, policy_in_force
 from webhook.doctor.rights import access_review, rights_of
 from webhook.doctor.sample_pods import NO_USER, User
-from webhook.doctor.source import BEFORE, LISTS, Source
+from webhook.doctor.source import BEFORE, Source
 from webhook.doctor.workloads import controller_namespace, controller_of, follows_objects, pod_selector, policy_place
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission_policy import GROUP, PLURALS
 from webhook.policy.loader import built_in_policy
@@ -130,8 +130,8 @@ class _Reader:
         await self.read_all(BEFORE.get(source, ()))
         try:
             async with self._gate, asyncio.timeout_at(self._ends):
-                if source in LISTS:
-                    await self._list(source, LISTS[source].format(quote(self._found.target.namespace, safe="")))
+                if source.path:
+                    await self._list(source, source.path.format(quote(self._found.target.namespace, safe="")))
                 else:
                     await getattr(self, source.name.lower())()
         except TimeoutError:
@@ -224,6 +224,8 @@ class _Reader:
         self._objects[Source.GROUPS] = ()
 
     async def queues(self) -> None:
+        if not self._found.knows(Source.GROUPS):
+            return
         self._objects[Source.QUEUES] = ()
         served = self._evidence().groups
         for each in BATCH_RESOURCES:
@@ -251,7 +253,7 @@ class _Reader:
 
         async def asked(right: Right) -> Right:
             async with gate:
-                review = await self._server.create(_REVIEWS, access_review(right, *right.account.split("/")), {})
+                review = await self._server.create(_REVIEWS, access_review(right), {})
             return right._replace(is_held=field(review, "status", "allowed") is True)
 
         rights = await asyncio.gather(*map(asked, rights_of(self._found, self._evidence().groups)))

@@ -6,9 +6,9 @@ from functools import partial
 
 from certs.registration import Target
 from webhook.cluster.cache.resources import RESOURCES
-from webhook.doctor.cluster import Cluster, JsonObject, Right, Role
+from webhook.doctor.cluster import Cluster, Right, Role
 from webhook.doctor.workloads import containers_of, controller_of, follows_objects, has_flag, option, options, secret_of
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.kube.api.admission_policy import EXPORT_LEASE, PLURALS
 from webhook.kube.names import KUEUE_CONFIGURATION, KUEUE_GROUP, KUEUE_NAMESPACE
 from webhook.mutation.exported.export import name_of
@@ -27,7 +27,10 @@ def rights_of(cluster: Cluster, groups: Collection[str]) -> Iterator[Right]:
     if has_flag(servers, "--in-cluster"):
         configuration = option(servers, "--webhook-configuration") or Target().configuration
         rights = [*needed_rights(groups, configuration, writes_events=not has_flag(servers, "--no-events"))]
-        rights += _policy_rights() if follows_objects(servers) else ()
+        if follows_objects(servers):
+            group = API_VERSION.partition("/")[0]
+            rights += _rights(Role.POLICIES, group, "placementpolicies", "list watch")
+            rights += _rights(Role.POLICIES, group, "placementpolicies/status", "patch", is_required=False)
         if option(servers, "--export-policy") in _WRITES:
             rights += _export_rights(cluster, option(servers, "--export-owner"))
         yield from _of_account(cluster, servers, rights)
@@ -55,13 +58,6 @@ def needed_rights(
     if writes_events:
         yield from optional("", "events", "create patch")
         yield from optional("apps", "replicasets", "get")
-
-
-def _policy_rights() -> Iterator[Right]:
-    """Yield the rights of a server that follows PlacementPolicy objects."""
-    group = API_VERSION.partition("/")[0]
-    yield from _rights(Role.POLICIES, group, "placementpolicies", "list watch")
-    yield from _rights(Role.POLICIES, group, "placementpolicies/status", "patch", is_required=False)
 
 
 def _export_rights(cluster: Cluster, owner: str | None) -> Iterator[Right]:
@@ -97,8 +93,9 @@ def _of_account(cluster: Cluster, workload: JsonObject, rights: Iterable[Right])
     return (each._replace(account=f"{namespace}/{name}") for each in rights)
 
 
-def access_review(right: Right, namespace: str, account: str) -> JsonObject:
-    """Return the SubjectAccessReview that asks for `right` of a service account."""
+def access_review(right: Right) -> JsonObject:
+    """Return the SubjectAccessReview that asks for `right` of its service account."""
+    namespace, _, account = right.account.partition("/")
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
     resource, _, subresource = right.resource.partition("/")
     wanted = {"group": right.group, "resource": resource, "verb": right.verb}

@@ -8,7 +8,7 @@ import orjson
 from webhook.admission.evaluation import evaluate
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Bypassed, Denied
-from webhook.doctor.cluster import JsonObject
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import pod_request
 from webhook.kube.api.json_patch import patched

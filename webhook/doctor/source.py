@@ -7,23 +7,34 @@ from webhook.cluster.cache.resources import PRIORITY_CLASSES
 
 
 class Source(Enum):
-    """Parts of a cluster that are read once, each with its name in messages and the rights that it needs."""
+    """Parts of a cluster that are read once, each with its name in messages and the rights that it needs.
+
+    A part that is a list has its path; {} is the namespace of the webhook.
+    """
 
     CONFIGURATIONS = ("MutatingWebhookConfigurations", "list mutatingwebhookconfigurations")
-    NAMESPACES = ("Namespaces", "list namespaces")
-    NODES = ("Nodes", "list nodes")
+    NAMESPACES = ("Namespaces", "list namespaces", "/api/v1/namespaces")
+    NODES = ("Nodes", "list nodes", "/api/v1/nodes")
     PODS = ("Pods", "list pods")
     SERVICE = ("the Service of the webhook", "get services in its namespace")
     ENDPOINTS = ("the EndpointSlices of the webhook", "list endpointslices in its namespace")
     DEPLOYMENTS = ("Deployments and StatefulSets", "list deployments and statefulsets")
     CONTROLLER_PODS = ("the pods of the certs controller", "list pods in the namespace of the webhook")
-    BUDGETS = ("the PodDisruptionBudgets of the webhook", "list poddisruptionbudgets in its namespace")
+    BUDGETS = (
+        "the PodDisruptionBudgets of the webhook",
+        "list poddisruptionbudgets in its namespace",
+        "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
+    )
     POLICY = ("the ConfigMap of the policy", "get configmaps in the namespace of the webhook")
-    NETWORK_POLICIES = ("the NetworkPolicies of the webhook", "list networkpolicies in its namespace")
-    QUOTAS = ("ResourceQuotas", "list resourcequotas")
-    LIMIT_RANGES = ("LimitRanges", "list limitranges")
-    PRIORITY_CLASSES = ("PriorityClasses", "list PriorityClasses")
-    LEASES = ("Leases", "list leases")
+    NETWORK_POLICIES = (
+        "the NetworkPolicies of the webhook",
+        "list networkpolicies in its namespace",
+        "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
+    )
+    QUOTAS = ("ResourceQuotas", "list resourcequotas", "/api/v1/resourcequotas")
+    LIMIT_RANGES = ("LimitRanges", "list limitranges", "/api/v1/limitranges")
+    PRIORITY_CLASSES = ("PriorityClasses", "list PriorityClasses", PRIORITY_CLASSES.path)
+    LEASES = ("Leases", "list leases", "/apis/coordination.k8s.io/v1/leases")
     GROUPS = ("API groups", "none")
     EXPORTED = ("the exported policy", "list MutatingAdmissionPolicies, ValidatingAdmissionPolicies and their bindings")
     QUEUES = ("queues of Volcano, KAI and Kueue", "list queues and localqueues")
@@ -33,22 +44,9 @@ class Source(Enum):
     CLOCK = ("the time of the API server and the user", "create selfsubjectreviews, which every user has")
     VERSION = ("the version of the API server", "none")
 
-    def __init__(self, title: str, rights: str) -> None:
-        self.title = title
-        self.rights = rights
+    def __init__(self, title: str, rights: str, path: str = "") -> None:
+        self.title, self.rights, self.path = title, rights, path
 
-
-LISTS: Mapping[Source, str] = {
-    Source.NAMESPACES: "/api/v1/namespaces",
-    Source.NODES: "/api/v1/nodes",
-    Source.QUOTAS: "/api/v1/resourcequotas",
-    Source.LIMIT_RANGES: "/api/v1/limitranges",
-    Source.PRIORITY_CLASSES: PRIORITY_CLASSES.path,
-    Source.LEASES: "/apis/coordination.k8s.io/v1/leases",
-    Source.BUDGETS: "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
-    Source.NETWORK_POLICIES: "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
-}
-"""The lists that are a source each; {} is the namespace of the webhook."""
 
 BEFORE: Mapping[Source, tuple[Source, ...]] = {
     Source.CONTROLLER_PODS: (Source.SERVICE, Source.DEPLOYMENTS),
@@ -56,7 +54,7 @@ BEFORE: Mapping[Source, tuple[Source, ...]] = {
     Source.PODS: (Source.NAMESPACES, Source.POLICY),
     Source.TRIAL: (Source.NAMESPACES, Source.POLICY, Source.CLOCK),
     Source.PROBE: (Source.ENDPOINTS,),
-    Source.RIGHTS: (Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS),
+    Source.RIGHTS: (Source.SERVICE, Source.DEPLOYMENTS, Source.GROUPS, Source.POLICY),
     Source.QUEUES: (Source.GROUPS,),
 }
 """The sources that are read before another one, which is found by them."""

@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 
 from certs.registration import INJECTED_BY_CERT_MANAGER, Target
 from certs.secret import OWNER
-from webhook.doctor.cluster import Cluster, JsonObject, listed, texts
+from webhook.doctor.cluster import Cluster, listed, texts
 from webhook.doctor.source import Source
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 
 _CONTROLLER_LABELS = {"app.kubernetes.io/name": "placement-webhook", "app.kubernetes.io/component": "certs"}
 VARIABLE_PREFIX = "PLACEMENT_WEBHOOK_"

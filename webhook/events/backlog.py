@@ -6,7 +6,7 @@ Events have the form of core/v1, with a count and a lastTimestamp: `kubectl desc
 
 import math
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -24,7 +24,10 @@ MOST_ITEMS_OF_NAMESPACE = 64
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """Equal reports that wait until `due_seconds`. Times in `…_seconds` are monotonic, others of the wall clock."""
+    """Equal reports that wait until `due_seconds`. Times in `…_seconds` are monotonic, others of the wall clock.
+
+    Items take the turn of their `namespace`, and those with equal keys become one.
+    """
 
     report: Report
     first_at: float
@@ -33,16 +36,8 @@ class Item:
     expires_seconds: float
     count: int = field(default=1, kw_only=True)
     failures: int = field(default=0, kw_only=True)
-
-    @property
-    def namespace(self) -> str:
-        """Return the namespace whose turn the item takes."""
-        raise NotImplementedError
-
-    @property
-    def key(self) -> Hashable:
-        """Return the key: items with equal keys become one."""
-        raise NotImplementedError
+    namespace: str = field(init=False)
+    key: str = field(init=False)
 
     def absorb(self, later: Self) -> None:
         """Count the reports of `later`, too, and keep its note; this item keeps its time."""
@@ -58,15 +53,9 @@ class Observation(Item):
     subject: Subject
     lookups: int = field(default=0, kw_only=True)
 
-    @property
-    def namespace(self) -> str:
-        """Return the namespace of the pods."""
-        return self.subject.namespace
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """Return the key of equal observations."""
-        return self.subject.identity, self.report.reason, self.report.topic
+    def __post_init__(self) -> None:
+        self.namespace = self.subject.namespace
+        self.key = f"{self.subject.identity}\0{self.report.reason}\0{self.report.topic}"
 
     def absorb(self, later: Self) -> None:
         """Count the pods of `later`, too, and keep its note."""
@@ -76,23 +65,21 @@ class Observation(Item):
 
 @dataclass(slots=True, eq=False)
 class PendingEvent(Item):
-    """An Event on `target` that counts `count` reports more; `source` is that of its subject."""
+    """An Event on `target` that counts `count` reports more; `source` is that of its subject.
+
+    Its key is its name, which is equal in every replica, so that replicas count in one Event.
+    """
 
     target: ObjectReference
     source: str
 
-    @property
-    def namespace(self) -> str:
-        """Return the namespace of the Event. The API server takes one on a cluster-scoped object in `default` alone."""
-        return self.target.namespace or DEFAULT_NAMESPACE
-
-    @property
-    def key(self) -> str:
-        """Return the name of the Event: equal in every replica, so that replicas count in one Event."""
+    def __post_init__(self) -> None:
         target, report = self.target, self.report
+        # The API server takes an Event on a cluster-scoped object in `default` alone.
+        self.namespace = target.namespace or DEFAULT_NAMESPACE
         text = f"{target.uid}\0{target.name}\0{report.reason}\0{report.topic}"
         suffix = f".{blake2b(text.encode(), digest_size=8).hexdigest()}"
-        return target.name[: _LONGEST_NAME - len(suffix)].rstrip("-.") + suffix
+        self.key = target.name[: _LONGEST_NAME - len(suffix)].rstrip("-.") + suffix
 
     @property
     def happens_once(self) -> bool:
@@ -145,7 +132,7 @@ class Backlog(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._by_namespace: OrderedDict[str, OrderedDict[Hashable, T]] = OrderedDict()
+        self._by_namespace: OrderedDict[str, OrderedDict[str, T]] = OrderedDict()
         self._size = 0
 
     def __len__(self) -> int:

@@ -12,7 +12,7 @@ _GO_DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:h|ms|us|µs|ns|m|s))+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address to listen on."""
+    """An address to listen on or to connect to."""
 
     host: str
     port: int

@@ -14,7 +14,7 @@ import click
 
 from webhook.audit.archive import write_archive
 from webhook.audit.chain import verify as verify_files
-from webhook.audit.pods import PodReferences
+from webhook.audit.pods import compare_pods, note_pods
 from webhook.audit.reading import Entry
 from webhook.audit.selection import parse_moment
 from webhook.audit.sources import Sources
@@ -175,18 +175,18 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
     placement-webhook audit verify audit.jsonl*
     placement-webhook audit verify --head "$(cat head.txt)" audit.jsonl*
     """
-    references = PodReferences()
+    pods: dict[str, str] = {}
     with source.opened(with_heads=True) as sources:
         # The kubelet rotates a log: its oldest records are no longer there.
         verification = verify_files(
-            references.noted(sources.lines()),
+            note_pods(sources.lines(), pods),
             heads,
             kept_heads=sources.heads,
             partial=partial or source.is_partial,
             may_begin_later=sources.printed,
             place=source.place,
         )
-        notes, faults = references.compare(sources.index_pods())
+        notes, faults = compare_pods(pods, sources.index_pods())
     verification = replace(
         verification,
         notes=[*verification.notes, *notes],

@@ -8,11 +8,11 @@ from certs.registration import manifest
 from certs.webhook_rules import PODS, WebhookRules
 from webhook.doctor import commands, matching
 from webhook.doctor.check import Finding, check, error, named, warning
-from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of
+from webhook.doctor.cluster import Cluster, listed, name_of
 from webhook.doctor.matching import is_called_for_pods, selects_namespace, timeout_seconds
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import controller_namespace, controller_of
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.kube.selectors import selector_matches
 
 _SYSTEM = "kube-system"

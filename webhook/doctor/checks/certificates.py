@@ -11,10 +11,10 @@ from certs.names import names_of
 from certs.registration import ca_bundles
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, Severity, check, error, named, warning
-from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of
+from webhook.doctor.cluster import Cluster, listed, name_of
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import Owner, controller_namespace, controller_of, owner_of, pod_selector
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 
 # A controller that was restarted so often, the last time so recently, keeps failing, unless it has been steady since.
 _MOST_RESTARTS = 3
@@ -146,18 +146,15 @@ def _crashes(pod: JsonObject, now: datetime) -> str | None:
     for each in listed(pod, "status", "containerStatuses"):
         restarts, code = each.get("restartCount"), field(each, "lastState", "terminated", "exitCode")
         ended = _time(field(each, "lastState", "terminated", "finishedAt"))
-        often = isinstance(restarts, int) and restarts >= _MOST_RESTARTS and not _is_steady(each, now)
+        started = _time(field(each, "state", "running", "startedAt"))
+        # As after an outage of the API server.
+        is_steady = each.get("ready") is True and started is not None and now - started >= _STEADY
+        often = isinstance(restarts, int) and restarts >= _MOST_RESTARTS and not is_steady
         if field(each, "state", "waiting", "reason") == "CrashLoopBackOff" or (
             often and ended is not None and now - ended < _RECENT
         ):
             return f"its container ends again and again ({restarts} restarts, the last with exit code {code})"
     return None
-
-
-def _is_steady(status: JsonObject, now: datetime) -> bool:
-    """Return whether a container is ready and has not ended for a while, as after an outage of the API server."""
-    started = _time(field(status, "state", "running", "startedAt"))
-    return status.get("ready") is True and started is not None and now - started >= _STEADY
 
 
 def _waits(pod: JsonObject) -> str | None:

@@ -9,12 +9,12 @@ import orjson
 from webhook.cluster.objects.resource_quota import CROSS_NAMESPACE_SCOPE
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, check, error, info, named, warning
-from webhook.doctor.cluster import Cluster, JsonObject, listed, name_of, texts
+from webhook.doctor.cluster import Cluster, listed, name_of, texts
 from webhook.doctor.matching import selects_pods_of
 from webhook.doctor.sample_pods import judge, named_resource, sample_pod, types_of
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import containers_of, has_flag
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.kube import quantity
 from webhook.kube.pod.taints import covers
 
@@ -184,7 +184,8 @@ def _of_network_policies(cluster: Cluster, servers: JsonObject) -> Iterator[Find
     applied = commands.kubectl(cluster, "apply", "-f", "deploy/base/networkpolicy.yaml")
     remedy = f"{applied} adds the rules" if commands.release_of(cluster) is None else commands.applied_again(cluster)
     if ingress := [each for each in selecting if "Ingress" in _types(each)]:
-        ports = _webhook_ports(servers)
+        own = [each for container in containers_of(servers) for each in listed(container, "ports")]
+        ports = ["https", *(each.get("containerPort") for each in own if each.get("name") == "https")]
         rules = [rule for each in ingress for rule in listed(each, "spec", "ingress") if _has_port(rule, ports)]
         if not rules:
             yield error(where, "no ingress rule has the port of the webhook, so API servers cannot call it", remedy)
@@ -205,11 +206,6 @@ def _types(policy: JsonObject) -> list[str]:
     if isinstance(given, list) and given:
         return [str(each) for each in given]
     return ["Ingress", *(["Egress"] if listed(policy, "spec", "egress") else [])]
-
-
-def _webhook_ports(servers: JsonObject) -> tuple[Any, ...]:
-    ports = [port for each in containers_of(servers) for port in listed(each, "ports") if port.get("name") == "https"]
-    return ("https", *(port.get("containerPort") for port in ports))
 
 
 def _has_port(rule: JsonObject, wanted: Iterable[Any]) -> bool:

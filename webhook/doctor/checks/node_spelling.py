@@ -1,6 +1,6 @@
 """The keys and values of node labels and taints are spelt as in the policy."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from webhook.cluster.node_info import Node
 from webhook.doctor.check import Finding, check, warning
@@ -34,7 +34,10 @@ def node_spelling(cluster: Cluster) -> Iterator[Finding]:
 def misspelt(nodes: tuple[Node, ...], policies: tuple[Policy, ...]) -> Iterator[Finding]:
     """Yield a finding for each label or taint of `nodes` that is spelt a little differently from `policies`."""
     pools, products = pools_by_key(policies), product_labels(policies)
-    yield from _keys(nodes, [*pools, *products], _other_known_keys(policies))
+    cards = {each.card for policy in policies for each in policy.spec.accelerators}
+    # They are not mistyped, even though they resemble a key of a policy.
+    others = {f"{card}.{name}" for card in cards for name in ("count", "memory", "driver-version", "present")}
+    yield from _keys(nodes, [*pools, *products], others)
     for usage, known in pools.items():
         yield from _values(nodes, usage, known)
     for product in products:
@@ -80,9 +83,3 @@ def _with_key(nodes: list[Node], key: str, right: str) -> str:
         wanted = (f"{key}:{taint.effect}-", f"{right}={taint.value}:{taint.effect}", "--overwrite")
         found.append(on_nodes(those, "taint", *wanted))
     return " and ".join(found)
-
-
-def _other_known_keys(policies: Iterable[Policy]) -> set[str]:
-    """Return keys that are not mistyped, even though they resemble one of a policy."""
-    cards = {each.card for policy in policies for each in policy.spec.accelerators}
-    return {f"{card}.{name}" for card in cards for name in ("count", "memory", "driver-version", "present")}

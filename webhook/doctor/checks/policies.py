@@ -7,10 +7,10 @@ from webhook.admission.exported_policy import exported_policy as exported
 from webhook.admission.exported_policy import identity_of
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, check, error, info, named, warning
-from webhook.doctor.cluster import Cluster, JsonObject, Role, listed, name_of
+from webhook.doctor.cluster import Cluster, Role, listed, name_of
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import follows_objects, option
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.kube.api.admission_policy import (
     FIRST_BETA_MINOR,
     PLURALS,

@@ -7,11 +7,11 @@ from certs.registration import manifest, missing_webhooks
 from certs.webhook_rules import PODS
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, check, error, info, named, warning
-from webhook.doctor.cluster import Cluster, JsonObject, Trial, listed, name_of
+from webhook.doctor.cluster import Cluster, Trial, listed, name_of
 from webhook.doctor.matching import is_called_for_pods, selects_pods_of, timeout_seconds
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import containers_of, controller_of, has_flag
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 
 _HTTPS = 443
 _FAILED = re.compile(r'failed calling webhook "(?P<name>[^"]+)": (?P<reason>.*)', re.DOTALL)
