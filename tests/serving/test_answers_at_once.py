@@ -94,7 +94,7 @@ def with_listener(story: Callable[[Site], Awaitable[None]], quick: Quick | None 
             return web.Response(body=b"by the handler")
 
         asked = quick or Quick()
-        listener = Listener(handle, LIMITS, at_once=asked, max_body_bytes=1024 * 1024)
+        listener = Listener(handle, LIMITS, at_once=asked.answer_at_once, when_written=asked.when_written)
         address = await listener.start("--listen", LOOPBACK)
         async with asyncio.timeout(20):
             await story(Site(listener, address, asked, handled))

@@ -126,7 +126,7 @@ class GatedCommit(GroupCommit):
     """Answers wait until the gate of `world` is open."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(world)
+        super().__init__(world.flush)
         self._world = world
         self._held: set[asyncio.Task[None]] = set()
 

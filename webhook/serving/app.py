@@ -150,9 +150,9 @@ def build_server(
     readiness = _readiness(certificate, view, policies, policy_file)
     health = _health(settings, metrics, policies, audit, free_cards, readiness)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
-    group_commit = GroupCommit(audit)
+    group_commit = GroupCommit(audit.flush)
     dependencies = Dependencies(
-        audit=group_commit.audit,
+        audit=audit.stage,
         monotonic_seconds=time.monotonic,
         new_decision=DecisionIds(),
         replica=settings.replica,

@@ -84,9 +84,9 @@ class Server:
             self._endpoint.answer,
             limits,
             tls=self._certificate.current,
-            max_body_bytes=settings.max_body_bytes,
             counts=self._counts("webhook"),
-            at_once=self._endpoint,
+            at_once=self._endpoint.answer_at_once,
+            when_written=self._endpoint.commit.when_written,
         )
         metrics.connections.labels("webhook").set_function(lambda: webhook.connections)
         metrics.connections.labels("admin").set_function(lambda: admin.connections)

@@ -54,7 +54,7 @@ class MutateEndpoint:
     ) -> None:
         self.draining = False
         self._extender = extender
-        self._commit = commit
+        self.commit = commit
         self._now = now
         self._dispatcher = dispatcher
         self._refused = metrics.refused_requests
@@ -75,10 +75,6 @@ class MutateEndpoint:
     def close(self) -> None:
         """Stop the worker of the dispatcher."""
         self._dispatcher.close()
-
-    def when_written(self, done: Callable[[Exception | None], None]) -> None:
-        """Call `done` once the audit record of the last answer is written, or could not be."""
-        self._commit.when_written(done)
 
     def answer_at_once(self, protocol: HttpProtocol, message: RawRequestMessage, body: bytes) -> Answer | None:
         """Return the answer to a review that needs no waiting, which is sent once it is written; else None.
@@ -194,7 +190,7 @@ class MutateEndpoint:
             raise error.refusal from error
         beginning = error.beginning or await self._beginning(request)
         answer = refusals.answer(error, beginning, self._now(), arrived_seconds, connection)
-        await self._commit.written()
+        await self.commit.written()
         return answer
 
     async def _beginning(self, request: web.BaseRequest) -> bytes:
@@ -218,7 +214,7 @@ class MutateEndpoint:
             )
         answer = await self._dispatcher.answer(body, timeouts, self._now(), connection)
         with spans.step("audit"):
-            await self._commit.written()
+            await self.commit.written()
         return answer
 
     def _size_bytes(self, headers: Mapping[str, str]) -> int:

@@ -13,7 +13,6 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any
 
 import structlog
 from aiohttp import web
@@ -24,7 +23,7 @@ from webhook.serving.clock import LimitedLog
 from webhook.serving.connection import Stage
 from webhook.serving.http.arrivals import BACKLOG, Arrivals, bound_socket
 from webhook.serving.http.limits import NO_COUNTS, Counts, Limits
-from webhook.serving.http.protocol import AtOnce, HttpProtocol, protocol_of
+from webhook.serving.http.protocol import AnswerAtOnce, HttpProtocol, protocol_of
 
 # After accepting this many, or after beginning so many TLS handshakes, the loop serves the open connections.
 _ACCEPTED_AT_ONCE = 256
@@ -37,23 +36,25 @@ _ARRIVING_SECONDS = 1.0
 
 
 class Listener:
-    """Listens on one address and calls `handler` for each request that `at_once` does not answer."""
+    """Listens on one address and calls `handler` for each request that `at_once` does not answer.
+
+    `when_written` calls a function once the audit record of the last answer at once is written, or could not be.
+    """
 
     def __init__(
         self,
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
         limits: Limits,
         *,
-        at_once: AtOnce | None = None,
+        at_once: AnswerAtOnce | None = None,
+        when_written: Callable[[Callable[[Exception | None], None]], None] = lambda _: None,
         tls: Callable[[], ssl.SSLContext] | None = None,
-        max_body_bytes: int = 1024,
         counts: Counts = NO_COUNTS,
     ) -> None:
         self.limits = limits
         self._handler = handler
-        self.at_once = at_once
+        self.at_once, self.when_written = at_once, when_written
         self._tls = tls
-        self._max_body_bytes = max_body_bytes
         self._counts = counts
         self._open: set[HttpProtocol] = set()
         self._by_address: dict[str, set[HttpProtocol]] = {}
@@ -79,7 +80,7 @@ class Listener:
         """
         loop = asyncio.get_running_loop()
         # The handler of a request is cancelled when its client disconnects.
-        self._server = web.Server(self._answer, request_factory=self._request, handler_cancellation=True)
+        self._server = web.Server(self._answer, handler_cancellation=True)
         try:
             infos = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             for family, kind, protocol, _, where in dict.fromkeys(infos):
@@ -147,7 +148,7 @@ class Listener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 break
             except OSError as error:
-                self._log_limited("connections cannot be accepted", error=error.strerror)
+                self._limited_log.warning("connections cannot be accepted", error=error.strerror)
                 loop = asyncio.get_running_loop()
                 loop.remove_reader(listening)
                 loop.call_later(_PAUSE_SECONDS, self._accept_again, listening)
@@ -205,7 +206,7 @@ class Listener:
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, ssl.SSLCertVerificationError):
                 self._counts.connection("untrusted")
-                self._log_limited(
+                self._limited_log.warning(
                     "client certificate refused", address=protocol.connection.address, reason=error.verify_message
                 )
             # Any other failed TLS handshake or an early disconnect is not logged: any client can cause it at will.
@@ -230,7 +231,7 @@ class Listener:
         held = len(self._by_address.get(address, ()))
         counts = {"open": len(self._open), "of_this_address": held, "address": address}
         remedy = "find out who opens so many"
-        self._log_limited("connections are closed to make room for others", **counts, remedy=remedy)
+        self._limited_log.warning("connections are closed to make room for others", **counts, remedy=remedy)
         if least.connection.stage == Stage.PROCESSING:
             return False
         self._counts.connection("evicted")
@@ -250,12 +251,6 @@ class Listener:
             if not of_address:
                 del self._by_address[protocol.connection.address]
         self._note_arrived()
-
-    def _request(
-        self, message: Any, payload: Any, http: web.RequestHandler, writer: Any, task: "asyncio.Task[None]"
-    ) -> web.BaseRequest:
-        loop, most = task.get_loop(), self._max_body_bytes
-        return web.BaseRequest(message, payload, http, writer, task, loop, client_max_size=most)
 
     def begin(self, protocol: HttpProtocol, stage: Stage) -> None:
         """Note that a request has arrived on this connection, which is at `stage` from now on."""
@@ -285,12 +280,8 @@ class Listener:
             text = "internal fault; the server's log says more\n"
         else:
             reason = shown(" ".join((message or type(exc).__name__).split()))
-            self._log_limited("not HTTP", status=status, address=protocol.connection.address, reason=reason)
+            self._limited_log.warning("not HTTP", status=status, address=protocol.connection.address, reason=reason)
             text = f"cannot be read as HTTP: {reason}\n"
         response = web.Response(status=status, text=text)
         response.force_close()
         return response
-
-    def _log_limited(self, event: str, **fields: Any) -> None:
-        """Log an event caused by a client, and count the lines over the limit."""
-        self._limited_log.warning(event, **fields)
