@@ -3,10 +3,10 @@
 import math
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from webhook.admission.pipeline import ClusterView
 from webhook.cluster.snapshot import Snapshot
+from webhook.watch.live import LiveCluster
 
 _SHARED_SECONDS = 0.02
 # If the first lists take longer, such as without the right to list, the replica serves without a view.
@@ -15,28 +15,6 @@ _LABELS_UNKNOWN = (
     "the namespaces of the cluster are not known, and PlacementPolicies select them by labels: the service account "
     "needs the right to list and watch namespaces"
 )
-
-
-class View(Protocol):
-    """A view of a cluster, from a file or live."""
-
-    @property
-    def is_live(self) -> bool:
-        """Return whether the view follows a cluster, so that it can be stale."""
-        ...
-
-    @property
-    def has_namespaces(self) -> bool:
-        """Return whether the namespaces of the cluster are known, with their labels."""
-        ...
-
-    def snapshot(self) -> Snapshot:
-        """Return the current snapshot."""
-        ...
-
-    def age_seconds(self) -> float:
-        """Return the seconds since the view was last known to be current; infinite before the first sync."""
-        ...
 
 
 class FixedView:
@@ -56,6 +34,10 @@ class FixedView:
     def age_seconds(self) -> float:
         """Return the seconds since the snapshot was taken."""
         return time.monotonic() - self._taken_seconds
+
+
+View = FixedView | LiveCluster
+"""A view of a cluster, from a file or live; one that is live can be stale."""
 
 
 def stale_reason(view: View, max_age_seconds: float) -> str:
