@@ -164,8 +164,7 @@ def _has_room(rendered: Rendered, cluster: ClusterView | None) -> bool:
     candidate, assumed = rendered.candidate, None if cluster is None else cluster.assumed
     if candidate is None or assumed is None or candidate.placement.verdict != "Feasible":
         return True
-    node = candidate.placement.node or ""
-    return node in assumed.base.rows and assumed.has_room(node, candidate.pod.running)
+    return assumed.has_room(candidate.placement.node or "", candidate.pod.running)
 
 
 def _cached_bytes(rendered: Rendered, data: bytes) -> int:
