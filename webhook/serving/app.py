@@ -186,8 +186,14 @@ def _health(
     readiness: Sequence[Callable[[], str]],
 ) -> Health:
     token = BearerToken(settings.admin_token_file) if settings.admin_token_file else None
-    health = partial(Health, metrics, *readiness, policy=policies.describe, token=token, audit=AuditArchive(audit.path))
-    return health(before_scrape=free_cards.refresh) if free_cards else health()
+    return Health(
+        metrics,
+        *readiness,
+        policy=policies.describe,
+        before_scrape=free_cards.refresh if free_cards else None,
+        token=token,
+        audit=AuditArchive(audit.path),
+    )
 
 
 def _extender(
