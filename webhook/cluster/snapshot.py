@@ -206,7 +206,7 @@ class Snapshot(ClusterObjects):
     def without_pods(self) -> "Snapshot":
         """Return the snapshot without running and nominated pods."""
         none = Load({}, {CPU: self._zeros, MEMORY: self._zeros}, self._zeros, {})
-        pods = RunningPods.none()
+        pods = RunningPods.of(())
         return replace(self, load=none, pods=pods, nominated=NO_NOMINATED_PODS, assumed=(), is_without_pods=True)
 
     def with_nodes(self, nodes: Iterable[NodeInfo], generation: int) -> "Snapshot":
