@@ -12,12 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 from webhook.cluster.batch.kueue import ClusterQueue, KueueObjects, LocalQueue, ResourceFlavor
 from webhook.cluster.batch.queues import (
     KaiObjects,
-    KaiPodGroup,
     KaiQueue,
     PodGroup,
     PodGroups,
     VolcanoObjects,
-    VolcanoPodGroup,
     VolcanoQueue,
 )
 from webhook.cluster.dra.device import DeviceTaintRule
@@ -80,9 +78,9 @@ _VOLCANO, _KAI, _KUEUE = "scheduling.volcano.sh", "scheduling.run.ai", "kueue.x-
 _COSCHEDULING, _NATIVE = "scheduling.x-k8s.io", "scheduling.k8s.io"
 BATCH_KINDS: Mapping[str, OptionalKind] = {
     f"Queue.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "queues", VolcanoQueue.of, "volcano"),
-    f"PodGroup.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "podgroups", VolcanoPodGroup.of, "volcano"),
+    f"PodGroup.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "podgroups", PodGroup.of, "volcano"),
     f"Queue.{_KAI}": OptionalKind(f"{_KAI}/v2", "queues", KaiQueue.of, "kai"),
-    f"PodGroup.{_KAI}": OptionalKind(f"{_KAI}/v2alpha2", "podgroups", KaiPodGroup.of, "kai"),
+    f"PodGroup.{_KAI}": OptionalKind(f"{_KAI}/v2alpha2", "podgroups", PodGroup.of, "kai"),
     f"LocalQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "localqueues", LocalQueue.of, "kueue"),
     f"ClusterQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "clusterqueues", ClusterQueue.of, "kueue"),
     f"ResourceFlavor.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "resourceflavors", ResourceFlavor.of, "kueue"),
