@@ -28,7 +28,8 @@ from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.decisions.admissions import Admissions, DecisionIds, Dependencies
-from webhook.serving.decisions.deciders import EventLoopDecider, WorkerDecider
+from webhook.serving.decisions.deciders import WorkerDecider
+from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.group_commit import GroupCommit
 from webhook.serving.decisions.patch_proofs import PatchProofs
 from webhook.serving.decisions.pod_recorder import PodRecorder
@@ -163,7 +164,7 @@ def build_server(
         reported=events.report if events else lambda *_: None,
         pods=pods,
     )
-    small, large = EventLoopDecider(observe, small_scorer.of), WorkerDecider(large_scorer.of)
+    small, large = DecisionCache(scorer=small_scorer.of, on_reuse=partial(observe, 0.0)), WorkerDecider(large_scorer.of)
     _show(metrics, waiting, {**small.caches, **large.caches}, (small_scorer, large_scorer))
     cluster = ReservedView(throttle, waiting) if throttle else lambda _: None
     dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
