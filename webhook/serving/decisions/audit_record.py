@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
+from webhook.admission.verdict import Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
 from webhook.audit.field_changes import values_before
 from webhook.audit.record import (
     POD,
@@ -64,15 +64,14 @@ def shadow_entry(verdict: Verdict | ObjectVerdict | str) -> ShadowEntry:
     """Return `verdict`, or the message of an internal error, as an answer; of shadow mode, one that is not given."""
     if isinstance(verdict, str):
         return ShadowEntry("Error", message=verdict)
-    if isinstance(verdict, Bypassed):
-        return ShadowEntry(verdict.outcome, (), (), verdict.warnings, None, verdict.reason)
+    message = verdict.denial.message if isinstance(verdict, Denied) else None
     return ShadowEntry(
         verdict.outcome,
         tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in verdict.rules),
-        tuple(verdict.operations) if isinstance(verdict, Patched | Advised) else (),
+        tuple(verdict.operations),
         verdict.warnings,
         placement_entry(verdict.placement) if verdict.placement else None,
-        verdict.denial.message if isinstance(verdict, Denied) else None,
+        verdict.reason if isinstance(verdict, Bypassed) else message,
     )
 
 
