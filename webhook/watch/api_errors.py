@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
 
 import aiohttp
 import orjson
 
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 
 
 class ApiServerError(Exception):
@@ -31,7 +30,6 @@ class UnreachableError(ApiServerError):
 
 
 _SWITCHING_PROTOCOLS = 101
-JsonObject = dict[str, Any]
 
 # 100 ordinary pods have about 1 MiB. Decoded, dense JSON takes twenty times as much.
 PAGE_BYTES = 3 * 1024 * 1024
