@@ -21,7 +21,7 @@ from webhook.runtime.settings import Address
 from webhook.serving.connection import Stage
 from webhook.serving.decisions.admissions import Answer
 from webhook.serving.http import protocol as protocol_module
-from webhook.serving.http.limits import Limits
+from webhook.serving.http.arrivals import Limits
 from webhook.serving.http.listener import Listener
 from webhook.serving.http.protocol import HttpProtocol
 from webhook.serving.tracing import spans

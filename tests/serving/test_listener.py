@@ -23,7 +23,7 @@ from tests.support.server import LOOPBACK, Running, World, review_bytes, running
 from webhook.documents.field import InvalidInput
 from webhook.runtime.settings import Address
 from webhook.serving.connection import Stage
-from webhook.serving.http.limits import Limits
+from webhook.serving.http.arrivals import Limits
 from webhook.serving.http.listener import Listener
 from webhook.serving.http.protocol import HttpProtocol
 

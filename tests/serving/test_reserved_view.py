@@ -20,7 +20,7 @@ from webhook.placement.framework.result import Placement
 from webhook.serving.app import among_others, scoring
 from webhook.serving.decisions.deciders import Decider, WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
-from webhook.serving.waiting.reserved_view import ReservedView
+from webhook.serving.view.views import ReservedView
 from webhook.serving.work_budget import WorkBudget
 
 Object = dict[str, Any]

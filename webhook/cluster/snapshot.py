@@ -14,9 +14,8 @@ from webhook.cluster.batch.kueue import NO_KUEUE, KueueObjects
 from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, NO_VOLCANO, KaiObjects, PodGroups, VolcanoObjects
 from webhook.cluster.dra.devices import NO_DEVICES, Devices
 from webhook.cluster.index.images import Images
-from webhook.cluster.index.labels import LabelColumns, Mask
+from webhook.cluster.index.labels import LabelColumns, Mask, TaintClasses
 from webhook.cluster.index.running_pods import RunningPods
-from webhook.cluster.index.taint_classes import TaintClasses
 from webhook.cluster.left_out import NOTHING_LEFT_OUT, LeftOut
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.objects.priority_class import PriorityClass, priority_class_named

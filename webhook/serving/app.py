@@ -48,8 +48,7 @@ from webhook.serving.policies.in_force import Policies
 from webhook.serving.policies.policy_scorer import PolicyScorer, ScorerAlone
 from webhook.serving.scheduling.dispatcher import Dispatcher
 from webhook.serving.server import Server
-from webhook.serving.view.views import SnapshotThrottle, StartOfView, View, stale_reason
-from webhook.serving.waiting.reserved_view import ReservedView
+from webhook.serving.view.views import ReservedView, SnapshotThrottle, StartOfView, View, stale_reason
 from webhook.serving.waiting.waiting_pods import WaitingPods
 
 # The worker thread caches rendered decisions, so its scheduler rarely sees a signature twice.

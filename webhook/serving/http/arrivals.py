@@ -1,7 +1,8 @@
-"""Sockets that listen, and accepted connections whose TLS handshake has not begun, in fair turns by address."""
+"""Sockets that listen, the limits of their connections, and those whose TLS handshake has not begun, in fair turns."""
 
 import socket
 from collections import deque
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -13,6 +14,20 @@ BACKLOG = 1024
 _MOST_WAITING = 64
 # If they are of one address, the rest waits in the kernel, but not before other addresses had the chance to be seen.
 _MOST_OF_ONE_ADDRESS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one listener.
+
+    `most` connections in total, `most_per_address` for one address; `head_seconds` for TLS and the head of the first
+    request; `keepalive_seconds` between requests.
+    """
+
+    most: int
+    most_per_address: int
+    head_seconds: float
+    keepalive_seconds: float
 
 
 class Arrivals(Generic[T]):

@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import chain
+from typing import Any
 
 import structlog
 from aiohttp import web
@@ -21,8 +22,7 @@ from webhook.documents.field import InvalidInput, invalid, shown
 from webhook.runtime.settings import Address
 from webhook.serving.clock import LimitedLog
 from webhook.serving.connection import Stage
-from webhook.serving.http.arrivals import BACKLOG, Arrivals, bound_socket
-from webhook.serving.http.limits import NO_COUNTS, Counts, Limits
+from webhook.serving.http.arrivals import BACKLOG, Arrivals, Limits, bound_socket
 from webhook.serving.http.protocol import AnswerAtOnce, HttpProtocol, protocol_of
 
 # After accepting this many, or after beginning so many TLS handshakes, the loop serves the open connections.
@@ -39,6 +39,8 @@ class Listener:
     """Listens on one address and calls `handler` for each request that `at_once` does not answer.
 
     `when_written` calls a function once the audit record of the last answer at once is written, or could not be.
+    `count_failure` gets the status of the answer to a request that cannot be read, `count_closed` why a connection is
+    closed: `evicted` (for a new one), `refused` (at the limit) or `untrusted` (by its certificate).
     """
 
     def __init__(
@@ -49,13 +51,14 @@ class Listener:
         at_once: AnswerAtOnce | None = None,
         when_written: Callable[[Callable[[Exception | None], None]], None] = lambda _: None,
         tls: Callable[[], ssl.SSLContext] | None = None,
-        counts: Counts = NO_COUNTS,
+        count_failure: Callable[[int], None] = lambda _: None,
+        count_closed: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.limits = limits
         self._handler = handler
         self.at_once, self.when_written = at_once, when_written
         self._tls = tls
-        self._counts = counts
+        self._count_failure, self._count_closed = count_failure, count_closed
         self._open: set[HttpProtocol] = set()
         self._by_address: dict[str, set[HttpProtocol]] = {}
         self._opening: set[asyncio.Task[None]] = set()
@@ -188,24 +191,19 @@ class Listener:
 
     def _refuse(self, accepted: socket.socket) -> None:
         accepted.close()
-        self._counts.connection("refused")
+        self._count_closed("refused")
 
     async def _connect(self, protocol: HttpProtocol) -> None:
         loop, seconds = asyncio.get_running_loop(), self.limits.head_seconds
         try:
-            if self._tls is None:
-                await loop.connect_accepted_socket(lambda: protocol, protocol.socket)
-            else:
-                await loop.connect_accepted_socket(
-                    lambda: protocol,
-                    protocol.socket,
-                    ssl=self._tls(),
-                    ssl_handshake_timeout=seconds,
-                    ssl_shutdown_timeout=_TLS_SHUTDOWN_SECONDS,
-                )
+            options: dict[str, Any] = {}
+            if self._tls is not None:
+                times = {"ssl_handshake_timeout": seconds, "ssl_shutdown_timeout": _TLS_SHUTDOWN_SECONDS}
+                options = {"ssl": self._tls(), **times}
+            await loop.connect_accepted_socket(lambda: protocol, protocol.socket, **options)
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, ssl.SSLCertVerificationError):
-                self._counts.connection("untrusted")
+                self._count_closed("untrusted")
                 self._limited_log.warning(
                     "client certificate refused", address=protocol.connection.address, reason=error.verify_message
                 )
@@ -234,7 +232,7 @@ class Listener:
         self._limited_log.warning("connections are closed to make room for others", **counts, remedy=remedy)
         if least.connection.stage == Stage.PROCESSING:
             return False
-        self._counts.connection("evicted")
+        self._count_closed("evicted")
         self.forget(least)
         least.abort()
         return True
@@ -274,7 +272,7 @@ class Listener:
         self, protocol: HttpProtocol, status: int, exc: BaseException | None, message: str | None
     ) -> web.Response:
         """Answer, log and count a request that is not HTTP (`status` below 500) or that failed internally."""
-        self._counts.request(status)
+        self._count_failure(status)
         if status >= 500:
             self._log.error("request failed", exc_info=exc, address=protocol.connection.address)
             text = "internal fault; the server's log says more\n"
