@@ -132,9 +132,9 @@ class Server:
             self._endpoint.draining = True
             await asyncio.sleep(settings.shutdown_delay_seconds)
         finally:
-            self._endpoint.skip_scoring()
+            self._endpoint.dispatcher.draining = True
             await webhook.close(settings.grace_seconds)
-            self._endpoint.close()
+            self._endpoint.dispatcher.close()
             await admin.close(0)
 
     def _count_failure(self, status: int) -> None:

@@ -13,7 +13,6 @@ from webhook.runtime.settings import Settings
 from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Answer
 from webhook.serving.decisions.group_commit import GroupCommit
-from webhook.serving.decisions.refusals import LimitError
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.http.body_budget import BodyBudget, BodyBudgetExceededError
 from webhook.serving.http.clients import Clients
@@ -22,7 +21,7 @@ from webhook.serving.http.protocol import HttpProtocol, protocol_of
 from webhook.serving.http.registered_timeout import RegisteredTimeout
 from webhook.serving.http.time_limits import PATH, TimeLimits, time_limits
 from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher
-from webhook.serving.scheduling.work import CLIENT_GONE, OverdueError, QueueFullError
+from webhook.serving.scheduling.work import CLIENT_GONE, LimitError, OverdueError, QueueFullError
 from webhook.serving.tracing import spans
 
 # A body with reserved memory must arrive within this time.
@@ -56,7 +55,7 @@ class MutateEndpoint:
         self._extender = extender
         self.commit = commit
         self._now = now
-        self._dispatcher = dispatcher
+        self.dispatcher = dispatcher
         self._refused = metrics.refused_requests
         self._settings = settings
         self._clients = Clients(settings.client_names, is_required=settings.client_ca is not None)
@@ -67,14 +66,6 @@ class MutateEndpoint:
         self._body_budget = BodyBudget(settings.max_bytes_in_flight)
         metrics.in_flight.set_function(lambda: self._in_flight)
         metrics.waiting.set_function(lambda: dispatcher.waiting)
-
-    def skip_scoring(self) -> None:
-        """Answer the requests in flight without the placement check, because the process is about to exit."""
-        self._dispatcher.draining = True
-
-    def close(self) -> None:
-        """Stop the worker of the dispatcher."""
-        self._dispatcher.close()
 
     def answer_at_once(self, protocol: HttpProtocol, message: RawRequestMessage, body: bytes) -> Answer | None:
         """Return the answer to a review that needs no waiting, which is sent once it is written; else None.
@@ -91,7 +82,7 @@ class MutateEndpoint:
             if limits.path != PATH or len(body) > self._settings.max_body_bytes or self._is_last(protocol, 1):
                 return None
             timeouts = limits.timeouts(arrived_seconds)
-            answer = self._dispatcher.answer_at_once(body, timeouts, self._now(), connection)
+            answer = self.dispatcher.answer_at_once(body, timeouts, self._now(), connection)
         except Exception:
             # Nothing is recorded by then, so `answer` meets the cause again, and refuses or logs the request.
             return None
@@ -151,7 +142,9 @@ class MutateEndpoint:
         """Return whether the answer is the last one of its connection, if so many `more` are counted."""
         if self.draining or (self._answers + more) % self._settings.answers_per_connection == 0:
             return True
-        return bool(protocol.connection.client) and self._is_of_old_context(protocol)
+        transport = protocol.transport if protocol.connection.client else None
+        tls = transport.get_extra_info("ssl_object") if transport is not None else None
+        return tls is not None and tls.context is not self._tls()
 
     async def _answer_within_limits(
         self, request: web.BaseRequest, limits: TimeLimits, arrived_seconds: float, connection: Connection
@@ -185,34 +178,26 @@ class MutateEndpoint:
         Raises:
             HTTPException: it is not, or the body does not begin as that of an API server.
         """
-        refusals = self._dispatcher.refusals
-        if path != PATH or not refusals.are_possible:
+        if path != PATH or not self.dispatcher.may_be_in_shadow:
             raise error.refusal from error
-        beginning = error.beginning or await self._beginning(request)
-        answer = refusals.answer(error, beginning, self._now(), arrived_seconds, connection)
+        if not error.beginning:
+            try:
+                error.beginning = await self._body(request, 1, timeout_seconds=_BODY_LATENCY_SECONDS)
+            except LimitError as late:
+                error.beginning = late.beginning
+        answer = self.dispatcher.answer_refused(error, self._now(), arrived_seconds, connection)
         await self.commit.written()
         return answer
-
-    async def _beginning(self, request: web.BaseRequest) -> bytes:
-        """Return the beginning of a body that is not read to its end."""
-        try:
-            return await self._body(request, 1, timeout_seconds=_BODY_LATENCY_SECONDS)
-        except LimitError as error:
-            return error.beginning
-
-    def _is_of_old_context(self, protocol: HttpProtocol) -> bool:
-        found = protocol.transport.get_extra_info("ssl_object") if protocol.transport is not None else None
-        return found is not None and found.context is not self._tls()
 
     async def _answer_to(
         self, body: bytes, limits: TimeLimits, arrived_seconds: float, connection: Connection
     ) -> Answer:
         timeouts = limits.timeouts(arrived_seconds)
         if limits.path != PATH and self._extender is not None:
-            return await self._dispatcher.answer_in_worker(
+            return await self.dispatcher.answer_in_worker(
                 self._extender.work(limits.path, body, arrived_seconds, connection), timeouts, connection
             )
-        answer = await self._dispatcher.answer(body, timeouts, self._now(), connection)
+        answer = await self.dispatcher.answer(body, timeouts, self._now(), connection)
         with spans.step("audit"):
             await self.commit.written()
         return answer
@@ -261,7 +246,10 @@ class MutateEndpoint:
         pieces = [start]
         try:
             if not start and request.content.is_eof():  # the common case: a body of a few KiB arrives with the head
-                return self._whole_body(request.content)
+                body = request.content.read_nowait()
+                if len(body) > self._settings.max_body_bytes:
+                    raise LimitError(web.HTTPRequestEntityTooLarge(self._settings.max_body_bytes, len(body)), body)
+                return body
             if not start and request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
                 await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             async with asyncio.timeout(seconds):
@@ -284,9 +272,3 @@ class MutateEndpoint:
             if enough_bytes is not None and size_bytes >= enough_bytes:
                 break
         return b"".join(pieces)
-
-    def _whole_body(self, content: StreamReader) -> bytes:
-        body = content.read_nowait()
-        if len(body) > self._settings.max_body_bytes:
-            raise LimitError(web.HTTPRequestEntityTooLarge(self._settings.max_body_bytes, len(body)), body)
-        return body

@@ -1,12 +1,14 @@
-"""What waits for its turn: small reviews, and work for the worker thread, with their time limits."""
+"""What waits for its turn: small reviews, and work for the worker thread; and why a request is refused."""
 
 import asyncio
 from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, NamedTuple
 
+from aiohttp import web
+
 from webhook.serving.connection import Connection
-from webhook.serving.decisions.admissions import Answer
+from webhook.serving.decisions.admissions import Answer, BeyondLimitError
 from webhook.serving.work_budget import WorkBudget
 
 # The worker needs seconds for so many. More of one address would time out, and hold connections and memory until then.
@@ -36,6 +38,15 @@ class QueueFullError(Exception):
 
     def __init__(self) -> None:
         super().__init__(f"more than {MOST_QUEUED_OF_AN_ADDRESS} costly requests of this address wait")
+
+
+class LimitError(BeyondLimitError):
+    """A limit refuses a request with `refusal`; `beginning` is what was read of its body."""
+
+    def __init__(self, refusal: web.HTTPException, beginning: bytes = b"") -> None:
+        super().__init__((refusal.text or "").strip())
+        self.refusal = refusal
+        self.beginning = beginning
 
 
 class Work(NamedTuple):
