@@ -215,8 +215,8 @@ class Snapshot(ClusterObjects):
     def with_other_nodes(self, nodes: Iterable[NodeInfo]) -> "Snapshot":
         """Return the snapshot with exactly these `nodes`, without pods; their devices are not known."""
         changed = self.with_nodes(nodes, self.generation)
-        unknown = self.devices.without_slices()
-        return replace(changed, nominated=NO_NOMINATED_PODS, is_without_pods=True, devices=unknown)
+        devices = replace(self.devices, slices=None, answers={})
+        return replace(changed, nominated=NO_NOMINATED_PODS, is_without_pods=True, devices=devices)
 
     def lacks_priority_class(self, name: str) -> bool:
         """Return whether there is no PriorityClass `name`; false if the classes are not known."""

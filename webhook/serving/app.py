@@ -40,7 +40,7 @@ from webhook.serving.http.bearer_token import BearerToken
 from webhook.serving.http.certificate import Certificate
 from webhook.serving.http.endpoint import REFUSALS, MutateEndpoint
 from webhook.serving.http.health import Health
-from webhook.serving.http.registered_timeout import RegisteredTimeout
+from webhook.serving.http.request_head import RegisteredTimeout
 from webhook.serving.observed.free_card_gauges import FreeCardGauges
 from webhook.serving.observed.predictions import PredictionRecorder, Predictions
 from webhook.serving.policies.cluster_policies import PolicySource

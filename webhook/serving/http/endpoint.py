@@ -16,10 +16,15 @@ from webhook.serving.decisions.group_commit import GroupCommit
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.http.body_budget import BodyBudget, BodyBudgetExceededError
 from webhook.serving.http.clients import Clients
-from webhook.serving.http.headers import check_identity, check_json
 from webhook.serving.http.protocol import HttpProtocol, protocol_of
-from webhook.serving.http.registered_timeout import RegisteredTimeout
-from webhook.serving.http.time_limits import PATH, TimeLimits, time_limits
+from webhook.serving.http.request_head import (
+    PATH,
+    RegisteredTimeout,
+    TimeLimits,
+    check_identity,
+    check_json,
+    time_limits,
+)
 from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher
 from webhook.serving.scheduling.work import CLIENT_GONE, LimitError, OverdueError, QueueFullError
 from webhook.serving.tracing import spans
