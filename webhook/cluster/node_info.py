@@ -37,18 +37,11 @@ class Interner:
             if len(self._known) >= _MOST or self._used_bytes > _MOST_BYTES:
                 self._known.clear()
                 self._used_bytes = 0
-            self._used_bytes += len(value) if isinstance(value, bytes) else _length(value)
+            # The texts in a map, such as labels; other values are not large.
+            texts = (*value, *value.values()) if isinstance(value, Mapping) else ()
+            self._used_bytes += sum(len(each) for each in texts if isinstance(each, str))
             known = self._known[key] = value
         return known
-
-
-def _length(value: object) -> int:
-    """Return the length of the texts in a map, such as labels; other values are not large."""
-    return (
-        sum(len(each) for each in (*value, *value.values()) if isinstance(each, str))
-        if isinstance(value, Mapping)
-        else 0
-    )
 
 
 class RunningPod(NamedTuple):
