@@ -176,25 +176,10 @@ def _full_quotas(found: FactsByKind) -> dict[str, str]:
     return {each.namespace: each.name for each in reversed(denying)}
 
 
-def _volcano(found: FactsByKind) -> VolcanoObjects:
-    return VolcanoObjects(_by_name(found, f"Queue.{_VOLCANO}"), _by_full_name(found, f"PodGroup.{_VOLCANO}"))
-
-
 def _kai(found: FactsByKind) -> KaiObjects:
     queues = _by_name(found, f"Queue.{_KAI}")
     parents = frozenset(each.parent for each in (queues or {}).values() if each.parent)
     return KaiObjects(queues, _by_full_name(found, f"PodGroup.{_KAI}"), parents)
-
-
-def _kueue(found: FactsByKind) -> KueueObjects:
-    local_queues = _by_full_name(found, f"LocalQueue.{_KUEUE}")
-    return KueueObjects(
-        local_queues, _by_name(found, f"ClusterQueue.{_KUEUE}"), _by_name(found, f"ResourceFlavor.{_KUEUE}")
-    )
-
-
-def _pod_groups(found: FactsByKind) -> PodGroups:
-    return PodGroups(_by_full_name(found, f"PodGroup.{_COSCHEDULING}"), _by_full_name(found, f"PodGroup.{_NATIVE}"))
 
 
 _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
@@ -204,8 +189,16 @@ _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
     "devices": _devices,
     "priority_classes": lambda found: _by_name(found, PRIORITY_CLASS_KIND) or {},
     "full_quotas": _full_quotas,
-    "volcano": _volcano,
+    "volcano": lambda found: VolcanoObjects(
+        _by_name(found, f"Queue.{_VOLCANO}"), _by_full_name(found, f"PodGroup.{_VOLCANO}")
+    ),
     "kai": _kai,
-    "kueue": _kueue,
-    "pod_groups": _pod_groups,
+    "kueue": lambda found: KueueObjects(
+        _by_full_name(found, f"LocalQueue.{_KUEUE}"),
+        _by_name(found, f"ClusterQueue.{_KUEUE}"),
+        _by_name(found, f"ResourceFlavor.{_KUEUE}"),
+    ),
+    "pod_groups": lambda found: PodGroups(
+        _by_full_name(found, f"PodGroup.{_COSCHEDULING}"), _by_full_name(found, f"PodGroup.{_NATIVE}")
+    ),
 }

@@ -86,8 +86,8 @@ class Listener:
         self._server = web.Server(self._answer, handler_cancellation=True)
         try:
             infos = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            for family, kind, protocol, _, where in dict.fromkeys(infos):
-                self._sockets.append(bound_socket(family, kind, protocol, where))
+            for family, where in dict.fromkeys((info[0], info[4]) for info in infos):
+                self._sockets.append(bound_socket(family, where))
         except (OSError, UnicodeError) as error:
             for each in self._sockets:
                 each.close()
