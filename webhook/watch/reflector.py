@@ -225,7 +225,11 @@ class Reflector:
         events, silence_seconds = 0, seconds + timing.silence_seconds
         async with aclosing(server.lines(self.resource.path, query, silence_seconds, self._gate)) as arriving:
             async for lines in arriving:
-                events += await self._apply_all(lines)
+                self._slice_started = time.monotonic()
+                for line in filter(None, lines):
+                    self._apply(line)
+                    events += 1
+                    await self._yield_to_loop()
         lasted_seconds = time.monotonic() - started_seconds
         if not events and lasted_seconds < min(timing.shortest_watch_seconds, seconds - _EARLY_SECONDS):
             raise ApiServerError("the API server ended a watch at once")
@@ -235,16 +239,6 @@ class Reflector:
         elif not (self._target and events):
             self._failures = 0
             self._mark_current(time.monotonic())
-
-    async def _apply_all(self, lines: list[bytes]) -> int:
-        """Apply the events in `lines`, and return how many they are."""
-        self._slice_started = time.monotonic()
-        events = 0
-        for line in filter(None, lines):
-            self._apply(line)
-            events += 1
-            await self._yield_to_loop()
-        return events
 
     def _apply(self, line: bytes) -> None:
         """Apply one event of a watch to the cache.

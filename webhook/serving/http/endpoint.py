@@ -162,16 +162,21 @@ class MutateEndpoint:
         size_bytes = self._size_bytes(request.headers)
         # The number of connections bounds the small bodies, so they do not wait for large ones.
         reserved_bytes = size_bytes if size_bytes > SMALL_BYTES else 0
-        body = await (self._large_body(request, size_bytes) if reserved_bytes else self._body(request))
+        body = await (self._large_body(request, size_bytes, limits) if reserved_bytes else self._body(request))
         try:
             connection.stage = Stage.PROCESSING
-            with spans.admission(request.headers) if limits.path == PATH else spans.NOTHING:
-                return await self._answer_to(body, limits, arrived_seconds, connection)
-        except OverdueError as error:
-            text = f"its turn did not come within {limits.whole_seconds:g} s\n"
-            raise LimitError(web.HTTPServiceUnavailable(text=text), body) from error
-        except QueueFullError as error:
-            raise LimitError(web.HTTPServiceUnavailable(text=f"{error}\n"), body) from error
+            timeouts = limits.timeouts(arrived_seconds)
+            if limits.path != PATH and self._extender is not None:
+                work = self._extender.work(limits.path, body, arrived_seconds, connection)
+                return await self.dispatcher.answer_in_worker(work, timeouts, connection)
+            with spans.admission(request.headers):
+                answer = await self.dispatcher.answer(body, timeouts, self._now(), connection)
+                with spans.step("audit"):
+                    await self.commit.written()
+                return answer
+        except (OverdueError, QueueFullError) as error:
+            reason = str(error) or f"its turn did not come within {limits.whole_seconds:g} s"
+            raise LimitError(web.HTTPServiceUnavailable(text=f"{reason}\n"), body) from error
         finally:
             self._body_budget.release(reserved_bytes)
 
@@ -194,19 +199,6 @@ class MutateEndpoint:
         await self.commit.written()
         return answer
 
-    async def _answer_to(
-        self, body: bytes, limits: TimeLimits, arrived_seconds: float, connection: Connection
-    ) -> Answer:
-        timeouts = limits.timeouts(arrived_seconds)
-        if limits.path != PATH and self._extender is not None:
-            return await self.dispatcher.answer_in_worker(
-                self._extender.work(limits.path, body, arrived_seconds, connection), timeouts, connection
-            )
-        answer = await self.dispatcher.answer(body, timeouts, self._now(), connection)
-        with spans.step("audit"):
-            await self.commit.written()
-        return answer
-
     def _size_bytes(self, headers: Mapping[str, str]) -> int:
         """Return the size that is reserved for a request's body; for a chunked body that is the limit."""
         limit = self._settings.max_body_bytes
@@ -217,26 +209,24 @@ class MutateEndpoint:
             raise LimitError(web.HTTPRequestEntityTooLarge(limit, int(length)))
         return int(length)
 
-    async def _large_body(self, request: web.BaseRequest, size_bytes: int) -> bytes:
+    async def _large_body(self, request: web.BaseRequest, size_bytes: int, limits: TimeLimits) -> bytes:
         """Read a large body, reserve memory for it and return it.
 
         Memory is reserved after the first bytes have arrived, so an announced body alone reserves none.
         """
         timeout_seconds = self._settings.read_timeout_seconds
-        whole_seconds = time_limits(request.raw_path, self._timeout.seconds).whole_seconds
         start = await self._body(request, SMALL_BYTES)
         try:
-            await self._body_budget.reserve(size_bytes, min(whole_seconds, timeout_seconds))
+            await self._body_budget.reserve(size_bytes, min(limits.whole_seconds, timeout_seconds))
         except BodyBudgetExceededError as error:
             raise LimitError(web.HTTPServiceUnavailable(text=f"{error}\n"), start) from error
         try:
             # A body with reserved memory must arrive soon: API servers send a megabyte in milliseconds.
             left_seconds = _BODY_LATENCY_SECONDS + size_bytes / _MIN_BYTES_PER_SECOND
-            rest = await self._body(request, timeout_seconds=min(left_seconds, timeout_seconds), start=start)
+            return await self._body(request, timeout_seconds=min(left_seconds, timeout_seconds), start=start)
         except BaseException:
             self._body_budget.release(size_bytes)
             raise
-        return rest
 
     async def _body(
         self,
