@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, get_args
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
-from webhook.cluster.snapshot import Snapshot
 from webhook.events.recorder import EventRecorder
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.mutation.registry import RULES
@@ -81,17 +80,13 @@ def scoring(
 
     `observe` is called with the duration of each answer at admission in seconds. The others are those of `WaitingPods`.
     """
-
-    def absent(scheduler: str, snapshot: Snapshot) -> bool:
-        return is_absent(scheduler, snapshot, policies.current().spec.schedulers)
-
     scorers = PolicyScorer(partial(scheduler_for, profiles=profiles), policies.current(), observe)
     waiting = WaitingPods(
         ScorerAlone(lambda: scorers.of(policies.current()).scorer),
         lambda: policies.current().spec.placement_check.reservation_seconds,
         time.monotonic,
         time.thread_time,
-        absent,
+        lambda scheduler, snapshot: is_absent(scheduler, snapshot, policies.current().spec.schedulers),
         unseen_seconds=unseen_seconds,
         are_verified=are_verified,
         gang_of=lambda pod, snapshot: gang_of_pod(pod, policies.current(), snapshot),

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from contextvars import copy_context
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from aiohttp import web
@@ -71,16 +72,14 @@ class Turn(NamedTuple):
     connection: Connection
 
 
+@dataclass(slots=True, eq=False)
 class Job:
     """Work that waits for the worker or is processed by it."""
 
-    def __init__(
-        self, work: Work, timeouts: Timeouts, answer: "asyncio.Future[Answer]", connection: Connection
-    ) -> None:
-        self.connection = connection
-        self.work = work
-        self.timeouts = timeouts
-        self.answer = answer
-        self.work_budget: WorkBudget | None = None
-        # The worker has the context of the request, such as its span.
-        self.context = copy_context()
+    work: Work
+    timeouts: Timeouts
+    answer: "asyncio.Future[Answer]"
+    connection: Connection
+    work_budget: WorkBudget | None = None
+    context: Context = field(default_factory=copy_context)
+    """That of the request, with its span, which the worker has, too."""
