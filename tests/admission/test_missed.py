@@ -9,7 +9,7 @@ from certs.webhook_rules import PODS
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
-from webhook.admission.registered_selection import Selection, registered_selection, selection_of_configuration
+from webhook.admission.registered_selection import Selection, selection_of_configuration
 from webhook.admission.verdict import Patched
 from webhook.documents.field import InvalidInput
 from webhook.policy.policy import Policy
@@ -144,7 +144,7 @@ def webhook_of_manifest(**fields: Any) -> dict[str, Any]:
 
 def selection_of(**fields: Any) -> Selection:
     """Return the selection of the shipped webhook for pods, with other fields; its own conditions are known."""
-    return registered_selection(webhook_of_manifest(**fields))
+    return Selection.of(webhook_of_manifest(**fields))
 
 
 def test_the_selection_of_the_manifest_is_the_shipped_one() -> None:

@@ -22,10 +22,10 @@ from tests.support.server import LOOPBACK, World, review_bytes
 from tests.support.service_account import limited_to
 from webhook.audit.writer import AuditWriter
 from webhook.runtime.metrics import Metrics
+from webhook.serving.http.arrivals import Limits
 from webhook.serving.http.audit_archive import AuditArchive
 from webhook.serving.http.bearer_token import BearerToken
 from webhook.serving.http.health import Health
-from webhook.serving.http.limits import Limits
 from webhook.serving.http.listener import Listener
 
 __all__ = ["kubelet", "run"]

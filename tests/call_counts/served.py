@@ -46,7 +46,7 @@ class Served:
         settings = Settings(tls_dir=folder, replica="replica-a", prove_patches=0)
         server = build_server(settings, policies, self._live, self._audit, metrics, predictions, None, placing)
         self._connection = Connection()
-        self._dispatcher = server._endpoint._dispatcher
+        self._dispatcher = server._endpoint.dispatcher
         # An event loop would run the end of the batch.
         self._dispatcher._is_batch_scheduled = True
         self._reflectors = {each.resource.name_in_cache: each for each in self._live._reflectors}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.builders import PodBuilder
 from tests.support.moves import budget, running
-from webhook.cluster.disruption_budget import DisruptionBudget, by_namespace, eviction_refusal
+from webhook.cluster.disruption_budget import DisruptionBudget, eviction_refusal
 from webhook.cluster.pods.bound_pods import BoundPod
 from webhook.documents.field import InvalidInput
 
@@ -15,7 +15,9 @@ UNREADY = POD.status(conditions=[{"type": "Ready", "status": "False"}])
 
 
 def refusal(budgets: list[dict[str, Any]], *pods: PodBuilder) -> str:
-    read = by_namespace(map(DisruptionBudget.of, budgets))
+    read: dict[str, list[DisruptionBudget]] = {}
+    for each in map(DisruptionBudget.of, budgets):
+        read.setdefault(each.namespace, []).append(each)
     return eviction_refusal([BoundPod.of(pod.obj()) for pod in pods], read)
 
 

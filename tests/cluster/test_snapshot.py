@@ -75,7 +75,7 @@ def test_emptied_snapshot_has_no_pods_and_the_same_nodes() -> None:
     assert emptied.allocatable("cpu").tolist() == snapshot.allocatable("cpu").tolist() == [64000]
 
 
-_WAITING = read_nominated_pod(make_pod("waits").status(nominatedNodeName="a").obj())
+_WAITING = RunningPod.of(make_pod("waits").node_name("a").obj())
 
 
 def test_other_nodes_are_those_of_the_same_cluster() -> None:
@@ -120,7 +120,9 @@ def test_a_nominated_pod_that_is_being_deleted_counts_as_staying() -> None:
     leaving = make_pod("waits").status(nominatedNodeName="a").obj()
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert RunningPod.of(leaving).is_terminating
-    assert not read_nominated_pod(leaving).is_terminating
+    nominated = read_nominated_pod(leaving)
+    assert nominated is not None
+    assert not nominated.is_terminating
 
 
 def test_columns_cannot_be_written() -> None:

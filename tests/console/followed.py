@@ -13,9 +13,10 @@ from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.snapshot import Snapshot
 from webhook.runtime.settings import Address
+from webhook.serving.view.views import FixedView
 
 
-class Followed:
+class Followed(FixedView):
     """A live view of `objects`. `apply` is an event of a watch."""
 
     is_live = True

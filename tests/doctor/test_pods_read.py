@@ -6,7 +6,7 @@ from tests.doctor.healthy import POLICY, configuration
 from tests.support.admission import policy_with
 from tests.support.builders import PodBuilder, make_pod
 from webhook.admission.missed import Scope
-from webhook.admission.registered_selection import registered_selection
+from webhook.admission.registered_selection import Selection
 from webhook.doctor.check import MOST_NAMED
 from webhook.doctor.kept import PodsRead
 from webhook.policy.policy import Policy
@@ -23,7 +23,7 @@ def read(
 ) -> PodsRead:
     """Return what is kept of these pods, in namespaces with these defaults."""
     scopes = {name: Scope(defaults or {}, {}) for name in ("default", "kube-system")}
-    made = PodsRead(PolicySet(policy, others), registered_selection(configuration()["webhooks"][0]), scopes)
+    made = PodsRead(PolicySet(policy, others), Selection.of(configuration()["webhooks"][0]), scopes)
     for pod in pods:
         made.add(pod.obj() if isinstance(pod, PodBuilder) else pod)
     return made

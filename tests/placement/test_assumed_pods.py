@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from tests.support.views import said
+from webhook.cluster.index.layered_pod_classes import LayeredPodClasses
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
@@ -88,7 +89,9 @@ def test_pods_that_never_run_leave_no_class_in_the_snapshot_and_few_in_their_own
         found.assume(number, _assumed(f"p{number}", "a"))
         found.before(0)
     assert len(found.base.pods.classes) == len(_base().pods.classes)
-    assert found.before(0).pods.classes.own_count <= 1001
+    classes = found.before(0).pods.classes
+    assert isinstance(classes, LayeredPodClasses)
+    assert classes.own_count <= 1001
 
 
 def test_the_log_of_changes_is_bounded() -> None:

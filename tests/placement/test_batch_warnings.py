@@ -83,6 +83,13 @@ def no_group(prefix: str) -> str:
         ),
         pytest.param(
             "a",
+            "g",
+            [volcano_group("g", queue=""), volcano_queue("a")],
+            [f"Volcano: queue default does not exist: {SILENTLY}"],
+            id="a group without a queue is in the default one",
+        ),
+        pytest.param(
+            "a",
             "",
             [volcano_queue("a", capability={GPU: "4", "cpu": "8"}, allocated={GPU: "3"})],
             [f"Volcano: with this pod, queue a exceeds its capability: {GPU} 3 + 2 of 4"],

@@ -21,7 +21,7 @@ from webhook.runtime.settings import Address
 from webhook.serving.connection import Stage
 from webhook.serving.decisions.admissions import Answer
 from webhook.serving.http import protocol as protocol_module
-from webhook.serving.http.limits import Limits
+from webhook.serving.http.arrivals import Limits
 from webhook.serving.http.listener import Listener
 from webhook.serving.http.protocol import HttpProtocol
 from webhook.serving.tracing import spans
@@ -94,7 +94,7 @@ def with_listener(story: Callable[[Site], Awaitable[None]], quick: Quick | None 
             return web.Response(body=b"by the handler")
 
         asked = quick or Quick()
-        listener = Listener(handle, LIMITS, at_once=asked, max_body_bytes=1024 * 1024)
+        listener = Listener(handle, LIMITS, at_once=asked.answer_at_once, when_written=asked.when_written)
         address = await listener.start("--listen", LOOPBACK)
         async with asyncio.timeout(20):
             await story(Site(listener, address, asked, handled))

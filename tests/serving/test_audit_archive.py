@@ -13,10 +13,10 @@ from tests.support.server import LOOPBACK
 from webhook.audit.archive import write_archive
 from webhook.audit.writer import AuditWriter
 from webhook.runtime.metrics import Metrics
+from webhook.serving.http.arrivals import Limits
 from webhook.serving.http.audit_archive import AuditArchive
 from webhook.serving.http.bearer_token import BearerToken
 from webhook.serving.http.health import Health
-from webhook.serving.http.limits import Limits
 from webhook.serving.http.listener import Listener
 
 LIMITS = Limits(most=8, most_per_address=8, head_seconds=60.0, keepalive_seconds=60.0)

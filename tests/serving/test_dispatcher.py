@@ -27,7 +27,8 @@ from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Answer
-from webhook.serving.decisions.deciders import EventLoopDecider, WorkerDecider
+from webhook.serving.decisions.deciders import WorkerDecider
+from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher
 from webhook.serving.scheduling.work import OverdueError, QueueFullError, Timeouts
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
@@ -112,7 +113,7 @@ def run(
         decider = WorkerDecider(lambda _: gate, monotonic_seconds=decisions)
         admissions = world.admissions().admissions
         dispatcher = Dispatcher(
-            admissions, lambda: world.policy, lambda _: world.cluster, EventLoopDecider(), decider, world.clock
+            admissions, lambda: world.policy, lambda _: world.cluster, DecisionCache(), decider, world.clock
         )
         try:
             async with asyncio.timeout(60):
@@ -211,7 +212,7 @@ def test_a_decision_on_a_large_pod_expires() -> None:
             site.world.admissions().admissions,
             lambda: site.world.policy,
             lambda _: site.world.cluster,
-            EventLoopDecider(),
+            DecisionCache(),
             decider,
             site.world.clock,
         )
@@ -478,7 +479,7 @@ def test_an_exception_in_the_worker_is_an_error_of_the_admission() -> None:
             site.world.admissions().admissions,
             lambda: site.world.policy,
             lambda _: site.world.cluster,
-            EventLoopDecider(),
+            DecisionCache(),
             WorkerDecider(lambda _: Broken()),
             site.world.clock,
         )
@@ -527,7 +528,7 @@ def test_an_exception_before_or_after_the_work_is_raised_and_blocks_no_other_rev
             admissions,
             lambda: site.world.policy,
             broken,
-            EventLoopDecider(),
+            DecisionCache(),
             WorkerDecider(lambda _: site.gate),
             site.world.clock,
         )

@@ -6,11 +6,12 @@ from tests.support.builders import make_pod
 from tests.support.plugins import node
 from tests.support.server import Clock
 from webhook.cluster.node_info import RunningPod
+from webhook.cluster.pods.pending_pods import PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.pod.pod_identity import PodIdentity
-from webhook.serving.extender.extender_pods import ExtenderPods, PodName, RecentlyBound
+from webhook.serving.extender.extender_pods import ExtenderPods, RecentlyBound
 
-_NOBODY = PodName("", "")
+_NOBODY = PodKey("", "")
 
 
 def placed(name: str, on: str, gpus: int = 1) -> RunningPod:
@@ -47,7 +48,7 @@ def test_pod_that_is_placed_again_is_not_in_its_own_way() -> None:
     assumed, snapshot = ExtenderPods(Clock()), view()
     assumed.assume(placed("one", "a"), 1, snapshot)
 
-    assert used(assumed.on(snapshot, PodName("default", "one"))) == {"a": 0, "b": 0}
+    assert used(assumed.on(snapshot, PodKey("default", "one"))) == {"a": 0, "b": 0}
     assumed.assume(placed("one", "b"), 1, snapshot)
     assert used(assumed.on(snapshot, _NOBODY)) == {"a": 0, "b": 1}
 

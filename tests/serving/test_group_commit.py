@@ -34,13 +34,13 @@ def draft(decision: str) -> UnsealedRecord:
 
 def run(log: Log, story: Callable[[GroupCommit], Awaitable[None]]) -> None:
     async def begin() -> None:
-        await story(GroupCommit(log))
+        await story(GroupCommit(log.flush))
 
     asyncio.run(begin())
 
 
 async def answer(turns: GroupCommit, log: Log, decision: str) -> None:
-    turns.audit(draft(decision))
+    log.stage(draft(decision))
     await turns.written()
     log.calls.append(f"answer to {decision}")
 

@@ -15,7 +15,7 @@ from tests.support.builders import make_pod
 from tests.support.server import Running, World, review_bytes, running
 from webhook.documents.field import InvalidInput
 from webhook.runtime.settings import Address
-from webhook.serving.http.time_limits import time_limits
+from webhook.serving.http.request_head import time_limits
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 JSON = {"Content-Type": "application/json"}

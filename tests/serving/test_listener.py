@@ -23,7 +23,7 @@ from tests.support.server import LOOPBACK, Running, World, review_bytes, running
 from webhook.documents.field import InvalidInput
 from webhook.runtime.settings import Address
 from webhook.serving.connection import Stage
-from webhook.serving.http.limits import Limits
+from webhook.serving.http.arrivals import Limits
 from webhook.serving.http.listener import Listener
 from webhook.serving.http.protocol import HttpProtocol
 
@@ -506,7 +506,7 @@ def test_more_lines_are_logged_after_ten_seconds_with_the_number_left_out(monkey
         listener = Listener(answered, LIMITS)
         for seconds in [0.0] * 23 + [9.9, 10.0, 10.1]:
             monkeypatch.setattr(loop, "time", lambda seconds=seconds: now + seconds)
-            listener._log_limited("event", seconds=seconds)
+            listener._limited_log.warning("event", seconds=seconds)
         monkeypatch.undo()
 
     with structlog.testing.capture_logs() as logs:

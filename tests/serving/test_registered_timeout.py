@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.serving.http.registered_timeout import RegisteredTimeout
+from webhook.serving.http.request_head import RegisteredTimeout
 
 
 @pytest.mark.parametrize(

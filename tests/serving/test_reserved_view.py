@@ -18,8 +18,9 @@ from webhook.kube.names import VOLCANO_GROUP
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.framework.result import Placement
 from webhook.serving.app import among_others, scoring
-from webhook.serving.decisions.deciders import Decider, EventLoopDecider, WorkerDecider
-from webhook.serving.waiting.reserved_view import ReservedView
+from webhook.serving.decisions.deciders import Decider, WorkerDecider
+from webhook.serving.decisions.decision_cache import DecisionCache
+from webhook.serving.view.views import ReservedView
 from webhook.serving.work_budget import WorkBudget
 
 Object = dict[str, Any]
@@ -45,14 +46,14 @@ class Burst:
         request = AdmissionRequest("u", "CREATE", "Pod", "pods", "", "team-a", "", "someone", dry_run, pod)
         budget = WorkBudget(None, 10_000, monotonic_seconds=lambda: 0.0, cpu_seconds=lambda: 0.0)
         cluster = among_others(self.waiting, request, self.view())
-        rendered = self.decider.rendered(request, self.policy, cluster, budget)
+        rendered = self.decider.decide(request, self.policy, cluster, budget)
         if rendered.candidate is not None and not dry_run:
             self.waiting.admit(PodIdentity.of(pod, "team-a"), rendered.candidate)
         assert rendered.placement is not None
         return rendered.placement
 
 
-@pytest.mark.parametrize("decider", [EventLoopDecider, lambda: WorkerDecider(scheduler_for)])
+@pytest.mark.parametrize("decider", [DecisionCache, lambda: WorkerDecider(scheduler_for)])
 def test_pods_of_one_template_get_as_much_room_as_there_is(decider: Callable[[], Decider]) -> None:
     burst = Burst(decider())
     verdicts = [burst.admit().verdict for _ in range(60)]
@@ -60,7 +61,7 @@ def test_pods_of_one_template_get_as_much_room_as_there_is(decider: Callable[[],
 
 
 def test_a_pod_that_waits_for_others_is_told_so() -> None:
-    burst = Burst(EventLoopDecider())
+    burst = Burst(DecisionCache())
     for _ in range(16):
         burst.admit()
     assert burst.admit().message == (
@@ -70,7 +71,7 @@ def test_a_pod_that_waits_for_others_is_told_so() -> None:
 
 
 def test_the_view_is_the_same_while_nothing_changes() -> None:
-    burst = Burst(EventLoopDecider())
+    burst = Burst(DecisionCache())
     first = burst.view()
     burst.admit(dry_run=True)
     assert burst.view() is first
@@ -81,7 +82,7 @@ def test_the_view_is_the_same_while_nothing_changes() -> None:
 
 
 def test_the_view_shows_the_latest_state_of_the_cluster() -> None:
-    burst = Burst(EventLoopDecider())
+    burst = Burst(DecisionCache())
     burst.view()
     later = replace(burst.cluster.snapshot, generation=1, namespaces={"team-a": Namespace({}, {"key": "value"})})
 
@@ -91,7 +92,7 @@ def test_the_view_shows_the_latest_state_of_the_cluster() -> None:
 
 
 def test_a_stale_view_is_passed_on() -> None:
-    burst = Burst(EventLoopDecider())
+    burst = Burst(DecisionCache())
     burst.cluster = ClusterView(burst.cluster.snapshot, ScorerOfNothing(), "too old")
     assert burst.view() is burst.cluster
     assert burst.admit().message == "too old"
@@ -116,7 +117,7 @@ class ScorerOfNothing(ScorerOfNoNodes):
     ],
 )
 def test_pod_that_is_admitted_again_does_not_count_against_itself(named: PodBuilder) -> None:
-    burst = Burst(EventLoopDecider())
+    burst = Burst(DecisionCache())
     pod = named.annotate(TYPE, "training").gpu(16).obj()
 
     assert [burst.admit(pod).verdict for _ in range(2)] == ["Feasible", "Feasible"]
@@ -125,11 +126,11 @@ def test_pod_that_is_admitted_again_does_not_count_against_itself(named: PodBuil
 
 
 def test_a_pod_is_not_read_for_room_that_its_namespace_cannot_get() -> None:
-    burst = Burst(EventLoopDecider())
+    burst = Burst(DecisionCache())
     request = AdmissionRequest("u", "CREATE", "Pod", "pods", "", "team-a", "", "someone", False, POD)
     budget = WorkBudget(None, 10_000, monotonic_seconds=lambda: 0.0, cpu_seconds=lambda: 0.0)
     full = replace(burst.view(), reserves=lambda _: False)
-    assert burst.decider.rendered(request, burst.policy, full, budget).candidate is None
+    assert burst.decider.decide(request, burst.policy, full, budget).candidate is None
 
 
 def of_gang(name: str, number: int) -> Object:
@@ -144,7 +145,7 @@ def interleaved(burst: Burst, pods: int) -> list[str]:
 
 def test_gang_that_does_not_start_reserves_nothing_where_the_scheduler_starts_it_whole() -> None:
     """Volcano starts one of the two gangs, so the pods of the other leave it their room."""
-    burst = Burst(EventLoopDecider(), gpus=6)
+    burst = Burst(DecisionCache(), gpus=6)
 
     assert interleaved(burst, 6) == ["Feasible"] * 5 + ["Waiting"]
     assert burst.waiting.reserved == 3
@@ -157,7 +158,7 @@ def test_gang_that_does_not_start_reserves_nothing_where_the_scheduler_starts_it
 
 
 def test_gang_that_did_not_start_has_room_again_once_it_fits() -> None:
-    burst = Burst(EventLoopDecider(), gpus=6)
+    burst = Burst(DecisionCache(), gpus=6)
     interleaved(burst, 6)
     larger = cluster_of(
         {"cluster": [burst.node, burst.node | {"metadata": burst.node["metadata"] | {"name": "node-2"}}]}
@@ -173,7 +174,7 @@ def test_gang_that_did_not_start_has_room_again_once_it_fits() -> None:
 @pytest.mark.parametrize("admitted", [0, 4])
 def test_gangs_that_are_seen_in_the_cluster_reserve_as_those_admitted_here(admitted: int) -> None:
     """Another replica has admitted the others."""
-    burst = Burst(EventLoopDecider(), gpus=6)
+    burst = Burst(DecisionCache(), gpus=6)
     pods = [of_gang("ab"[number % 2], number // 2) for number in range(8)]
     for pod in pods[:admitted]:
         burst.admit(pod)
@@ -201,7 +202,7 @@ def see(burst: Burst, pods: Sequence[Object]) -> None:
 
 def test_gang_that_does_not_start_leaves_its_room_once_it_is_seen_where_clients_are_not_verified() -> None:
     """Its sixth pod has a card by itself, and was found Waiting with its gang."""
-    burst = Burst(EventLoopDecider(), gpus=6, are_verified=False)
+    burst = Burst(DecisionCache(), gpus=6, are_verified=False)
     pods = [of_gang("ab"[number % 2], number // 2) for number in range(8)]
     verdicts = []
     for number, pod in enumerate(pods):

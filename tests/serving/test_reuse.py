@@ -18,7 +18,7 @@ from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.waiting_pods import WaitingPod, place_and_assume
-from webhook.serving.decisions.deciders import EventLoopDecider, TimedScorer
+from webhook.serving.decisions.deciders import TimedScorer
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.rendering import Rendered
 from webhook.serving.work_budget import WorkBudget
@@ -144,11 +144,11 @@ def test_a_decision_that_the_deadline_has_ended_is_not_reused(view: ClusterView,
 
 def test_reused_checks_count_as_checks(view: ClusterView) -> None:
     seconds: list[float] = []
-    decider = EventLoopDecider(seconds.append)
+    decider = DecisionCache(on_reuse=lambda: seconds.append(0.0))
     timed = replace(view, scorer=TimedScorer(Scheduler(), seconds.append))
     counts = []
     for pod, cluster in ((POD, timed), (POD, timed), (TOO_LARGE, timed), (TOO_LARGE, timed), (POD, None)):
-        decider.rendered(make_request(pod.obj()), POLICY, cluster, make_work_budget())
+        decider.decide(make_request(pod.obj()), POLICY, cluster, make_work_budget())
         counts.append(len(seconds))
 
     assert counts == [1, 2, 3, 4, 4]

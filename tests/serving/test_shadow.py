@@ -16,7 +16,8 @@ from tests.support.random_pods import pods
 from tests.support.server import Answering, World, review_bytes
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.audit.record import AuditRecord
-from webhook.serving.decisions.deciders import Decider, EventLoopDecider, WorkerDecider
+from webhook.serving.decisions.deciders import Decider, WorkerDecider
+from webhook.serving.decisions.decision_cache import DecisionCache
 
 TRAINING = make_pod("trainer").annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20").gpu(1).obj()
 MISSPELT = make_pod("trainer").annotate(TYPE, "trainig").obj()
@@ -148,7 +149,7 @@ def test_equal_pods_of_owners_inside_and_outside_the_canary_share_no_answer() ->
     assert set(patched.values()) == {True, False}
 
 
-@pytest.mark.parametrize("decider", [EventLoopDecider, lambda: WorkerDecider(scheduler_for)])
+@pytest.mark.parametrize("decider", [DecisionCache, lambda: WorkerDecider(scheduler_for)])
 def test_a_request_is_decided_by_its_policy_whatever_was_decided_before(decider: Callable[[], Decider]) -> None:
     """Two policies take turns in one decider: no answer, scorer or cache of one is used for the other."""
     cluster = cluster_of({"cluster": [make_node_object("n", capacity={"nvidia.com/gpu": 8})]})

@@ -68,7 +68,7 @@ def test_an_unusable_certificate_is_logged(
 
 
 @dataclass
-class _ViewWithoutNamespaces:
+class _ViewWithoutNamespaces(FixedView):
     """A current live view of a cluster whose namespaces may not be listed."""
 
     is_live: bool = True

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.serving.http.time_limits import time_limits
+from webhook.serving.http.request_head import time_limits
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class _Pods:
                 self.cache.apply("Pod", "DELETED" if number % 2 else "ADDED", running)
                 self.follow()
             case 7:
-                self.unconfirmed.drop(number, is_bound=False)
+                self.unconfirmed.take(number)
             case _:
                 self.repeat(number, address)
 

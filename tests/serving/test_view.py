@@ -8,7 +8,7 @@ from webhook.serving.view.views import FixedView, StartOfView, stale_reason
 
 
 @dataclass
-class _View:
+class _View(FixedView):
     """A view of no nodes, of that age."""
 
     age: float

@@ -24,8 +24,8 @@ from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import WaitingPod, predict_placement
 from webhook.serving.app import scoring
 from webhook.serving.decisions.rendering import Candidate
+from webhook.serving.view.views import ReservedView
 from webhook.serving.waiting.admitted_pods import MOST_OF_A_NAMESPACE, UNSEEN_SECONDS
-from webhook.serving.waiting.reserved_view import ReservedView
 from webhook.serving.waiting.waiting_entries import MOST_WAITING
 from webhook.serving.waiting.waiting_pods import WaitingPods
 

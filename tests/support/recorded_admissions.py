@@ -18,7 +18,7 @@ from webhook.runtime.metrics import Metrics
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.connection import Connection
 from webhook.serving.decisions.admissions import Admissions, DecisionIds, Dependencies
-from webhook.serving.decisions.deciders import EventLoopDecider
+from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.pod_recorder import PodRecorder
 
 
@@ -26,7 +26,7 @@ def write_recorded(
     path: Path, bodies: Iterable[bytes], policy: Policy | None = None, cluster: ClusterView | None = None
 ) -> Path:
     """Return the audit file of a server that was sent these reviews, with `FILE.pods` beside it."""
-    chosen, lane = policy or policy_with(), EventLoopDecider()
+    chosen, lane = policy or policy_with(), DecisionCache()
     writer, pods = AuditWriter(path, max_bytes=0), PodFile(path)
     dependencies = Dependencies(writer.stage, lambda: 0.0, DecisionIds(), "replica-a", pods=PodRecorder(pods))
     admissions = Admissions(dependencies, Metrics())

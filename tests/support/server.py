@@ -26,7 +26,8 @@ from webhook.runtime.settings import Address, Settings
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.connection import Connection
 from webhook.serving.decisions.admissions import Admissions, Answer, Dependencies
-from webhook.serving.decisions.deciders import Decider, EventLoopDecider, WorkerDecider
+from webhook.serving.decisions.deciders import Decider, WorkerDecider
+from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.group_commit import GroupCommit
 from webhook.serving.decisions.patch_proofs import PatchProofs
 from webhook.serving.extender.extender_endpoint import Extender
@@ -102,9 +103,7 @@ class World:
     def dispatcher(self) -> Dispatcher:
         """Return the dispatcher of this world's admissions, on the clock of its event loop."""
         admissions = self.admissions().admissions
-        return Dispatcher(
-            admissions, lambda: self.policies, lambda _: self.cluster, EventLoopDecider(), WorkerDecider()
-        )
+        return Dispatcher(admissions, lambda: self.policies, lambda _: self.cluster, DecisionCache(), WorkerDecider())
 
     def stage(self, record: UnsealedRecord) -> None:
         """Do nothing: every record is kept at once."""
@@ -126,7 +125,7 @@ class GatedCommit(GroupCommit):
     """Answers wait until the gate of `world` is open."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(world)
+        super().__init__(world.flush)
         self._world = world
         self._held: set[asyncio.Task[None]] = set()
 
@@ -151,7 +150,7 @@ class Answering:
 
     world: World
     admissions: Admissions
-    decider: Decider = field(default_factory=EventLoopDecider)
+    decider: Decider = field(default_factory=DecisionCache)
 
     def answer(self, body: bytes, arrived_seconds: float, deadline_seconds: float | None) -> Answer:
         """Return the answer to the review in `body`; after the deadline, without the placement check."""

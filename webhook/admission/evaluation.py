@@ -9,7 +9,7 @@ from webhook.admission.mutated_pod import Injection, Mutated
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Bypassed, Denied
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
-from webhook.documents.field import FieldError, lines_of
+from webhook.documents.field import lines_of
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.names import DAEMON_SET, DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, MIRROR_POD_ANNOTATION
@@ -54,11 +54,12 @@ def apply_rules(content: PodContent, extended_resources: tuple[str, ...], policy
     taken_back = withdrawal(pod, policy) if reading.is_forbidden else None
     if reading.type_name is None and not reading.errors:
         return _without_workload(taken_back, reading, warnings)
-    if reading.errors or reading.denials:
+    if errors := (*reading.errors, *reading.denials):
         if policy.spec.invalid_annotations == "deny":
-            errors = (*reading.errors, *reading.denials)
-            return Denied(_denial(reading), reading.type_name, warnings=warnings, errors=errors)
-        warnings = (*map(str, (*reading.errors, *reading.denials)), *warnings)
+            code, reason = (422, "Invalid") if reading.errors else (403, "Forbidden")
+            denial = Denial(code, reason, lines_of(errors))
+            return Denied(denial, reading.type_name, warnings=warnings, errors=errors)
+        warnings = (*map(str, errors), *warnings)
     if reading.workload is None:
         return _without_workload(taken_back, reading, warnings)
     try:
@@ -184,9 +185,3 @@ def _bypass_reason(pod: Mapping[str, Any], namespace: str, defaults: Mapping[str
     if opts_out(annotations, defaults, policy) and matches_any(namespace, opt_out_namespaces(policy.spec)):
         return f"{policy.keys.inject}: disabled"
     return None
-
-
-def _denial(reading: WorkloadReading) -> Denial:
-    errors: tuple[FieldError, ...] = (*reading.errors, *reading.denials)
-    message = lines_of(errors)
-    return Denial(422, "Invalid", message) if reading.errors else Denial(403, "Forbidden", message)

@@ -1,12 +1,12 @@
 """The injection for a pod, and what is read of the mutated pod, on first use."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
 from webhook.admission.pod_content import PodContent, fields_read
 from webhook.cluster.pods.pending_pods import content_digest, scheduled_content
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput, forbidden
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
@@ -18,8 +18,6 @@ from webhook.placement.scorer import PodSignature, deadline_reader
 from webhook.placement.waiting.waiting_pods import WaitingPod, running_pod
 from webhook.policy.spec.admission import CheckMode
 from webhook.runtime.byte_cache import parsed_bytes
-
-JsonObject = dict[str, Any]
 
 # The scheduler skips a pod if it would have to read more of it.
 MAX_SCORED_BYTES = 256 * 1024

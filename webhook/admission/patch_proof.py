@@ -13,13 +13,12 @@ import orjson
 from webhook.admission.evaluation import inject
 from webhook.admission.mutated_pod import Injection
 from webhook.admission.pod_content import PodContent
+from webhook.documents.documents import JsonObject
 from webhook.documents.text import cut, printable
 from webhook.kube.api.independent_patch import PatchError, independently_patched
 from webhook.kube.api.json_patch import patched
 from webhook.mutation.invariants import Steps, lost_values, overruled_values
 from webhook.policy.policy import Policy
-
-JsonObject = dict[str, Any]
 
 _MOST_PLACES = 3
 _PLACE_CHARACTERS = 120

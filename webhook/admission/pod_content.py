@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from webhook.cluster.pods.pending_pods import CONTAINER_FIELDS, CONTAINER_LISTS
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.pod.raw_pod import PLAIN_VOLUME_KEYS
@@ -15,9 +16,7 @@ JsonObject = dict[str, Any]
 _UNREAD_METADATA = {"name", "generateName", "uid", "creationTimestamp", "managedFields"}
 # A name of the wrong type is an error.
 _NAMES = {"name", "generateName"}
-_CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "restartPolicyRules")
-_CONTAINER_LISTS = ("containers", "initContainers")
-_CONTAINERS_AND_VOLUMES = frozenset((*_CONTAINER_LISTS, "volumes"))
+_CONTAINERS_AND_VOLUMES = frozenset((*CONTAINER_LISTS, "volumes"))
 
 
 class FieldsRead(NamedTuple):
@@ -107,11 +106,11 @@ def fields_read(pod: JsonObject) -> FieldsRead:
     if not isinstance(metadata, dict) or not isinstance(spec, dict):
         return FieldsRead(pod, {})
     found: JsonObject = {}
-    for key in _CONTAINER_LISTS:
+    for key in CONTAINER_LISTS:
         containers = spec.get(key)
         if isinstance(containers, list):
             found[key] = [
-                {field: each.get(field) for field in _CONTAINER_FIELDS} if isinstance(each, dict) else each
+                {field: each.get(field) for field in CONTAINER_FIELDS} if isinstance(each, dict) else each
                 for each in containers
             ]
         elif key in spec:

@@ -96,8 +96,7 @@ def _compared(expect: Expectation, verdict: Verdict) -> Iterator[Difference]:
     message = _message(verdict)
     if verdict.outcome != expect.outcome:
         yield Difference("outcome", expect.outcome, f"{verdict.outcome}: {message}" if message else verdict.outcome)
-    rules = () if isinstance(verdict, Bypassed) else verdict.rules
-    edited = sorted(rule.name for rule in rules if rule.edits)
+    edited = sorted(rule.name for rule in verdict.rules if rule.edits)
     if expect.rules is not None and sorted(expect.rules) != edited:
         yield Difference("rules", list(expect.rules), edited)
     if expect.contains is not None:

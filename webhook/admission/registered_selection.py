@@ -1,6 +1,6 @@
 """Which pods the API server sends to a webhook: the selectors and matchConditions of its registration. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -28,21 +28,21 @@ class Selection:
     conditions: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, webhook: JsonObject, known_conditions: Iterable[str] = ()) -> "Selection":
-        """Return the selection of `webhook`, one entry of a MutatingWebhookConfiguration.
+    def of(cls, webhook: JsonObject) -> "Selection":
+        """Return the selection of `webhook`, the entry for pods of a MutatingWebhookConfiguration.
 
-        `known_conditions` are expressions that the policy repeats, so that they need no evaluation.
+        The conditions of the shipped manifest are those that the policy repeats. They hold no longer for a pod that is
+        bound, so they are not evaluated.
 
         Raises:
             InvalidInput: a selector or a condition is malformed.
         """
         reader = Reader(webhook)
         namespaces, pods = (read_label_selector(reader, name) or () for name in ("namespaceSelector", "objectSelector"))
-        known = set(known_conditions)
         conditions = tuple(
             (str(each.get("name")), str(each.get("expression")))
             for each in (condition.raw for condition in reader.objects("matchConditions"))
-            if each.get("expression") not in known
+            if each.get("expression") not in _shipped_conditions()
         )
         reader.finish()
         return cls(namespaces, pods, conditions)
@@ -78,18 +78,6 @@ class Selection:
         return ((name, compiled(expression).holds(variables)) for name, expression in self.conditions)
 
 
-def registered_selection(webhook: JsonObject) -> Selection:
-    """Return the pods that were sent to `webhook`, the entry for pods of a MutatingWebhookConfiguration.
-
-    The conditions of the shipped manifest are those that the policy repeats. They hold no longer for a pod that is
-    bound, so they are not evaluated.
-
-    Raises:
-        InvalidInput: a selector or a condition is malformed.
-    """
-    return Selection.of(webhook, _shipped_conditions())
-
-
 def selection_of_configuration(configuration: JsonObject) -> Selection | None:
     """Return the pods that are sent to the webhook for pods of a MutatingWebhookConfiguration; None if it has none.
 
@@ -98,7 +86,7 @@ def selection_of_configuration(configuration: JsonObject) -> Selection | None:
     """
     webhook = webhook_for_pods(configuration)
     try:
-        return None if webhook is None else registered_selection(webhook)
+        return None if webhook is None else Selection.of(webhook)
     except InvalidInput as error:
         place = f"MutatingWebhookConfiguration {field(configuration, 'metadata', 'name')}"
         raise InvalidInput(each.prefixed(place) for each in error.errors) from error

@@ -1,15 +1,15 @@
 """The verdict on one admission request."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from webhook.admission.mutated_pod import Mutated
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import FieldError
 from webhook.kube.api.review_answer import Denial
 from webhook.mutation.mutate import RuleOutcome
 from webhook.placement.scheduler import Placement
-
-JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,17 @@ class _Allowed:
         """Return the outcome of each rule."""
         return self.mutated.injection.rules
 
+    @property
+    def operations(self) -> list[JsonObject]:
+        """Return the RFC 6902 operations that turn the request's object into `pod`; none for one that complies."""
+        return self.mutated.injection.operations
+
 
 @dataclass(frozen=True, slots=True)
 class Patched(_Allowed):
-    """Allowed with a patch: `operations` turn the request's object into `pod`."""
+    """Allowed with a patch."""
 
     outcome: Literal["Patched"] = "Patched"
-
-    @property
-    def operations(self) -> list[JsonObject]:
-        """Return the RFC 6902 operations."""
-        return self.mutated.injection.operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,9 @@ class Bypassed:
     warnings: tuple[str, ...] = ()
     workload_type: str | None = None
     outcome: Literal["Bypassed"] = "Bypassed"
+    rules: ClassVar[tuple[RuleOutcome, ...]] = ()
+    operations: ClassVar[Sequence[JsonObject]] = ()
+    placement: ClassVar[Placement | None] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,7 @@ class Denied:
     placement: Placement | None = None
     errors: tuple[FieldError, ...] = ()
     outcome: Literal["Denied"] = "Denied"
+    operations: ClassVar[Sequence[JsonObject]] = ()
 
 
 Verdict = Patched | Unchanged | Bypassed | Denied

@@ -64,14 +64,6 @@ Budgets = Mapping[str, Sequence[DisruptionBudget]]
 """The budgets by namespace."""
 
 
-def by_namespace(budgets: Iterable[DisruptionBudget]) -> Budgets:
-    """Return `budgets` by their namespaces."""
-    found: dict[str, list[DisruptionBudget]] = {}
-    for each in budgets:
-        found.setdefault(each.namespace, []).append(each)
-    return found
-
-
 def budgets_of(pod: BoundPod, budgets: Budgets) -> list[DisruptionBudget]:
     """Return the `budgets` that the API server asks before it evicts `pod`."""
     return [] if pod.is_disruptable else [each for each in budgets.get(pod.namespace, ()) if each.selects(pod)]

@@ -8,10 +8,9 @@ from webhook.cluster.disruption_budget import (
     DISRUPTION_BUDGET_KIND,
     Budgets,
     DisruptionBudget,
-    by_namespace,
 )
 from webhook.cluster.file import occupies_node, read_document
-from webhook.cluster.pods.bound_pods import BoundPod, BoundPods, by_node
+from webhook.cluster.pods.bound_pods import BoundPod, BoundPods
 from webhook.documents.documents import Document
 from webhook.documents.field import FieldError, InvalidInput
 
@@ -33,18 +32,18 @@ class Disruptions:
             InvalidInput: an object is malformed; holds every error, with the place and the name of the object.
         """
         errors: list[FieldError] = []
-        pods: list[BoundPod] = []
-        budgets: list[DisruptionBudget] = []
+        bound: dict[str, list[BoundPod]] = {}
+        budgets: dict[str, list[DisruptionBudget]] = {}
         knows_budgets = False
         for document in documents:
             kind, version = str(document.content.get("kind")), document.content.get("apiVersion")
             if (version, kind) == ("v1", "Pod") and occupies_node(document.content):
-                pod = read_document(document, BoundPod.of, errors)
-                pods += [pod] if pod else []
+                if pod := read_document(document, BoundPod.of, errors):
+                    bound.setdefault(pod.node, []).append(pod)
             elif version == DISRUPTION_BUDGET_API_VERSION and kind.removesuffix("List") == DISRUPTION_BUDGET_KIND:
                 knows_budgets = True
                 if not kind.endswith("List") and (budget := read_document(document, DisruptionBudget.of, errors)):
-                    budgets.append(budget)
+                    budgets.setdefault(budget.namespace, []).append(budget)
         if errors:
             raise InvalidInput(errors)
-        return cls(by_node(pods), by_namespace(budgets) if knows_budgets else None)
+        return cls(bound, budgets if knows_budgets else None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from sys import intern
 from typing import Any, NamedTuple, TypeVar
 
@@ -36,18 +37,11 @@ class Interner:
             if len(self._known) >= _MOST or self._used_bytes > _MOST_BYTES:
                 self._known.clear()
                 self._used_bytes = 0
-            self._used_bytes += len(value) if isinstance(value, bytes) else _length(value)
+            # The texts in a map, such as labels; other values are not large.
+            texts = (*value, *value.values()) if isinstance(value, Mapping) else ()
+            self._used_bytes += sum(len(each) for each in texts if isinstance(each, str))
             known = self._known[key] = value
         return known
-
-
-def _length(value: object) -> int:
-    """Return the length of the texts in a map, such as labels; other values are not large."""
-    return (
-        sum(len(each) for each in (*value, *value.values()) if isinstance(each, str))
-        if isinstance(value, Mapping)
-        else 0
-    )
 
 
 class RunningPod(NamedTuple):
@@ -93,6 +87,9 @@ class RunningPod(NamedTuple):
         resources = read_pod_resources(reader, running=True)
         host_ports = read_host_ports(spec)
         scheduler = intern(spec.text("schedulerName"))
+        volumes = NO_VOLUMES
+        if spec.raw.get("volumes"):
+            volumes = read_volumes(spec, namespace, PodReference(name, metadata.text("uid")))
         found = cls(
             namespace=namespace,
             name=name,
@@ -105,7 +102,7 @@ class RunningPod(NamedTuple):
             host_ports=host_ports,
             priority=spec.integer("priority"),
             terms=NO_TERMS if spec.raw.get("affinity") is None else read_pod_terms(spec, namespace, labels),
-            volumes=_read_pod_volumes(metadata, spec, namespace, name),
+            volumes=volumes,
             scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
             gangs=gangs_of(namespace, metadata.raw),
         )
@@ -118,28 +115,11 @@ class RunningPod(NamedTuple):
 
     def is_same_load(self, other: "RunningPod") -> bool:
         """Return whether a node with `other` in place of this pod is the same to every scheduler."""
-        return (
-            self.requests == other.requests
-            and self.labels == other.labels
-            and self.namespace == other.namespace
-            and self.is_terminating == other.is_terminating
-            and self.non_zero_milli_cpu == other.non_zero_milli_cpu
-            and self.non_zero_memory_bytes == other.non_zero_memory_bytes
-            and self.priority == other.priority
-            and self.scheduler == other.scheduler
-            and self.host_ports == other.host_ports
-            and self.terms == other.terms
-            and self.volumes == other.volumes
-            and self.gangs == other.gangs
-            and self.left_out == other.left_out
-        )
+        return _LOAD_OF(self) == _LOAD_OF(other)
 
 
-def _read_pod_volumes(metadata: Reader, spec: Reader, namespace: str, name: str) -> PodVolumes:
-    """Return the volumes of the pod `name` in `namespace`."""
-    if not spec.raw.get("volumes"):
-        return NO_VOLUMES
-    return read_volumes(spec, namespace, PodReference(name, metadata.text("uid")))
+# Nothing but the name of a pod, and whether it is bound yet, makes no difference on its node.
+_LOAD_OF = attrgetter(*(name for name in RunningPod._fields if name not in ("name", "node_name", "is_reserved")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 from webhook.cluster.batch.kueue import ClusterQueue, KueueObjects, LocalQueue, ResourceFlavor
 from webhook.cluster.batch.queues import (
     KaiObjects,
-    KaiPodGroup,
     KaiQueue,
     PodGroup,
     PodGroups,
     VolcanoObjects,
-    VolcanoPodGroup,
     VolcanoQueue,
 )
 from webhook.cluster.dra.device import DeviceTaintRule
@@ -80,9 +78,9 @@ _VOLCANO, _KAI, _KUEUE = "scheduling.volcano.sh", "scheduling.run.ai", "kueue.x-
 _COSCHEDULING, _NATIVE = "scheduling.x-k8s.io", "scheduling.k8s.io"
 BATCH_KINDS: Mapping[str, OptionalKind] = {
     f"Queue.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "queues", VolcanoQueue.of, "volcano"),
-    f"PodGroup.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "podgroups", VolcanoPodGroup.of, "volcano"),
+    f"PodGroup.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "podgroups", PodGroup.of, "volcano"),
     f"Queue.{_KAI}": OptionalKind(f"{_KAI}/v2", "queues", KaiQueue.of, "kai"),
-    f"PodGroup.{_KAI}": OptionalKind(f"{_KAI}/v2alpha2", "podgroups", KaiPodGroup.of, "kai"),
+    f"PodGroup.{_KAI}": OptionalKind(f"{_KAI}/v2alpha2", "podgroups", PodGroup.of, "kai"),
     f"LocalQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "localqueues", LocalQueue.of, "kueue"),
     f"ClusterQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "clusterqueues", ClusterQueue.of, "kueue"),
     f"ResourceFlavor.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "resourceflavors", ResourceFlavor.of, "kueue"),
@@ -178,25 +176,10 @@ def _full_quotas(found: FactsByKind) -> dict[str, str]:
     return {each.namespace: each.name for each in reversed(denying)}
 
 
-def _volcano(found: FactsByKind) -> VolcanoObjects:
-    return VolcanoObjects(_by_name(found, f"Queue.{_VOLCANO}"), _by_full_name(found, f"PodGroup.{_VOLCANO}"))
-
-
 def _kai(found: FactsByKind) -> KaiObjects:
     queues = _by_name(found, f"Queue.{_KAI}")
     parents = frozenset(each.parent for each in (queues or {}).values() if each.parent)
     return KaiObjects(queues, _by_full_name(found, f"PodGroup.{_KAI}"), parents)
-
-
-def _kueue(found: FactsByKind) -> KueueObjects:
-    local_queues = _by_full_name(found, f"LocalQueue.{_KUEUE}")
-    return KueueObjects(
-        local_queues, _by_name(found, f"ClusterQueue.{_KUEUE}"), _by_name(found, f"ResourceFlavor.{_KUEUE}")
-    )
-
-
-def _pod_groups(found: FactsByKind) -> PodGroups:
-    return PodGroups(_by_full_name(found, f"PodGroup.{_COSCHEDULING}"), _by_full_name(found, f"PodGroup.{_NATIVE}"))
 
 
 _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
@@ -206,8 +189,16 @@ _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
     "devices": _devices,
     "priority_classes": lambda found: _by_name(found, PRIORITY_CLASS_KIND) or {},
     "full_quotas": _full_quotas,
-    "volcano": _volcano,
+    "volcano": lambda found: VolcanoObjects(
+        _by_name(found, f"Queue.{_VOLCANO}"), _by_full_name(found, f"PodGroup.{_VOLCANO}")
+    ),
     "kai": _kai,
-    "kueue": _kueue,
-    "pod_groups": _pod_groups,
+    "kueue": lambda found: KueueObjects(
+        _by_full_name(found, f"LocalQueue.{_KUEUE}"),
+        _by_name(found, f"ClusterQueue.{_KUEUE}"),
+        _by_name(found, f"ResourceFlavor.{_KUEUE}"),
+    ),
+    "pod_groups": lambda found: PodGroups(
+        _by_full_name(found, f"PodGroup.{_COSCHEDULING}"), _by_full_name(found, f"PodGroup.{_NATIVE}")
+    ),
 }

@@ -14,9 +14,8 @@ from webhook.cluster.batch.kueue import NO_KUEUE, KueueObjects
 from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, NO_VOLCANO, KaiObjects, PodGroups, VolcanoObjects
 from webhook.cluster.dra.devices import NO_DEVICES, Devices
 from webhook.cluster.index.images import Images
-from webhook.cluster.index.labels import LabelColumns, Mask
+from webhook.cluster.index.labels import LabelColumns, Mask, TaintClasses
 from webhook.cluster.index.running_pods import RunningPods
-from webhook.cluster.index.taint_classes import TaintClasses
 from webhook.cluster.left_out import NOTHING_LEFT_OUT, LeftOut
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.objects.priority_class import PriorityClass, priority_class_named
@@ -206,7 +205,7 @@ class Snapshot(ClusterObjects):
     def without_pods(self) -> "Snapshot":
         """Return the snapshot without running and nominated pods."""
         none = Load({}, {CPU: self._zeros, MEMORY: self._zeros}, self._zeros, {})
-        pods = RunningPods.none()
+        pods = RunningPods.of(())
         return replace(self, load=none, pods=pods, nominated=NO_NOMINATED_PODS, assumed=(), is_without_pods=True)
 
     def with_nodes(self, nodes: Iterable[NodeInfo], generation: int) -> "Snapshot":
@@ -216,8 +215,8 @@ class Snapshot(ClusterObjects):
     def with_other_nodes(self, nodes: Iterable[NodeInfo]) -> "Snapshot":
         """Return the snapshot with exactly these `nodes`, without pods; their devices are not known."""
         changed = self.with_nodes(nodes, self.generation)
-        unknown = self.devices.without_slices()
-        return replace(changed, nominated=NO_NOMINATED_PODS, is_without_pods=True, devices=unknown)
+        devices = replace(self.devices, slices=None, answers={})
+        return replace(changed, nominated=NO_NOMINATED_PODS, is_without_pods=True, devices=devices)
 
     def lacks_priority_class(self, name: str) -> bool:
         """Return whether there is no PriorityClass `name`; false if the classes are not known."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.index.images import Images
+from webhook.cluster.index.labels import TaintClasses
 from webhook.cluster.index.running_pods import RunningPods
-from webhook.cluster.index.taint_classes import TaintClasses
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Load, Rows, Snapshot
 from webhook.kube.pod.amounts import CPU, MEMORY, Amounts

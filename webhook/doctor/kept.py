@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
-from webhook.admission.registered_selection import Selection, registered_selection
+from webhook.admission.registered_selection import Selection
 from webhook.doctor.check import MOST_NAMED
 from webhook.doctor.cluster import Cluster, listed, name_of, texts
 from webhook.doctor.sample_pods import reason_not_enforced
@@ -94,7 +94,7 @@ class PodsRead:
             name_of(each): Scope(texts(each, "metadata", "annotations"), texts(each, "metadata", "labels"))
             for each in cluster.of(Source.NAMESPACES)
         }
-        return cls(cluster.policies, None if own is None else registered_selection(own[1]), scopes)
+        return cls(cluster.policies, None if own is None else Selection.of(own[1]), scopes)
 
     def add(self, pod: JsonObject) -> None:
         """Take note of `pod`, which has not ended."""

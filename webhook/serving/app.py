@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, get_args
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
-from webhook.cluster.snapshot import Snapshot
 from webhook.events.recorder import EventRecorder
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.mutation.registry import RULES
@@ -28,7 +27,8 @@ from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.decisions.admissions import Admissions, DecisionIds, Dependencies
-from webhook.serving.decisions.deciders import EventLoopDecider, WorkerDecider
+from webhook.serving.decisions.deciders import WorkerDecider
+from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.group_commit import GroupCommit
 from webhook.serving.decisions.patch_proofs import PatchProofs
 from webhook.serving.decisions.pod_recorder import PodRecorder
@@ -39,7 +39,7 @@ from webhook.serving.http.bearer_token import BearerToken
 from webhook.serving.http.certificate import Certificate
 from webhook.serving.http.endpoint import REFUSALS, MutateEndpoint
 from webhook.serving.http.health import Health
-from webhook.serving.http.registered_timeout import RegisteredTimeout
+from webhook.serving.http.request_head import RegisteredTimeout
 from webhook.serving.observed.free_card_gauges import FreeCardGauges
 from webhook.serving.observed.predictions import PredictionRecorder, Predictions
 from webhook.serving.policies.cluster_policies import PolicySource
@@ -47,8 +47,7 @@ from webhook.serving.policies.in_force import Policies
 from webhook.serving.policies.policy_scorer import PolicyScorer, ScorerAlone
 from webhook.serving.scheduling.dispatcher import Dispatcher
 from webhook.serving.server import Server
-from webhook.serving.view.views import SnapshotThrottle, StartOfView, View, stale_reason
-from webhook.serving.waiting.reserved_view import ReservedView
+from webhook.serving.view.views import ReservedView, SnapshotThrottle, StartOfView, View, stale_reason
 from webhook.serving.waiting.waiting_pods import WaitingPods
 
 # The worker thread caches rendered decisions, so its scheduler rarely sees a signature twice.
@@ -81,17 +80,13 @@ def scoring(
 
     `observe` is called with the duration of each answer at admission in seconds. The others are those of `WaitingPods`.
     """
-
-    def absent(scheduler: str, snapshot: Snapshot) -> bool:
-        return is_absent(scheduler, snapshot, policies.current().spec.schedulers)
-
     scorers = PolicyScorer(partial(scheduler_for, profiles=profiles), policies.current(), observe)
     waiting = WaitingPods(
         ScorerAlone(lambda: scorers.of(policies.current()).scorer),
         lambda: policies.current().spec.placement_check.reservation_seconds,
         time.monotonic,
         time.thread_time,
-        absent,
+        lambda scheduler, snapshot: is_absent(scheduler, snapshot, policies.current().spec.schedulers),
         unseen_seconds=unseen_seconds,
         are_verified=are_verified,
         gang_of=lambda pod, snapshot: gang_of_pod(pod, policies.current(), snapshot),
@@ -150,9 +145,9 @@ def build_server(
     readiness = _readiness(certificate, view, policies, policy_file)
     health = _health(settings, metrics, policies, audit, free_cards, readiness)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
-    group_commit = GroupCommit(audit)
+    group_commit = GroupCommit(audit.flush)
     dependencies = Dependencies(
-        audit=group_commit.audit,
+        audit=audit.stage,
         monotonic_seconds=time.monotonic,
         new_decision=DecisionIds(),
         replica=settings.replica,
@@ -163,7 +158,7 @@ def build_server(
         reported=events.report if events else lambda *_: None,
         pods=pods,
     )
-    small, large = EventLoopDecider(observe, small_scorer.of), WorkerDecider(large_scorer.of)
+    small, large = DecisionCache(scorer=small_scorer.of, on_reuse=partial(observe, 0.0)), WorkerDecider(large_scorer.of)
     _show(metrics, waiting, {**small.caches, **large.caches}, (small_scorer, large_scorer))
     cluster = ReservedView(throttle, waiting) if throttle else lambda _: None
     dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
@@ -186,8 +181,14 @@ def _health(
     readiness: Sequence[Callable[[], str]],
 ) -> Health:
     token = BearerToken(settings.admin_token_file) if settings.admin_token_file else None
-    health = partial(Health, metrics, *readiness, policy=policies.describe, token=token, audit=AuditArchive(audit.path))
-    return health(before_scrape=free_cards.refresh) if free_cards else health()
+    return Health(
+        metrics,
+        *readiness,
+        policy=policies.describe,
+        before_scrape=free_cards.refresh if free_cards else None,
+        token=token,
+        audit=AuditArchive(audit.path),
+    )
 
 
 def _extender(

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from types import MappingProxyType
 
 import numpy.ma  # noqa: F401 - np.unique loads it at its first call, which would hold up an admission
@@ -22,10 +23,10 @@ from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings
 from webhook.serving.event_loop import event_loop
 from webhook.serving.exported.exported_policy import ExportedPolicy
+from webhook.serving.http.arrivals import Limits
 from webhook.serving.http.certificate import Certificate
 from webhook.serving.http.endpoint import MutateEndpoint
 from webhook.serving.http.health import Health
-from webhook.serving.http.limits import Counts, Limits
 from webhook.serving.http.listener import Listener
 from webhook.serving.policies.cluster_policies import PolicySource
 from webhook.serving.scheduling.worker import in_background
@@ -73,7 +74,12 @@ class Server:
             InvalidInput: an address cannot be listened on.
         """
         settings, metrics = self._settings, self._metrics
-        admin = Listener(self._health.answer, _ADMIN_LIMITS, counts=self._counts("admin"))
+        admin = Listener(
+            self._health.answer,
+            _ADMIN_LIMITS,
+            count_failure=self._count_failure,
+            count_closed=partial(self._count_closed, "admin"),
+        )
         limits = Limits(
             settings.max_connections,
             settings.max_connections_per_address,
@@ -84,9 +90,10 @@ class Server:
             self._endpoint.answer,
             limits,
             tls=self._certificate.current,
-            max_body_bytes=settings.max_body_bytes,
-            counts=self._counts("webhook"),
-            at_once=self._endpoint,
+            count_failure=self._count_failure,
+            count_closed=partial(self._count_closed, "webhook"),
+            at_once=self._endpoint.answer_at_once,
+            when_written=self._endpoint.commit.when_written,
         )
         metrics.connections.labels("webhook").set_function(lambda: webhook.connections)
         metrics.connections.labels("admin").set_function(lambda: admin.connections)
@@ -125,17 +132,16 @@ class Server:
             self._endpoint.draining = True
             await asyncio.sleep(settings.shutdown_delay_seconds)
         finally:
-            self._endpoint.skip_scoring()
+            self._endpoint.dispatcher.draining = True
             await webhook.close(settings.grace_seconds)
-            self._endpoint.close()
+            self._endpoint.dispatcher.close()
             await admin.close(0)
 
-    def _counts(self, port: str) -> Counts:
-        metrics = self._metrics
-        return Counts(
-            request=lambda status: metrics.refused_requests.labels(str(status)).inc(),
-            connection=lambda result: metrics.connections_closed.labels(port, result).inc(),
-        )
+    def _count_failure(self, status: int) -> None:
+        self._metrics.refused_requests.labels(str(status)).inc()
+
+    def _count_closed(self, port: str, result: str) -> None:
+        self._metrics.connections_closed.labels(port, result).inc()
 
 
 def serve_until_signalled(

@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
 
 import aiohttp
 import orjson
 
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 
 
 class ApiServerError(Exception):
@@ -31,7 +30,6 @@ class UnreachableError(ApiServerError):
 
 
 _SWITCHING_PROTOCOLS = 101
-JsonObject = dict[str, Any]
 
 # 100 ordinary pods have about 1 MiB. Decoded, dense JSON takes twenty times as much.
 PAGE_BYTES = 3 * 1024 * 1024
@@ -111,7 +109,7 @@ def parsed(method: str, path: str, body: bytes) -> JsonObject:
 
 async def refusal(method: str, path: str, response: aiohttp.ClientResponse) -> ApiServerError:
     """Return the failure that `response` reports, by its Status if it has one."""
-    status = _status_in(await _read_error(response))
+    status = status_in(await _read_error(response))
     causes = field(status, "details", "causes")
     reasons = {str(field(each, "reason")) for each in causes} if isinstance(causes, list) else ()
     message = field(status, "message") or response.reason
@@ -126,7 +124,7 @@ async def raise_refused(response: aiohttp.ClientResponse) -> None:
     if response.status != _SWITCHING_PROTOCOLS:
         body = await _read_error(response)
         text = " ".join(body.decode("utf-8", "replace").split())[:_LONGEST_TEXT]
-        message = field(_status_in(body), "message") or text or response.reason
+        message = field(status_in(body), "message") or text or response.reason
         raise ApiServerError(f"GET {response.url.path}: {response.status} {message}", response.status)
 
 
@@ -145,7 +143,8 @@ async def _read_error(response: aiohttp.ClientResponse) -> bytes:
     return body[:_LONGEST_ERROR_BYTES]
 
 
-def _status_in(body: bytes) -> JsonObject:
+def status_in(body: bytes) -> JsonObject:
+    """Return the Status in a body; empty if it is none."""
     try:
         content = orjson.loads(body)
     except ValueError:

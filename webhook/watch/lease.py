@@ -100,17 +100,13 @@ class _Lock(BaseLock):
         try:
             async with self._connect() as api:
                 yield api
-        except InvalidInput as error:
-            raise self._logged(ApiServerError(str(error))) from error
-        except ApiServerError as error:
-            raise self._logged(error) from error
+        except (InvalidInput, ApiServerError) as error:
+            code = error.code if isinstance(error, ApiServerError) else 0
+            if code not in (NOT_FOUND, CONFLICT) and str(error) != self._failure:
+                self._failure = str(error)
+                self._log.warning(_NOT_HELD, error=self._failure)
+            raise ApiServerError(str(error), code) from error
         self._failure = ""
-
-    def _logged(self, error: ApiServerError) -> ApiServerError:
-        if error.code not in (NOT_FOUND, CONFLICT) and str(error) != self._failure:
-            self._failure = str(error)
-            self._log.warning(_NOT_HELD, error=self._failure)
-        return error
 
 
 def _spec(record: LeaderElectionRecord) -> JsonObject:

@@ -2,13 +2,11 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
 
 import aiohttp
-import orjson
 
 from webhook.documents.documents import field
-from webhook.watch.api_errors import ApiServerError, message_of
+from webhook.watch.api_errors import ApiServerError, message_of, status_in
 from webhook.watch.api_server import ApiServer
 
 FORBIDDEN = 403
@@ -131,13 +129,10 @@ async def _messages(
 
 def _check(content: bytes, path: str, errors: bytes) -> None:
     """Raise the failure that the Status in `content` reports."""
-    try:
-        status = orjson.loads(content)
-    except ValueError:
-        status = None
-    if isinstance(status, Mapping) and status.get("status") == "Success":
+    status = status_in(content)
+    if status.get("status") == "Success":
         return
-    shown: Any = field(status, "message") if isinstance(status, Mapping) else None
+    shown = field(status, "message")
     printed = _one_line(errors)
     raise ApiServerError(f"GET {path}: {shown or 'it failed'}{f': {printed}' if printed else ''}")
 

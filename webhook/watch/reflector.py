@@ -46,7 +46,7 @@ from webhook.watch.api_server import (
 from webhook.watch.pages import list_pages
 from webhook.watch.store import Store, changed_within
 from webhook.watch.timing import CatchUpTarget, Timing
-from webhook.watch.watch_event import WatchEvent
+from webhook.watch.watch_event import read_event
 
 _FAILURES_OF_A_START = 2
 # Tolerance for the difference between the clocks of two machines.
@@ -118,16 +118,13 @@ class Reflector:
                 self._on_fault()
                 self._log.exception("feed failed")
             self._target = CatchUpTarget()
-            await self._back_off()
+            self._woken.clear()
+            await changed_within(self._woken, self._pause_seconds())
 
     def wake(self) -> None:
         """Retry now if the API server was unreachable: it is reachable again."""
         if self.is_unreachable:
             self._woken.set()
-
-    async def _back_off(self) -> None:
-        self._woken.clear()
-        await changed_within(self._woken, self._pause_seconds())
 
     def _handle_error(self, error: ApiServerError | InvalidInput) -> None:
         code = error.code if isinstance(error, ApiServerError) else 0
@@ -228,7 +225,11 @@ class Reflector:
         events, silence_seconds = 0, seconds + timing.silence_seconds
         async with aclosing(server.lines(self.resource.path, query, silence_seconds, self._gate)) as arriving:
             async for lines in arriving:
-                events += await self._apply_all(lines)
+                self._slice_started = time.monotonic()
+                for line in filter(None, lines):
+                    self._apply(line)
+                    events += 1
+                    await self._yield_to_loop()
         lasted_seconds = time.monotonic() - started_seconds
         if not events and lasted_seconds < min(timing.shortest_watch_seconds, seconds - _EARLY_SECONDS):
             raise ApiServerError("the API server ended a watch at once")
@@ -239,28 +240,18 @@ class Reflector:
             self._failures = 0
             self._mark_current(time.monotonic())
 
-    async def _apply_all(self, lines: list[bytes]) -> int:
-        """Apply the events in `lines`, and return how many they are."""
-        self._slice_started = time.monotonic()
-        events = 0
-        for line in filter(None, lines):
-            self._apply(line)
-            events += 1
-            await self._yield_to_loop()
-        return events
-
     def _apply(self, line: bytes) -> None:
         """Apply one event of a watch to the cache.
 
         Raises:
             ApiServerError: it is an ERROR event, or not an event.
         """
-        event = WatchEvent.of(line, self.resource.kind)
-        if event.type != "BOOKMARK":
-            problem = self._cache.apply(self.resource.name_in_cache, event.type, event.object)
+        event, content, version = read_event(line, self.resource.kind)
+        if event != "BOOKMARK":
+            problem = self._cache.apply(self.resource.name_in_cache, event, content)
             if problem is not None:
                 self._log_invalid([problem])
-        self.version = event.version or self.version
+        self.version = version or self.version
         self._failures = 0
         if not self._target:
             self._mark_current(time.monotonic())

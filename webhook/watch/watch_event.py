@@ -1,6 +1,6 @@
-"""The events of a watch."""
+"""Read the events of a watch."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -11,32 +11,23 @@ from webhook.watch.api_errors import ApiServerError
 _CHANGES = ("ADDED", "MODIFIED", "DELETED")
 
 
-class WatchEvent(NamedTuple):
-    """An event: the raw `object`, of type BOOKMARK without content, and the resourceVersion of the object.
+def read_event(line: bytes, kind: str) -> tuple[str, Any, str | None]:
+    """Return the type of the event that a watch of `kind` sent as `line`, its raw object, and its resourceVersion.
 
-    A pod that is not malformed is a StoredPod.
+    A BOOKMARK has no content. A pod that is not malformed is a StoredPod.
+
+    Raises:
+        ApiServerError: it is an ERROR event, or not an event.
     """
-
-    type: str
-    object: Any
-    version: str | None
-
-    @classmethod
-    def of(cls, line: bytes, kind: str) -> "WatchEvent":
-        """Return the event that a watch of `kind` sent as `line`.
-
-        Raises:
-            ApiServerError: it is an ERROR event, or not an event.
-        """
-        if kind == "Pod" and (found := StoredPod.in_event(line)) is not None and found[0] in _CHANGES:
-            return cls(*found, found[1].metadata.resource_version)
-        try:
-            event = orjson.loads(line)
-        except ValueError as error:
-            raise ApiServerError(f"the watch sent invalid JSON: {error}") from error
-        name, content = (event.get("type"), event.get("object", {})) if isinstance(event, dict) else (None, {})
-        if name == "ERROR":
-            raise ApiServerError(f"the watch ended with an error: {field(content, 'message')}", field(content, "code"))
-        if name not in (*_CHANGES, "BOOKMARK") or not isinstance(content, dict):
-            raise ApiServerError(f"the watch sent an unknown event: {name}")
-        return cls(name, content, field(content, "metadata", "resourceVersion"))
+    if kind == "Pod" and (found := StoredPod.in_event(line)) is not None and found[0] in _CHANGES:
+        return *found, found[1].metadata.resource_version
+    try:
+        event = orjson.loads(line)
+    except ValueError as error:
+        raise ApiServerError(f"the watch sent invalid JSON: {error}") from error
+    name, content = (event.get("type"), event.get("object", {})) if isinstance(event, dict) else (None, {})
+    if name == "ERROR":
+        raise ApiServerError(f"the watch ended with an error: {field(content, 'message')}", field(content, "code"))
+    if name not in (*_CHANGES, "BOOKMARK") or not isinstance(content, dict):
+        raise ApiServerError(f"the watch sent an unknown event: {name}")
+    return name, content, field(content, "metadata", "resourceVersion")

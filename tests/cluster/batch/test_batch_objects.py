@@ -16,7 +16,7 @@ from tests.support.batch_objects import (
 from tests.support.builders import make_node_object
 from tests.support.views import made_anew, said
 from webhook.cluster.batch.kueue import NO_KUEUE, ClusterQueue, LocalQueue, ResourceFlavor
-from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, NO_VOLCANO, KaiQueue, VolcanoPodGroup, VolcanoQueue
+from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, NO_VOLCANO, KaiQueue, PodGroup, VolcanoQueue
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.optional_kinds import BATCH_KINDS
 
@@ -26,8 +26,8 @@ def test_volcano_queue_has_its_state_and_amounts() -> None:
     assert VolcanoQueue.of(made) == VolcanoQueue("a", "Closed", {"cpu": 2000}, {"cpu": 500, "memory": 1024})
 
 
-def test_volcano_group_without_a_queue_is_in_the_default_one() -> None:
-    assert VolcanoPodGroup.of(volcano_group("g", queue="")) == VolcanoPodGroup("default", "g", "default", "Inqueue", 2)
+def test_volcano_group_has_its_queue_and_phase() -> None:
+    assert PodGroup.of(volcano_group("g", queue="q")) == PodGroup("default", "g", 2, "q", "Inqueue")
 
 
 def test_limit_below_zero_of_a_kai_queue_is_none() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.cluster.index.node_selector import Requirement, Term
-from webhook.cluster.storage.migration import Terms, translated
+from webhook.cluster.storage.volumes import Terms, translated
 
 _GCE, _AZURE = "pd.csi.storage.gke.io", "disk.csi.azure.com"
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"

@@ -5,8 +5,35 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
-from webhook.kube.names import VOLCANO_DEFAULT_QUEUE
 from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU, Amounts
+
+
+class PodGroup(NamedTuple):
+    """A PodGroup of any scheduler. `members` is the number of pods from which it starts; 0 if it has none.
+
+    `queue` is that of Volcano or KAI. `phase` is Pending until Volcano admits the group to its queue.
+
+    Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
+    k8s.io/api/scheduling/v1beta1/types.go, GangSchedulingPolicy
+    """
+
+    namespace: str
+    name: str
+    members: int
+    queue: str = ""
+    phase: str = ""
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "PodGroup":
+        """Return the facts of `content`, a raw API object."""
+        return cls(
+            fields.text(content, "metadata", "namespace"),
+            fields.text(content, "metadata", "name"),
+            fields.count(content, "spec", "minMember")
+            or fields.count(content, "spec", "schedulingPolicy", "gang", "minCount"),
+            fields.text(content, "spec", "queue"),
+            fields.text(content, "status", "phase"),
+        )
 
 
 class VolcanoQueue(NamedTuple):
@@ -31,36 +58,12 @@ class VolcanoQueue(NamedTuple):
         )
 
 
-class VolcanoPodGroup(NamedTuple):
-    """A PodGroup. `phase` is Pending until the scheduler admits it to its queue.
-
-    `members` is the number of pods from which it starts; 0 if it has none.
-    """
-
-    namespace: str
-    name: str
-    queue: str
-    phase: str
-    members: int
-
-    @classmethod
-    def of(cls, content: Mapping[str, Any]) -> "VolcanoPodGroup":
-        """Return the facts of `content`, a raw API object."""
-        return cls(
-            fields.text(content, "metadata", "namespace"),
-            fields.text(content, "metadata", "name"),
-            fields.text(content, "spec", "queue") or VOLCANO_DEFAULT_QUEUE,
-            fields.text(content, "status", "phase"),
-            fields.count(content, "spec", "minMember"),
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class VolcanoObjects:
     """The objects of Volcano by name, or by namespace and name; None: they are not known."""
 
     queues: Mapping[str, VolcanoQueue] | None = None
-    groups: Mapping[tuple[str, str], VolcanoPodGroup] | None = None
+    groups: Mapping[tuple[str, str], PodGroup] | None = None
 
 
 NO_VOLCANO = VolcanoObjects()
@@ -98,57 +101,16 @@ class KaiQueue(NamedTuple):
         )
 
 
-class KaiPodGroup(NamedTuple):
-    """A PodGroup of KAI. `members` is the number of pods from which it starts; 0 if it has none."""
-
-    namespace: str
-    name: str
-    queue: str
-    members: int
-
-    @classmethod
-    def of(cls, content: Mapping[str, Any]) -> "KaiPodGroup":
-        """Return the facts of `content`, a raw API object."""
-        return cls(
-            fields.text(content, "metadata", "namespace"),
-            fields.text(content, "metadata", "name"),
-            fields.text(content, "spec", "queue"),
-            fields.count(content, "spec", "minMember"),
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class KaiObjects:
     """The objects of KAI by name, or by namespace and name; None: they are not known. `parents` have child queues."""
 
     queues: Mapping[str, KaiQueue] | None = None
-    groups: Mapping[tuple[str, str], KaiPodGroup] | None = None
+    groups: Mapping[tuple[str, str], PodGroup] | None = None
     parents: frozenset[str] = frozenset()
 
 
 NO_KAI = KaiObjects()
-
-
-class PodGroup(NamedTuple):
-    """A PodGroup. `members` is the number of pods from which it starts; 0 if it has none.
-
-    Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
-    k8s.io/api/scheduling/v1beta1/types.go, GangSchedulingPolicy
-    """
-
-    namespace: str
-    name: str
-    members: int
-
-    @classmethod
-    def of(cls, content: Mapping[str, Any]) -> "PodGroup":
-        """Return the facts of `content`, a raw API object."""
-        of_plugin = fields.count(content, "spec", "minMember")
-        return cls(
-            fields.text(content, "metadata", "namespace"),
-            fields.text(content, "metadata", "name"),
-            of_plugin or fields.count(content, "spec", "schedulingPolicy", "gang", "minCount"),
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,9 @@ class OptionalObjects:
             InvalidInput: it is too large, and is left out.
         """
         if self._left_out.discard(kind, *key):
-            self._drop_part(kind, key)
+            parts = self._objects[kind].parts
+            if parts.get(key.namespace, {}).pop(key.name, None) is not None and not parts[key.namespace]:
+                del parts[key.namespace]
             self._note_change(kind, key)
         before = self._objects[kind].facts.get(key.namespace, {}).get(key.name)
         if before == facts:
@@ -146,11 +148,6 @@ class OptionalObjects:
         if key.namespace:
             self._budget.use(key.namespace, -memory_bytes(facts, MOST_OBJECT_BYTES))
         self._note_change(kind, key)
-
-    def _drop_part(self, kind: str, key: Key) -> None:
-        parts = self._objects[kind].parts
-        if parts.get(key.namespace, {}).pop(key.name, None) is not None and not parts[key.namespace]:
-            del parts[key.namespace]
 
     def _note_change(self, kind: str, key: Key) -> None:
         if kind in self._known:

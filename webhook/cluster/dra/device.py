@@ -103,13 +103,20 @@ def read_device(device: Reader, driver: str) -> Device:
     known = {name: each for name, each in attributes.items() if each}
     variables = None
     if len(known) == len(attributes):
+        seen = {name: parse_semver(each) if kind == "version" else each for name, (kind, each) in known.items()}
         variables = {
             "driver": driver,
             "allowMultipleAllocations": allows_multiple_allocations,
-            "attributes": _by_domain({name: _seen(*each) for name, each in known.items()}, driver),
+            "attributes": _by_domain(seen, driver),
             "capacity": _by_domain({name: Quantity(each.value) for name, each in capacity.items()}, driver),
         }
-    counters = _counters(device)
+    counters = tuple(
+        [
+            ((each.text("counterSet"), name), amount)
+            for each in device.objects("consumesCounters")
+            for name, amount in read_counters(each).items()
+        ]
+    )
     bare = {f"{driver}/{name}": each for name, each in known.items() if "/" not in name}
     return Device(
         name=device.text("name"),
@@ -136,21 +143,6 @@ def _attribute(attribute: Reader) -> AttributeValue | None:
         return kind, attribute.boolean(kind)
     is_known = kind == "string" or (kind == "version" and is_semver(attribute.raw[kind]))
     return (kind, attribute.text(kind)) if is_known else None
-
-
-def _seen(kind: str, value: Any) -> Any:
-    """Return the value of an attribute in selectors."""
-    return parse_semver(value) if kind == "version" else value
-
-
-def _counters(device: Reader) -> tuple[tuple[CounterName, int], ...]:
-    return tuple(
-        [
-            ((each.text("counterSet"), name), amount)
-            for each in device.objects("consumesCounters")
-            for name, amount in read_counters(each).items()
-        ]
-    )
 
 
 def read_counters(counter_set: Reader) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """The device objects of a cluster: DeviceClasses, ResourceClaims, ResourceSlices and DeviceTaintRules."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.cluster.dra.device import DeviceTaintRule
@@ -68,10 +68,6 @@ class Devices:
             frozenset([each.extended_for for each in known if each.extended_for]),
             tuple(taint_rules or ()),
         )
-
-    def without_slices(self) -> "Devices":
-        """Return the objects without ResourceSlices: the devices of nodes that do not exist yet are not known."""
-        return replace(self, slices=None, answers={})
 
     def back(self, resource: str) -> bool:
         """Return true if a DeviceClass backs, or may back, the resource, so that nodes need not have it as allocatable.

@@ -36,13 +36,10 @@ class Images:
         if name not in self._found:
             if len(self._found) == _MOST_REMEMBERED:
                 self._found.clear()
-            self._found[name] = self._look_up(name)
+            sizes = [images.get(name) for images in self._nodes]
+            held = np.array([size is not None for size in sizes], dtype=np.bool_)
+            self._found[name] = next((Image(size, held) for size in sizes if size is not None), None)
         return self._found[name]
-
-    def _look_up(self, name: str) -> Image | None:
-        sizes = [images.get(name) for images in self._nodes]
-        held = np.array([size is not None for size in sizes], dtype=np.bool_)
-        return next((Image(size, held) for size in sizes if size is not None), None)
 
 
 def normalized_image_name(name: str) -> str:

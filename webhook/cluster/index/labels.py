@@ -1,11 +1,13 @@
-"""Index of node labels by key: a requirement is evaluated once for each value of a label, not for each node."""
+"""Index of the labels and taints of nodes: a value is evaluated once, not for each node."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.kube.pod.taints import Taint
 from webhook.kube.selectors import label_matches, parse_integer
 
 Mask = NDArray[np.bool_]
@@ -135,3 +137,26 @@ def _compared(operator: str, values: Sequence[str], column: _Column) -> Mask:
         return np.zeros(len(column.values), dtype=np.bool_)
     numbers, are_numbers = column.integers
     return are_numbers & (numbers > bound if operator == "Gt" else numbers < bound)
+
+
+@dataclass(frozen=True, slots=True)
+class TaintClasses:
+    """The distinct sets of taints, which are few: `classes[class_of[row]]` are those of the node in `row`."""
+
+    classes: tuple[tuple[Taint, ...], ...]
+    class_of: NDArray[np.intp]
+    distinct: frozenset[Taint] = frozenset()
+    """All taints of all classes."""
+
+    @classmethod
+    def of(cls, taints: Iterable[tuple[Taint, ...]]) -> "TaintClasses":
+        """Return the classes of nodes with these taints, in rows."""
+        classes: dict[tuple[Taint, ...], int] = {}
+        class_of = [classes.setdefault(each, len(classes)) for each in taints]
+        distinct = frozenset(taint for each in classes for taint in each)
+        return cls(tuple(classes), np.array(class_of, dtype=np.intp), distinct)
+
+    def classes_with(self, taints: Iterable[Taint]) -> list[bool]:
+        """Return for each class true if it has one of `taints`."""
+        wanted = frozenset(taints)
+        return [not wanted.isdisjoint(each) for each in self.classes]

@@ -71,11 +71,7 @@ class LayeredPodClasses(PodClasses):
     def selected(
         self, count: int, namespaces: Iterable[str] | None, selector: LabelSelector | None, expired: Expired = never
     ) -> Mask:
-        """Return a mask of the first `count` classes in `namespaces` (None: all) that `selector` selects.
-
-        Raises:
-            DeadlineNearError: `expired()` returned true.
-        """
+        """Return a mask of the first `count` classes, as the base class does."""
         names = None if namespaces is None else tuple(namespaces)
         found = super().selected(count, names, selector, expired)
         found[: self._first] = self._base.selected(self._first, names, selector, expired)

@@ -11,8 +11,8 @@ from webhook.kube.names import is_label_value
 from webhook.kube.reader import Reader
 from webhook.kube.selectors import NAME_FIELD, field_requirement_matches, parse_integer
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Requirement(NamedTuple):
@@ -49,8 +49,8 @@ def read_node_affinity(reader: Reader, key: str) -> NodeAffinityTerms:
     if reader.raw.get(key) is None:
         return NodeAffinityTerms()
     affinity = reader.object(key)
-    required = read_node_selector(affinity, _REQUIRED)
-    return NodeAffinityTerms(required, () if affinity.raw.get(_PREFERRED) is None else _preferred(affinity))
+    required = read_node_selector(affinity, REQUIRED)
+    return NodeAffinityTerms(required, () if affinity.raw.get(PREFERRED) is None else _preferred(affinity))
 
 
 def read_node_selector(reader: Reader, key: str) -> tuple[Term, ...] | None:
@@ -62,7 +62,7 @@ def read_node_selector(reader: Reader, key: str) -> tuple[Term, ...] | None:
 
 def _preferred(affinity: Reader) -> tuple[WeightedTerm, ...]:
     found = []
-    for weighted in affinity.objects(_PREFERRED):
+    for weighted in affinity.objects(PREFERRED):
         weight = read_weight(weighted)
         preference = weighted.object("preference")
         term = _term(preference)

@@ -121,11 +121,6 @@ class PodClasses:
             )
             return other
 
-    @property
-    def own_count(self) -> int:
-        """Return the number of classes that are not those of another table."""
-        return self._count
-
     def known(self, key: object) -> int | None:
         """Return the class with `key`; None if there is none."""
         return self._numbers.get(key)

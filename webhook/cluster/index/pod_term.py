@@ -4,12 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from webhook.cluster.index.node_selector import read_weight
+from webhook.cluster.index.node_selector import PREFERRED, REQUIRED, read_weight
 from webhook.kube.reader import Reader
 from webhook.kube.selectors import LabelSelector, read_label_selector, selector_matches, with_label_keys
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 Labels = Mapping[str, str]
 
@@ -88,10 +85,10 @@ def read_pod_terms(spec: Reader, namespace: str, labels: Labels) -> PodTerms:
 
 def _terms(part: Reader, namespace: str, labels: Labels) -> tuple[tuple[PodTerm, ...], tuple[WeightedPodTerm, ...]]:
     """Return the required and the preferred terms of a PodAffinity or a PodAntiAffinity."""
-    required = [_term(term, namespace, labels) for term in part.objects(_REQUIRED)]
+    required = [_term(term, namespace, labels) for term in part.objects(REQUIRED)]
     preferred = [
         WeightedPodTerm(read_weight(each), _term(each.object("podAffinityTerm"), namespace, labels))
-        for each in part.objects(_PREFERRED)
+        for each in part.objects(PREFERRED)
     ]
     return tuple(required), tuple(preferred)
 

@@ -116,11 +116,6 @@ class RunningPods:
         return len(self.classes) > 2 * len(self.pods) + 1000
 
     @classmethod
-    def none(cls) -> "RunningPods":
-        """Return the table without pods."""
-        return cls.of(())
-
-    @classmethod
     def _table(cls, classes: PodClasses, class_of: Codes, row_of: Codes) -> "RunningPods":
         count = len(classes)
         carriers = np.flatnonzero(classes.carry_terms(count)[class_of])

@@ -14,6 +14,7 @@ class ShownPods(RunningPods):
     The arrays are brought up to date when they are read: few pods have a plugin that reads them.
     """
 
+    classes: LayeredPodClasses
     __slots__ = ("_carrier_changes", "_carrier_count", "_changes", "_is_any_terminating", "_numbers")
 
     def __init__(self, base: RunningPods) -> None:

@@ -1,6 +1,6 @@
 """The facts of bound pods that decide whether a pod may be moved; a snapshot does not hold them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -112,11 +112,3 @@ def _controller(metadata: Reader) -> Controller | None:
 
 BoundPods = Mapping[str, Sequence[BoundPod]]
 """The bound pods by node."""
-
-
-def by_node(pods: Iterable[BoundPod]) -> BoundPods:
-    """Return `pods` by their nodes."""
-    found: dict[str, list[BoundPod]] = {}
-    for each in pods:
-        found.setdefault(each.node, []).append(each)
-    return found

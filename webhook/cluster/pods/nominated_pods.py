@@ -6,12 +6,11 @@ from typing import Any
 
 from webhook.cluster.node_info import RunningPod
 from webhook.documents.documents import field
-from webhook.kube.names import ENDED_PHASES
 from webhook.kube.reader import Reader
 
 
-def read_nominated_pod(pod: Mapping[str, Any]) -> RunningPod:
-    """Return the facts of `pod`, a raw API object for which `is_nominated` is true, as if it ran on the nominated node.
+def read_nominated_pod(pod: Mapping[str, Any]) -> RunningPod | None:
+    """Return the facts of `pod`, a raw API object that is pending, as if it ran on its nominated node, if it has one.
 
     A nominated pod counts even while it is being deleted: kube-scheduler's PodTopologySpread leaves out running pods
     that are being deleted, but not nominated ones.
@@ -21,6 +20,8 @@ def read_nominated_pod(pod: Mapping[str, Any]) -> RunningPod:
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, updateWithPod
     """
+    if not field(pod, "status", "nominatedNodeName"):
+        return None
     reader = Reader(pod)
     node_name = reader.object("status").text("nominatedNodeName")
     reader.finish()
@@ -57,10 +58,3 @@ class NominatedPods:
 
 
 NO_NOMINATED_PODS = NominatedPods({}, frozenset())
-
-
-def is_nominated(pod: Mapping[str, Any]) -> bool:
-    """Return true if `pod`, a raw API object, is pending and has a nominated node."""
-    if not field(pod, "status", "nominatedNodeName") or field(pod, "spec", "nodeName"):
-        return False
-    return field(pod, "status", "phase") not in ENDED_PHASES

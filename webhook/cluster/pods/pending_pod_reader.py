@@ -7,7 +7,7 @@ import orjson
 from msgspec import Raw, ValidationError
 from msgspec.json import Decoder, decode, encode
 
-from webhook.cluster.pods.nominated_pods import is_nominated, read_nominated_pod
+from webhook.cluster.pods.nominated_pods import read_nominated_pod
 from webhook.cluster.pods.pending_pods import PendingPod, is_waiting, read_priority, scheduled_content
 from webhook.kube.pod.pod_identity import short_text
 from webhook.kube.pod.raw_pod import RawContainer
@@ -49,7 +49,7 @@ class PendingPodReader:
             read_priority(_value(spec, "priority")),
             content,
             is_waiting(_value(spec, "schedulingGates"), stored.is_terminating, _value(status, "conditions")),
-            read_nominated_pod(pod) if "nominatedNodeName" in status and is_nominated(pod) else None,
+            read_nominated_pod(pod) if "nominatedNodeName" in status else None,
         )
 
     def _content(self, pod: StoredPod) -> bytes:

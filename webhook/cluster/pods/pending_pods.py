@@ -10,7 +10,7 @@ from weakref import ref
 import orjson
 
 from webhook.cluster.node_info import RunningPod
-from webhook.cluster.pods.nominated_pods import is_nominated, read_nominated_pod
+from webhook.cluster.pods.nominated_pods import read_nominated_pod
 from webhook.kube.names import ENDED_PHASES, KAI_SHARES, VOLCANO_GROUP
 from webhook.kube.pod.gang_key import gang_annotations
 from webhook.kube.pod.pod_identity import PodIdentity, short_text
@@ -20,8 +20,8 @@ from webhook.kube.pod.stored_pod import node_and_phase
 _EMPTY: Mapping[str, Any] = {}
 
 # What a scheduler does not read of containers can be large: environment, commands, probes.
-_CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "restartPolicyRules")
-_CONTAINER_LISTS = ("containers", "initContainers")
+CONTAINER_FIELDS = ("name", "image", "ports", "resources", "restartPolicy", "restartPolicyRules")
+CONTAINER_LISTS = ("containers", "initContainers")
 _METADATA_FIELDS = ("labels", "ownerReferences")
 _STATUS_FIELDS = ("resourceClaimStatuses", "extendedResourceClaimStatus")
 # Type, status and reason of the condition by which a scheduler says that no node can take the pod.
@@ -83,7 +83,7 @@ class PendingPod:
                 metadata.get("deletionTimestamp"),
                 _object(pod.get("status")).get("conditions"),
             ),
-            read_nominated_pod(pod) if is_nominated(pod) else None,
+            read_nominated_pod(pod),
         )
 
     @property
@@ -116,7 +116,7 @@ def scheduled_content(pod: Mapping[str, Any]) -> bytes:
     if isinstance(labels, Mapping) and len(labels) > _MOST_LABELS:
         return b""
     kept = dict(spec)
-    for part in _CONTAINER_LISTS:
+    for part in CONTAINER_LISTS:
         if isinstance(kept.get(part), list):
             kept[part] = [_container(each) for each in kept[part]]
     if isinstance(kept.get("volumes"), list):
@@ -175,7 +175,7 @@ def _of_scheduler(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def _container(container: Any) -> Any:
     if not isinstance(container, Mapping):
         return container
-    return {name: container[name] for name in _CONTAINER_FIELDS if container.get(name)}
+    return {name: container[name] for name in CONTAINER_FIELDS if container.get(name)}
 
 
 def _is_plain(volume: Any) -> bool:

@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from webhook.cluster.index.node_selector import Requirement, Term
-from webhook.cluster.storage.volumes import PersistentVolume, PersistentVolumeClaim
+from webhook.cluster.storage.volumes import NamespacedName, PersistentVolume, PersistentVolumeClaim
 from webhook.kube.reader import Reader, reading
-
-NamespacedName = tuple[str, str]
 
 _IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 _MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"

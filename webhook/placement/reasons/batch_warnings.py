@@ -56,7 +56,7 @@ def _volcano(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[st
             return
         if group.phase == "Pending":
             yield f"Volcano: PodGroup {_shown(names.group)} is Pending: no pod of it is scheduled before it is enqueued"
-        queue_name = group.queue
+        queue_name = group.queue or VOLCANO_DEFAULT_QUEUE
     if objects.queues is None:
         return
     queue = objects.queues.get(queue_name)

@@ -182,8 +182,11 @@ class AssumedPods(Generic[K]):
         return sum(self.by_key[key].priority >= priority for name in names for key in self.keys_on(name))
 
     def has_room(self, node: str, pod: RunningPod | None = None) -> bool:
-        """Return whether all pods that are assumed on `node`, a node of `base`, and `pod` have their requests there."""
-        full = self.all_shown.nodes[self.base.rows[node]]
+        """Return whether `base` has `node`, and all pods that are assumed on it and `pod` have their requests there."""
+        row = self.base.rows.get(node)
+        if row is None:
+            return False
+        full = self.all_shown.nodes[row]
         if pod is not None:
             full = full.with_pods((pod,))
         if len(full.pods) > full.node.allowed_pods:

@@ -153,7 +153,7 @@ class Admissions:
             if cluster is not None:
                 cluster = self._dependencies.among_others(request, cluster)
             with spans.step("evaluate"):
-                rendered = decider.rendered(request, policy, cluster, work_budget)
+                rendered = decider.decide(request, policy, cluster, work_budget)
             self._dependencies.prove(request, len(body), policy, cluster, rendered)
             return Decision(request, policy, cluster, rendered, decider.records_predictions)
         except TimeSliceEndedError:

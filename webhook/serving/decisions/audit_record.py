@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
+from webhook.admission.verdict import Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
 from webhook.audit.field_changes import values_before
 from webhook.audit.record import (
     POD,
@@ -26,22 +26,16 @@ def audit_record(
     verdict: Verdict | ObjectVerdict | str,
     policy: Policy,
     *,
-    time: str = "",
-    decision: str = "",
-    duration_seconds: float = 0.0,
-    replica: str = "",
     shadow: ShadowEntry | None = None,
 ) -> AuditRecord:
     """Return the audit record of one admission; a `verdict` that is a text is the message of an internal error.
 
-    `shadow` is the answer that was not given.
-
-    The keyword arguments differ between equal pods, so they are left out for a record template.
+    `shadow` is the answer that was not given. What differs between equal pods is empty, for a record template.
     """
     answer = shadow_entry(verdict)
     return AuditRecord(
-        time=time,
-        decision=decision,
+        time="",
+        decision="",
         uid=request.uid,
         dry_run=request.dry_run,
         operation=request.operation,
@@ -57,8 +51,8 @@ def audit_record(
         warnings=answer.warnings,
         placement=answer.placement,
         error=answer.message,
-        duration_ms=duration_seconds * 1000,
-        replica=replica,
+        duration_ms=0.0,
+        replica="",
         kind=request.kind or POD,
         qos_class=verdict.mutated.qos_class if isinstance(verdict, Patched | Unchanged) else None,
         before=replaced_values(request.object, (shadow or answer).patch),
@@ -70,15 +64,14 @@ def shadow_entry(verdict: Verdict | ObjectVerdict | str) -> ShadowEntry:
     """Return `verdict`, or the message of an internal error, as an answer; of shadow mode, one that is not given."""
     if isinstance(verdict, str):
         return ShadowEntry("Error", message=verdict)
-    if isinstance(verdict, Bypassed):
-        return ShadowEntry(verdict.outcome, (), (), verdict.warnings, None, verdict.reason)
+    message = verdict.denial.message if isinstance(verdict, Denied) else None
     return ShadowEntry(
         verdict.outcome,
         tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in verdict.rules),
-        tuple(verdict.operations) if isinstance(verdict, Patched | Advised) else (),
+        tuple(verdict.operations),
         verdict.warnings,
         placement_entry(verdict.placement) if verdict.placement else None,
-        verdict.denial.message if isinstance(verdict, Denied) else None,
+        verdict.reason if isinstance(verdict, Bypassed) else message,
     )
 
 

@@ -1,12 +1,12 @@
-"""The deciders of the two threads: each has its own decision cache, and the worker its own scorer.
+"""The decider of the worker thread, and a scorer that reports its time.
 
-The event loop's decider caches the policy's result and runs the scorer again when the cluster has changed. The worker's
+The event loop decides by a `DecisionCache`, which runs the scorer again when the cluster has changed. The worker's
 decider caches only the rendered decision, for a limited time.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from webhook.admission.pipeline import ClusterView, not_a_pod_creation, read_pod
@@ -55,38 +55,6 @@ class TimedScorer(Generic[S]):
         return self.scorer.feasible_rows(asked, snapshot, expired)
 
 
-class EventLoopDecider:
-    """Decides on small pods, in the event loop.
-
-    `observe` is called with 0 seconds for each placement check that is answered from the cache, so that the metric
-    counts every check. `scorer` returns the scorer of a policy, if that is not the one of the cluster view.
-    """
-
-    records_predictions = True
-
-    def __init__(
-        self,
-        observe: Callable[[float], object] = lambda _: None,
-        scorer: Callable[[Policy], Scorer] | None = None,
-    ) -> None:
-        self._scorer = scorer
-        self._decisions = DecisionCache(on_reuse=lambda: observe(0.0))
-
-    @property
-    def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
-        """Return the caches by name, for metrics."""
-        return self._decisions.caches
-
-    def rendered(
-        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
-    ) -> Rendered:
-        """Return the rendered decision on `request` for the current `cluster`."""
-        if cluster is not None and cluster.scorer is not None and self._scorer is not None:
-            scorer = self._scorer(policy)
-            cluster = cluster if scorer is cluster.scorer else replace(cluster, scorer=scorer)
-        return self._decisions.decide(request, policy, cluster, work_budget)
-
-
 class _Kept(NamedTuple):
     rendered: Rendered
     until_seconds: float
@@ -101,8 +69,8 @@ class _Kept(NamedTuple):
 class WorkerDecider:
     """Decides on expensive pods, in the worker thread: replicas of one template share a decision for a limited time.
 
-    A decision is reused for ten times its duration, on any snapshot. `scorer` returns the scorer of a policy, which
-    replaces that of the cluster view: the other thread uses that one.
+    A decision is reused for ten times its duration, on any snapshot. `scorer` is that of `DecisionCache`: the other
+    thread uses the scorer of the cluster view.
     """
 
     records_predictions = False
@@ -112,17 +80,16 @@ class WorkerDecider:
         scorer: Callable[[Policy], Scorer] | None = None,
         monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._scorer = scorer
         self._kept: ByteCache[tuple[DecisionKey, str | None, bool], _Kept] = ByteCache(_CACHE_BYTES)
         self._monotonic_seconds = monotonic_seconds
-        self._decisions = DecisionCache(0)
+        self._decisions = DecisionCache(0, scorer)
 
     @property
     def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
         """Return the caches by name, for metrics."""
         return {"large_decisions": (self._kept,)}
 
-    def rendered(
+    def decide(
         self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
     ) -> Rendered:
         """Return the rendered decision on `request`, or a recent one on an equal request.
@@ -130,8 +97,6 @@ class WorkerDecider:
         Raises:
             InvalidInput: the request's object cannot be read as a Pod.
         """
-        if cluster is not None and self._scorer is not None:
-            cluster = replace(cluster, scorer=self._scorer(policy))
         if not_a_pod_creation(request) or request_exemption(request, policy.spec):
             return self._decisions.decide(request, policy, cluster, work_budget)
         began_seconds = self._monotonic_seconds()
@@ -156,7 +121,7 @@ class WorkerDecider:
         return rendered
 
 
-Decider = EventLoopDecider | WorkerDecider
+Decider = DecisionCache | WorkerDecider
 
 
 def _has_room(rendered: Rendered, cluster: ClusterView | None) -> bool:
@@ -164,8 +129,7 @@ def _has_room(rendered: Rendered, cluster: ClusterView | None) -> bool:
     candidate, assumed = rendered.candidate, None if cluster is None else cluster.assumed
     if candidate is None or assumed is None or candidate.placement.verdict != "Feasible":
         return True
-    node = candidate.placement.node or ""
-    return node in assumed.base.rows and assumed.has_room(node, candidate.pod.running)
+    return assumed.has_room(candidate.placement.node or "", candidate.pod.running)
 
 
 def _cached_bytes(rendered: Rendered, data: bytes) -> int:

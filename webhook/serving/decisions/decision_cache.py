@@ -6,7 +6,7 @@ rendered decision with both.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
 from weakref import ref
@@ -30,7 +30,7 @@ from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.objects.admission import admit_request
 from webhook.placement.framework.result import Placement
-from webhook.placement.scorer import PodSignature
+from webhook.placement.scorer import PodSignature, Scorer
 from webhook.policy.exempt import request_exemption, shadow_reason
 from webhook.policy.policy import Policy
 from webhook.runtime.byte_cache import ByteCache
@@ -82,10 +82,6 @@ def _short(data: bytes) -> bytes:
 Ref = Callable[[], Snapshot | None]
 
 
-def _nothing() -> None:
-    return None
-
-
 class _Basis(NamedTuple):
     """What a decision is made on; the decision on an equal pod is the same on an equal basis."""
 
@@ -102,7 +98,7 @@ class _Known:
     parts: PodParts | None = None
     basis: _Basis | None = None
     rendered: Rendered | None = None
-    warned_on: Ref = _nothing
+    warned_on: Ref = lambda: None
     of_cluster: tuple[str, ...] = ()
     last: tuple[tuple[RowLog, int], Ref, int, Placement] | None = None
 
@@ -110,10 +106,19 @@ class _Known:
 class DecisionCache:
     """Decides on requests and caches results and rendered decisions. Not thread-safe.
 
-    The caches take `cache_bytes` at most; 0 disables them. `on_reuse` is called for each placement that is reused.
+    The caches take `cache_bytes` at most; 0 disables them. `scorer` returns the scorer of a policy, if that is not the
+    one of the cluster view. `on_reuse` is called for each placement that is reused.
     """
 
-    def __init__(self, cache_bytes: int = RESULT_CACHE_BYTES, *, on_reuse: Callable[[], object] = lambda: None) -> None:
+    records_predictions = True
+
+    def __init__(
+        self,
+        cache_bytes: int = RESULT_CACHE_BYTES,
+        scorer: Callable[[Policy], Scorer] | None = None,
+        on_reuse: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._scorer = scorer
         self._known: ByteCache[DecisionKey, _Known] = ByteCache(cache_bytes * 5 // 8)
         self._rules: ByteCache[RulesKey, RulesResult] = ByteCache(cache_bytes // 8)
         # By the identity of the injection, which the entry keeps.
@@ -135,6 +140,9 @@ class DecisionCache:
         Raises:
             InvalidInput: the request's object cannot be read as a Pod.
         """
+        if cluster is not None and cluster.scorer is not None and self._scorer is not None:
+            scorer = self._scorer(policy)
+            cluster = cluster if scorer is cluster.scorer else replace(cluster, scorer=scorer)
         shadow = shadow_reason(request, policy.spec)
         if not_a_pod_creation(request) or request_exemption(request, policy.spec):
             return render(request, admit_request(request, policy, cluster, work_budget), policy, shadow=shadow)
@@ -185,12 +193,12 @@ class DecisionCache:
     ) -> Rendered:
         """Return the decision on a pod that the policy applies to."""
         of_cluster: tuple[str, ...] = ()
+        namespace = result.content.namespace
         if cluster is not None and not cluster.stale_reason:
             if known.warned_on() is not cluster.snapshot:
                 known.of_cluster, known.warned_on = cluster_warnings(result, policy, cluster), ref(cluster.snapshot)
             of_cluster = known.of_cluster
         placement = self._placement(known, result, policy, cluster, work_budget)
-        basis = _Basis(shadow, placement, of_cluster)
         rendered, before = known.rendered, known.basis
         if (
             rendered is None
@@ -204,10 +212,11 @@ class DecisionCache:
                 rendered, known.parts = self._renderer.allowed(request, verdict, policy, known.parts)
             else:
                 rendered = render(request, verdict, policy, shadow=shadow)
-            known.rendered, known.basis = rendered, basis
+            known.rendered, known.basis = rendered, _Basis(shadow, placement, of_cluster)
         rendered.candidate = None
         # A pod that is left alone is placed as it is, once it is seen in the cluster.
-        if shadow is None and rendered.outcome != "Denied" and _reserves(cluster, result.content.namespace):
+        is_admitted = shadow is None and rendered.outcome != "Denied"
+        if is_admitted and cluster is not None and cluster.assumed is not None and cluster.reserves(namespace):
             rendered.candidate = Candidate.of(result, placement)
         return rendered
 
@@ -263,10 +272,6 @@ class DecisionCache:
 
 def _fits(placement: Placement) -> bool:
     return "Feasible" in (placement.verdict, placement.binding.verdict)
-
-
-def _reserves(cluster: ClusterView | None, namespace: str) -> bool:
-    return cluster is not None and cluster.assumed is not None and cluster.reserves(namespace)
 
 
 def _known_bytes(known: _Known) -> int:

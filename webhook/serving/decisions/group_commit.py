@@ -2,33 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
-
-from webhook.audit.lines import UnsealedRecord
-
-
-class StagedLog(Protocol):
-    """An audit log that stages records and writes them in one batch. Neither method raises if a write fails."""
-
-    def stage(self, record: UnsealedRecord) -> None:
-        """Keep `record` for the next `flush`."""
-        ...
-
-    def flush(self) -> None:
-        """Write the staged records."""
-        ...
 
 
 class GroupCommit:
-    """Stages records and flushes `log` once per iteration of the running event loop."""
+    """Calls `flush`, which writes the staged records, once per iteration of the running event loop."""
 
-    def __init__(self, log: StagedLog) -> None:
-        self._log = log
+    def __init__(self, flush: Callable[[], None]) -> None:
+        self._flush = flush
         self._waiting: list[Callable[[Exception | None], None]] = []
-
-    def audit(self, record: UnsealedRecord) -> None:
-        """Stage `record` for the end of this iteration."""
-        self._log.stage(record)
 
     def when_written(self, done: Callable[[Exception | None], None]) -> None:
         """Call `done` once all staged records are written: an answer is sent only after its record.
@@ -63,7 +44,7 @@ class GroupCommit:
         waiting, self._waiting = self._waiting, []
         failure: Exception | None = None
         try:
-            self._log.flush()
+            self._flush()
         except Exception as error:
             failure = error
         for done in waiting:

@@ -176,7 +176,6 @@ def render(
         entry = shadow_entry(verdict)
         verdict = Bypassed(shadow, (), None if isinstance(verdict, str) else verdict.workload_type)
     assert not isinstance(verdict, str)  # noqa: S101 - the caller's
-    placement = None if isinstance(verdict, Bypassed) else verdict.placement
     record = audit_record(request, verdict, policy, shadow=entry)
     answer, counted = _answer(verdict, policy), _counted(request, verdict, policy)
     if entry is not None:
@@ -185,11 +184,11 @@ def render(
     report: Report | None = None
     if not counted.kind and not isinstance(verdict, Advised):
         report = report_of(verdict)
-    return Rendered(record.outcome, placement, answer, RecordTemplate.of(record), counted, report)
+    return Rendered(record.outcome, verdict.placement, answer, RecordTemplate.of(record), counted, report)
 
 
 def _answer(verdict: Verdict | ObjectVerdict, policy: Policy) -> ReviewAnswer:
-    annotations = _annotations(verdict.outcome, policy, None if isinstance(verdict, Bypassed) else verdict.placement)
+    annotations = _annotations(verdict.outcome, policy, verdict.placement)
     if isinstance(verdict, Bypassed):
         annotations["reason"] = verdict.reason
     patch = b""
@@ -218,13 +217,11 @@ def _annotations(outcome: Outcome, policy: Policy, placement: Placement | None) 
 def _counted(request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy) -> AdmissionCount:
     if kind := counted_kind(request, policy):
         return AdmissionCount(verdict.outcome, kind=kind)
-    rules = () if isinstance(verdict, Bypassed) else verdict.rules
-    placement = None if isinstance(verdict, Bypassed) else verdict.placement
     # An unknown type is not a label value: each misspelling would create a series in Prometheus.
     known = verdict.workload_type in policy.spec.workload_types
     return AdmissionCount(
         verdict.outcome,
         (verdict.workload_type or "") if known else "",
-        tuple((rule.name, len(rule.edits)) for rule in rules if rule.edits),
-        placement.verdict if placement is not None else None,
+        tuple((rule.name, len(rule.edits)) for rule in verdict.rules if rule.edits),
+        verdict.placement.verdict if verdict.placement is not None else None,
     )

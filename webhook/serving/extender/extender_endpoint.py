@@ -14,6 +14,7 @@ import structlog
 
 from webhook.admission.pipeline import ClusterView
 from webhook.cluster.node_info import RunningPod
+from webhook.cluster.pods.pending_pods import PodKey
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.extender import ExtenderArgs, filter_result, host_priority_list, parse_args
@@ -25,7 +26,7 @@ from webhook.runtime.byte_cache import value_count
 from webhook.runtime.metrics import Metrics
 from webhook.serving.connection import Connection
 from webhook.serving.decisions.admissions import MAX_VALUES, Answer
-from webhook.serving.extender.extender_pods import ExtenderPods, PodName, RecentlyBound
+from webhook.serving.extender.extender_pods import ExtenderPods, RecentlyBound
 from webhook.serving.scheduling.work import Work
 from webhook.serving.work_budget import TimeSliceEndedError
 
@@ -177,7 +178,7 @@ def _prioritized(call: _Call) -> bytes:
     # The last one is that of nodes which the view does not have.
     by_row = np.zeros(len(view.nodes) + 1, dtype=np.int64)
     if len(candidates):
-        snapshot = call.assumed.on(view, PodName(args.namespace, args.pod_name))
+        snapshot = call.assumed.on(view, PodKey(args.namespace, args.pod_name))
         by_row[candidates] = priorities(call.profile, call.pod, snapshot, candidates, call.expired)
         call.assume(view.nodes[int(by_row.argmax())].node.name)
     return host_priority_list(args.node_names, by_row[rows].tolist())

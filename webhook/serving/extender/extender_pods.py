@@ -10,6 +10,7 @@ from math import inf
 from typing import NamedTuple
 
 from webhook.cluster.node_info import RunningPod
+from webhook.cluster.pods.pending_pods import PodKey
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
@@ -21,13 +22,6 @@ _MOST_PODS = 300
 _MOST_BYTES = 4 * 1024 * 1024
 
 
-class PodName(NamedTuple):
-    """The namespace and the name of a pod."""
-
-    namespace: str
-    name: str
-
-
 class RecentlyBound:
     """The pods that the watch has reported as bound since `taken` was called last, the latest of them.
 
@@ -35,17 +29,16 @@ class RecentlyBound:
     """
 
     def __init__(self) -> None:
-        self._noted: deque[tuple[int, str, str]] = deque(maxlen=_MOST_PODS)
+        self._noted: deque[tuple[PodKey, int]] = deque(maxlen=_MOST_PODS)
 
     def note(self, pod: PodIdentity, generation: int) -> None:
         """Record that `pod` is bound in snapshots of `generation` and later ones."""
-        self._noted.append((generation, pod.namespace, pod.name))
+        self._noted.append((PodKey(pod.namespace, pod.name), generation))
 
-    def taken(self) -> Iterator[tuple[PodName, int]]:
+    def taken(self) -> Iterator[tuple[PodKey, int]]:
         """Yield the pods, and the generation of the first snapshot of each."""
         while self._noted:
-            generation, namespace, name = self._noted.popleft()
-            yield PodName(namespace, name), generation
+            yield self._noted.popleft()
 
 
 class _Entry(NamedTuple):
@@ -61,21 +54,21 @@ class ExtenderPods:
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
         self._monotonic_seconds = monotonic_seconds
-        self._assumed: AssumedPods[PodName] = AssumedPods(Snapshot.of(()))
+        self._assumed: AssumedPods[PodKey] = AssumedPods(Snapshot.of(()))
         # In the order of their time.
-        self._entries: dict[PodName, _Entry] = {}
+        self._entries: dict[PodKey, _Entry] = {}
         self._used_bytes = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def note_bound(self, bound: Iterable[tuple[PodName, int]]) -> None:
+    def note_bound(self, bound: Iterable[tuple[PodKey, int]]) -> None:
         """Forget pods with the first snapshot that shows them as bound; `bound` has its generation for each pod."""
         for key, generation in bound:
             if entry := self._entries.get(key):
                 self._entries[key] = entry._replace(bound_in=generation)
 
-    def on(self, snapshot: Snapshot, pod: PodName) -> Snapshot:
+    def on(self, snapshot: Snapshot, pod: PodKey) -> Snapshot:
         """Return `snapshot` with the assumed pods, without `pod`, which is scheduled again."""
         assumed = self._assumed
         end_seconds = self._monotonic_seconds() - _ASSUMED_SECONDS
@@ -90,7 +83,7 @@ class ExtenderPods:
         """Assume `pod`, which takes up to `size_bytes` of memory, on its node, which is one of `snapshot`."""
         if size_bytes > _MOST_BYTES:
             return
-        key = PodName(pod.namespace, pod.name)
+        key = PodKey(pod.namespace, pod.name)
         gone = [key]
         self._forget(key)
         while len(self._entries) >= _MOST_PODS or self._used_bytes + size_bytes > _MOST_BYTES:
@@ -103,7 +96,7 @@ class ExtenderPods:
         self._used_bytes += size_bytes
         self._assumed.assume(key, AssumedPod(pod, 0))
 
-    def _forget(self, key: PodName) -> None:
+    def _forget(self, key: PodKey) -> None:
         if entry := self._entries.pop(key, None):
             self._used_bytes -= entry.size_bytes
 

@@ -1,7 +1,9 @@
-"""Sockets that listen, and accepted connections whose TLS handshake has not begun, in fair turns by address."""
+"""Sockets that listen, the limits of their connections, and those whose TLS handshake has not begun, in fair turns."""
 
+import os
 import socket
 from collections import deque
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -13,6 +15,20 @@ BACKLOG = 1024
 _MOST_WAITING = 64
 # If they are of one address, the rest waits in the kernel, but not before other addresses had the chance to be seen.
 _MOST_OF_ONE_ADDRESS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one listener.
+
+    `most` connections in total, `most_per_address` for one address; `head_seconds` for TLS and the head of the first
+    request; `keepalive_seconds` between requests.
+    """
+
+    most: int
+    most_per_address: int
+    head_seconds: float
+    keepalive_seconds: float
 
 
 class Arrivals(Generic[T]):
@@ -62,21 +78,16 @@ class Arrivals(Generic[T]):
         return item
 
 
-def bound_socket(family: int, kind: int, protocol: int, where: Any) -> socket.socket:
+def bound_socket(family: int, where: Any) -> socket.socket:
     """Return a socket that listens at `where`, an address of this family.
 
     Raises:
         OSError: it cannot be listened on.
     """
-    listening = socket.socket(family, kind, protocol)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listening.setblocking(False)
-        listening.bind(where)
-        listening.listen(BACKLOG)
-    except BaseException:
-        listening.close()
-        raise
+        listening = socket.create_server(where, family=family, backlog=BACKLOG)
+    except OSError as error:
+        # Without the address, which `create_server` adds.
+        raise OSError(error.errno, os.strerror(error.errno or 0)) from error
+    listening.setblocking(False)
     return listening

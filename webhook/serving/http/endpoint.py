@@ -13,16 +13,20 @@ from webhook.runtime.settings import Settings
 from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Answer
 from webhook.serving.decisions.group_commit import GroupCommit
-from webhook.serving.decisions.refusals import LimitError
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.http.body_budget import BodyBudget, BodyBudgetExceededError
 from webhook.serving.http.clients import Clients
-from webhook.serving.http.headers import check_identity, check_json
 from webhook.serving.http.protocol import HttpProtocol, protocol_of
-from webhook.serving.http.registered_timeout import RegisteredTimeout
-from webhook.serving.http.time_limits import PATH, TimeLimits, time_limits
+from webhook.serving.http.request_head import (
+    PATH,
+    RegisteredTimeout,
+    TimeLimits,
+    check_identity,
+    check_json,
+    time_limits,
+)
 from webhook.serving.scheduling.dispatcher import SMALL_BYTES, Dispatcher
-from webhook.serving.scheduling.work import CLIENT_GONE, OverdueError, QueueFullError
+from webhook.serving.scheduling.work import CLIENT_GONE, LimitError, OverdueError, QueueFullError
 from webhook.serving.tracing import spans
 
 # A body with reserved memory must arrive within this time.
@@ -54,9 +58,9 @@ class MutateEndpoint:
     ) -> None:
         self.draining = False
         self._extender = extender
-        self._commit = commit
+        self.commit = commit
         self._now = now
-        self._dispatcher = dispatcher
+        self.dispatcher = dispatcher
         self._refused = metrics.refused_requests
         self._settings = settings
         self._clients = Clients(settings.client_names, is_required=settings.client_ca is not None)
@@ -67,18 +71,6 @@ class MutateEndpoint:
         self._body_budget = BodyBudget(settings.max_bytes_in_flight)
         metrics.in_flight.set_function(lambda: self._in_flight)
         metrics.waiting.set_function(lambda: dispatcher.waiting)
-
-    def skip_scoring(self) -> None:
-        """Answer the requests in flight without the placement check, because the process is about to exit."""
-        self._dispatcher.draining = True
-
-    def close(self) -> None:
-        """Stop the worker of the dispatcher."""
-        self._dispatcher.close()
-
-    def when_written(self, done: Callable[[Exception | None], None]) -> None:
-        """Call `done` once the audit record of the last answer is written, or could not be."""
-        self._commit.when_written(done)
 
     def answer_at_once(self, protocol: HttpProtocol, message: RawRequestMessage, body: bytes) -> Answer | None:
         """Return the answer to a review that needs no waiting, which is sent once it is written; else None.
@@ -95,7 +87,7 @@ class MutateEndpoint:
             if limits.path != PATH or len(body) > self._settings.max_body_bytes or self._is_last(protocol, 1):
                 return None
             timeouts = limits.timeouts(arrived_seconds)
-            answer = self._dispatcher.answer_at_once(body, timeouts, self._now(), connection)
+            answer = self.dispatcher.answer_at_once(body, timeouts, self._now(), connection)
         except Exception:
             # Nothing is recorded by then, so `answer` meets the cause again, and refuses or logs the request.
             return None
@@ -155,7 +147,9 @@ class MutateEndpoint:
         """Return whether the answer is the last one of its connection, if so many `more` are counted."""
         if self.draining or (self._answers + more) % self._settings.answers_per_connection == 0:
             return True
-        return bool(protocol.connection.client) and self._is_of_old_context(protocol)
+        transport = protocol.transport if protocol.connection.client else None
+        tls = transport.get_extra_info("ssl_object") if transport is not None else None
+        return tls is not None and tls.context is not self._tls()
 
     async def _answer_within_limits(
         self, request: web.BaseRequest, limits: TimeLimits, arrived_seconds: float, connection: Connection
@@ -168,16 +162,21 @@ class MutateEndpoint:
         size_bytes = self._size_bytes(request.headers)
         # The number of connections bounds the small bodies, so they do not wait for large ones.
         reserved_bytes = size_bytes if size_bytes > SMALL_BYTES else 0
-        body = await (self._large_body(request, size_bytes) if reserved_bytes else self._body(request))
+        body = await (self._large_body(request, size_bytes, limits) if reserved_bytes else self._body(request))
         try:
             connection.stage = Stage.PROCESSING
-            with spans.admission(request.headers) if limits.path == PATH else spans.NOTHING:
-                return await self._answer_to(body, limits, arrived_seconds, connection)
-        except OverdueError as error:
-            text = f"its turn did not come within {limits.whole_seconds:g} s\n"
-            raise LimitError(web.HTTPServiceUnavailable(text=text), body) from error
-        except QueueFullError as error:
-            raise LimitError(web.HTTPServiceUnavailable(text=f"{error}\n"), body) from error
+            timeouts = limits.timeouts(arrived_seconds)
+            if limits.path != PATH and self._extender is not None:
+                work = self._extender.work(limits.path, body, arrived_seconds, connection)
+                return await self.dispatcher.answer_in_worker(work, timeouts, connection)
+            with spans.admission(request.headers):
+                answer = await self.dispatcher.answer(body, timeouts, self._now(), connection)
+                with spans.step("audit"):
+                    await self.commit.written()
+                return answer
+        except (OverdueError, QueueFullError) as error:
+            reason = str(error) or f"its turn did not come within {limits.whole_seconds:g} s"
+            raise LimitError(web.HTTPServiceUnavailable(text=f"{reason}\n"), body) from error
         finally:
             self._body_budget.release(reserved_bytes)
 
@@ -189,36 +188,15 @@ class MutateEndpoint:
         Raises:
             HTTPException: it is not, or the body does not begin as that of an API server.
         """
-        refusals = self._dispatcher.refusals
-        if path != PATH or not refusals.are_possible:
+        if path != PATH or not self.dispatcher.may_be_in_shadow:
             raise error.refusal from error
-        beginning = error.beginning or await self._beginning(request)
-        answer = refusals.answer(error, beginning, self._now(), arrived_seconds, connection)
-        await self._commit.written()
-        return answer
-
-    async def _beginning(self, request: web.BaseRequest) -> bytes:
-        """Return the beginning of a body that is not read to its end."""
-        try:
-            return await self._body(request, 1, timeout_seconds=_BODY_LATENCY_SECONDS)
-        except LimitError as error:
-            return error.beginning
-
-    def _is_of_old_context(self, protocol: HttpProtocol) -> bool:
-        found = protocol.transport.get_extra_info("ssl_object") if protocol.transport is not None else None
-        return found is not None and found.context is not self._tls()
-
-    async def _answer_to(
-        self, body: bytes, limits: TimeLimits, arrived_seconds: float, connection: Connection
-    ) -> Answer:
-        timeouts = limits.timeouts(arrived_seconds)
-        if limits.path != PATH and self._extender is not None:
-            return await self._dispatcher.answer_in_worker(
-                self._extender.work(limits.path, body, arrived_seconds, connection), timeouts, connection
-            )
-        answer = await self._dispatcher.answer(body, timeouts, self._now(), connection)
-        with spans.step("audit"):
-            await self._commit.written()
+        if not error.beginning:
+            try:
+                error.beginning = await self._body(request, 1, timeout_seconds=_BODY_LATENCY_SECONDS)
+            except LimitError as late:
+                error.beginning = late.beginning
+        answer = self.dispatcher.answer_refused(error, self._now(), arrived_seconds, connection)
+        await self.commit.written()
         return answer
 
     def _size_bytes(self, headers: Mapping[str, str]) -> int:
@@ -231,26 +209,24 @@ class MutateEndpoint:
             raise LimitError(web.HTTPRequestEntityTooLarge(limit, int(length)))
         return int(length)
 
-    async def _large_body(self, request: web.BaseRequest, size_bytes: int) -> bytes:
+    async def _large_body(self, request: web.BaseRequest, size_bytes: int, limits: TimeLimits) -> bytes:
         """Read a large body, reserve memory for it and return it.
 
         Memory is reserved after the first bytes have arrived, so an announced body alone reserves none.
         """
         timeout_seconds = self._settings.read_timeout_seconds
-        whole_seconds = time_limits(request.raw_path, self._timeout.seconds).whole_seconds
         start = await self._body(request, SMALL_BYTES)
         try:
-            await self._body_budget.reserve(size_bytes, min(whole_seconds, timeout_seconds))
+            await self._body_budget.reserve(size_bytes, min(limits.whole_seconds, timeout_seconds))
         except BodyBudgetExceededError as error:
             raise LimitError(web.HTTPServiceUnavailable(text=f"{error}\n"), start) from error
         try:
             # A body with reserved memory must arrive soon: API servers send a megabyte in milliseconds.
             left_seconds = _BODY_LATENCY_SECONDS + size_bytes / _MIN_BYTES_PER_SECOND
-            rest = await self._body(request, timeout_seconds=min(left_seconds, timeout_seconds), start=start)
+            return await self._body(request, timeout_seconds=min(left_seconds, timeout_seconds), start=start)
         except BaseException:
             self._body_budget.release(size_bytes)
             raise
-        return rest
 
     async def _body(
         self,
@@ -265,7 +241,10 @@ class MutateEndpoint:
         pieces = [start]
         try:
             if not start and request.content.is_eof():  # the common case: a body of a few KiB arrives with the head
-                return self._whole_body(request.content)
+                body = request.content.read_nowait()
+                if len(body) > self._settings.max_body_bytes:
+                    raise LimitError(web.HTTPRequestEntityTooLarge(self._settings.max_body_bytes, len(body)), body)
+                return body
             if not start and request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
                 await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             async with asyncio.timeout(seconds):
@@ -288,9 +267,3 @@ class MutateEndpoint:
             if enough_bytes is not None and size_bytes >= enough_bytes:
                 break
         return b"".join(pieces)
-
-    def _whole_body(self, content: StreamReader) -> bytes:
-        body = content.read_nowait()
-        if len(body) > self._settings.max_body_bytes:
-            raise LimitError(web.HTTPRequestEntityTooLarge(self._settings.max_body_bytes, len(body)), body)
-        return body

@@ -13,10 +13,6 @@ from webhook.serving.http.bearer_token import BearerToken
 _PROBES = ("/healthz", "/readyz")
 
 
-async def _nothing() -> None:
-    pass
-
-
 class Health:
     """The server's readiness: ready while it listens and does not stop, unless `unready_reason()` returns a reason.
 
@@ -31,7 +27,7 @@ class Health:
         unready_reason: Callable[[], str],
         *notes: Callable[[], str],
         policy: Callable[[], dict[str, Any]] = dict,
-        before_scrape: Callable[[], Awaitable[None]] = _nothing,
+        before_scrape: Callable[[], Awaitable[None]] | None = None,
         token: BearerToken | None = None,
         audit: AuditArchive | None = None,
     ) -> None:
@@ -51,7 +47,8 @@ class Health:
             raise web.HTTPNotFound
         if request.method not in (hdrs.METH_GET, hdrs.METH_HEAD):
             raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_GET, hdrs.METH_HEAD])
-        if path not in _PROBES and not (self._token is None or self._token.allows(_authorization(request))):
+        given = request.headers.get(hdrs.AUTHORIZATION, "")
+        if path not in _PROBES and not (self._token is None or self._token.allows(given)):
             text = "needs the header Authorization: Bearer TOKEN, with the token of --admin-token-file\n"
             raise web.HTTPUnauthorized(text=text, headers={hdrs.WWW_AUTHENTICATE: "Bearer"})
         if path == "/audit":
@@ -59,7 +56,8 @@ class Health:
                 raise web.HTTPForbidden(text="the audit file is sent with a token alone: set --admin-token-file\n")
             return await self._audit.send(request)
         if path == "/metrics":
-            await self._before_scrape()
+            if self._before_scrape is not None:
+                await self._before_scrape()
             return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
         if path == "/policy":
             body = orjson.dumps(self._policy(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
@@ -68,7 +66,3 @@ class Health:
         notes = [] if path == "/healthz" else [note for each in self._notes if (note := each())]
         lines = [f"not ready: {reason}" if reason else "ok", *notes]
         return web.Response(status=503 if reason else 200, text="".join(f"{line}\n" for line in lines))
-
-
-def _authorization(request: web.BaseRequest) -> str:
-    return request.headers.get(hdrs.AUTHORIZATION, "")

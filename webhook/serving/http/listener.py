@@ -21,9 +21,8 @@ from webhook.documents.field import InvalidInput, invalid, shown
 from webhook.runtime.settings import Address
 from webhook.serving.clock import LimitedLog
 from webhook.serving.connection import Stage
-from webhook.serving.http.arrivals import BACKLOG, Arrivals, bound_socket
-from webhook.serving.http.limits import NO_COUNTS, Counts, Limits
-from webhook.serving.http.protocol import AtOnce, HttpProtocol, protocol_of
+from webhook.serving.http.arrivals import BACKLOG, Arrivals, Limits, bound_socket
+from webhook.serving.http.protocol import AnswerAtOnce, HttpProtocol, protocol_of
 
 # After accepting this many, or after beginning so many TLS handshakes, the loop serves the open connections.
 _ACCEPTED_AT_ONCE = 256
@@ -37,24 +36,29 @@ _PAUSE_BETWEEN_LOOKS_SECONDS = 0.01
 
 
 class Listener:
-    """Listens on one address and calls `handler` for each request that `at_once` does not answer."""
+    """Listens on one address and calls `handler` for each request that `at_once` does not answer.
+
+    `when_written` calls a function once the audit record of the last answer at once is written, or could not be.
+    `count_failure` gets the status of the answer to a request that cannot be read, `count_closed` why a connection is
+    closed: `evicted` (for a new one), `refused` (at the limit) or `untrusted` (by its certificate).
+    """
 
     def __init__(
         self,
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
         limits: Limits,
         *,
-        at_once: AtOnce | None = None,
+        at_once: AnswerAtOnce | None = None,
+        when_written: Callable[[Callable[[Exception | None], None]], None] = lambda _: None,
         tls: Callable[[], ssl.SSLContext] | None = None,
-        max_body_bytes: int = 1024,
-        counts: Counts = NO_COUNTS,
+        count_failure: Callable[[int], None] = lambda _: None,
+        count_closed: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.limits = limits
         self._handler = handler
-        self.at_once = at_once
+        self.at_once, self.when_written = at_once, when_written
         self._tls = tls
-        self._max_body_bytes = max_body_bytes
-        self._counts = counts
+        self._count_failure, self._count_closed = count_failure, count_closed
         self._open: set[HttpProtocol] = set()
         self._by_address: dict[str, set[HttpProtocol]] = {}
         self._opening: set[asyncio.Task[None]] = set()
@@ -78,11 +82,11 @@ class Listener:
         """
         loop = asyncio.get_running_loop()
         # The handler of a request is cancelled when its client disconnects.
-        self._server = web.Server(self._answer, request_factory=self._request, handler_cancellation=True)
+        self._server = web.Server(self._answer, handler_cancellation=True)
         try:
             infos = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            for family, kind, protocol, _, where in dict.fromkeys(infos):
-                self._sockets.append(bound_socket(family, kind, protocol, where))
+            for family, where in dict.fromkeys((info[0], info[4]) for info in infos):
+                self._sockets.append(bound_socket(family, where))
         except (OSError, UnicodeError) as error:
             for each in self._sockets:
                 each.close()
@@ -138,7 +142,7 @@ class Listener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 break
             except OSError as error:
-                self._log_limited("connections cannot be accepted", error=error.strerror)
+                self._limited_log.warning("connections cannot be accepted", error=error.strerror)
                 loop = asyncio.get_running_loop()
                 loop.remove_reader(listening)
                 loop.call_later(_PAUSE_SECONDS, self._accept_again, listening)
@@ -178,25 +182,20 @@ class Listener:
 
     def _refuse(self, accepted: socket.socket) -> None:
         accepted.close()
-        self._counts.connection("refused")
+        self._count_closed("refused")
 
     async def _connect(self, protocol: HttpProtocol) -> None:
         loop, seconds = asyncio.get_running_loop(), self.limits.head_seconds
         try:
-            if self._tls is None:
-                await loop.connect_accepted_socket(lambda: protocol, protocol.socket)
-            else:
-                await loop.connect_accepted_socket(
-                    lambda: protocol,
-                    protocol.socket,
-                    ssl=self._tls(),
-                    ssl_handshake_timeout=seconds,
-                    ssl_shutdown_timeout=_TLS_SHUTDOWN_SECONDS,
-                )
+            options: dict[str, Any] = {}
+            if self._tls is not None:
+                times = {"ssl_handshake_timeout": seconds, "ssl_shutdown_timeout": _TLS_SHUTDOWN_SECONDS}
+                options = {"ssl": self._tls(), **times}
+            await loop.connect_accepted_socket(lambda: protocol, protocol.socket, **options)
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, ssl.SSLCertVerificationError):
-                self._counts.connection("untrusted")
-                self._log_limited(
+                self._count_closed("untrusted")
+                self._limited_log.warning(
                     "client certificate refused", address=protocol.connection.address, reason=error.verify_message
                 )
             # Any other failed TLS handshake or an early disconnect is not logged: any client can cause it at will.
@@ -221,10 +220,10 @@ class Listener:
         held = len(self._by_address.get(address, ()))
         counts = {"open": len(self._open), "of_this_address": held, "address": address}
         remedy = "find out who opens so many"
-        self._log_limited("connections are closed to make room for others", **counts, remedy=remedy)
+        self._limited_log.warning("connections are closed to make room for others", **counts, remedy=remedy)
         if least.connection.stage == Stage.PROCESSING:
             return False
-        self._counts.connection("evicted")
+        self._count_closed("evicted")
         self.forget(least)
         least.abort()
         return True
@@ -240,12 +239,6 @@ class Listener:
             of_address.remove(protocol)
             if not of_address:
                 del self._by_address[protocol.connection.address]
-
-    def _request(
-        self, message: Any, payload: Any, http: web.RequestHandler, writer: Any, task: "asyncio.Task[None]"
-    ) -> web.BaseRequest:
-        loop, most = task.get_loop(), self._max_body_bytes
-        return web.BaseRequest(message, payload, http, writer, task, loop, client_max_size=most)
 
     def begin(self, protocol: HttpProtocol, stage: Stage) -> None:
         """Note that a request has arrived on this connection, which is at `stage` from now on."""
@@ -267,18 +260,14 @@ class Listener:
         self, protocol: HttpProtocol, status: int, exc: BaseException | None, message: str | None
     ) -> web.Response:
         """Answer, log and count a request that is not HTTP (`status` below 500) or that failed internally."""
-        self._counts.request(status)
+        self._count_failure(status)
         if status >= 500:
             self._log.error("request failed", exc_info=exc, address=protocol.connection.address)
             text = "internal fault; the server's log says more\n"
         else:
             reason = shown(" ".join((message or type(exc).__name__).split()))
-            self._log_limited("not HTTP", status=status, address=protocol.connection.address, reason=reason)
+            self._limited_log.warning("not HTTP", status=status, address=protocol.connection.address, reason=reason)
             text = f"cannot be read as HTTP: {reason}\n"
         response = web.Response(status=status, text=text)
         response.force_close()
         return response
-
-    def _log_limited(self, event: str, **fields: Any) -> None:
-        """Log an event caused by a client, and count the lines over the limit."""
-        self._limited_log.warning(event, **fields)

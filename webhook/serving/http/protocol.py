@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import HttpVersion11, StreamReader, web
 from aiohttp.http_parser import RawRequestMessage
@@ -14,6 +14,9 @@ from aiohttp.streams import EMPTY_PAYLOAD
 
 from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Answer
+
+if TYPE_CHECKING:
+    from webhook.serving.http.listener import Listener
 
 # The rest of a request that is answered early may still arrive within this time.
 _LINGERING_SECONDS = 2.0
@@ -30,36 +33,8 @@ _FIRST_REQUEST_SECONDS = 0.25
 _BETWEEN_REQUESTS = (Stage.OPENING, Stage.IDLE)
 
 
-class AtOnce(Protocol):
-    """Answers requests that need no waiting, when they arrive."""
-
-    def answer_at_once(self, protocol: "HttpProtocol", message: RawRequestMessage, body: bytes) -> Answer | None:
-        """Return the answer to a request, which is sent once it is written; None leaves the request to the handler."""
-        ...
-
-    def when_written(self, done: Callable[[Exception | None], None]) -> None:
-        """Call `done` once the audit record of the last answer is written, or could not be."""
-        ...
-
-
-class ConnectionListener(Protocol):
-    """The listener that accepted the connection."""
-
-    at_once: AtOnce | None
-
-    def forget(self, protocol: "HttpProtocol") -> None:
-        """Stop counting this connection."""
-        ...
-
-    def begin(self, protocol: "HttpProtocol", stage: Stage) -> None:
-        """Note that a request has arrived on this connection, which is at `stage` from now on."""
-        ...
-
-    def answer_failure(
-        self, protocol: "HttpProtocol", status: int, exc: BaseException | None, message: str | None
-    ) -> web.Response:
-        """Answer a request that is not HTTP (`status` below 500) or that failed internally."""
-        ...
+AnswerAtOnce = Callable[["HttpProtocol", RawRequestMessage, bytes], Answer | None]
+"""Return the answer to a request with this body, which is sent once it is written; None: it has to wait."""
 
 
 class HttpProtocol(web.RequestHandler):
@@ -83,7 +58,7 @@ class HttpProtocol(web.RequestHandler):
 
     def __init__(
         self,
-        listener: ConnectionListener,
+        listener: "Listener",
         server: web.Server,
         accepted: socket.socket,
         address: str,
@@ -194,7 +169,7 @@ class HttpProtocol(web.RequestHandler):
         self._next_keepalive_close_time += self._keepalive_timeout
         # Reading the body can parse more of what has arrived.
         body = content.read_nowait()
-        answer = at_once.answer_at_once(self, message, body)
+        answer = at_once(self, message, body)
         if answer is None:
             # The handler reads the body again.
             content = StreamReader(self, _BUFFER_BYTES, loop=self._loop)
@@ -206,7 +181,7 @@ class HttpProtocol(web.RequestHandler):
         if self._parser is not None:
             self._parser.message_consumed()
         self._request_in_progress, self._closes = True, message.should_close
-        at_once.when_written(partial(self._send, answer))
+        self._listener.when_written(partial(self._send, answer))
         return True
 
     def _send(self, answer: Answer, failure: Exception | None) -> None:

@@ -29,11 +29,6 @@ class Pair:
         """The file of the certificate chain."""
         return self.tls_dir / "tls.crt"
 
-    @property
-    def key_path(self) -> Path:
-        """The file of the private key."""
-        return self.tls_dir / "tls.key"
-
 
 def read_pair(tls_dir: Path) -> Pair:
     """Return the pair in `tls_dir`.
@@ -109,7 +104,8 @@ def load(context: ssl.SSLContext, pair: Pair) -> None:
             context.load_cert_chain(certificate, key, password="")
     except ssl.SSLError as error:
         detail = f"must be PEM and belong together, the key unencrypted: {_explained(pair, error)}"
-        raise InvalidInput([invalid("--tls-dir", f"{pair.certificate_path}, {pair.key_path}", detail)]) from error
+        files = f"{pair.certificate_path}, {pair.tls_dir / 'tls.key'}"
+        raise InvalidInput([invalid("--tls-dir", files, detail)]) from error
 
 
 def _explained(pair: Pair, error: ssl.SSLError) -> str:

@@ -14,17 +14,17 @@ from functools import partial
 from typing import Any
 
 from webhook.admission.pipeline import ClusterView
-from webhook.policy.policy_set import PolicyOrSet
+from webhook.policy.policy_set import PolicyOrSet, may_be_in_shadow
 from webhook.serving.connection import Connection, Stage
 from webhook.serving.decisions.admissions import Admissions, Answer, Decision
 from webhook.serving.decisions.deciders import Decider
-from webhook.serving.decisions.refusals import ShadowedRefusals
 from webhook.serving.scheduling.fair_queue import FairQueue, UsageTracker, flows
 from webhook.serving.scheduling.overruns import TIME_SLICE_SECONDS, Overruns
 from webhook.serving.scheduling.work import (
     CLIENT_GONE,
     MOST_QUEUED_OF_AN_ADDRESS,
     Job,
+    LimitError,
     OverdueError,
     QueueFullError,
     Timeouts,
@@ -63,7 +63,6 @@ class Dispatcher:
         monotonic_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self.draining = False
-        self.refusals = ShadowedRefusals(admissions, policy, partial(cluster, ""))
         self._admissions = admissions
         self._policy = policy
         self._cluster = cluster
@@ -90,9 +89,7 @@ class Dispatcher:
         Raises:
             OverdueError: the client has timed out.
         """
-        if self._is_busy or len(body) > SMALL_BYTES:
-            return None
-        if self._exceeding(body, connection, regains=True):
+        if self._is_busy or len(body) > SMALL_BYTES or self._overruns.exceeding(body, connection.address, regains=True):
             return None
         answer = self._answer_in_slice(body, timeouts, now, connection)
         connection.sliced_seconds = timeouts.arrived_seconds if answer is None else None
@@ -106,7 +103,7 @@ class Dispatcher:
             QueueFullError: too many reviews of its address wait.
         """
         in_loop, connection.sliced_seconds = len(body) <= SMALL_BYTES and connection.sliced_seconds is None, None
-        overrunning = self._exceeding(body, connection, regains=in_loop)
+        overrunning = self._overruns.exceeding(body, connection.address, regains=in_loop)
         if in_loop and not overrunning and self._is_busy:
             overrunning = await self._wait_for_turn(body, connection)
         if in_loop and not overrunning:
@@ -124,14 +121,26 @@ class Dispatcher:
             connection,
         )
 
+    @property
+    def may_be_in_shadow(self) -> bool:
+        """Return whether a policy is in shadow mode, so that reading the beginning of a body can help."""
+        return may_be_in_shadow(self._policy())
+
+    def answer_refused(self, error: LimitError, now: str, arrived_seconds: float, connection: Connection) -> Answer:
+        """Return the answer to leave the object alone, to a review that is not read to its end because of `error`.
+
+        Raises:
+            HTTPException: the policy is not in shadow mode, or the beginning does not show which one is in force.
+        """
+        decision = self._admissions.refuse(error.beginning, self._policy(), self._cluster(""), error)
+        if decision.request is None:
+            raise error.refusal from error
+        return self._admissions.finish(decision, now, arrived_seconds, connection)
+
     def close(self) -> None:
         """Stop the worker after its current review."""
         if self._worker is not None:
             self._worker.end()
-
-    def _exceeding(self, body: bytes, connection: Connection, *, regains: bool) -> tuple[bytes, ...]:
-        """Return the flows of the review in `body` that exceed their share; see `Overruns.exceeding`."""
-        return self._overruns.exceeding(body, connection.address, regains=regains) if self._overruns.used else ()
 
     async def _wait_for_turn(self, body: bytes, connection: Connection) -> tuple[bytes, ...]:
         """Wait in the fair queue of small reviews; return the flows of the review that exceed their share by then."""
@@ -152,10 +161,14 @@ class Dispatcher:
         # clock will do.
         clock = time.thread_time if self._is_busy else time.perf_counter
         began_seconds = clock()
+        slice_seconds = self._overruns.slice_seconds(connection.address) if self._overruns.used else TIME_SLICE_SECONDS
         try:
             if self._monotonic_seconds() >= timeouts.overdue_seconds:
                 raise OverdueError
-            return self._answer_in_loop(body, timeouts, now, connection)
+            work_budget = self._work_budget(timeouts, slice_seconds)
+            policy, cluster = self._policy(), self._cluster(connection.address)
+            decision = self._admissions.decide(self._small, body, policy, cluster, work_budget)
+            return self._admissions.finish(decision, now, timeouts.arrived_seconds, connection)
         except TimeSliceEndedError:
             self._overruns.add_slice(body, connection.address)
             return None
@@ -186,7 +199,7 @@ class Dispatcher:
         for _ in range(min(len(self._small_queue), _MOST_TAKEN)):
             turn = self._small_queue.take()
             if not turn.came.done():
-                overrunning = self._exceeding(turn.body, turn.connection, regains=False)
+                overrunning = self._overruns.exceeding(turn.body, turn.connection.address, regains=False)
                 turn.came.set_result(overrunning)
                 if overrunning:
                     # It goes on to the worker and takes little time of the event loop, but others have their turn next.
@@ -198,14 +211,6 @@ class Dispatcher:
         self._is_busy = len(self._small_queue) > 0
         if self._is_busy:
             self._schedule_batch()
-
-    def _answer_in_loop(self, body: bytes, timeouts: Timeouts, now: str, connection: Connection) -> Answer:
-        slice_seconds = self._overruns.slice_seconds(connection.address) if self._overruns.used else TIME_SLICE_SECONDS
-        work_budget = self._work_budget(timeouts, slice_seconds)
-        decision = self._admissions.decide(
-            self._small, body, self._policy(), self._cluster(connection.address), work_budget
-        )
-        return self._admissions.finish(decision, now, timeouts.arrived_seconds, connection)
 
     def _begin(self, body: bytes, address: str, work_budget: WorkBudget) -> Callable[[], Decision]:
         policy, cluster = self._policy(), self._cluster(address)
@@ -283,16 +288,13 @@ class Dispatcher:
         self._queue.charge(job.connection.address, seconds)
         self._overruns.add_work(job.work.overrunning or job.work.flows, seconds)
         try:
-            if not job.answer.done():
-                job.answer.set_result(_answer_of(job, finished))
+            if job.answer.done():
+                return
+            if isinstance(finished, BaseException):
+                job.answer.set_exception(finished)
+            else:
+                job.answer.set_result(job.context.run(job.work.finish, finished))
         except Exception as error:
-            if not job.answer.done():
-                job.answer.set_exception(error)
+            job.answer.set_exception(error)
         finally:
             self._start_next()
-
-
-def _answer_of(job: Job, finished: Any) -> Answer:
-    if isinstance(finished, BaseException):
-        raise finished
-    return job.context.run(job.work.finish, finished)

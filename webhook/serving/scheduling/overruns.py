@@ -29,6 +29,8 @@ class Overruns(UsageTracker):
 
         If the review `regains`, it takes a part of the overruns from its address.
         """
+        if not self.used:
+            return ()
         own, of_address = flows(body), (_flow_of(address),)
         if self.used_seconds(own) > _MOST_OF_FLOWS_SECONDS:
             return own

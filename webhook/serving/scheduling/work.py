@@ -1,12 +1,15 @@
-"""What waits for its turn: small reviews, and work for the worker thread, with their time limits."""
+"""What waits for its turn: small reviews, and work for the worker thread; and why a request is refused."""
 
 import asyncio
 from collections.abc import Callable
-from contextvars import copy_context
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from aiohttp import web
+
 from webhook.serving.connection import Connection
-from webhook.serving.decisions.admissions import Answer
+from webhook.serving.decisions.admissions import Answer, BeyondLimitError
 from webhook.serving.work_budget import WorkBudget
 
 # The worker needs seconds for so many. More of one address would time out, and hold connections and memory until then.
@@ -38,6 +41,15 @@ class QueueFullError(Exception):
         super().__init__(f"more than {MOST_QUEUED_OF_AN_ADDRESS} costly requests of this address wait")
 
 
+class LimitError(BeyondLimitError):
+    """A limit refuses a request with `refusal`; `beginning` is what was read of its body."""
+
+    def __init__(self, refusal: web.HTTPException, beginning: bytes = b"") -> None:
+        super().__init__((refusal.text or "").strip())
+        self.refusal = refusal
+        self.beginning = beginning
+
+
 class Work(NamedTuple):
     """Work for the worker thread, which is charged to `flows`.
 
@@ -60,16 +72,14 @@ class Turn(NamedTuple):
     connection: Connection
 
 
+@dataclass(slots=True, eq=False)
 class Job:
     """Work that waits for the worker or is processed by it."""
 
-    def __init__(
-        self, work: Work, timeouts: Timeouts, answer: "asyncio.Future[Answer]", connection: Connection
-    ) -> None:
-        self.connection = connection
-        self.work = work
-        self.timeouts = timeouts
-        self.answer = answer
-        self.work_budget: WorkBudget | None = None
-        # The worker has the context of the request, such as its span.
-        self.context = copy_context()
+    work: Work
+    timeouts: Timeouts
+    answer: "asyncio.Future[Answer]"
+    connection: Connection
+    work_budget: WorkBudget | None = None
+    context: Context = field(default_factory=copy_context)
+    """That of the request, with its span, which the worker has, too."""

@@ -14,7 +14,7 @@ from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.pod.stored_pod import Binding
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics
-from webhook.serving.http.registered_timeout import RegisteredTimeout
+from webhook.serving.http.request_head import RegisteredTimeout
 from webhook.serving.observed.missed_pods import MissedPods
 from webhook.serving.observed.missing_schedulers import MissingSchedulers
 from webhook.serving.observed.predictions import PredictionRecorder, Predictions

@@ -3,10 +3,12 @@
 import math
 import time
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import replace
 
 from webhook.admission.pipeline import ClusterView
 from webhook.cluster.snapshot import Snapshot
+from webhook.serving.waiting.waiting_pods import WaitingPods
+from webhook.watch.live import LiveCluster
 
 _SHARED_SECONDS = 0.02
 # If the first lists take longer, such as without the right to list, the replica serves without a view.
@@ -15,28 +17,6 @@ _LABELS_UNKNOWN = (
     "the namespaces of the cluster are not known, and PlacementPolicies select them by labels: the service account "
     "needs the right to list and watch namespaces"
 )
-
-
-class View(Protocol):
-    """A view of a cluster, from a file or live."""
-
-    @property
-    def is_live(self) -> bool:
-        """Return whether the view follows a cluster, so that it can be stale."""
-        ...
-
-    @property
-    def has_namespaces(self) -> bool:
-        """Return whether the namespaces of the cluster are known, with their labels."""
-        ...
-
-    def snapshot(self) -> Snapshot:
-        """Return the current snapshot."""
-        ...
-
-    def age_seconds(self) -> float:
-        """Return the seconds since the view was last known to be current; infinite before the first sync."""
-        ...
 
 
 class FixedView:
@@ -56,6 +36,10 @@ class FixedView:
     def age_seconds(self) -> float:
         """Return the seconds since the snapshot was taken."""
         return time.monotonic() - self._taken_seconds
+
+
+View = FixedView | LiveCluster
+"""A view of a cluster, from a file or live; one that is live can be stale."""
 
 
 def stale_reason(view: View, max_age_seconds: float) -> str:
@@ -133,3 +117,29 @@ class SnapshotThrottle:
     def forget(self) -> None:
         """Make the next admission get a view of its own."""
         self._view = None
+
+
+class ReservedView:
+    """Adds the assumed to the view that `cluster` returns. The same view is returned until something changes."""
+
+    def __init__(self, cluster: Callable[[], ClusterView], waiting: WaitingPods) -> None:
+        self._cluster = cluster
+        self._waiting = waiting
+        self._view: ClusterView | None = None
+
+    def __call__(self, address: str = "") -> ClusterView:
+        """Return the current view, as it is for a review of the client at `address`."""
+        cluster = self._cluster()
+        if cluster.stale_reason or not cluster.snapshot.nodes:
+            return cluster
+        assumed, known = self._waiting.on(cluster.snapshot, address), self._view
+        if (
+            known is None
+            or known.assumed is not assumed
+            or known.snapshot is not assumed.base
+            or known.scorer is not cluster.scorer
+        ):
+            # The pods that wait can have followed a later snapshot than `cluster` has.
+            reserves = self._waiting.reserves
+            self._view = known = replace(cluster, snapshot=assumed.base, assumed=assumed, reserves=reserves)
+        return known

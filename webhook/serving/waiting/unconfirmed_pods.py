@@ -52,11 +52,6 @@ class UnconfirmedPods:
             self._views[address].changed.add(number)
         return pod
 
-    def drop(self, number: int, *, is_bound: bool) -> AssumedPod | None:
-        """Remove the pod `number`. Return it if it is bound: before, it had room for its own address alone."""
-        pod = self.take(number)
-        return pod if is_bound else None
-
     def among(self, address: str, now_seconds: float) -> AssumedPods[int]:
         """Return the pods that the reviews of `address` find; the next call for it changes them in place."""
         own = self.by_address.get(address, {})
@@ -111,9 +106,3 @@ class _View:
         for number, pod in new.items():
             pods.assume(number, pod)
         self.changed.clear()
-
-
-def fits(pod: AssumedPod, assumed: AssumedPods[int]) -> bool:
-    """Return whether the node of `pod` has room for it beside the pods of `assumed`."""
-    node = pod.pod.node_name
-    return node in assumed.base.rows and assumed.has_room(node, pod.pod)

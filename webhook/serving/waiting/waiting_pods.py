@@ -29,7 +29,7 @@ from webhook.serving.decisions.rendering import Candidate
 from webhook.serving.waiting.admitted_pods import AdmittedPods
 from webhook.serving.waiting.placing import Placing
 from webhook.serving.waiting.placing_queue import QueueOrder
-from webhook.serving.waiting.unconfirmed_pods import UnconfirmedPods, fits
+from webhook.serving.waiting.unconfirmed_pods import UnconfirmedPods
 from webhook.serving.waiting.waiting_entries import MOST_WAITING, Entries
 
 # After so much time no further pod is placed: before one admission, and in the background.
@@ -147,7 +147,7 @@ class WaitingPods:
             self._entries.join(number, gang, candidate.least)
         if placement.verdict != "Feasible":
             self._placing.hold_gang(number)
-        elif (node := placement.node or "") in self._assumed.base.rows and self._assumed.has_room(node, pod.running):
+        elif self._assumed.has_room(placement.node or "", pod.running):
             self._placing.put(assume(number, pod, placement, self._assumed))
             if gang in self._entries.held:
                 self._placing.resume_gang(gang)
@@ -224,7 +224,8 @@ class WaitingPods:
             self._placing.put((number,))
         else:
             is_changed, confirmed = self._entries[number].see(pod), self.unconfirmed.take(number)
-            if confirmed and not is_changed and _GANG not in pod.content and fits(confirmed, self._assumed):
+            is_kept = confirmed and not is_changed and _GANG not in pod.content
+            if confirmed and is_kept and self._assumed.has_room(confirmed.pod.node_name, confirmed.pod):
                 self._assumed.assume(number, confirmed)
             elif confirmed or is_changed:
                 # Another webhook changed the pod after this one, it was changed while it waits, or has no room yet.
@@ -265,7 +266,10 @@ class WaitingPods:
         """Forget pods that do not wait any more. `nodes` are those that they are bound to."""
         for number in (gone := [number for number in numbers if number is not None]):
             entry = self._entries.pop(number)
-            known = self._assumed.by_key.get(number) or self.unconfirmed.drop(number, is_bound=number in nodes)
+            if (known := self._assumed.by_key.get(number)) is None:
+                # Before it was bound, an unconfirmed pod had room for its own address alone.
+                unconfirmed = self.unconfirmed.take(number)
+                known = unconfirmed if number in nodes else None
             predicted = known.pod.node_name if known else ""
             if entry is not None and nodes.get(number, "") != predicted and not (known and known.is_sampled):
                 self._placing.outdated_after = min(self._placing.outdated_after or entry.order, entry.order)

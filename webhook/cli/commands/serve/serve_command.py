@@ -35,7 +35,7 @@ from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.app import Scoring, build_server, scoring
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.http.registered_timeout import RegisteredTimeout
+from webhook.serving.http.request_head import RegisteredTimeout
 from webhook.serving.observed.predictions import Predictions
 from webhook.serving.policies.cluster_policies import ClusterPolicies, PolicySource
 from webhook.serving.policies.in_force import Policies

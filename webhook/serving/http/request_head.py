@@ -1,0 +1,107 @@
+"""The head of a request: its path, the time limits of its answer, and checks of its headers."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from aiohttp import web
+
+from webhook.runtime.settings import parse_go_duration
+from webhook.serving.extender.extender_endpoint import EXTENDER_PATHS, TIMEOUT_SECONDS
+from webhook.serving.scheduling.work import Timeouts
+
+# This share of the API server's timeout is reserved for sending the answer.
+_MARGIN_RATIO = 0.2
+_MAX_MARGIN_SECONDS = 0.5
+
+# The longest timeoutSeconds of a webhook, and the default.
+# Source: k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go, v1/defaults.go
+_LONGEST_SECONDS = 30.0
+_DEFAULT_SECONDS = 10.0
+
+PATH = "/mutate"
+JSON = "application/json"
+
+
+class RegisteredTimeout:
+    """The longest timeout of the registered webhooks in `seconds`; 30 while the configuration is not known.
+
+    A client states its own timeout in the URL. If that one counted, a client that is no API server could keep its
+    requests in the queue for longer than others.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = _LONGEST_SECONDS
+
+    def follow(self, configuration: Mapping[str, Any] | None) -> None:
+        """Take over the timeouts of a MutatingWebhookConfiguration, a raw API object of any shape."""
+        webhooks = (configuration or {}).get("webhooks")
+        found = [
+            each.get("timeoutSeconds", _DEFAULT_SECONDS)
+            for each in (webhooks if isinstance(webhooks, list) else ())
+            if isinstance(each, Mapping)
+        ]
+        valid = [float(each) for each in found if isinstance(each, int | float) and 0 < each <= _LONGEST_SECONDS]
+        self.seconds = max(valid, default=_LONGEST_SECONDS)
+
+
+class TimeLimits(NamedTuple):
+    """The path, and the time for the whole answer and for the scorer, in seconds; None: no limit."""
+
+    path: str
+    whole_seconds: float
+    scorer_seconds: float | None
+
+    def timeouts(self, arrived_seconds: float) -> Timeouts:
+        """Return the points in time for a request that arrived at `arrived_seconds`."""
+        deadline_seconds = None if self.scorer_seconds is None else arrived_seconds + self.scorer_seconds
+        return Timeouts(arrived_seconds, deadline_seconds, arrived_seconds + self.whole_seconds)
+
+
+@lru_cache(maxsize=64)
+def time_limits(target: str, registered_seconds: float) -> TimeLimits:
+    """Return the path and `?timeout=` of the URL, which `registered_seconds` bounds.
+
+    An API server always sends the same URL, hence the cache.
+
+    Raises:
+        HTTPNotFound: there is no such path.
+    """
+    try:
+        url = urlsplit(target)
+    except ValueError as error:  # an IPv6 address without its closing bracket
+        raise web.HTTPNotFound from error
+    path = unquote(url.path)
+    if path not in (PATH, *EXTENDER_PATHS):
+        raise web.HTTPNotFound
+    longest_seconds = registered_seconds if path == PATH else TIMEOUT_SECONDS
+    timeout_seconds = parse_go_duration(dict(parse_qsl(url.query)).get("timeout", ""))
+    if timeout_seconds is None:
+        return TimeLimits(path, longest_seconds, None)
+    timeout_seconds = min(timeout_seconds, longest_seconds)
+    margin_seconds = min(timeout_seconds * _MARGIN_RATIO, _MAX_MARGIN_SECONDS)
+    return TimeLimits(path, timeout_seconds, timeout_seconds - margin_seconds)
+
+
+@lru_cache(maxsize=64)
+def check_json(content_type: str) -> None:
+    """Check the Content-Type.
+
+    Raises:
+        HTTPUnsupportedMediaType: it is not JSON.
+    """
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type != JSON:
+        raise web.HTTPUnsupportedMediaType(text=f"Content-Type is {media_type or 'not given'}; must be {JSON}\n")
+
+
+def check_identity(encoding: str) -> None:
+    """Reject a compressed body: its decompressed size is unbounded, and API servers do not compress.
+
+    Raises:
+        HTTPUnsupportedMediaType: the Content-Encoding is not `identity`.
+    """
+    if encoding and encoding.strip().lower() != "identity":
+        text = f"Content-Encoding is {encoding[:40]}; must be identity, or not given\n"
+        raise web.HTTPUnsupportedMediaType(text=text)
