@@ -33,7 +33,6 @@ from webhook.placement.reasons.diagnosis import NodeToStatus, explain, rejecting
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.suggest.changes import Scenario
 from webhook.placement.suggest.suggestions import Suggestion, suggest
-from webhook.placement.unmodelled import UnsupportedFeatures
 from webhook.runtime.byte_cache import ByteCache
 
 __all__ = ["Placement", "PodSignature", "Scheduler", "never"]
@@ -93,7 +92,7 @@ class Scheduler:
         before each plugin and, within a plugin, before each term of the pod. Once it holds, the verdict is Unknown.
         """
         kept = self._kept.of(signature, snapshot)
-        answer = self._placed(kept, signature, snapshot, expired)
+        answer = self._placed(kept, snapshot, expired)
         if not self._suggestions or answer.verdict not in ("Waiting", "Infeasible"):
             return answer
         if kept.advised is None or kept.advised[0] is not answer:
@@ -108,14 +107,14 @@ class Scheduler:
 
     def answer_alone(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:
         """Return the answer without suggestions, which take longer; both share what is kept of the nodes."""
-        return self._placed(self._kept.of(signature, snapshot), signature, snapshot, expired)
+        return self._placed(self._kept.of(signature, snapshot), snapshot, expired)
 
-    def _placed(self, kept: KeptAnswer, signature: PodSignature, snapshot: Snapshot, expired: Expired) -> Placement:
+    def _placed(self, kept: KeptAnswer, snapshot: Snapshot, expired: Expired) -> Placement:
         position = snapshot.log.position
         if kept.answer is not None and kept.position == position:
             return kept.answer
         try:
-            answer = self._answer(kept, signature.unsupported, snapshot, expired)
+            answer = self._answer(kept, snapshot, expired)
             if kept.info.is_queued:
                 answer = replace(answer, message=f"{answer.message.removesuffix('.')}. {QUEUED}")
         except BudgetSpentError as error:
@@ -194,11 +193,9 @@ class Scheduler:
         scenario = Scenario(signature.info.normalized_for(snapshot), snapshot)
         return suggest(self.profile, scenario, verdict, feasible_nodes, most, expired)
 
-    def _answer(
-        self, kept: KeptAnswer, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired
-    ) -> Placement:
+    def _answer(self, kept: KeptAnswer, snapshot: Snapshot, expired: Expired) -> Placement:
         info = kept.info
-        required, unmodelled = kept.unmodelled_by(self.profile, unsupported, snapshot, expired)
+        required, unmodelled = kept.unmodelled_by(self.profile, snapshot, expired)
         total = len(snapshot.nodes)
         for gate in self.profile.pre_enqueues:
             if reason := gate.pre_enqueue(info):
