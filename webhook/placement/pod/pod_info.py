@@ -11,7 +11,7 @@ from webhook.kube.names import DEFAULT_NAMESPACE, KAI_SHARES, KUEUE_GATES, KUEUE
 from webhook.kube.pod.amounts import Amounts, is_schedulable_resource
 from webhook.kube.pod.ports import HostPort, read_host_ports
 from webhook.kube.pod.resources import ContainerRequests, read_pod_resources
-from webhook.kube.pod.taints import Toleration, Tolerations, with_default_tolerations
+from webhook.kube.pod.taints import Toleration, with_default_tolerations
 from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
 from webhook.kube.release import Change
@@ -55,7 +55,7 @@ class PodInfo(NamedTuple):
     scoring_requests: tuple[tuple[str, int], ...]
     by_container: tuple[ContainerRequests, ...]
     node_name: str
-    tolerations: Tolerations
+    tolerations: frozenset[Toleration]
     node_selector: tuple[tuple[str, str], ...]
     required: tuple[Term, ...] | None
     preferred: tuple[WeightedTerm, ...]
@@ -207,7 +207,7 @@ def _volumes(metadata: Reader, spec: Reader) -> PodVolumes:
     return read_volumes(spec, metadata.text("namespace") or DEFAULT_NAMESPACE, _reference(metadata))
 
 
-def _tolerations(spec: Reader) -> Tolerations:
+def _tolerations(spec: Reader) -> frozenset[Toleration]:
     found = []
     for each in spec.objects("tolerations"):
         if _TEXT_OR_NONE.issuperset(map(type, map(each.raw.get, Toleration._fields))):

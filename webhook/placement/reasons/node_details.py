@@ -6,7 +6,7 @@ from functools import cache
 from webhook.cluster.index.node_selector import Requirement
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.pod.amounts import PODS
-from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint
+from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint, any_tolerates
 from webhook.placement.framework.amount_text import amount_text, rounded_down
 from webhook.placement.plugins.node_affinity import NodeAffinity
 from webhook.placement.plugins.node_resources_fit import ERR_REASON_TOO_MANY_PODS, missing_resource
@@ -48,7 +48,7 @@ class _NodeDetails:
 
     def _untolerated(self, row: int) -> Iterator[Taint]:
         for taint in self._nodes.nodes[row].node.taints:
-            if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not self._pod.tolerations.tolerate(taint):
+            if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any_tolerates(self._pod.tolerations, taint):
                 yield taint
 
     @staticmethod

@@ -10,7 +10,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import Term, any_matches, matches
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.pod.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
+from webhook.kube.pod.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint, any_tolerates
 from webhook.placement.plugins import inter_pod_affinity, pod_topology_spread
 from webhook.placement.plugins.node_affinity import NodeAffinity
 from webhook.placement.plugins.node_ports import NodePorts
@@ -212,7 +212,7 @@ def _has_cordon_taint(pod: PodInfo, nodes: Snapshot) -> Mask:
 
 
 def _keeps_away(taint: Taint, pod: PodInfo) -> bool:
-    return taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not pod.tolerations.tolerate(taint)
+    return taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any_tolerates(pod.tolerations, taint)
 
 
 def _may_be_tolerated(taint: Taint) -> bool:
