@@ -14,6 +14,7 @@ from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, 
 from webhook.placement.framework.filtering import named_nodes, pre_filter_rejection, run_filters, run_pre_filters
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import (
+    GATED,
     NO_NODES,
     QUEUED,
     Placement,
@@ -160,7 +161,7 @@ class Scheduler:
             DeadlineNearError: `expired()` holds.
         """
         info = signature.info.normalized_for(snapshot)
-        if any(gate.pre_enqueue(info) for gate in self.profile.pre_enqueues):
+        if info.is_gated:
             return np.empty(0, dtype=np.intp)
         return np.flatnonzero(self._filter(info, snapshot, expired).feasible)
 
@@ -197,9 +198,10 @@ class Scheduler:
         info = kept.info
         required, unmodelled = kept.unmodelled_by(self.profile, snapshot, expired)
         total = len(snapshot.nodes)
-        for gate in self.profile.pre_enqueues:
-            if reason := gate.pre_enqueue(info):
-                return Placement("Waiting", None, total, 0, reason, unmodelled=unmodelled)
+        if info.is_gated:
+            # A gate may wait for another cluster, a quota or new nodes, and the controller that removes it may restrict
+            # the pod's nodes first. So the only prediction for a gated pod is that it waits.
+            return Placement("Waiting", None, total, 0, GATED, unmodelled=unmodelled)
         if total == 0:
             return self._none_feasible(info, snapshot, NO_NODES, unmodelled, expired)
         ranking = self._kept.ranking(kept, snapshot) if kept.evaluates_all_by(self.profile, snapshot) else None
