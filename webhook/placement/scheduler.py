@@ -238,21 +238,18 @@ class Scheduler:
         self, info: PodInfo, snapshot: Snapshot, message: str, unmodelled: tuple[str, ...], expired: Expired
     ) -> Placement:
         """Return Waiting if a node without its pods, or a new node of a template, can take the pod; else Infeasible."""
-        total = len(snapshot.nodes)
-        if total and self._filter(info, snapshot.without_pods(), expired, ignore_transient=True).feasible.any():
+        total, empty = len(snapshot.nodes), snapshot.without_pods()
+        passing = partial(self._filter, expired=expired, ignore_transient=True)
+        if total and passing(info, empty).feasible.any():
             return Placement("Waiting", None, total, 0, message, unmodelled=unmodelled)
-        exemption = deny_exemption(info, snapshot, partial(self._fitting_when_empty, snapshot.without_pods(), expired))
-        if not self._templates:
-            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, deny_exemption=exemption)
-        new_nodes = snapshot.with_other_nodes(template.info for template in self._templates)
-        feasible = self._filter(info, new_nodes, expired, ignore_transient=True).feasible
-        fitting = [each.name for each in self._templates if feasible[new_nodes.rows[each.info.node.name]]]
-        if not fitting:
-            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, deny_exemption=exemption)
-        return Placement("Waiting", None, total, 0, with_templates(message, fitting), unmodelled=unmodelled)
-
-    def _fitting_when_empty(self, without_pods: Snapshot, expired: Expired, info: PodInfo) -> int:
-        return int(np.count_nonzero(self._filter(info, without_pods, expired, ignore_transient=True).feasible))
+        if self._templates:
+            new_nodes = snapshot.with_other_nodes(template.info for template in self._templates)
+            feasible = passing(info, new_nodes).feasible
+            fitting = [each.name for each in self._templates if feasible[new_nodes.rows[each.info.node.name]]]
+            if fitting:
+                return Placement("Waiting", None, total, 0, with_templates(message, fitting), unmodelled=unmodelled)
+        exemption = deny_exemption(info, snapshot, lambda changed: int(passing(changed, empty).feasible.sum()))
+        return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, deny_exemption=exemption)
 
     def _filter(
         self, info: PodInfo, snapshot: Snapshot, expired: Expired, *, ignore_transient: bool = False

@@ -61,7 +61,8 @@ def unmodelled_plugins(
         # a running pod is being detached, or its pod is starting.
         preferred.add(NodeVolumeLimits.name)
     required = set(_volume_plugins(info.volumes, snapshot))
-    if info.volumes.claims and _is_storage_score_random(info, snapshot, expired):
+    scores_storage = info.volumes.claims and snapshot.release.has(Change.STORAGE_CAPACITY_SCORES)
+    if scores_storage and is_capacity_ambiguous(claims_of(info, snapshot.storage), snapshot, expired):
         preferred.add(VolumeBinding.name)
     if snapshot.left_out.names:
         required |= {*_plugins_of_running_pods(info, snapshot.left_out)}
@@ -166,12 +167,6 @@ def _volume_plugins(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
             yield from _claim_plugins(claim, snapshot)
         elif storage.claims is None or use.is_ephemeral:
             yield from _CLAIM_PLUGINS
-
-
-def _is_storage_score_random(info: PodInfo, snapshot: Snapshot, expired: Expired) -> bool:
-    if not snapshot.release.has(Change.STORAGE_CAPACITY_SCORES):
-        return False
-    return is_capacity_ambiguous(claims_of(info, snapshot.storage), snapshot, expired)
 
 
 def _claim_plugins(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from webhook.cluster.dra.devices import Devices
-from webhook.cluster.dra.resource_claim import AttributeConstraint, ResourceClaim
+from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
@@ -236,16 +236,12 @@ def _plan(claims: Sequence[ResourceClaim], devices: Devices) -> _Plan | None:
                 device_class = (devices.classes or {}).get(request.device_class)
                 if device_class is None or not request.is_modelled:
                     return None
-                constraints = _constraints_of(request.name, claim.constraints, first)
+                places = [place for place, each in enumerate(claim.constraints, first) if each.concerns(request.name)]
                 selectors = (*device_class.selectors, *request.selectors)
-                wanted.append(IndexedRequest(request, len(plan.requests), constraints, selectors))
+                wanted.append(IndexedRequest(request, len(plan.requests), tuple(places), selectors))
                 plan.requests.append(wanted[-1])
             if not wanted:
                 return None
             plan.choices.append(Choice(tuple(wanted), number))
     most = sum(max(each.request.amount for each in choice.alternatives) for choice in plan.choices)
     return plan if most <= MOST_DEVICES_OF_A_POD else None
-
-
-def _constraints_of(request: str, constraints: Sequence[AttributeConstraint], first: int) -> tuple[int, ...]:
-    return tuple([place for place, each in enumerate(constraints, first) if each.concerns(request)])

@@ -43,7 +43,7 @@ def capacity_changes(
         DeadlineNearError: `expired()` holds.
     """
     row = int(group.rows[0])
-    if not group.lacks_capacity:
+    if not (group.short or group.has_too_many_pods or group.has_taken_ports):
         yield CapacityChange(row, _uncordon(group, scenario.nodes, row))
         return
     if not group.has_too_many_pods:

@@ -76,11 +76,6 @@ class NodeGroup:
     is_cordoned: bool
 
     @property
-    def lacks_capacity(self) -> bool:
-        """Return whether capacity must be freed, or requests be reduced."""
-        return bool(self.short) or self.has_too_many_pods or self.has_taken_ports
-
-    @property
     def obstacles(self) -> int:
         """Return the number of obstacles."""
         return len(self.changes) + len(self.short) + self.has_too_many_pods + self.has_taken_ports + self.is_cordoned
