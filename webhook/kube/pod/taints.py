@@ -118,16 +118,9 @@ def covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
     wider, narrower = Toleration.of(wide), Toleration.of(narrow)
     if wider.effect and wider.effect != narrower.effect:
         return False
-    if narrower.effect in ("", NO_EXECUTE) and not _lasts_at_least(
-        wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")
-    ):
+    most, seconds = wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")
+    if narrower.effect in ("", NO_EXECUTE) and most is not None and (seconds is None or seconds > most):
         return False
     if wider.operator == "Exists":
         return True
     return (wider.operator, wider.value) == (narrower.operator, narrower.value)
-
-
-def _lasts_at_least(wide_seconds: Any, narrow_seconds: Any) -> bool:
-    if wide_seconds is None:
-        return True
-    return bool(narrow_seconds is not None and narrow_seconds <= wide_seconds)
