@@ -27,9 +27,7 @@ from webhook.policy.policy import Policy
 def node_usage_affinity(workload: Workload, policy: Policy) -> Sequence[Edit]:
     """Require the type's `node.usage` labels, prefer its own pool by weight, and tolerate the pools' taints."""
     usage, key = workload.type.node_usage, policy.node_usage_key
-    # Sorted, because the order of keys in the policy is not part of its revision.
-    preferred = sorted(usage.prefer.items(), key=lambda item: (-item[1], item[0]))
-    preferences = tuple((weight, NodeLabelRequirement(key, "In", (value,))) for value, weight in preferred)
+    preferences = tuple((weight, NodeLabelRequirement(key, "In", (value,))) for value, weight in usage.preferences)
     return (
         RequireNode(NodeLabelRequirement(key, "In", usage.allow)),
         *(PreferNode(weight, preference, preferences) for weight, preference in preferences),
