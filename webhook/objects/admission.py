@@ -6,7 +6,7 @@ from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.workloads.pod_template_path import WorkloadKind
-from webhook.kube.workloads.queued_kinds import QUEUED_KINDS
+from webhook.kube.workloads.workload_kinds import QUEUED_KINDS
 from webhook.objects.namespace import admit_namespace, is_namespace
 from webhook.objects.policy_object import admit_policy_object
 from webhook.objects.queues import admit_queued
