@@ -213,9 +213,8 @@ class _Search:
         signature = replacement.signature.info.normalized_for(self._snapshot)
         budgets = tuple(sorted(each.full_name for each in budgets_of(pod, self._budgets)))
         traits = (signature, pod.controller, pod.namespace, pod.priority, pod.is_ready, budgets)
-        return Candidate(
-            (pod, replacement), replacement.running.requests, self._kinds.setdefault(traits, len(self._kinds))
-        )
+        kind = self._kinds.setdefault(traits, len(self._kinds))
+        return Candidate((pod, replacement), replacement.running.requests, kind)
 
 
 def _is_of_job(pod: BoundPod) -> bool:
