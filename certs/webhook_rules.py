@@ -14,7 +14,7 @@ from webhook.documents.documents import JsonObject
 from webhook.documents.object_path import segments
 from webhook.kube.names import DAEMON_SET, MANUAL_JOB, MANUAL_JOB_ANNOTATION
 from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
-from webhook.kube.workloads.queued_kinds import QUEUE_KEYS, QUEUED_KINDS
+from webhook.kube.workloads.workload_kinds import QUEUE_KEYS, QUEUED_KINDS
 from webhook.policy.policy import Policy
 
 PODS = "pods.placement.maip.mxsf.io"

@@ -14,7 +14,7 @@ from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE
 from tests.support.builders import PodBuilder, make_pod
 from tests.support.manifests import Object, read, read_one
-from webhook.kube.workloads.queued_kinds import QUEUE_KEYS
+from webhook.kube.workloads.workload_kinds import QUEUE_KEYS
 from webhook.policy.loader import built_in_policy
 
 KUEUE = "system:serviceaccount:kueue-system:kueue-controller-manager"

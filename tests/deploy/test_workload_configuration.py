@@ -18,8 +18,7 @@ from tests.support.certificates import ca_of, make_artifacts, server_of
 from tests.support.recording import Recording, recording_webhook
 from tests.support.workloads import APP, SAMPLES, Object, Sample, minimal_crd
 from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
-from webhook.kube.workloads.queued_kinds import QUEUE_KEYS, QUEUED_KINDS
-from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, QUEUE_KEYS, QUEUED_KINDS
 
 LOOPBACK = make_artifacts(dns_names=(), ip_addresses=("127.0.0.1",))
 # The template of a Job is immutable.

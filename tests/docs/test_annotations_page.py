@@ -6,7 +6,7 @@ from tests.docs.markdown import ROOT, rows, span_of, spans_of
 from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
 from tests.support.builders import make_pod
 from webhook.admission.verdict import Bypassed
-from webhook.mutation.registry import RULES
+from webhook.mutation.rules import RULES
 from webhook.policy.keys import ANNOTATIONS, Keys
 from webhook.policy.loader import built_in_policy
 
@@ -40,7 +40,7 @@ def test_rule_that_acts_on_an_annotation_is_named() -> None:
 
 
 def test_rule_of_an_annotation_is_registered() -> None:
-    assert {row.rule for row in ANNOTATIONS if row.rule} <= {rule.__name__ for rule in RULES}
+    assert {row.rule for row in ANNOTATIONS if row.rule} <= RULES.keys()
 
 
 def test_every_row_is_a_key_under_the_domain() -> None:

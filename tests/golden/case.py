@@ -23,7 +23,7 @@ from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse
-from webhook.mutation.registry import RULES
+from webhook.mutation.rules import RULES
 from webhook.policy.loader import parse_policies
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import policy_set
@@ -81,14 +81,14 @@ def policy_of(case: dict[str, Any]) -> Policy:
 def rules_of(case: dict[str, Any]) -> set[str]:
     """The names of the rules that apply in the case."""
     want = case["want"]
-    return {rule.__name__ for rule in RULES} if "rules" not in want or "operations" in want else set(want["rules"])
+    return {*RULES} if "rules" not in want or "operations" in want else set(want["rules"])
 
 
 @contextmanager
 def _only(names: set[str]) -> Iterator[None]:
     """Admission under the rules of these names, until the block ends."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(evaluation, "RULES", tuple(rule for rule in RULES if rule.__name__ in names))
+        patched.setattr(evaluation, "RULES", {name: rule for name, rule in RULES.items() if name in names})
         yield
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.admission import DOMAIN, TYPE, policy_with
 from tests.support.builders import PodBuilder, make_pod
 from webhook.mutation.mutate import mutate
-from webhook.mutation.registry import RULES
+from webhook.mutation.rules import RULES
 from webhook.mutation.workload.workload import read_workload
 
 KAI, VOLCANO = "kai-scheduler", "volcano"

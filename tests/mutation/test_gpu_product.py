@@ -7,7 +7,7 @@ import pytest
 from tests.support.admission import DOMAIN, TYPE, policy_with
 from tests.support.builders import make_pod
 from webhook.mutation.edits.node_edits import RequireNode
-from webhook.mutation.rules.gpu_product import GpuProduct
+from webhook.mutation.rules import gpu_product
 from webhook.mutation.workload.workload import read_workload
 from webhook.policy.policy import Policy
 
@@ -19,7 +19,7 @@ def required_labels(policy: Policy, resource: str, **annotations: str) -> dict[s
         pod = pod.annotate(f"{DOMAIN}/{name.replace('_', '-')}", value)
     workload = read_workload(pod.obj(), "default", {}, policy).workload
     assert workload is not None
-    edits: Any = GpuProduct.edits(workload, policy)
+    edits: Any = gpu_product(workload, policy)
     return {edit.requirement.key: edit.requirement.values for edit in edits if isinstance(edit, RequireNode)}
 
 

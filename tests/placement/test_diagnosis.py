@@ -14,7 +14,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.placement.framework.result import fit_error
 from webhook.placement.profiles.profile import DEFAULT
-from webhook.placement.reasons.node_details import explain_in_detail
+from webhook.placement.reasons.diagnosis import explain_in_detail
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 Object = dict[str, Any]

@@ -4,7 +4,7 @@ import pkgutil
 import re
 
 from webhook.placement import plugins
-from webhook.placement.framework.interface import FilterPlugin, PreEnqueuePlugin, PreFilterPlugin, ScorePlugin
+from webhook.placement.framework.interface import FilterPlugin, PreFilterPlugin, ScorePlugin
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, PROFILES
 from webhook.placement.profiles.registry import PLUGIN_BY_NAME, PLUGINS, PluginArgs, modelled_plugins
 
@@ -25,7 +25,7 @@ def test_plugin_has_the_name_of_its_class() -> None:
 def test_plugin_has_a_say_and_has_a_weight_if_it_scores() -> None:
     weights = {row.name: row.weight for row in PLUGINS} | {"PackGpus": 1}
     for plugin in _MADE:
-        assert isinstance(plugin, PreEnqueuePlugin | FilterPlugin | ScorePlugin)
+        assert isinstance(plugin, FilterPlugin | ScorePlugin)
         assert isinstance(plugin, ScorePlugin) is (weights[plugin.name] > 0)
 
 

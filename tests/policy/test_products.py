@@ -7,7 +7,7 @@ import pytest
 from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
 from tests.support.builders import make_pod
 from webhook.admission.verdict import Patched
-from webhook.kube.pod.taints import tolerates
+from webhook.kube.pod.taints import Taint, Toleration
 from webhook.kube.selectors import requirement_matches
 from webhook.policy.products import AnyProduct, accepted_products, any_product, may_use_product
 
@@ -107,6 +107,6 @@ def fits(pod: dict[str, Any], product: str, labels: dict[str, str]) -> bool:
         "nodeSelectorTerms"
     ]
     node = labels | {f"{DOMAIN}/node.usage": "inference"}
-    return any(tolerates(each, taint) for each in pod["spec"]["tolerations"]) and all(
+    return any(Toleration.of(each).tolerates(Taint.of(taint)) for each in pod["spec"]["tolerations"]) and all(
         requirement_matches(each, node) for each in term["matchExpressions"]
     )

@@ -15,7 +15,7 @@ from tests.support.random_pods import CARD, EFFECTS, PRODUCTS, USAGES, pods
 from webhook.admission.patch_proof import prove_pod_patch
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Patched, Unchanged, Verdict
-from webhook.kube.pod.taints import covers, tolerates
+from webhook.kube.pod.taints import Taint, Toleration, covers
 from webhook.kube.selectors import requirement_matches
 from webhook.mutation.invariants import lost_values, overruled_values
 from webhook.policy.policy import Policy
@@ -154,7 +154,8 @@ def test_an_added_toleration_never_shrinks_the_feasible_set(
     before = pod["spec"].get("tolerations") or []
     after = admitted(pod, policy).pod["spec"].get("tolerations") or []
 
-    assert any(tolerates(each, taint) for each in after) or not any(tolerates(each, taint) for each in before)
+    old, new = (any(Toleration.of(each).tolerates(Taint.of(taint)) for each in those) for those in (before, after))
+    assert new or not old
 
 
 @given(pods(), policies)
@@ -170,11 +171,11 @@ def test_no_added_toleration_is_covered_by_another(pod: dict[str, Any], policy: 
 
 @given(pods(), policies)
 def test_the_control_plane_is_never_tolerated_by_us(pod: dict[str, Any], policy: Policy) -> None:
-    taint = {"key": f"{DOMAIN}/control-plane", "value": "", "effect": "NoSchedule"}
+    taint = Taint(f"{DOMAIN}/control-plane", "", "NoSchedule")
     before = pod["spec"].get("tolerations") or []
     after = admitted(pod, policy).pod["spec"].get("tolerations") or []
 
-    assert [each for each in after[len(before) :] if tolerates(each, taint)] == []
+    assert [each for each in after[len(before) :] if Toleration.of(each).tolerates(taint)] == []
 
 
 pool_terms = st.fixed_dictionaries(

@@ -21,7 +21,7 @@ from webhook.admission.pipeline import ClusterView
 from webhook.audit.lines import UnsealedRecord
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
-from webhook.mutation.registry import RULES
+from webhook.mutation.rules import RULES
 from webhook.placement.scheduler import Scheduler
 from webhook.serving.decisions.admissions import Answer
 
@@ -125,7 +125,7 @@ def test_the_record_holds_user_pod_and_reason() -> None:
     assert record.owner is not None
     assert (record.owner.kind, record.owner.name) == ("Job", "train")
     assert (record.dry_run, record.outcome, record.workload_type) == (True, "Patched", "training")
-    assert [rule.name for rule in record.rules] == [rule.__name__ for rule in RULES]
+    assert [rule.name for rule in record.rules] == [*RULES]
     assert record.patch
     assert record.placement is not None
     assert record.placement.verdict == "Unknown"

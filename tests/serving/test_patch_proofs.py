@@ -1,7 +1,7 @@
 """One answer in a number is proven before it leaves, with its own pod; a wrong patch is an internal error."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from tests.support.workloads import SAMPLES, Object
 from webhook.mutation.edits.editor import PodEditor
 from webhook.mutation.edits.edits import CHANGED, AddLabel, Edit, Effect
 from webhook.mutation.mutate import Rule
-from webhook.mutation.registry import RULES
+from webhook.mutation.rules import RULES
 from webhook.serving.decisions.admissions import Answer
 from webhook.serving.decisions.patch_proofs import MAX_BYTES
 
@@ -42,13 +42,8 @@ class ReplaceApp:
         return CHANGED
 
 
-def rule_with(edit: Edit) -> type[Rule]:
-    class Wrong:
-        @staticmethod
-        def edits(*_: object) -> Sequence[Edit]:
-            return (edit,)
-
-    return Wrong
+def rules_with(edit: Edit) -> Mapping[str, Rule]:
+    return {**RULES, "Wrong": lambda *_: (edit,)}
 
 
 def answer_to(world: World, pod: PodBuilder, number: int = 0) -> Answer:
@@ -65,7 +60,7 @@ def proofs(world: World) -> tuple[float, float]:
 def test_a_rule_that_takes_a_value_of_the_user_is_an_internal_error(
     edit: Edit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("webhook.admission.evaluation.RULES", (*RULES, rule_with(edit)))
+    monkeypatch.setattr("webhook.admission.evaluation.RULES", rules_with(edit))
     world = World()
 
     with structlog.testing.capture_logs() as logs:
@@ -88,7 +83,7 @@ def test_cached_decisions_are_proven_with_the_pod_of_their_own_request(monkeypat
     world = World()
     admissions = world.admissions()
     first = admissions.answer(review_bytes(TRAINING.obj()), 1000.0, None)
-    monkeypatch.setattr("webhook.admission.evaluation.RULES", (*RULES, rule_with(AddLabel("team", "ours", ""))))
+    monkeypatch.setattr("webhook.admission.evaluation.RULES", rules_with(AddLabel("team", "ours", "")))
 
     second = admissions.answer(review_bytes(TRAINING.obj()), 1000.0, None)
 
@@ -195,7 +190,7 @@ def test_the_patch_of_a_template_is_proven(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_template_that_loses_a_value_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.admission.evaluation.RULES", (*RULES, rule_with(ReplaceApp())))
+    monkeypatch.setattr("webhook.admission.evaluation.RULES", rules_with(ReplaceApp()))
     world = World(policy=policy_with(workloadObjects={"mutateTemplates": True}))
 
     answer = world.admissions().answer(deployment(), 1000.0, None)

@@ -19,7 +19,7 @@ from webhook.placement.config.loader import parse_profiles
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
-from webhook.placement.unmodelled import UnsupportedFeatures
+from webhook.placement.unmodelled import unmodelled_plugins
 
 AGREES, UNKNOWN, WAITING, SET_ASIDE, CONTRADICTS = "agrees", "Unknown", "Waiting", "set aside", "contradicts"
 
@@ -167,7 +167,7 @@ def _compare_scores(case: Case, profile: Profile, info: PodInfo, snapshot: Snaps
         is_same = dict(zip(expected, scores.tolist(), strict=True)) == expected
     if is_same:
         return Outcome(AGREES)
-    required, ranked = UnsupportedFeatures(frozenset()).on(snapshot, info)
+    required, ranked = unmodelled_plugins(info, snapshot)
     if case.plugin in required | ranked:
         return Outcome(UNKNOWN, case.plugin)
     ours = None if scores is None else dict(zip(expected, scores.tolist(), strict=True))

@@ -17,7 +17,7 @@ from webhook.kube.pod.resources import requested_extended_resources
 from webhook.kube.shape import check_pod
 from webhook.mutation.edits.edits import PodTooLargeError
 from webhook.mutation.mutate import Mutation, mutate
-from webhook.mutation.registry import RULES
+from webhook.mutation.rules import RULES
 from webhook.mutation.withdrawal import tolerated, withdrawal
 from webhook.mutation.workload.batch_scheduling import BatchScheduling
 from webhook.mutation.workload.workload import WorkloadReading, opts_out, read_workload

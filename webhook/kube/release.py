@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, invalid
@@ -18,173 +18,142 @@ _ALLOCATOR = "k8s.io/dynamic-resource-allocation/structured/internal/incubating"
 _GATES = "k8s.io/kubernetes/pkg/features/kube_features.go"
 
 
-class Change(Enum):
-    """A change of the rules or words of kube-scheduler: the release 1.N that brought it, the change, and its source.
+class _Facts(NamedTuple):
+    """The release 1.N that brought a change, the change, and its source."""
 
-    A feature gate counts from the release that enables it by default.
-    """
+    since: int
+    what: str
+    source: str
 
-    TAINT_IS_NOT_NAMED = (
+
+class Change(_Facts, Enum):
+    """A change of the rules or words of kube-scheduler; a feature gate counts once it is enabled by default."""
+
+    TAINT_IS_NOT_NAMED = _Facts(
         34,
-        (
-            "The message is `node(s) had untolerated taint(s)`; before, it names the first taint of each node: "
-            "`node(s) had untolerated taint {key: value}`."
-        ),
+        "The message is `node(s) had untolerated taint(s)`; before, it names the first taint of each node: "
+        "`node(s) had untolerated taint {key: value}`.",
         f"{_PLUGINS}/tainttoleration/taint_toleration.go, Filter",
     )
-    CLAIM_IN_USE_IS_EXPLAINED = (
+    CLAIM_IN_USE_IS_EXPLAINED = _Facts(
         34,
-        (
-            "The message about a ReadWriteOncePod claim in use begins with `node(s) unavailable due to`; before, "
-            "it is `node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode`."
-        ),
+        "The message about a ReadWriteOncePod claim in use begins with `node(s) unavailable due to`; before, "
+        "it is `node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode`.",
         f"{_PLUGINS}/volumerestrictions/volume_restrictions.go",
     )
-    NAMESPACES_MATCH_WITHOUT_LABELS = (
+    NAMESPACES_MATCH_WITHOUT_LABELS = _Facts(
         34,
-        (
-            "A `namespaceSelector` of a pod's own terms that requires no label, such as a single `NotIn`, selects "
-            "every namespace."
-        ),
+        "A `namespaceSelector` of a pod's own terms that requires no label, such as a single `NotIn`, selects "
+        "every namespace.",
         f"{_PLUGINS}/interpodaffinity/plugin.go, mergeAffinityTermNamespacesIfNotEmpty",
     )
-    POD_LEVEL_RESOURCES = (
+    POD_LEVEL_RESOURCES = _Facts(
         34,
         "Pod-level resources (`spec.resources`) count; before, the API server drops them.",
         f"{_GATES}, PodLevelResources",
     )
-    DYNAMIC_RESOURCES = (
+    DYNAMIC_RESOURCES = _Facts(
         35,
-        (
-            "A pod with claims for devices is evaluated; before, it is `Unknown`: 1.33 ignores claims unless a gate is "
-            "set, and 1.34 also allocates devices of incomplete pools."
-        ),
+        "A pod with claims for devices is evaluated; before, it is `Unknown`: 1.33 ignores claims unless a gate is "
+        "set, and 1.34 also allocates devices of incomplete pools.",
         f"{_GATES}, DynamicResourceAllocation; k8s.io/dynamic-resource-allocation/structured/internal/stable",
     )
-    ALTERNATIVE_DEVICES_SCORE = (
+    ALTERNATIVE_DEVICES_SCORE = _Facts(
         35,
         "`DynamicResources` scores nodes by the alternatives that their devices satisfy.",
         f"{_PLUGINS}/dynamicresources/dynamicresources.go, Score",
     )
-    ALLOCATED_CLAIMS_SCORE = (
+    ALLOCATED_CLAIMS_SCORE = _Facts(
         36,
         "A pod with allocated and unallocated claims is scored; in 1.35, kube-scheduler fails: `Unknown`.",
         f"{_PLUGINS}/dynamicresources/dynamicresources.go, computeScore",
     )
-    DEVICES_BACK_EXTENDED_RESOURCES = (
+    DEVICES_BACK_EXTENDED_RESOURCES = _Facts(
         36,
         "A DeviceClass can back an extended resource.",
         f"{_GATES}, DRAExtendedResource",
     )
-    BALANCE_IS_COMPARED = (
+    BALANCE_IS_COMPARED = _Facts(
         36,
-        (
-            "`NodeResourcesBalancedAllocation` scores how much the pod improves the balance of a node; before, the "
-            "balance with the pod."
-        ),
+        "`NodeResourcesBalancedAllocation` scores how much the pod improves the balance of a node; before, the "
+        "balance with the pod.",
         f"{_PLUGINS}/noderesources/balanced_allocation.go, balancedResourceScorer",
     )
-    IMAGE_VOLUMES_SCORE = (
+    IMAGE_VOLUMES_SCORE = _Facts(
         36,
         "`ImageLocality` counts the images of image volumes.",
         f"{_PLUGINS}/imagelocality/image_locality.go, sumImageScores",
     )
-    EVERY_IN_TREE_VOLUME_IS_MIGRATED = (
+    EVERY_IN_TREE_VOLUME_IS_MIGRATED = _Facts(
         36,
-        (
-            "`NodeVolumeLimits` counts in-tree volumes for their CSI driver on every node with a CSINode; before, "
-            "on nodes whose CSINode lists the plugin as migrated."
-        ),
+        "`NodeVolumeLimits` counts in-tree volumes for their CSI driver on every node with a CSINode; before, "
+        "on nodes whose CSINode lists the plugin as migrated.",
         f"{_PLUGINS}/nodevolumelimits/utils.go, isCSIMigrationOn",
     )
-    NODE_DECLARED_FEATURES = (
+    NODE_DECLARED_FEATURES = _Facts(
         36,
         "`NodeDeclaredFeatures` runs.",
         f"{_GATES}, NodeDeclaredFeatures",
     )
-    NODE_NAME_IS_A_PRE_FILTER = (
+    NODE_NAME_IS_A_PRE_FILTER = _Facts(
         37,
-        (
-            "A pod with `spec.nodeName` is evaluated on that node alone, and the message about the others is "
-            "`node(s) didn't satisfy plugin(s) [NodeName]`; before, `NodeUnschedulable` comes first, then "
-            "`node(s) didn't match the requested node name`."
-        ),
+        "A pod with `spec.nodeName` is evaluated on that node alone, and the message about the others is "
+        "`node(s) didn't satisfy plugin(s) [NodeName]`; before, `NodeUnschedulable` comes first, then "
+        "`node(s) didn't match the requested node name`.",
         f"{_PLUGINS}/nodename/node_name.go, PreFilter",
     )
-    NAMESPACES_MATCH_BY_LABELS = (
+    NAMESPACES_MATCH_BY_LABELS = _Facts(
         37,
-        (
-            "A `namespaceSelector` of a pod's own terms that requires no label selects namespaces by their labels, as "
-            "in 1.33."
-        ),
+        "A `namespaceSelector` of a pod's own terms that requires no label selects namespaces by their labels, as "
+        "in 1.33.",
         f"{_PLUGINS}/interpodaffinity/plugin.go, mergeAffinityTermNamespacesIfNotEmpty",
     )
-    IMAGE_VOLUMES_COUNT = (
+    IMAGE_VOLUMES_COUNT = _Facts(
         37,
-        (
-            "`ImageLocality` gives 100 for 1000 MiB for each container and each image volume; before, for each "
-            "container."
-        ),
+        "`ImageLocality` gives 100 for 1000 MiB for each container and each image volume; before, for each container.",
         f"{_PLUGINS}/imagelocality/image_locality.go, calculatePriority",
     )
-    STORAGE_CAPACITY_SCORES = (
+    STORAGE_CAPACITY_SCORES = _Facts(
         37,
-        (
-            "`VolumeBinding` scores nodes by the share of their volumes, or of the capacity of their provisioner, that "
-            "unbound claims of the pod request: the smaller, the better."
-        ),
+        "`VolumeBinding` scores nodes by the share of their volumes, or of the capacity of their provisioner, that "
+        "unbound claims of the pod request: the smaller, the better.",
         f"{_GATES}, StorageCapacityScoring; {_PLUGINS}/volumebinding/volume_binding.go, Score",
     )
-    DRIVER_IS_INSTALLED = (
+    DRIVER_IS_INSTALLED = _Facts(
         37,
-        (
-            "A CSIDriver with `preventPodSchedulingIfMissing` keeps pods with its volumes from nodes whose CSINode "
-            "does not list the driver: `DRIVER CSI driver is not installed on the node`."
-        ),
+        "A CSIDriver with `preventPodSchedulingIfMissing` keeps pods with its volumes from nodes whose CSINode "
+        "does not list the driver: `DRIVER CSI driver is not installed on the node`.",
         f"{_GATES}, VolumeLimitScaling; {_PLUGINS}/nodevolumelimits/csi.go, checkCSIDriverOnNode",
     )
-    DEVICE_TAINT_RULES = (
+    DEVICE_TAINT_RULES = _Facts(
         37,
         "A DeviceTaintRule taints the devices that it selects.",
         f"{_GATES}, DRADeviceTaintRules; k8s.io/dynamic-resource-allocation/resourceslice/tracker/tracker.go",
     )
-    COUNTERS_HAVE_A_DRIVER = (
+    COUNTERS_HAVE_A_DRIVER = _Facts(
         37,
-        (
-            "Pools of several drivers with the same name have their own counters; before, kube-scheduler confuses "
-            "them: `Unknown`."
-        ),
+        "Pools of several drivers with the same name have their own counters; before, kube-scheduler confuses "
+        "them: `Unknown`.",
         f"{_ALLOCATOR}/allocator_incubating.go, checkAvailableCounters",
     )
-    SKIPPED_DEVICES_RELEASE_COUNTERS = (
+    SKIPPED_DEVICES_RELEASE_COUNTERS = _Facts(
         37,
-        (
-            "A device that the search skips for a taint or a constraint gives its counters back; before, it keeps them "
-            "until the end of the search."
-        ),
+        "A device that the search skips for a taint or a constraint gives its counters back; before, it keeps them "
+        "until the end of the search.",
         f"{_ALLOCATOR}/allocator_incubating.go, rollbackDevice",
     )
-    EVERY_DEVICE_IS_DISTINCT = (
+    EVERY_DEVICE_IS_DISTINCT = _Facts(
         37,
-        (
-            "`distinctAttribute` compares a device with all others of the constraint; before, with the last one of "
-            "each request."
-        ),
+        "`distinctAttribute` compares a device with all others of the constraint; before, with the last one of "
+        "each request.",
         f"{_ALLOCATOR}/constraint.go, distinctAttributeConstraint",
     )
-    ALL_DEVICES_NEED_CAPACITY = (
+    ALL_DEVICES_NEED_CAPACITY = _Facts(
         37,
-        (
-            "A request for all devices fails if one of them has too little capacity left; before, it leaves that "
-            "device out."
-        ),
+        "A request for all devices fails if one of them has too little capacity left; before, it leaves that "
+        "device out.",
         f"{_ALLOCATOR}/allocator_incubating.go, validateDeviceRequest",
     )
-
-    def __init__(self, since: int, what: str, source: str) -> None:
-        self.since = since
-        self.what = what
-        self.source = source
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,10 @@ from msgspec import ValidationError, convert, defstruct
 
 from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid, required
 
-TEXT, TEXTS = "text", "a list of texts"
-
 
 @dataclass(frozen=True)
 class Each:
-    """A list whose items all have this shape."""
+    """A list whose items all have this shape: a type, an object by its fields, or a list again."""
 
     item: Any
 
@@ -29,18 +27,13 @@ class Each:
         return _type(self.item)
 
 
-@dataclass(frozen=True, slots=True)
-class TextMap:
-    """An object whose values are texts, such as labels."""
-
-
-_REQUIREMENTS = Each({"key": TEXT, "operator": TEXT, "values": TEXTS})
+_REQUIREMENTS = Each({"key": str, "operator": str, "values": list[str]})
 _NODE_TERM = {"matchExpressions": _REQUIREMENTS, "matchFields": _REQUIREMENTS}
 _POD_TERM = {
-    "labelSelector": {"matchLabels": TextMap(), "matchExpressions": _REQUIREMENTS},
-    "namespaceSelector": {"matchLabels": TextMap(), "matchExpressions": _REQUIREMENTS},
-    "namespaces": TEXTS,
-    "topologyKey": TEXT,
+    "labelSelector": {"matchLabels": dict[str, str], "matchExpressions": _REQUIREMENTS},
+    "namespaceSelector": {"matchLabels": dict[str, str], "matchExpressions": _REQUIREMENTS},
+    "namespaces": list[str],
+    "topologyKey": str,
 }
 _POD_AFFINITY = {
     "requiredDuringSchedulingIgnoredDuringExecution": Each(_POD_TERM),
@@ -48,20 +41,20 @@ _POD_AFFINITY = {
 }
 POD: Mapping[str, Any] = {
     "metadata": {
-        "name": TEXT,
-        "generateName": TEXT,
-        "namespace": TEXT,
-        "labels": TextMap(),
-        "annotations": TextMap(),
-        "ownerReferences": Each({"kind": TEXT, "name": TEXT}),
+        "name": str,
+        "generateName": str,
+        "namespace": str,
+        "labels": dict[str, str],
+        "annotations": dict[str, str],
+        "ownerReferences": Each({"kind": str, "name": str}),
     },
     "spec": {
-        "nodeName": TEXT,
-        "schedulerName": TEXT,
-        "schedulingGroup": {"podGroupName": TEXT},
-        "priorityClassName": TEXT,
-        "nodeSelector": TextMap(),
-        "tolerations": Each({"key": TEXT, "operator": TEXT, "value": TEXT, "effect": TEXT}),
+        "nodeName": str,
+        "schedulerName": str,
+        "schedulingGroup": {"podGroupName": str},
+        "priorityClassName": str,
+        "nodeSelector": dict[str, str],
+        "tolerations": Each({"key": str, "operator": str, "value": str, "effect": str}),
         "affinity": {
             "nodeAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": Each(_NODE_TERM)},
@@ -70,12 +63,12 @@ POD: Mapping[str, Any] = {
             "podAffinity": _POD_AFFINITY,
             "podAntiAffinity": _POD_AFFINITY,
         },
-        "topologySpreadConstraints": Each({"topologyKey": TEXT}),
+        "topologySpreadConstraints": Each({"topologyKey": str}),
     },
 }
 
 
-def check_pod(pod: Mapping[str, Any], where: str = "") -> None:
+def check_pod(pod: Mapping[str, Any]) -> None:
     """Return if the fields of `pod` have the types of a Pod.
 
     Raises:
@@ -83,8 +76,8 @@ def check_pod(pod: Mapping[str, Any], where: str = "") -> None:
     """
     if _fits(pod, _POD_TYPE) and pod.get("metadata") is not None and pod.get("spec") is not None:
         return
-    errors = list(islice(_errors(pod, POD, where), MOST_ERRORS))
-    errors += [required(_join(where, part), "a Pod has one") for part in ("metadata", "spec") if pod.get(part) is None]
+    errors = list(islice(_errors(pod, POD, ""), MOST_ERRORS))
+    errors += [required(part, "a Pod has one") for part in ("metadata", "spec") if pod.get(part) is None]
     if errors:
         raise InvalidInput(errors)
 
@@ -96,9 +89,9 @@ def _errors(value: Any, shape: Any, path: str) -> Iterator[FieldError]:
         yield from _object_errors(value, shape, path)
     elif isinstance(shape, Each):
         yield from _list_errors(value, shape, path)
-    elif isinstance(shape, TextMap):
+    elif shape == dict[str, str]:
         yield from _text_map_errors(value, path)
-    elif shape == TEXTS:
+    elif shape == list[str]:
         if not (isinstance(value, list) and all(isinstance(text, str) for text in value)):
             yield invalid(path, value, "must be a list of texts")
     elif not isinstance(value, str):
@@ -111,7 +104,7 @@ def _object_errors(value: Any, shape: Mapping[str, Any], path: str) -> Iterator[
         return
     for key, inner in shape.items():
         if key in value:
-            yield from _errors(value[key], inner, _join(path, key))
+            yield from _errors(value[key], inner, f"{path}.{key}" if path else key)
 
 
 def _text_map_errors(value: Any, path: str) -> Iterator[FieldError]:
@@ -139,11 +132,7 @@ def _type(shape: Any) -> Any:
     """Return the type of values in which `_errors` finds nothing."""
     if isinstance(shape, Mapping):
         return defstruct("Object", [(key, _type(inner) | None, None) for key, inner in shape.items()])
-    if isinstance(shape, Each):
-        return list[shape.item_type]
-    if isinstance(shape, TextMap):
-        return dict[str, str]
-    return list[str] if shape == TEXTS else str
+    return list[shape.item_type] if isinstance(shape, Each) else shape
 
 
 _POD_TYPE = _type(POD)
@@ -155,7 +144,3 @@ def _fits(value: Any, kind: Any) -> bool:
     except ValidationError:
         return False
     return True
-
-
-def _join(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key

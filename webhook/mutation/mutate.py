@@ -1,8 +1,8 @@
 """Apply the rules to a pod and collect the result of each rule."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from webhook.mutation.edits.editor import PodEditor
 from webhook.mutation.edits.edits import Edit, Effect, SetAnnotation
@@ -10,6 +10,7 @@ from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import WITHDRAWAL, Policy
 
 JsonObject = dict[str, Any]
+Rule = Callable[[Workload, Policy], Sequence[Edit] | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +37,8 @@ class Mutation:
         return Mutation(other.pod, operations, rules, (*self.warnings, *other.warnings))
 
 
-class Rule(Protocol):
-    """One rule of the policy for the pods of a workload. It has the name of its class.
-
-    A rule reads the workload and the policy, never the pod or the cluster. The injection thus depends only on the pod
-    template and the policy revision, as schedulers that group equal pods require.
-    """
-
-    @staticmethod
-    def edits(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
-        """Return the edits of the rule, in the order in which they are applied, or why it does not apply."""
-        ...
-
-
-def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[type[Rule]]) -> Mutation:
-    """Return the mutation of `pod` by the rules; `pod` itself is not changed.
+def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Mapping[str, Rule]) -> Mutation:
+    """Return the mutation of `pod` by the rules, which have names; `pod` itself is not changed.
 
     The effective rules are those that apply to the workload and did not keep the user's values throughout. They are
     written to an annotation even if they changed nothing, so that a second admission writes the same.
@@ -63,16 +51,16 @@ def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Sequence[
     warnings: list[str] = []
     recorded = (pod["metadata"].get("annotations") or {}).get(policy.rules_annotation) or ""
     effective_rules = [WITHDRAWAL] if recorded.startswith(WITHDRAWAL) else []
-    for rule in rules:
-        edits = rule.edits(workload, policy)
+    for name, rule in rules.items():
+        edits = rule(workload, policy)
         if isinstance(edits, str):
-            outcomes.append(RuleOutcome(rule.__name__, skipped=edits))
+            outcomes.append(RuleOutcome(name, skipped=edits))
             continue
         effects = [edit.apply(editor) for edit in edits]
-        outcomes.append(_outcome(rule.__name__, edits, effects))
+        outcomes.append(_outcome(name, edits, effects))
         warnings += [warning for effect in effects for warning in effect.warnings]
         if not all(effect.kept_value for effect in effects):
-            effective_rules.append(rule.__name__)
+            effective_rules.append(name)
     SetAnnotation(policy.policy_annotation, policy.identity).apply(editor)
     SetAnnotation(policy.rules_annotation, ",".join(effective_rules)).apply(editor)
     return Mutation(editor.pod, editor.operations, tuple(outcomes), tuple(warnings))

@@ -6,7 +6,7 @@ from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.workloads.pod_template_path import WorkloadKind
-from webhook.kube.workloads.queued_kinds import QUEUED_KINDS
+from webhook.kube.workloads.workload_kinds import QUEUED_KINDS
 from webhook.objects.namespace import admit_namespace, is_namespace
 from webhook.objects.policy_object import admit_policy_object
 from webhook.objects.queues import admit_queued
@@ -32,7 +32,7 @@ def admit_request(
             return Bypassed(reason)
         if is_namespace(request):
             return admit_namespace(request, policy)
-        if kind := _workload_kind(request, policy):
+        if kind := policy.kinds.get((request.group, request.kind)):
             if policy.withheld is not None:
                 return _withheld(policy.withheld, kind, policy)
             return admit_workload(request, kind, policy, cluster, expired)
@@ -48,15 +48,11 @@ def _withheld(withheld: Withheld, kind: WorkloadKind, policy: Policy) -> Denied 
     return Bypassed(withheld.reason)
 
 
-def _workload_kind(request: AdmissionRequest, policy: Policy) -> WorkloadKind | None:
-    return policy.kinds.get((request.group, request.kind))
-
-
 def counted_kind(request: AdmissionRequest, policy: Policy) -> str:
     """Return the kind under which the request is counted; empty for a pod and for kinds that are not known.
 
     Users cannot choose it, so that they cannot create series in Prometheus.
     """
     group_kind = (request.group, request.kind)
-    is_known = group_kind == POLICY_OBJECT or group_kind in QUEUED_KINDS or is_namespace(request)
-    return request.kind if is_known or _workload_kind(request, policy) else ""
+    is_known = group_kind == POLICY_OBJECT or group_kind in QUEUED_KINDS or group_kind in policy.kinds
+    return request.kind if is_known or is_namespace(request) else ""

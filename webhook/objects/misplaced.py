@@ -9,9 +9,10 @@ from webhook.kube.workloads.pod_set import PodSet
 from webhook.policy.policy import Policy
 
 
-def keys_of(pods: PodSet, policy: Policy) -> set[str]:
-    """Return the keys of the policy that `pods` have."""
-    return _keys(pods.common, policy)
+def keys_of(content: Mapping[str, Any], policy: Policy) -> set[str]:
+    """Return the keys of the policy that an object, or what pods have in common, has."""
+    annotations = field(content, "metadata", "annotations")
+    return {key for key in policy.keys if key in annotations} if isinstance(annotations, Mapping) else set()
 
 
 def misplaced(content: JsonObject, pods: Iterable[PodSet], policy: Policy, note: str = "") -> list[str]:
@@ -19,17 +20,12 @@ def misplaced(content: JsonObject, pods: Iterable[PodSet], policy: Policy, note:
 
     `note` is the place of the pods of an object that holds none.
     """
-    own, place = _keys(content, policy), ""
+    own, place = keys_of(content, policy), ""
     for each in pods:
-        own -= keys_of(each, policy)
+        own -= keys_of(each.common, policy)
         place = place or each.annotations_path
     if not own:
         return []
     listed, verb = ", ".join(key for key in policy.keys if key in own), "have" if len(own) > 1 else "has"
     remedy = f"its pods read {place}" if place else note or "it creates no pod"
     return [f"{listed} {verb} no effect on the {content['kind']} itself: {remedy}"]
-
-
-def _keys(content: Mapping[str, Any], policy: Policy) -> set[str]:
-    annotations = field(content, "metadata", "annotations")
-    return {key for key in policy.keys if key in annotations} if isinstance(annotations, Mapping) else set()

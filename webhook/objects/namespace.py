@@ -53,7 +53,8 @@ def admit_namespace(request: AdmissionRequest, policy: Policy) -> ObjectVerdict:
         is_invalid = any(error in values.errors for error in new)
         denial = Denial(422, "Invalid", message) if is_invalid else Denial(403, "Forbidden", message)
         return Denied(denial, reading.type_name, warnings=warnings, errors=tuple(new))
-    return Advised(reading.type_name, (*map(str, map(_ignored, errors)), *warnings))
+    ignored = (replace(each, detail=f"{each.detail}; the pods of the namespace ignore it") for each in errors)
+    return Advised(reading.type_name, (*map(str, ignored), *warnings))
 
 
 def _reading(own: Mapping[str, str], labels: Mapping[str, str], name: str, policy: Policy) -> WorkloadReading:
@@ -67,10 +68,6 @@ def _reading(own: Mapping[str, str], labels: Mapping[str, str], name: str, polic
         return WorkloadReading(None, None, denials=tuple(denials), warnings=tuple(stray_keys(own, labels, policy)))
     pod = {"metadata": {"annotations": own, "labels": labels}, "spec": {}}
     return read_workload(pod, name, {}, policy, policy.spec.accelerators[0].resources)
-
-
-def _ignored(error: FieldError) -> FieldError:
-    return replace(error, detail=f"{error.detail}; the pods of the namespace ignore it")
 
 
 def _known_errors(request: AdmissionRequest, policy: Policy, own: Mapping[str, str]) -> frozenset[str]:

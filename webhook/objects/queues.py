@@ -14,7 +14,7 @@ from webhook.kube.api.admission import AdmissionRequest, JsonObject
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_template_path import WorkloadKind
-from webhook.kube.workloads.queued_kinds import QUEUE_KEYS
+from webhook.kube.workloads.workload_kinds import QUEUE_KEYS
 from webhook.mutation.workload.permissions import queue_denial
 from webhook.policy.policy import Policy
 

@@ -173,7 +173,7 @@ def _evaluated(content: JsonObject, workload: WorkloadAdmission, defaults: Mappi
     findings.is_cut = bool(pods) and pods[-1] is None
     findings.pods = sets = [each for each in pods if each is not None]
     for each in _in_time(sets, findings, expired):
-        keys = keys_of(each, policy)
+        keys = keys_of(each.common, policy)
         if each.replicas is None:
             if keys:
                 verb = "have" if len(keys) > 1 else "has"
@@ -244,8 +244,9 @@ def _evaluate(
         # The API server rejects such a pod.
         return
     warnings = result.injection.warnings if isinstance(result, Mutated) else result.warnings
-    located = (_located(text, pods) for text in warnings)
-    findings.warnings += [_prefixed(text, pods, prefix) for text in located if text not in errors]
+    located = [text for text in (_located(each, pods) for each in warnings) if text not in errors]
+    begin = f"{pods.path}: " if prefix else ""
+    findings.warnings += [text if text.startswith(("metadata.", "spec.")) else begin + text for text in located]
     own_type = result.injection.workload_type if isinstance(result, Mutated) else result.workload_type
     findings.workload_type = findings.workload_type or own_type
     if isinstance(result, Mutated):
@@ -262,10 +263,6 @@ def _located(warning: str, pods: PodSet) -> str:
     if colon and path.startswith(("metadata.", "spec.")) and " " not in path:
         return f"{pods.locate(path)}: {rest}"
     return warning
-
-
-def _prefixed(warning: str, pods: PodSet, prefix: bool) -> str:
-    return f"{pods.path}: {warning}" if prefix and not warning.startswith(("metadata.", "spec.")) else warning
 
 
 def _known_errors(workload: WorkloadAdmission, defaults: Mapping[str, str]) -> frozenset[str]:

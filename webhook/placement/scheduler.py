@@ -14,6 +14,7 @@ from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, 
 from webhook.placement.framework.filtering import named_nodes, pre_filter_rejection, run_filters, run_pre_filters
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import (
+    GATED,
     NO_NODES,
     QUEUED,
     Placement,
@@ -33,7 +34,6 @@ from webhook.placement.reasons.diagnosis import NodeToStatus, explain, rejecting
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.suggest.changes import Scenario
 from webhook.placement.suggest.suggestions import Suggestion, suggest
-from webhook.placement.unmodelled import UnsupportedFeatures
 from webhook.runtime.byte_cache import ByteCache
 
 __all__ = ["Placement", "PodSignature", "Scheduler", "never"]
@@ -93,7 +93,7 @@ class Scheduler:
         before each plugin and, within a plugin, before each term of the pod. Once it holds, the verdict is Unknown.
         """
         kept = self._kept.of(signature, snapshot)
-        answer = self._placed(kept, signature, snapshot, expired)
+        answer = self._placed(kept, snapshot, expired)
         if not self._suggestions or answer.verdict not in ("Waiting", "Infeasible"):
             return answer
         if kept.advised is None or kept.advised[0] is not answer:
@@ -108,14 +108,14 @@ class Scheduler:
 
     def answer_alone(self, signature: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:
         """Return the answer without suggestions, which take longer; both share what is kept of the nodes."""
-        return self._placed(self._kept.of(signature, snapshot), signature, snapshot, expired)
+        return self._placed(self._kept.of(signature, snapshot), snapshot, expired)
 
-    def _placed(self, kept: KeptAnswer, signature: PodSignature, snapshot: Snapshot, expired: Expired) -> Placement:
+    def _placed(self, kept: KeptAnswer, snapshot: Snapshot, expired: Expired) -> Placement:
         position = snapshot.log.position
         if kept.answer is not None and kept.position == position:
             return kept.answer
         try:
-            answer = self._answer(kept, signature.unsupported, snapshot, expired)
+            answer = self._answer(kept, snapshot, expired)
             if kept.info.is_queued:
                 answer = replace(answer, message=f"{answer.message.removesuffix('.')}. {QUEUED}")
         except BudgetSpentError as error:
@@ -161,7 +161,7 @@ class Scheduler:
             DeadlineNearError: `expired()` holds.
         """
         info = signature.info.normalized_for(snapshot)
-        if any(gate.pre_enqueue(info) for gate in self.profile.pre_enqueues):
+        if info.is_gated:
             return np.empty(0, dtype=np.intp)
         return np.flatnonzero(self._filter(info, snapshot, expired).feasible)
 
@@ -194,15 +194,14 @@ class Scheduler:
         scenario = Scenario(signature.info.normalized_for(snapshot), snapshot)
         return suggest(self.profile, scenario, verdict, feasible_nodes, most, expired)
 
-    def _answer(
-        self, kept: KeptAnswer, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired
-    ) -> Placement:
+    def _answer(self, kept: KeptAnswer, snapshot: Snapshot, expired: Expired) -> Placement:
         info = kept.info
-        required, unmodelled = kept.unmodelled_by(self.profile, unsupported, snapshot, expired)
+        required, unmodelled = kept.unmodelled_by(self.profile, snapshot, expired)
         total = len(snapshot.nodes)
-        for gate in self.profile.pre_enqueues:
-            if reason := gate.pre_enqueue(info):
-                return Placement("Waiting", None, total, 0, reason, unmodelled=unmodelled)
+        if info.is_gated:
+            # A gate may wait for another cluster, a quota or new nodes, and the controller that removes it may restrict
+            # the pod's nodes first. So the only prediction for a gated pod is that it waits.
+            return Placement("Waiting", None, total, 0, GATED, unmodelled=unmodelled)
         if total == 0:
             return self._none_feasible(info, snapshot, NO_NODES, unmodelled, expired)
         ranking = self._kept.ranking(kept, snapshot) if kept.evaluates_all_by(self.profile, snapshot) else None
@@ -239,21 +238,18 @@ class Scheduler:
         self, info: PodInfo, snapshot: Snapshot, message: str, unmodelled: tuple[str, ...], expired: Expired
     ) -> Placement:
         """Return Waiting if a node without its pods, or a new node of a template, can take the pod; else Infeasible."""
-        total = len(snapshot.nodes)
-        if total and self._filter(info, snapshot.without_pods(), expired, ignore_transient=True).feasible.any():
+        total, empty = len(snapshot.nodes), snapshot.without_pods()
+        passing = partial(self._filter, expired=expired, ignore_transient=True)
+        if total and passing(info, empty).feasible.any():
             return Placement("Waiting", None, total, 0, message, unmodelled=unmodelled)
-        exemption = deny_exemption(info, snapshot, partial(self._fitting_when_empty, snapshot.without_pods(), expired))
-        if not self._templates:
-            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, deny_exemption=exemption)
-        new_nodes = snapshot.with_other_nodes(template.info for template in self._templates)
-        feasible = self._filter(info, new_nodes, expired, ignore_transient=True).feasible
-        fitting = [each.name for each in self._templates if feasible[new_nodes.rows[each.info.node.name]]]
-        if not fitting:
-            return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, deny_exemption=exemption)
-        return Placement("Waiting", None, total, 0, with_templates(message, fitting), unmodelled=unmodelled)
-
-    def _fitting_when_empty(self, without_pods: Snapshot, expired: Expired, info: PodInfo) -> int:
-        return int(np.count_nonzero(self._filter(info, without_pods, expired, ignore_transient=True).feasible))
+        if self._templates:
+            new_nodes = snapshot.with_other_nodes(template.info for template in self._templates)
+            feasible = passing(info, new_nodes).feasible
+            fitting = [each.name for each in self._templates if feasible[new_nodes.rows[each.info.node.name]]]
+            if fitting:
+                return Placement("Waiting", None, total, 0, with_templates(message, fitting), unmodelled=unmodelled)
+        exemption = deny_exemption(info, snapshot, lambda changed: int(passing(changed, empty).feasible.sum()))
+        return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, deny_exemption=exemption)
 
     def _filter(
         self, info: PodInfo, snapshot: Snapshot, expired: Expired, *, ignore_transient: bool = False

@@ -12,7 +12,6 @@ from webhook.kube.deadline import DeadlineNearError, Expired, never
 from webhook.kube.reader import Reader
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.unmodelled import UnsupportedFeatures
 from webhook.runtime.byte_cache import parsed_bytes
 
 # Pods of one template share a cached answer, which is read a thousand times a second; hundreds of templates are in use.
@@ -24,7 +23,6 @@ class PodSignature:
     """The part of a pod that the scheduler reads; pods with equal signatures have equal placements."""
 
     info: PodInfo
-    unsupported: UnsupportedFeatures
     size_bytes: int = field(default=0, compare=False)
     """The upper bound of its memory, for caches."""
 
@@ -46,9 +44,8 @@ class PodSignature:
             InvalidInput: a field of the pod that is read is malformed; holds every error.
         """
         info = PodInfo.of(pod, None if like is None else like.info)
-        unsupported = UnsupportedFeatures.of(pod)
         pod.finish()
-        return cls(info, unsupported, size_bytes)
+        return cls(info, size_bytes)
 
 
 def deadline_reader(pod: Mapping[str, Any], expired: Expired) -> Reader:

@@ -1,7 +1,6 @@
 """The kube-scheduler plugins that are relevant to a pod but are not, or cannot be, evaluated."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from webhook.cluster.index.pod_term import PodTerm, PodTerms
@@ -21,7 +20,6 @@ from webhook.kube.deadline import Expired, never
 from webhook.kube.names import is_dns_subdomain
 from webhook.kube.pod.amounts import is_extended_resource
 from webhook.kube.pod.volumes import MIGRATIONS, PodVolumes
-from webhook.kube.reader import Reader
 from webhook.kube.release import Change
 from webhook.placement.dra.feasibility import device_feasibility, resource_claim
 from webhook.placement.framework.storage_scores import is_capacity_ambiguous
@@ -42,56 +40,44 @@ _Effect = Literal["filters", "scores"]
 _CLAIM_PLUGINS = (VolumeRestrictions.name, NodeVolumeLimits.name, VolumeBinding.name, VolumeZone.name)
 
 
-@dataclass(frozen=True, slots=True)
-class UnsupportedFeatures:
-    """Pod features that no plugin here reads; `required` are the kube-scheduler plugins that may exclude nodes."""
+def unmodelled_plugins(
+    info: PodInfo, snapshot: Snapshot, expired: Expired = never
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the plugins that may exclude nodes of `snapshot` for the pod, `info`, and those that only score.
 
-    required: frozenset[str]
+    Default topology spread constraints are unknown if the pod's controller or the Services are not known.
 
-    @classmethod
-    def of(cls, pod: Reader) -> "UnsupportedFeatures":
-        """Return the unsupported features of `pod`."""
-        spec = pod.object("spec")
-        has_users = spec.raw.get("hostNetwork") is True and spec.raw.get("hostUsers") is False
-        needs_features = has_users or _restarts_all_containers(spec)
-        return cls(frozenset((NODE_DECLARED_FEATURES,) if needs_features else ()))
-
-    def on(self, snapshot: Snapshot, info: PodInfo, expired: Expired = never) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the plugins that may exclude nodes of `snapshot` for the pod, `info`, and those that only score.
-
-        Default topology spread constraints are unknown if the pod's controller or the Services are not known.
-
-        Raises:
-            DeadlineNearError: `expired()` holds.
-        """
-        inter_pod = info.inter_pod
-        preferred = set()
-        lacks_workloads = snapshot.workloads.lacks(inter_pod.namespace, inter_pod.owner)
-        if not inter_pod.spread and (lacks_workloads or ("Service", inter_pod.namespace) in snapshot.left_out.names):
-            preferred.add(PodTopologySpread.name)
-        if (info.volumes.claims or info.volumes.attached_inline) and snapshot.storage.limits is None:
-            # A node without a CSINode has no limits, and possibly no node has a CSINode.
-            preferred.add(NodeVolumeLimits.name)
-        if _lacks_attachments(info.volumes, snapshot):
-            # A volume that is attached without a running pod is being detached, or its pod is starting.
-            preferred.add(NodeVolumeLimits.name)
-        required = set(_volume_plugins(info.volumes, snapshot))
-        if info.volumes.claims and _is_storage_score_random(info, snapshot, expired):
-            preferred.add(VolumeBinding.name)
-        if snapshot.left_out.names:
-            required |= {*_plugins_of_running_pods(info, snapshot.left_out)}
-            if snapshot.left_out.has_any(POD_REPULSION) or snapshot.left_out.has_any(POD_PREFERENCES):
-                preferred.add(InterPodAffinity.name)
-        if info.preemption.class_name and snapshot.nominated:
-            # The pod's priority decides which nominated pods count.
-            required.add(DEFAULT_PREEMPTION)
-        if effects := _namespace_effects(inter_pod, snapshot):
-            (required if "filters" in effects else preferred).add(InterPodAffinity.name)
-        if (info.device_claims or info.by_container) and not _are_devices_decided(info, snapshot, expired):
-            required.add(DynamicResources.name)
-        has_features = snapshot.release.has(Change.NODE_DECLARED_FEATURES)
-        of_pod = self.required if has_features else self.required - {NODE_DECLARED_FEATURES}
-        return of_pod | required, frozenset(preferred - required)
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    inter_pod = info.inter_pod
+    preferred = set()
+    lacks_workloads = snapshot.workloads.lacks(inter_pod.namespace, inter_pod.owner)
+    if not inter_pod.spread and (lacks_workloads or ("Service", inter_pod.namespace) in snapshot.left_out.names):
+        preferred.add(PodTopologySpread.name)
+    lacks_limits = (info.volumes.claims or info.volumes.attached_inline) and snapshot.storage.limits is None
+    if lacks_limits or _lacks_attachments(info.volumes, snapshot):
+        # A node without a CSINode has no limits, and possibly no node has a CSINode. A volume that is attached without
+        # a running pod is being detached, or its pod is starting.
+        preferred.add(NodeVolumeLimits.name)
+    required = set(_volume_plugins(info.volumes, snapshot))
+    scores_storage = info.volumes.claims and snapshot.release.has(Change.STORAGE_CAPACITY_SCORES)
+    if scores_storage and is_capacity_ambiguous(claims_of(info, snapshot.storage), snapshot, expired):
+        preferred.add(VolumeBinding.name)
+    if snapshot.left_out.names:
+        required |= {*_plugins_of_running_pods(info, snapshot.left_out)}
+        if snapshot.left_out.has_any(POD_REPULSION) or snapshot.left_out.has_any(POD_PREFERENCES):
+            preferred.add(InterPodAffinity.name)
+    if info.preemption.class_name and snapshot.nominated:
+        # The pod's priority decides which nominated pods count.
+        required.add(DEFAULT_PREEMPTION)
+    if effects := _namespace_effects(inter_pod, snapshot):
+        (required if "filters" in effects else preferred).add(InterPodAffinity.name)
+    if (info.device_claims or info.by_container) and not _are_devices_decided(info, snapshot, expired):
+        required.add(DynamicResources.name)
+    if info.needs_declared_features and snapshot.release.has(Change.NODE_DECLARED_FEATURES):
+        required.add(NODE_DECLARED_FEATURES)
+    return frozenset(required), frozenset(preferred - required)
 
 
 def _are_devices_decided(info: PodInfo, snapshot: Snapshot, expired: Expired) -> bool:
@@ -183,12 +169,6 @@ def _volume_plugins(volumes: PodVolumes, snapshot: Snapshot) -> Iterator[str]:
             yield from _CLAIM_PLUGINS
 
 
-def _is_storage_score_random(info: PodInfo, snapshot: Snapshot, expired: Expired) -> bool:
-    if not snapshot.release.has(Change.STORAGE_CAPACITY_SCORES):
-        return False
-    return is_capacity_ambiguous(claims_of(info, snapshot.storage), snapshot, expired)
-
-
 def _claim_plugins(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[str]:
     storage = snapshot.storage
     plugins = (VolumeBinding.name, VolumeZone.name, NodeVolumeLimits.name)
@@ -240,11 +220,3 @@ def _lacks_attachments(volumes: PodVolumes, snapshot: Snapshot) -> bool:
         return False
     drivers = {volume.driver for volume in attached_volumes(volumes, snapshot.storage)}
     return bool(drivers) and any(drivers & each.by_driver.keys() for each in limits.values())
-
-
-def _restarts_all_containers(spec: Reader) -> bool:
-    return any(
-        rule.raw.get("action") == "RestartAllContainers"
-        for container in (*spec.objects("initContainers"), *spec.objects("containers"))
-        for rule in container.objects("restartPolicyRules")
-    )

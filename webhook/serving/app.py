@@ -13,7 +13,7 @@ from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
 from webhook.events.recorder import EventRecorder
 from webhook.kube.api.admission import AdmissionRequest
-from webhook.mutation.registry import RULES
+from webhook.mutation.rules import RULES
 from webhook.objects.gangs import gang_of_pod
 from webhook.placement.capacity.free_cards import FreeCardsByProduct
 from webhook.placement.framework.result import PlacementVerdict
@@ -135,7 +135,7 @@ def build_server(
     """
     now = partial(datetime.now, UTC)
     certificate = Certificate(settings.tls_dir, metrics, now, settings.server_name, settings.client_ca)
-    metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, (rule.__name__ for rule in RULES))
+    metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, RULES)
     observe = metrics.placement_seconds.observe
     small_scorer, waiting, bound = scoring(policies, profiles, observe) if placing is None else placing
     make = partial(scheduler_for, profiles=profiles, cache_bytes=_LARGE_BYTES)

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from tests.support.moves import running
 from webhook.cluster.pods.bound_pods import BoundPod
+from webhook.placement.capacity.moves import replacement_of
 from webhook.placement.capacity.subsets import Candidate, fewest, sets_of
 
 _POD = BoundPod.of(running("p", "a").obj())
+_MOVE = (_POD, replacement_of(_POD))
 _amounts = st.fixed_dictionaries({"cpu": st.integers(0, 3), "gpu": st.integers(0, 3)})
 
 
@@ -26,7 +28,7 @@ def _frees(amounts: list[dict[str, int]], missing: dict[str, int]) -> bool:
 def test_exactly_the_sets_that_free_enough_are_found(
     amounts: list[dict[str, int]], missing: dict[str, int], size: int
 ) -> None:
-    candidates = [Candidate(_POD, each, kind) for kind, each in enumerate(amounts)]
+    candidates = [Candidate(_MOVE, each, kind) for kind, each in enumerate(amounts)]
 
     found = [tuple(each.kind for each in chosen) for chosen in sets_of(candidates, missing, size, lambda: True)]
 
@@ -42,7 +44,7 @@ def test_exactly_the_sets_that_free_enough_are_found(
 def test_of_interchangeable_pods_one_set_is_found(pods: list[tuple[dict[str, int], bool]], size: int) -> None:
     amounts = [{"gpu": each["gpu"]} for each, _ in pods]
     kinds = [(each["gpu"], other) for each, (_, other) in zip(amounts, pods, strict=True)]
-    candidates = [Candidate(_POD, each, kind) for each, kind in zip(amounts, kinds, strict=True)]
+    candidates = [Candidate(_MOVE, each, kind) for each, kind in zip(amounts, kinds, strict=True)]
 
     found = [Counter(each.kind for each in chosen) for chosen in sets_of(candidates, {}, size, lambda: True)]
 
@@ -52,7 +54,7 @@ def test_of_interchangeable_pods_one_set_is_found(pods: list[tuple[dict[str, int
 
 
 def test_the_search_ends_when_a_step_is_refused() -> None:
-    candidates = [Candidate(_POD, {}, kind) for kind in range(30)]
+    candidates = [Candidate(_MOVE, {}, kind) for kind in range(30)]
     left = iter([True] * 10)
 
     assert len(list(sets_of(candidates, {}, 2, lambda: next(left, False)))) < 10

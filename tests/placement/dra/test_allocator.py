@@ -1,5 +1,7 @@
 """The search for devices is bounded, and ends as kube-scheduler's does."""
 
+from functools import partial
+
 import pytest
 
 from webhook.cluster.dra.resource_claim import DeviceRequest
@@ -8,7 +10,6 @@ from webhook.placement.dra.allocator import (
     ALLOCATED,
     FREE,
     TAINTED,
-    AvailableDevices,
     Candidate,
     Choice,
     IndexedRequest,
@@ -24,8 +25,8 @@ def _choice(*requests: DeviceRequest, claim: int = 0, first: int = 0, constraint
     )
 
 
-def _stock(count: int, state: int, **fields: object) -> AvailableDevices:
-    return AvailableDevices([Candidate((state,) * 4, (), **fields)] * count)  # type: ignore[arg-type] # fields of any type
+def _stock(count: int, state: int, **fields: object) -> list[Candidate]:
+    return [Candidate((state,) * 4, (), **fields)] * count  # type: ignore[arg-type] # fields of any type
 
 
 def test_devices_that_are_passed_over_are_counted_now_and_then() -> None:
@@ -60,17 +61,17 @@ def test_counters_of_a_tainted_device_are_given_back_since_1_37() -> None:
     """kube-scheduler consumes them before it looks at taints."""
     tainted = Candidate((TAINTED,), (), pool=0, counters=((0, 2),))
     free = Candidate((FREE,), (), pool=0, counters=((0, 2),))
-    stock = AvailableDevices([tainted, free], [(3,)])
     choice = _choice(DeviceRequest("r", "gpu"))
-    assert allocate([choice], [], stock, StepBudget(), leaks_counters=True) is None
-    assert allocate([choice], [], stock, StepBudget()) == (0,)
+    search = partial(allocate, [choice], [], [tainted, free], StepBudget(), free_counters=[(3,)])
+    assert search(leaks_counters=True) is None
+    assert search() == (0,)
 
 
 def test_a_constraint_that_breaks_for_all_devices_is_an_error() -> None:
     devices = [Candidate((FREE,), (("int", number),)) for number in range(2)]
     choice = _choice(DeviceRequest("r", "gpu", takes_all=True), constraints=(0,))
     with pytest.raises(SearchAbortedError):
-        allocate([choice], [AttributeRule("numa", is_distinct=False)], AvailableDevices(devices), StepBudget())
+        allocate([choice], [AttributeRule("numa", is_distinct=False)], devices, StepBudget())
 
 
 def test_distinct_values_are_those_of_all_devices() -> None:

@@ -22,7 +22,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.documents.documents import Document
 from webhook.kube.deadline import DeadlineNearError, never
-from webhook.placement.dra.extended_resource_totals import _MOST_ANSWERS, amounts, are_totals_known, counts_devices
+from webhook.placement.dra.extended_resource_totals import amounts, are_totals_known, counts_devices
+from webhook.placement.dra.selection import _MOST_ANSWERS
 
 Object = dict[str, Any]
 

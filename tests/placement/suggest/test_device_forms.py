@@ -8,7 +8,7 @@ from tests.support.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import Scheduler
-from webhook.placement.suggest.device_forms import other_forms
+from webhook.placement.suggest.free_capacity import other_forms
 
 GPU, SHARED = "nvidia.com/gpu", "nvidia.com/gpu.shared"
 SMALL, MIDDLE, LARGE = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "nvidia.com/mig-7g.80gb"

@@ -29,8 +29,8 @@ from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
+from webhook.placement.reasons.diagnosis import explain_in_detail
 from webhook.placement.reasons.gang_request import GangRequest
-from webhook.placement.reasons.node_details import explain_in_detail
 from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.scheduler import Scheduler

@@ -97,14 +97,10 @@ def _with_defaults(spec: JsonObject) -> JsonObject:
     for key in ("matchConstraints", "matchResources"):
         if key in spec:
             match = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}, **spec[key]}
-            rules = {each: _scoped(match[each]) for each in ("resourceRules", "excludeResourceRules") if each in match}
-            found[key] = match | rules
+            names = [each for each in ("resourceRules", "excludeResourceRules") if each in match]
+            found[key] = match | {each: [{"scope": "*", **rule} for rule in match[each]] for each in names}
     kept: JsonObject = _without_empty(found)
     return kept
-
-
-def _scoped(rules: Iterable[JsonObject]) -> list[JsonObject]:
-    return [{"scope": "*", **each} for each in rules]
 
 
 def _without_empty(value: Any) -> Any:

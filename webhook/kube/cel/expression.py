@@ -176,10 +176,6 @@ def _text(text: str) -> Evaluate:
     return _nothing if value is None else _constant(value)
 
 
-def _variable(name: str) -> Evaluate:
-    return _constant(_CONSTANTS[name]) if name in _CONSTANTS else partial(_looked_up, name)
-
-
 def _variable_name(node: Any) -> str:
     return str(node.children[0]) if getattr(node, "data", "") == "variable" else ""
 
@@ -242,5 +238,5 @@ _LITERALS: Mapping[str, Callable[[str], Evaluate]] = {
     "decimal": lambda text: _constant(float(text)),
     "text": _text,
     "raw_text": lambda text: _constant(text[2:-1]),
-    "variable": _variable,
+    "variable": lambda name: _constant(_CONSTANTS[name]) if name in _CONSTANTS else partial(_looked_up, name),
 }

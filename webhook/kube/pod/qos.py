@@ -27,11 +27,6 @@ class ComputeResources:
     requests: dict[str, int]
     limits: dict[str, int]
 
-    @property
-    def has_both_limits(self) -> bool:
-        """Return whether there are limits of cpu and memory."""
-        return len(self.limits) == len(COMPUTE_RESOURCES)
-
 
 def qos_class(pod: Mapping[str, Any]) -> QosClass | None:
     """Return the QoS class of `pod` from Kubernetes 1.37 on; None if its resources are malformed.
@@ -50,7 +45,7 @@ def qos_class(pod: Mapping[str, Any]) -> QosClass | None:
         requests, limits = sum_of(requests, each.requests), sum_of(limits, each.limits)
     if not requests and not limits:
         return "BestEffort"
-    has_limits = all(each.has_both_limits for each in parts)
+    has_limits = all(len(each.limits) == len(COMPUTE_RESOURCES) for each in parts)
     return "Guaranteed" if has_limits and requests == limits else "Burstable"
 
 

@@ -97,10 +97,9 @@ class StoredPod(Mapping[str, Any]):
     def identity(self) -> PodIdentity:
         """Return what identifies the pod."""
         metadata = self.metadata
-        name, generate_name = metadata.name or "", metadata.generate_name or ""
-        return PodIdentity.of_texts(
-            self.namespace, name, generate_name, controller_uid(metadata.owner_references), self.volumes.token
-        )
+        controller = controller_uid(metadata.owner_references)
+        texts = metadata.name or "", metadata.generate_name or "", controller, self.volumes.token
+        return PodIdentity.of_texts(self.namespace, *texts)
 
     @property
     def is_terminating(self) -> bool:

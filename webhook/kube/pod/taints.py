@@ -54,7 +54,13 @@ class Toleration(NamedTuple):
         return cls(get("key") or "", operator, "" if operator == "Exists" else get("value") or "", get("effect") or "")
 
     def tolerates(self, taint: Taint) -> bool:
-        """Return true if it tolerates `taint`; see the function `tolerates`."""
+        """Return true if it tolerates `taint`.
+
+        An empty effect stands for every effect, an empty key for every key. `Lt` and `Gt` tolerate nothing: their
+        feature gate TaintTolerationComparisonOperators is alpha and off by default.
+
+        Source: k8s.io/api/core/v1/toleration.go, ToleratesTaint
+        """
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -64,18 +70,11 @@ class Toleration(NamedTuple):
         return self.operator == "Exists"
 
 
-class Tolerations(frozenset[Toleration]):
-    """The tolerations of a pod as a hash set: a pod can have thousands, and a cluster many taints."""
-
-    __slots__ = ()
-
-    def tolerate(self, taint: Taint) -> bool:
-        """Return true if one of them tolerates `taint`."""
-        return any_tolerates(self, taint)
-
-
 def any_tolerates(tolerations: AbstractSet[Toleration], taint: Taint) -> bool:
-    """Return true if one of `tolerations` tolerates `taint`; see `Toleration.tolerates`."""
+    """Return true if one of `tolerations` tolerates `taint`; see `Toleration.tolerates`.
+
+    They are a hash set, because a pod can have thousands, and a cluster many taints.
+    """
     key, value, effect = taint
     return (
         (key, "Equal", value, effect) in tolerations
@@ -89,33 +88,22 @@ def any_tolerates(tolerations: AbstractSet[Toleration], taint: Taint) -> bool:
     )
 
 
-def with_default_tolerations(tolerations: Iterable[Toleration]) -> Tolerations:
+def with_default_tolerations(tolerations: Iterable[Toleration]) -> frozenset[Toleration]:
     """Return `tolerations` and the default tolerations of not-ready and unreachable nodes that the API server adds.
 
     Source: k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds/admission.go
     """
-    own = Tolerations(tolerations)
+    own = frozenset(tolerations)
     keys = {each.key for each in own if each.effect in ("", NO_EXECUTE)}
     if "" in keys:
         return own
-    return Tolerations((*own, *(each for each in _DEFAULT_TOLERATIONS if each.key not in keys)))
+    return frozenset((*own, *(each for each in _DEFAULT_TOLERATIONS if each.key not in keys)))
 
 
 _DEFAULT_TOLERATIONS = (
     Toleration(_NOT_READY, "Exists", "", NO_EXECUTE),
     Toleration(_UNREACHABLE, "Exists", "", NO_EXECUTE),
 )
-
-
-def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    """Return true if `toleration` tolerates `taint`, both raw API objects.
-
-    An empty effect stands for every effect, an empty key for every key, an empty operator for Equal. `Lt` and `Gt`
-    tolerate nothing: their feature gate TaintTolerationComparisonOperators is alpha and off by default.
-
-    Source: k8s.io/api/core/v1/toleration.go, ToleratesTaint
-    """
-    return Toleration.of(toleration).tolerates(Taint.of(taint))
 
 
 def covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
@@ -130,16 +118,9 @@ def covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
     wider, narrower = Toleration.of(wide), Toleration.of(narrow)
     if wider.effect and wider.effect != narrower.effect:
         return False
-    if narrower.effect in ("", NO_EXECUTE) and not _lasts_at_least(
-        wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")
-    ):
+    most, seconds = wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")
+    if narrower.effect in ("", NO_EXECUTE) and most is not None and (seconds is None or seconds > most):
         return False
     if wider.operator == "Exists":
         return True
     return (wider.operator, wider.value) == (narrower.operator, narrower.value)
-
-
-def _lasts_at_least(wide_seconds: Any, narrow_seconds: Any) -> bool:
-    if wide_seconds is None:
-        return True
-    return bool(narrow_seconds is not None and narrow_seconds <= wide_seconds)

@@ -34,7 +34,8 @@ def each_pod_set(content: JsonObject, kinds: Kinds, expired: Expired = never) ->
             can be read was yielded before.
     """
     if content.get("kind") == "Pod" and content.get("apiVersion", "v1") == "v1":
-        yield _of_pod(content)
+        names = PodNames("", "", "", "", "")
+        yield PodSet(None, "", "metadata.annotations", "spec", "", 1, (), "", PodTemplatePath(""), content, names, ())
         return
     kind = kind_of(content, kinds)
     if kind is not None:
@@ -76,11 +77,6 @@ def kind_of(content: JsonObject, kinds: Kinds) -> WorkloadKind | None:
     if not isinstance(content.get("apiVersion"), str):
         raise InvalidInput([required("apiVersion", f"must be the API version of the {kind}, such as apps/v1")])
     return kinds.get((group_of(content.get("apiVersion")), kind))
-
-
-def _of_pod(content: JsonObject) -> PodSet:
-    names = PodNames("", "", "", "", "")
-    return PodSet(None, "", "metadata.annotations", "spec", "", 1, (), "", PodTemplatePath(""), content, names, ())
 
 
 def _object_names(content: JsonObject, kind: WorkloadKind) -> PodNames:

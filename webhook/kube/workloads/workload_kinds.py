@@ -1,4 +1,4 @@
-"""The kinds of objects that create pods, those whose pod templates may be patched, and well-known ones without pods.
+"""The kinds of objects that create pods, that have none, or by which pods wait in a queue; which are patched.
 
 The templates of a kind may be patched if they are PodTemplateSpecs that its controller copies to the pods, and if its
 own admission takes every field of a pod. Left out are kinds whose templates are no PodTemplateSpecs (InferenceService,
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from webhook.kube.names import DAEMON_SET
+from webhook.kube.names import DAEMON_SET, KAI_DEFAULT_QUEUE, KUEUE_QUEUE, VOLCANO_DEFAULT_QUEUE
 from webhook.kube.workloads.operator_kinds import OPERATOR_KINDS
 from webhook.kube.workloads.pod_template_path import STATEFUL_SET_LABELS, Count, PodTemplatePath, WorkloadKind
 
@@ -123,3 +123,26 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
 def creates_no_pods(group: str, kind: str) -> bool:
     """Return true if objects of the kind certainly create no pods."""
     return group in _GROUPS or kind in _KINDS.get(group, ())
+
+
+# The objects by which pods wait in a queue. Every pod that Volcano, KAI or Kueue queues has such an object in its
+# namespace, written by a user or by a controller, and its queue decides: whether a label, an annotation, a field of an
+# owner or a default has chosen it.
+# Source: volcano.sh/volcano/pkg/controllers/podgroup/pg_controller_handler.go, buildPodGroupFromPod;
+# github.com/NVIDIA/KAI-scheduler/pkg/podgrouper/podgrouper/plugins/defaultgrouper/default_grouper.go,
+# CalcPodGroupQueue; sigs.k8s.io/kueue/apis/kueue/v1beta1/workload_types.go, WorkloadSpec
+_QUEUED = (
+    WorkloadKind(
+        "scheduling.volcano.sh", "PodGroup", "podgroups", (), queue="spec.queue", default_queue=VOLCANO_DEFAULT_QUEUE
+    ),
+    WorkloadKind("scheduling.run.ai", "PodGroup", "podgroups", (), queue="spec.queue", default_queue=KAI_DEFAULT_QUEUE),
+    WorkloadKind("kueue.x-k8s.io", "Workload", "workloads", (), queue="spec.queueName"),
+)
+QUEUED_KINDS: Mapping[tuple[str, str], WorkloadKind] = {(each.group, each.kind): each for each in _QUEUED}
+"""The objects by which pods wait in a queue, by group and kind."""
+
+# Source: github.com/NVIDIA/KAI-scheduler/pkg/common/constants/constants.go; github.com/ray-project/kuberay/
+# ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go; sigs.k8s.io/lws/pkg/schedulerprovider/
+# volcano_provider.go; sigs.k8s.io/kueue/pkg/controller/jobframework/interface.go, QueueNameForObject
+QUEUE_KEYS = (KUEUE_QUEUE, "kai.scheduler/queue", "volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
+"""The labels and annotations by which an object that creates pods can name the queue of its pods."""

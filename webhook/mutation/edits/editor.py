@@ -52,14 +52,14 @@ class PodEditor:
         parent = self._open(path[:-1], {})
         if id(parent) not in self._added:
             replaces = parent.get(key) is not None
-            self.operations.append({"op": "replace" if replaces else "add", "path": _pointer(path), "value": value})
+            self.operations.append({"op": "replace" if replaces else "add", "path": pointer(path), "value": value})
         parent[key] = value
 
     def append(self, value: Any, *path: Step) -> None:
         """Append `value` to the list at `path`."""
         items = self._open(path, [])
         if id(items) not in self._added:
-            self.operations.append({"op": "add", "path": _pointer((*path, "-")), "value": value})
+            self.operations.append({"op": "add", "path": pointer((*path, "-")), "value": value})
         items.append(value)
 
     def remove(self, *path: Step) -> None:
@@ -68,7 +68,7 @@ class PodEditor:
             return
         parent = self._open(path[:-1], {})
         if id(parent) not in self._added:
-            self.operations.append({"op": "remove", "path": _pointer(path)})
+            self.operations.append({"op": "remove", "path": pointer(path)})
         del parent[path[-1]]
 
     def _open(self, path: Path, kind: Any) -> Any:
@@ -79,7 +79,7 @@ class PodEditor:
             if there is None:
                 there = type(kind)() if depth == len(path) - 1 else {}
                 if id(here) not in self._added:
-                    self.operations.append({"op": "add", "path": _pointer(path[: depth + 1]), "value": there})
+                    self.operations.append({"op": "add", "path": pointer(path[: depth + 1]), "value": there})
                 here[step] = self._added[id(there)] = self._writable[id(there)] = there
             elif id(here) in self._added:
                 # The content of a new list or dict comes from edits, not from the user.
@@ -92,5 +92,6 @@ class PodEditor:
 
 
 @lru_cache(maxsize=256)
-def _pointer(path: Path) -> str:
+def pointer(path: Path) -> str:
+    """Return the JSON pointer of a path."""
     return "".join("/" + escaped(str(step)) for step in path)

@@ -27,11 +27,15 @@ from webhook.policy.keys import MEBIBYTE, MOST_PRODUCTS, Keys
 from webhook.policy.policy import Policy
 from webhook.policy.products import named_products, namespaces_of_product, with_variants
 
-_FRACTION = "^0?[.][0-9]{0,3}[1-9]0*$"
 _POSITIVE = "^0*[1-9][0-9]*$"
 _QUANTITY = r"^[+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,9}|[numkMGTPE]|[KMGTPE]i)?$"
 _PRODUCT: Cel = 'variables.card + ".product"'
 _LEAST_BYTES = 1024 * MEBIBYTE
+_FRACTION: Cel = "variables.fractionText"
+IS_FRACTION: Cel = f"{_FRACTION}.matches({text('^0?[.][0-9]{0,3}[1-9]0*$')})"
+"""Whether the annotation is a decimal above 0 and below 1."""
+SHORTEST_FRACTION: Cel = f'"0." + {_FRACTION}.substring({_FRACTION}.indexOf(".") + 1).find("^[0-9]*[1-9]")'
+"""The decimal of the annotation in its shortest form."""
 
 
 def card_of(policy: Policy) -> Iterator[Variable]:
@@ -121,17 +125,6 @@ def amounts(policy: Policy) -> Iterator[Variable]:
         yield f"{name}Text", value_of(policy, annotation)
         value = f"variables.{name}Text"
         yield name, f"({is_positive(value)} ? int({value}) : 0)"
-
-
-def matches_fraction() -> Cel:
-    """Return whether the annotation is a decimal above 0 and below 1."""
-    return f"variables.fractionText.matches({text(_FRACTION)})"
-
-
-def shortest_fraction() -> Cel:
-    """Return the decimal of the annotation in its shortest form."""
-    given = "variables.fractionText"
-    return f'"0." + {given}.substring({given}.indexOf(".") + 1).find("^[0-9]*[1-9]")'
 
 
 def is_positive(value: Cel) -> Cel:

@@ -13,8 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from webhook.kube.api.json_patch import escaped
-from webhook.mutation.edits.editor import Path
+from webhook.mutation.edits.editor import Path, pointer
 
 Cel = str
 
@@ -124,11 +123,6 @@ def json_patch(op: str, path: Cel, value: Cel | None = None) -> Cel:
     """Return an operation of a JSON patch; `path` is an expression."""
     given = "" if value is None else f", value: {value}"
     return f"JSONPatch{{op: {text(op)}, path: {path}{given}}}"
-
-
-def pointer(path: Path) -> str:
-    """Return the JSON pointer of a path."""
-    return "".join("/" + escaped(str(step)) for step in path)
 
 
 def value_at(path: Path) -> Cel:

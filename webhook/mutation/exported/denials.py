@@ -93,7 +93,7 @@ def _of_annotation(policy: Policy, annotation: Annotation[Any]) -> Cel:
     given, is_invalid = own, f"!({_VALID[annotation.attribute]})"
     if annotation is Keys.gpu_fraction:
         # The message shows a decimal in its shortest form.
-        given = f"({cards.matches_fraction()} ? {cards.shortest_fraction()} : {own})"
+        given = f"({cards.IS_FRACTION} ? {cards.SHORTEST_FRACTION} : {own})"
         is_invalid = 'variables.fraction == ""'
     begin = f"{text(f'{path}: Invalid value: ')} + {_shown(given)}"
     details = choose(_details(policy, annotation), text("; " + _detail(policy, annotation, _PROBE)))
@@ -139,7 +139,7 @@ def _details(policy: Policy, annotation: Annotation[Any]) -> Iterator[tuple[Cel,
             text(policy.spec.accelerators[-1].name),
         )
         end = text(": remove that request or this annotation")
-        is_fraction = f"{cards.matches_fraction()} && variables.requested.size() > 0"
+        is_fraction = f"{cards.IS_FRACTION} && variables.requested.size() > 0"
         yield is_fraction, f"{text('; the pod requests whole cards of ')} + {names} + {end}"
 
 

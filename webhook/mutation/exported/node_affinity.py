@@ -1,7 +1,8 @@
 """Required and preferred node affinity, as `RequireNode` and `PreferNode` edit it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from webhook.mutation.edits.editor import pointer
 from webhook.mutation.edits.node_edits import PREFERRED_NODES, REQUIRED_NODE
 from webhook.mutation.exported.cel import (
     Cel,
@@ -13,7 +14,6 @@ from webhook.mutation.exported.cel import (
     dyn_map,
     json_patch,
     parents,
-    pointer,
     text,
     texts,
     value_at,
@@ -21,7 +21,6 @@ from webhook.mutation.exported.cel import (
 )
 from webhook.mutation.exported.variables import Variable, by_type, types_of
 from webhook.policy.policy import Policy
-from webhook.policy.spec.workloads import WorkloadType
 
 _TERMS = (*REQUIRED_NODE, "nodeSelectorTerms")
 _MOST_INT64 = "9223372036854775807"
@@ -95,10 +94,6 @@ def required_operations() -> Cel:
     return f"({value_at(REQUIRED_NODE)}.hasValue() ? {into_terms} : {new})"
 
 
-def _preferences(each: WorkloadType) -> Sequence[tuple[str, int]]:
-    return sorted(each.node_usage.prefer.items(), key=lambda item: (-item[1], item[0]))
-
-
 def preferences(policy: Policy) -> int:
     """Return the largest number of preferences that a type has."""
     return max(len(each.node_usage.prefer) for _, each in types_of(policy))
@@ -115,7 +110,7 @@ def _alone(term: Cel, value: Cel, key: str) -> Cel:
 def preferred_variables(policy: Policy) -> Iterator[Variable]:
     """Yield the preferences of the type, the pod's preferred terms, and how many of ours these begin with."""
     listed = (
-        (name, f"[{', '.join(_preference(*each) for each in _preferences(of_type))}]")
+        (name, f"[{', '.join(_preference(*each) for each in of_type.node_usage.preferences)}]")
         for name, of_type in types_of(policy)
     )
     yield "preferences", by_type(listed, "[]")

@@ -25,7 +25,9 @@ def reading(policy: Policy, before: tuple[Policy, ...]) -> Iterator[Variable]:
 
     The policies in `before` have precedence over `policy` where both select a namespace.
     """
-    yield from variables.own_and_defaults()
+    yield "own", "object.metadata.?annotations.orValue({})"
+    yield "labels", "object.metadata.?labels.orValue({})"
+    yield "defaults", "namespaceObject.metadata.?annotations.orValue({})"
     yield "inForce", in_force(policy, before)
     yield from scheduling.own_scheduler()
     yield from variables.requested_cards(policy)
@@ -125,7 +127,7 @@ def _effective(policy: Policy) -> Iterator[tuple[str, Cel]]:
     if tolerations.has_extra(policy):
         yield "ExtraTolerations", "variables.extra.size() > 0"
     yield "BinPacking", "variables.isPacked"
-    yield "SchedulerName", scheduling.scheduler_is_effective()
+    yield "SchedulerName", 'variables.scheduler != "" && variables.ownScheduler in ["", variables.scheduler]'
     yield "BatchScheduler", scheduling.batch_is_effective(policy)
     if scheduling.has_priority(policy):
         yield "Priority", "variables.priorityIsEffective"

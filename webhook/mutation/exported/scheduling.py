@@ -11,7 +11,7 @@ from webhook.backends.registry import BACKENDS
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.mutation.edits.editor import Path
 from webhook.mutation.edits.scheduling_edits import PREEMPT_LOWER_PRIORITY
-from webhook.mutation.exported.cards import is_positive, matches_fraction, shortest_fraction
+from webhook.mutation.exported.cards import IS_FRACTION, SHORTEST_FRACTION, is_positive
 from webhook.mutation.exported.cel import (
     Cel,
     add,
@@ -70,8 +70,8 @@ def batch(policy: Policy) -> Iterator[Variable]:
     yield "gangSizeText", value_of(policy, Keys.gang_size)
     yield "gangSize", f"({is_positive('variables.gangSizeText')} ? int(variables.gangSizeText) : 0)"
     yield "fractionText", value_of(policy, Keys.gpu_fraction)
-    is_valid = f"{matches_fraction()} && variables.requested.size() == 0"
-    yield "fraction", f'({is_valid} ? {shortest_fraction()} : "")'
+    is_valid = f"{IS_FRACTION} && variables.requested.size() == 0"
+    yield "fraction", f'({is_valid} ? {SHORTEST_FRACTION} : "")'
     yield "preemptibleText", value_of(policy, Keys.preemptible)
     yield "preemptible", 'variables.preemptibleText in ["true", "false"] ? variables.preemptibleText : ""'
 
@@ -165,11 +165,6 @@ def scheduler_operations() -> Cel:
     is_new = 'variables.scheduler != "" && variables.ownScheduler == ""'
     differs = f"variables.scheduler != {text(DEFAULT_SCHEDULER)}"
     return when(all_of((is_new, differs)), add(_SCHEDULER, "variables.scheduler"))
-
-
-def scheduler_is_effective() -> Cel:
-    """Return whether the pod has, or will have, the scheduler of its annotation or type."""
-    return 'variables.scheduler != "" && variables.ownScheduler in ["", variables.scheduler]'
 
 
 def priority(policy: Policy) -> Iterator[Variable]:

@@ -73,7 +73,8 @@ def _extra(policy: Policy) -> Iterator[Cel]:
             continue
         covered = [holds for holds, other in before if covers(other, toleration) and _may_both(holds, condition)]
         before.append((condition, toleration))
-        yield when(all_of((condition, *map(negated, covered))), f"[{_literal(toleration)}]")
+        fields = {key: text(value) if isinstance(value, str) else str(value) for key, value in toleration.items()}
+        yield when(all_of((condition, *map(negated, covered))), f"[{dyn_map(fields)}]")
 
 
 def _may_both(one: Cel, other: Cel) -> bool:
@@ -89,7 +90,3 @@ def _listed(policy: Policy) -> Iterator[tuple[Cel, ExtraToleration]]:
     for name, of_type in types_of(policy):
         for each in of_type.extra_tolerations:
             yield is_type([name]), each
-
-
-def _literal(toleration: Mapping[str, Any]) -> Cel:
-    return dyn_map({key: text(value) if isinstance(value, str) else str(value) for key, value in toleration.items()})

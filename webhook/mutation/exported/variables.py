@@ -36,13 +36,6 @@ OWN: Cel = "variables.own"
 DEFAULTS: Cel = "variables.defaults"
 
 
-def own_and_defaults() -> Iterator[Variable]:
-    """Yield the annotations of the pod and of its namespace, and the labels of the pod."""
-    yield "own", "object.metadata.?annotations.orValue({})"
-    yield "labels", "object.metadata.?labels.orValue({})"
-    yield "defaults", "namespaceObject.metadata.?annotations.orValue({})"
-
-
 def requested_cards(policy: Policy) -> Iterator[Variable]:
     """Yield the accelerators that the pod requests, by their index, and whether it may request one otherwise.
 

@@ -54,7 +54,8 @@ def read_batch_scheduling(
     own = pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
     name = own if own != DEFAULT_SCHEDULER else scheduler or DEFAULT_SCHEDULER
     request = _read_request(annotations, accelerators)
-    is_of_job = _is_of_volcano_job(pod, name, policy)
+    labels = pod["metadata"].get("labels") or {}
+    is_of_job = JOB_LABEL in labels and queueing_backend_of(policy.spec, name) is Volcano
     # The Job has a PodGroup, which no annotation needs to name.
     asked = replace(request, gang_size=None) if is_of_job and request.gang is None else request
     expressed = [(backend, backend.express(part)) for backend, part in _parts(asked, name, policy)]
@@ -84,18 +85,14 @@ def ignored_constraints(
             yield f"{shown} {PREFERRED_NODE_AFFINITY}: the preference for nodes of {', '.join(pools)} has no effect"
         if _has_own_preference(pod, policy.node_usage_key if pools else ""):
             yield f"{shown} {PREFERRED_NODE_AFFINITY}: the pod's own has no effect"
-    if SPREAD_CONSTRAINTS in ignores and (_is_hard_constraint(spreading) or _has_hard_constraint(pod)):
+    if SPREAD_CONSTRAINTS in ignores and _has_hard_constraint(spreading, pod):
         yield f"{shown} {SPREAD_CONSTRAINTS}: the pods can run in one domain"
 
 
-def _is_hard_constraint(spreading: Spreading | str) -> bool:
-    return isinstance(spreading, Spreading) and (spreading.settings.form, spreading.settings.mode) == (
-        "topologySpread",
-        "required",
-    )
-
-
-def _has_hard_constraint(pod: Mapping[str, Any]) -> bool:
+def _has_hard_constraint(spreading: Spreading | str, pod: Mapping[str, Any]) -> bool:
+    settings = None if isinstance(spreading, str) else spreading.settings
+    if settings is not None and settings.form == "topologySpread" and settings.mode == "required":
+        return True
     return any(each.get("whenUnsatisfiable") == "DoNotSchedule" for each in pod["spec"].get(CONSTRAINTS[-1]) or ())
 
 
@@ -129,11 +126,6 @@ def _missing(
             key = policy.keys.of(getattr(Keys, attribute))
             if annotations.is_own(key) and not (missing == NEEDS_QUEUE and field(pod, "metadata", "labels", QUEUE)):
                 yield f"{key} has no effect: {holder} {missing}"
-
-
-def _is_of_volcano_job(pod: Mapping[str, Any], scheduler: str, policy: Policy) -> bool:
-    labels = pod["metadata"].get("labels") or {}
-    return JOB_LABEL in labels and queueing_backend_of(policy.spec, scheduler) is Volcano
 
 
 def _parts(request: BatchRequest, scheduler: str, policy: Policy) -> list[tuple[type[Backend], BatchRequest]]:

@@ -46,19 +46,17 @@ def batch_profile(
     wording: Wording,
     unmodelled_steps: tuple[UnmodelledStep, ...] = (),
 ) -> Profile:
-    """Return the profile `name` with these plugins, in order; pods with scheduling gates wait as in any other.
+    """Return the profile `name` with these plugins, in order.
 
     `carry_on`, `wording` and `unmodelled_steps` are those of a profile.
     """
     enabled = Enabled(_names(pre_filters), _names(filters), tuple((plugin.name, weight) for plugin, weight in scores))
-    gates = Profile.of("gates").pre_enqueues
     return Profile(
         name,
         args,
         enabled,
         unmodelled_steps=unmodelled_steps,
         scheduler_names=frozenset(),
-        pre_enqueues=gates,
         pre_filters=tuple(pre_filters),
         filters=tuple(filters),
         scores=tuple(scores),

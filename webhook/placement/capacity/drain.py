@@ -104,7 +104,8 @@ def drain(
     found = [pod for node in nodes for pod in bound.get(node, ())]
     staying = tuple(pod for pod in found if stays(pod))
     ending = tuple(pod for pod in found if pod.is_terminating and not stays(pod))
-    leaving = sorted((pod for pod in found if not stays(pod) and not pod.is_terminating), key=_queue_order)
+    leaving = [pod for pod in found if not stays(pod) and not pod.is_terminating]
+    leaving.sort(key=lambda pod: (-pod.priority, pod.created, *pod.key))
     gone = {pod.key for pod in (*leaving, *ending)}
     after = without_pods(cordoned(snapshot, nodes), dict.fromkeys(nodes, gone))
     pods = []
@@ -134,10 +135,6 @@ def _with_spent(pods: Sequence[DrainedPod], budgets: Budgets) -> tuple[DrainedPo
             each = replace(each, refusal=_SPENT.format(over.full_name, over.allowed), is_refused_later=True)
         found.append(each)
     return tuple(found)
-
-
-def _queue_order(pod: BoundPod) -> tuple[int, str, str, str]:
-    return -pod.priority, pod.created, pod.namespace, pod.name
 
 
 def _placed(

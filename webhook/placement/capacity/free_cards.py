@@ -9,7 +9,7 @@ import numpy as np
 
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.pod.amounts import CPU, MEMORY
-from webhook.placement.packing.fragmentation import Free, Numbers, fitting_shares
+from webhook.placement.packing.fragmentation import Free, fitting_shares
 from webhook.placement.packing.typical_pods import ExpectedMixes
 from webhook.policy.spec.workloads import Accelerator
 
@@ -133,12 +133,12 @@ class FreeCardsByProduct:
             if accelerator is None:
                 continue
             milli_cpu, memory_bytes = (snapshot.allocatable(each) - snapshot.requested(each) for each in (CPU, MEMORY))
-            free = free_amounts(snapshot, resource)
+            free, offered = free_amounts(snapshot, resource), snapshot.allocatable(resource)
             unusable = free * (1 - fitting_shares(mix, Free(milli_cpu, memory_bytes, free)))
             for kind, rows in self._rows(snapshot, resource, accelerator).items():
-                found.setdefault(kind, []).append(
-                    _free_cards(kind, rows, snapshot.allocatable(resource), free, unusable)
-                )
+                nodes, unused = Counter(free[rows].tolist()), float(unusable[rows].sum())
+                cards = FreeCards(*kind, nodes, unused, int(offered[rows].sum()), int(offered[rows].max()))
+                found.setdefault(kind, []).append(cards)
         return self._bounded([_joined(kind, parts) for kind, parts in found.items()])
 
     def _rows(self, snapshot: Snapshot, resource: str, accelerator: Accelerator) -> Mapping[tuple[str, str], list[int]]:
@@ -158,11 +158,6 @@ class FreeCardsByProduct:
             kept, rest = found[: self._most], found[self._most :]
             found = [*kept, _joined((OTHER, OTHER), rest)]
         return sorted(found, key=lambda each: (each.pool, each.product))
-
-
-def _free_cards(kind: tuple[str, str], rows: list[int], offered: Column, free: Column, unusable: Numbers) -> FreeCards:
-    nodes = Counter(free[rows].tolist())
-    return FreeCards(*kind, nodes, float(unusable[rows].sum()), int(offered[rows].sum()), int(offered[rows].max()))
 
 
 def _joined(kind: tuple[str, str], parts: Sequence[FreeCards]) -> FreeCards:

@@ -111,7 +111,6 @@ class _Search:
         self._is_complete = True
         self._unmovable: Counter[str] = Counter()
         self._kinds: dict[Any, int] = {}
-        self._replacements: dict[tuple[str, str], PodToPlace] = {}
         self._movable = {info.node.name: self._movable_on(info.node.name, bound) for info in snapshot.nodes}
         self._sites: Sequence[_Site] = ()
         self._candidates: dict[tuple[str, str], Candidate | None] = {}
@@ -134,13 +133,13 @@ class _Search:
         self._moves = max(self._moves, size)
         candidates = [found for pod in site.pods if (found := self._candidate(pod))]
         for chosen in sets_of(candidates, site.missing, size, self._step):
-            pods = [each.pod for each in chosen]
+            moved = [each.move for each in chosen]
+            pods = [pod for pod, _ in moved]
             if with_jobs != any(map(_is_of_job, pods)) or eviction_refusal(pods, self._budgets):
                 continue
             self._trials += 1
             self._sets += 1
             self._progress(size, self._sets)
-            moved = [(pod, self._replacement(pod)) for pod in pods]
             if plan := prove(self._snapshot, site.node, moved, self._pending, self._placer):
                 return plan
         return None
@@ -206,7 +205,7 @@ class _Search:
         return self._candidates[pod.key]
 
     def _new_candidate(self, pod: BoundPod) -> Candidate | None:
-        replacement = self._replacement(pod)
+        replacement = replacement_of(pod)
         if needs_devices(replacement.signature, self._snapshot):
             self._unmovable["with devices of ResourceClaims, which are not modelled"] += 1
             return None
@@ -214,13 +213,8 @@ class _Search:
         signature = replacement.signature.info.normalized_for(self._snapshot)
         budgets = tuple(sorted(each.full_name for each in budgets_of(pod, self._budgets)))
         traits = (signature, pod.controller, pod.namespace, pod.priority, pod.is_ready, budgets)
-        return Candidate(pod, replacement.running.requests, self._kinds.setdefault(traits, len(self._kinds)))
-
-    def _replacement(self, pod: BoundPod) -> PodToPlace:
-        found = self._replacements.get(pod.key)
-        if found is None:
-            found = self._replacements[pod.key] = replacement_of(pod)
-        return found
+        kind = self._kinds.setdefault(traits, len(self._kinds))
+        return Candidate((pod, replacement), replacement.running.requests, kind)
 
 
 def _is_of_job(pod: BoundPod) -> bool:

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from webhook.cluster.node_info import RunningPod
-from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.preemption import Nomination
 from webhook.placement.replicas.replicas import FillingCluster
@@ -128,7 +128,9 @@ def random_run(pods: Sequence[FurtherPods], snapshot: Snapshot, turns: int | Non
         if not len(rows):
             break
         is_forced &= len(rows) == 1
-        cluster.add(signature, running, cluster.snapshot.nodes[_chosen(rows, seed, number)].node.name)
+        digest = blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
+        chosen = int(rows[int.from_bytes(digest) % len(rows)])
+        cluster.add(signature, running, cluster.snapshot.nodes[chosen].node.name)
         placed[which] += 1
     return RandomRun(tuple(placed), is_forced)
 
@@ -139,8 +141,3 @@ def _in_turn(pods: Sequence[FurtherPods], turns: int | None) -> Iterator[tuple[i
         for which, each in enumerate(pods):
             for index in range(turn * each.share, (turn + 1) * each.share):
                 yield which, index
-
-
-def _chosen(rows: Rows, seed: int, number: int) -> int:
-    digest = blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
-    return int(rows[int.from_bytes(digest) % len(rows)])

@@ -6,15 +6,19 @@ from typing import NamedTuple
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.pods.bound_pods import BoundPod
 from webhook.kube.pod.amounts import PODS
+from webhook.placement.capacity.moves import PodToPlace
 from webhook.placement.pod.pod_info import PodInfo
 
 Amounts = Mapping[str, int]
 
 
 class Candidate(NamedTuple):
-    """A pod that may be moved: the amounts that it frees, and `kind`, which is equal for interchangeable pods."""
+    """A pod that may be moved, with its replacement.
 
-    pod: BoundPod
+    `amounts` are those that it frees; `kind` is equal for interchangeable pods.
+    """
+
+    move: tuple[BoundPod, PodToPlace]
     amounts: Amounts
     kind: Hashable
 

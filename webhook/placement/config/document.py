@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from webhook.placement.profiles.plugin_args import Items, Percentage, QualifiedName, within
-from webhook.policy.spec.fields import StrictModel
+from webhook.placement.profiles.plugin_args import Items, Percentage, within
+from webhook.policy.spec.fields import LabelKey, StrictModel
 
 
 class PluginEntry(StrictModel):
@@ -65,7 +65,7 @@ class KubeSchedulerProfile(StrictModel):
 class ManagedResource(StrictModel):
     """An extended resource that an extender manages."""
 
-    name: QualifiedName
+    name: LabelKey
     ignored_by_scheduler: bool = False
 
 

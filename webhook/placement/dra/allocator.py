@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from webhook.cluster.dra.device import AttributeValue
+from webhook.cluster.dra.device_class import Selectors
 from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.placement.dra.constraints import AttributeRule, ConstraintState
 from webhook.placement.dra.step_budget import SearchAbortedError, StepBudget
@@ -41,11 +42,15 @@ class Candidate(NamedTuple):
 
 
 class IndexedRequest(NamedTuple):
-    """A request. `number` is its index in `Candidate.states`; `constraints` are indexes in `Candidate.values`."""
+    """A request. `number` is its index in `Candidate.states`; `constraints` are indexes in `Candidate.values`.
+
+    `selectors` are all that a device must satisfy: those of the class, then its own.
+    """
 
     request: DeviceRequest
     number: int
     constraints: tuple[int, ...]
+    selectors: Selectors = ()
 
 
 class Choice(NamedTuple):
@@ -55,24 +60,19 @@ class Choice(NamedTuple):
     claim: int
 
 
-class AvailableDevices(NamedTuple):
-    """The devices of a node, in kube-scheduler's order, and the free counters of its pools."""
-
-    devices: Sequence[Candidate]
-    counters: Sequence[tuple[int, ...]] = ()
-
-
 def allocate(
     choices: Sequence[Choice],
     rules: Sequence[AttributeRule],
-    available: AvailableDevices,
+    devices: Sequence[Candidate],
     budget: StepBudget,
     *,
+    free_counters: Sequence[tuple[int, ...]] = (),
     leaks_counters: bool = False,
     compares_all: bool = True,
 ) -> tuple[int, ...] | None:
-    """Return the index of the alternative that each of `choices` gets; None if `available` is not enough for all.
+    """Return the index of the alternative that each of `choices` gets; None if there is not enough for all.
 
+    `devices` are those of a node, in kube-scheduler's order, and `free_counters` those of its pools.
     Before 1.37, kube-scheduler does not restore the counters of a device that it skips for a taint or a constraint
     (`leaks_counters`), and does not compare distinct attributes with all devices (`compares_all`).
 
@@ -81,7 +81,7 @@ def allocate(
         DeadlineNearError: the time is over.
     """
     states = [ConstraintState(rule, compares_all) for rule in rules]
-    search = _Search(choices, states, available, budget, leaks_counters=leaks_counters)
+    search = _Search(choices, states, devices, free_counters, budget, leaks_counters=leaks_counters)
     for _, of_claim in groupby(choices, key=lambda choice: choice.claim):
         if sum(min(map(search.device_count, choice.alternatives)) for choice in of_claim) > MOST_DEVICES_OF_A_CLAIM:
             raise SearchAbortedError
@@ -96,26 +96,27 @@ class _Search:
         self,
         choices: Sequence[Choice],
         constraint_states: Sequence[ConstraintState],
-        available: AvailableDevices,
+        devices: Sequence[Candidate],
+        free_counters: Sequence[tuple[int, ...]],
         budget: StepBudget,
         *,
         leaks_counters: bool,
     ) -> None:
         self._choices = choices
-        self._devices = available.devices
-        self._free_counters = available.counters
+        self._devices = devices
+        self._free_counters = free_counters
         self._budget = budget
         self._leaks_counters = leaks_counters
         self._selected: dict[int, list[int]] = {}
         self._constraint_states = constraint_states
         self._used: dict[int, set[int]] = {}
-        self._consumed = [[0] * len(each) for each in available.counters]
+        self._consumed = [[0] * len(each) for each in free_counters]
         self._shared: dict[int, list[int]] = {}
         self._counts = {choice.claim: 0 for choice in choices}
         # If only the number of equal devices matters, one that failed stands for all equal ones.
         self._is_plain = (
             not any(each.rule.is_distinct for each in constraint_states)
-            and not any(device.consumed_capacity is not None or device.counters for device in available.devices)
+            and not any(device.consumed_capacity is not None or device.counters for device in devices)
             and not any(indexed.request.is_admin for choice in choices for indexed in choice.alternatives)
         )
         self.chosen = [0] * len(choices)

@@ -1,23 +1,21 @@
 """The devices of nodes for an extended resource that a DeviceClass backs, as scores count them."""
 
 from collections.abc import Sequence
-from operator import is_
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from webhook.cluster.dra.device import Device
 from webhook.cluster.dra.device_class import DeviceClass
-from webhook.cluster.dra.resource_slice import ResourceSlice, Slices
+from webhook.cluster.dra.resource_slice import ResourceSlice
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.placement.dra.selection import Selection, accessible_nodes
+from webhook.placement.dra.selection import Selection, accessible_nodes, remembered
 from webhook.placement.dra.step_budget import SearchAbortedError
 from webhook.placement.pod.pod_info import PodInfo
 
-# The number of cached answers; a change of the device objects clears them.
-_MOST_ANSWERS = 64
 _NOT_SET_WHEN_SCORING = "allowMultipleAllocations"
 
 
@@ -70,33 +68,21 @@ def _is_requested(pod: PodInfo, resource: str) -> bool:
     return any(name == resource for name, _ in pod.requests)
 
 
-class _Answer(NamedTuple):
-    inputs: tuple[object, ...]
-    totals: Amounts | None
-
-
 def _totals(resource: str, nodes: Snapshot, expired: Expired) -> Amounts | None:
     """Return the devices and the allocated devices of each node; None if they are not known."""
-    answers: dict[Any, _Answer] = nodes.devices.answers
-    key = ("totals", resource)
     inputs = (nodes.labels, nodes.rows)
-    answer = answers.get(key)
-    if answer is None or not all(map(is_, answer.inputs, inputs)):
-        if len(answers) >= _MOST_ANSWERS:
-            answers.clear()
-        device_class, slices = nodes.devices.class_of(resource), nodes.devices.slices
-        known = device_class is not None and slices is not None and nodes.devices.claims is not None
-        totals = _count_devices(device_class, slices, nodes, expired) if known and device_class and slices else None
-        answer = answers[key] = _Answer(inputs, totals)
-    return answer.totals
+    return remembered(nodes, ("totals", resource), inputs, partial(_count_devices, resource, nodes, expired))
 
 
-def _count_devices(device_class: DeviceClass, slices: Slices, nodes: Snapshot, expired: Expired) -> Amounts | None:
+def _count_devices(resource: str, nodes: Snapshot, expired: Expired) -> Amounts | None:
     """Count the devices that the class selects in all slices, including older generations and invalid pools.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources/resource_allocation.go,
     calculateDRAResourceTotals
     """
+    device_class, slices = nodes.devices.class_of(resource), nodes.devices.slices
+    if device_class is None or slices is None or nodes.devices.claims is None:
+        return None
     capacity = np.zeros(len(nodes.nodes), dtype=np.int64)
     requested = np.zeros(len(nodes.nodes), dtype=np.int64)
     selection = Selection(expired)

@@ -2,34 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import is_
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from webhook.cluster.dra.devices import Devices
-from webhook.cluster.dra.resource_claim import AttributeConstraint, ResourceClaim
+from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.amounts import may_name_device_class
 from webhook.kube.release import Change, Release
-from webhook.placement.dra.allocator import (
-    MOST_DEVICES_OF_A_POD,
-    AvailableDevices,
-    Choice,
-    IndexedRequest,
-    allocate,
-)
+from webhook.placement.dra.allocator import MOST_DEVICES_OF_A_POD, Choice, IndexedRequest, allocate
 from webhook.placement.dra.constraints import AttributeRule
 from webhook.placement.dra.extended_resource_claim import ExtendedResourceClaims, extended_resource_claims
-from webhook.placement.dra.pools import NodeDevices, NodePools, SelectedRequest
+from webhook.placement.dra.pools import NodeDevices, NodePools
+from webhook.placement.dra.selection import remembered
 from webhook.placement.dra.step_budget import SearchAbortedError, StepBudget
 from webhook.placement.pod.pod_info import PodInfo, PodResourceClaim
 
-# The number of cached answers; a change of the device objects clears them.
-_MOST_ANSWERS = 64
 # Answers for pods with more claims and requests are not cached.
 _MOST_PARTS = 256
 # Source: k8s.io/api/resource/v1/types.go, FirstAvailableDeviceRequestMaxSize
@@ -70,24 +63,13 @@ def device_feasibility(pod: PodInfo, nodes: Snapshot, expired: Expired = never) 
     Raises:
         DeadlineNearError: `expired()` holds.
     """
-    answers: dict[Any, _Answer] = nodes.devices.answers
     extended = tuple([each for each in pod.requests if may_name_device_class(each[0])]) if pod.by_container else ()
     key = (pod.device_claims, pod.by_container, extended, nodes.is_without_pods, nodes.release.minor)
-    inputs = (nodes.labels, nodes.rows, nodes.allocatable_columns if extended else None)
-    answer = answers.get(key)
+    if len(pod.device_claims) + sum([len(each.amounts) for each in pod.by_container]) > _MOST_PARTS:
+        return _feasibility(pod, nodes, expired)
     # Starting and ending pods do not change these.
-    if answer is None or not all(map(is_, answer.inputs, inputs)):
-        answer = _Answer(inputs, _feasibility(pod, nodes, expired))
-        if len(answers) >= _MOST_ANSWERS:
-            answers.clear()
-        if len(pod.device_claims) + sum([len(each.amounts) for each in pod.by_container]) <= _MOST_PARTS:
-            answers[key] = answer
-    return answer.fit
-
-
-class _Answer(NamedTuple):
-    inputs: tuple[object, ...]
-    fit: DeviceFeasibility
+    inputs = (nodes.labels, nodes.rows, nodes.allocatable_columns if extended else None)
+    return remembered(nodes, key, inputs, partial(_feasibility, pod, nodes, expired))
 
 
 @dataclass(slots=True)
@@ -95,7 +77,7 @@ class _Plan:
     """The choices of all claims, and all requests and constraints on devices."""
 
     choices: list[Choice]
-    requests: list[SelectedRequest]
+    requests: list[IndexedRequest]
     rules: list[AttributeRule]
 
 
@@ -223,16 +205,16 @@ def _chosen_alternatives(
     if found.is_unpredictable:
         return _UNDECIDED
     if (found.is_incomplete or found.is_invalid) and (
-        is_without_pods or any(selected.indexed.request.takes_all for selected in plan.requests)
+        is_without_pods or any(each.request.takes_all for each in plan.requests)
     ):
         return _UNDECIDED
     try:
-        available = AvailableDevices(found.candidates, found.counters)
         return allocate(
             plan.choices,
             plan.rules,
-            available,
+            found.candidates,
             budget,
+            free_counters=found.counters,
             leaks_counters=not (is_without_pods or release.has(Change.SKIPPED_DEVICES_RELEASE_COUNTERS)),
             compares_all=release.has(Change.EVERY_DEVICE_IS_DISTINCT),
         )
@@ -254,16 +236,12 @@ def _plan(claims: Sequence[ResourceClaim], devices: Devices) -> _Plan | None:
                 device_class = (devices.classes or {}).get(request.device_class)
                 if device_class is None or not request.is_modelled:
                     return None
-                wanted.append(
-                    IndexedRequest(request, len(plan.requests), _constraints_of(request.name, claim.constraints, first))
-                )
-                plan.requests.append(SelectedRequest(wanted[-1], (*device_class.selectors, *request.selectors)))
+                places = [place for place, each in enumerate(claim.constraints, first) if each.concerns(request.name)]
+                selectors = (*device_class.selectors, *request.selectors)
+                wanted.append(IndexedRequest(request, len(plan.requests), tuple(places), selectors))
+                plan.requests.append(wanted[-1])
             if not wanted:
                 return None
             plan.choices.append(Choice(tuple(wanted), number))
     most = sum(max(each.request.amount for each in choice.alternatives) for choice in plan.choices)
     return plan if most <= MOST_DEVICES_OF_A_POD else None
-
-
-def _constraints_of(request: str, constraints: Sequence[AttributeConstraint], first: int) -> tuple[int, ...]:
-    return tuple([place for place, each in enumerate(constraints, first) if each.concerns(request)])

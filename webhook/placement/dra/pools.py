@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import gt
-from typing import NamedTuple
 
 import numpy as np
 
 from webhook.cluster.dra.device import AttributeValue, Device, DeviceId, NodeAccess
-from webhook.cluster.dra.device_class import Selectors
 from webhook.cluster.dra.resource_slice import ResourceSlice, Slices
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
@@ -18,13 +16,6 @@ from webhook.kube.release import Change
 from webhook.placement.dra.allocator import ALLOCATED, FREE, NOT_SELECTED, TAINTED, Candidate, IndexedRequest
 from webhook.placement.dra.counters import PoolCounters, consumed_capacity
 from webhook.placement.dra.selection import Selection, accessible_nodes
-
-
-class SelectedRequest(NamedTuple):
-    """A request, and all selectors that a device must satisfy: those of the class, then its own."""
-
-    indexed: IndexedRequest
-    selectors: Selectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +59,7 @@ class NodePools:
         self,
         slices: Slices,
         nodes: Snapshot,
-        requests: Sequence[SelectedRequest],
+        requests: Sequence[IndexedRequest],
         attributes: Sequence[str],
         expired: Expired,
     ) -> None:
@@ -78,7 +69,7 @@ class NodePools:
         self._attributes = attributes
         self._taken = {} if nodes.is_without_pods else nodes.devices.allocated
         self._shared_by_claims = {} if nodes.is_without_pods else nodes.devices.shared
-        self._requests_capacity = any(selected.indexed.request.capacity for selected in requests)
+        self._requests_capacity = any(each.request.capacity for each in requests)
         self._counters = PoolCounters(slices, self._taken, self._shared_by_claims, nodes.release)
         self._taint_rules = nodes.devices.taint_rules if nodes.release.has(Change.DEVICE_TAINT_RULES) else ()
         self._needs_all = nodes.release.has(Change.ALL_DEVICES_NEED_CAPACITY)
@@ -183,7 +174,7 @@ class NodePools:
 
     def _evaluated(self, resource_slice: ResourceSlice) -> list[tuple[int, Candidate | None]]:
         """Return the selected devices, each with its index in the slice."""
-        selected = [self._selection.taken(resource_slice, selected.selectors) for selected in self._requests]
+        selected = [self._selection.taken(resource_slice, each.selectors) for each in self._requests]
         found: list[tuple[int, Candidate | None]] = []
         for place, (device, is_selected) in enumerate(
             zip(resource_slice.devices, zip(*selected, strict=True), strict=True)
@@ -232,12 +223,12 @@ class NodePools:
         needs = [
             consumed_capacity(
                 device,
-                selected.indexed.request,
-                whole_capacity if self._needs_all and selected.indexed.request.takes_all else free_capacity,
+                indexed.request,
+                whole_capacity if self._needs_all and indexed.request.takes_all else free_capacity,
             )
-            if wants
+            if is_wanted
             else None
-            for selected, wants in zip(self._requests, is_selected, strict=True)
+            for indexed, is_wanted in zip(self._requests, is_selected, strict=True)
         ]
         free = [free_capacity[name] for name in sorted(free_capacity)]
         # A request for all devices has to have those too that have no capacity left.
@@ -257,19 +248,19 @@ class NodePools:
     def _states(self, device: Device, is_selected: Sequence[bool | None], *, is_taken: bool) -> tuple[int, ...]:
         return tuple(
             [
-                self._state(device, selected, is_taken=is_taken) if wants else NOT_SELECTED
-                for selected, wants in zip(self._requests, is_selected, strict=True)
+                self._state(device, indexed, is_taken=is_taken) if is_wanted else NOT_SELECTED
+                for indexed, is_wanted in zip(self._requests, is_selected, strict=True)
             ]
         )
 
-    def _state(self, device: Device, selected: SelectedRequest, *, is_taken: bool) -> int:
-        if is_taken and not selected.indexed.request.is_admin:
+    def _state(self, device: Device, indexed: IndexedRequest, *, is_taken: bool) -> int:
+        if is_taken and not indexed.request.is_admin:
             return ALLOCATED
-        return FREE if self._is_tolerated(device, selected) else TAINTED
+        return FREE if self._is_tolerated(device, indexed) else TAINTED
 
-    def _is_tolerated(self, device: Device, selected: SelectedRequest) -> bool:
+    def _is_tolerated(self, device: Device, indexed: IndexedRequest) -> bool:
         return self._nodes.is_without_pods or all(
-            any(toleration.tolerates(taint) for toleration in selected.indexed.request.tolerations)
+            any(toleration.tolerates(taint) for toleration in indexed.request.tolerations)
             for taint in device.taints
             if taint.effect in (NO_EXECUTE, NO_SCHEDULE)
         )

@@ -1,7 +1,9 @@
 """The devices of a slice that selectors select, within a budget of steps, and the nodes that can access them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import is_
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +19,10 @@ from webhook.placement.dra.step_budget import SearchAbortedError
 
 # The most steps of selectors for one pod, over all devices without a cached result.
 _MOST_STEPS = 3_000_000
+# The number of cached answers; a change of the device objects clears them.
+_MOST_ANSWERS = 64
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -60,3 +66,14 @@ def accessible_nodes(access: NodeAccess, nodes: Snapshot) -> Mask | list[int]:
     if access.terms is None or access.all_nodes:
         return np.full(len(nodes.nodes), access.all_nodes)
     return any_matches(access.terms, nodes.labels, nodes.rows)
+
+
+def remembered(nodes: Snapshot, key: object, inputs: tuple[object, ...], make: Callable[[], T]) -> T:
+    """Return what `make` has returned for `key` on the same device objects and the same objects `inputs`."""
+    answers: dict[Any, tuple[tuple[object, ...], T]] = nodes.devices.answers
+    answer = answers.get(key)
+    if answer is None or not all(map(is_, answer[0], inputs)):
+        if len(answers) >= _MOST_ANSWERS:
+            answers.clear()
+        answer = answers[key] = inputs, make()
+    return answer[1]

@@ -81,14 +81,6 @@ def concerns(plugin: Plugin, pod: "PodInfo", nodes: Snapshot) -> bool:
 
 
 @runtime_checkable
-class PreEnqueuePlugin(Plugin, Protocol):
-    """Keeps pods out of the scheduling queue."""
-
-    def pre_enqueue(self, pod: PodInfo) -> str:
-        """Return why `pod` does not enter the scheduling queue; empty if it does."""
-
-
-@runtime_checkable
 class PreFilterPlugin(Plugin, Protocol):
     """A plugin that restricts the candidates before nodes are filtered."""
 

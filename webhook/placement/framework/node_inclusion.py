@@ -8,7 +8,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint
+from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint, any_tolerates
 from webhook.placement.pod.pod_info import PodInfo
 
 _HARD = (NO_SCHEDULE, NO_EXECUTE)
@@ -38,7 +38,7 @@ def untolerated(pod: PodInfo, nodes: Snapshot) -> Mask:
     Source: k8s.io/component-helpers/scheduling/corev1/helpers.go, FindMatchingUntoleratedTaint
     """
     rejected = nodes.taints.classes_with(
-        taint for taint in nodes.taints.distinct if taint.effect in _HARD and not pod.tolerations.tolerate(taint)
+        taint for taint in nodes.taints.distinct if taint.effect in _HARD and not any_tolerates(pod.tolerations, taint)
     )
     return np.array(rejected, dtype=np.bool_).take(nodes.taints.class_of)
 
@@ -51,7 +51,9 @@ def first_untolerated(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterat
 
     Source: k8s.io/component-helpers/scheduling/corev1/helpers.go, FindMatchingUntoleratedTaint
     """
-    hard = {taint for taint in nodes.taints.distinct if taint.effect in _HARD and not pod.tolerations.tolerate(taint)}
+    hard = {
+        taint for taint in nodes.taints.distinct if taint.effect in _HARD and not any_tolerates(pod.tolerations, taint)
+    }
     places: dict[tuple[str, str], int] = {}
     named: list[Taint] = []
     place_of_class = []

@@ -62,15 +62,12 @@ class NodesWithNominatedPods:
             return ()
         found: dict[str, Mask] = {}
         for row in in_time(np.flatnonzero(rows).tolist(), self._expired):
-            for reason, rejected in plugin.filter(self._pod, self._with_one(row), self._expired):
+            if row not in self._alone:
+                self._alone[row] = _with_pods(self._nodes, {row: self._pods_by_row[row]})
+            for reason, rejected in plugin.filter(self._pod, self._alone[row], self._expired):
                 if rejected[row]:
                     found.setdefault(reason, np.zeros_like(rows))[row] = True
         return [Failure(reason, rejected) for reason, rejected in found.items()]
-
-    def _with_one(self, row: int) -> Snapshot:
-        if row not in self._alone:
-            self._alone[row] = _with_pods(self._nodes, {row: self._pods_by_row[row]})
-        return self._alone[row]
 
 
 def nodes_with_nominated_pods(

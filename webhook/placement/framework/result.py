@@ -14,6 +14,9 @@ PlacementVerdict = Literal["Feasible", "Waiting", "Infeasible", "Unknown"]
 # Sums of fractions differ by less than this where they are equal.
 TIE = 1e-6
 NO_NODES = "no nodes available to schedule pods"
+# The API server's words in the PodScheduled condition of a gated pod, which kube-scheduler ignores.
+# Source: k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, applySchedulingGatedCondition
+GATED = "Scheduling is blocked due to non-empty scheduling gates"
 # Kueue does so before any scheduler looks for a node.
 QUEUED = "Not predicted: when Kueue admits the pod, by quota."
 

@@ -269,8 +269,7 @@ def _exemption(question: _Question, base: Snapshot, size: int) -> str:
     tolerating = tolerating_conditions(question.info, base)
     if tolerating is question.info:
         return ""
-    asked = PodSignature(tolerating, question.pod.signature.unsupported)
-    nodes = question.scheduler.feasible(asked, base.without_pods(), question.expired)
+    nodes = question.scheduler.feasible(PodSignature(tolerating), base.without_pods(), question.expired)
     if most_on_empty_nodes(tolerating, base, nodes, question.expired) < size:
         return ""
     return f"nodes would do that are {CORDONED}"

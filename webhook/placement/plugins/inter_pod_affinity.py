@@ -11,7 +11,7 @@ from webhook.cluster.index.pod_term import PodTerm, WeightedPodTerm
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.release import Change, Release
+from webhook.kube.release import Change
 from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.domain_counts import DomainCounts
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure
@@ -241,13 +241,10 @@ def _selection(term: PodTerm, nodes: Snapshot, expired: Expired) -> tuple[frozen
     chooses = term.namespace_selector
     if chooses is None:
         return term.namespaces, term.selector
-    if not chooses or (_matches_without_labels(nodes.release) and selector_matches(chooses, {})):
+    is_broken = nodes.release.has(Change.NAMESPACES_MATCH_WITHOUT_LABELS)
+    is_broken &= not nodes.release.has(Change.NAMESPACES_MATCH_BY_LABELS)
+    if not chooses or (is_broken and selector_matches(chooses, {})):
         return None, term.selector
     known = in_time(nodes.namespaces.items(), expired)
     chosen = {name for name, namespace in known if selector_matches(chooses, namespace.labels)}
     return term.namespaces | chosen, term.selector
-
-
-def _matches_without_labels(release: Release) -> bool:
-    is_fixed = release.has(Change.NAMESPACES_MATCH_BY_LABELS)
-    return release.has(Change.NAMESPACES_MATCH_WITHOUT_LABELS) and not is_fixed

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, never
-from webhook.kube.pod.taints import NO_SCHEDULE, UNSCHEDULABLE, Taint
+from webhook.kube.pod.taints import NO_SCHEDULE, UNSCHEDULABLE, Taint, any_tolerates
 from webhook.placement.framework.interface import Failure, Scope
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -24,6 +24,6 @@ class NodeUnschedulable:
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the unschedulable nodes, unless `pod` tolerates that taint."""
-        if pod.tolerations.tolerate(_TAINT):
+        if any_tolerates(pod.tolerations, _TAINT):
             return ()
         return (Failure(ERR_REASON, nodes.unschedulable),)

@@ -67,12 +67,7 @@ class NodeVolumeLimits(VolumePlugin):
             missing = np.ones(len(nodes.nodes), dtype=np.bool_)
             installed = [name for name, each in limits.items() if driver in each.drivers]
             missing[[nodes.rows[name] for name in installed if name in nodes.rows]] = False
-            yield Failure(not_installed(driver), missing)
-
-
-def not_installed(driver: str) -> str:
-    """Return the reason of a node that lacks `driver`."""
-    return f"{driver} CSI driver is not installed on the node"
+            yield Failure(f"{driver} CSI driver is not installed on the node", missing)
 
 
 def needed_drivers(volumes: PodVolumes, nodes: Snapshot) -> Sequence[str]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
-from webhook.kube.pod.taints import PREFER_NO_SCHEDULE
+from webhook.kube.pod.taints import PREFER_NO_SCHEDULE, any_tolerates
 from webhook.kube.release import Change
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure, Scope, default_normalize
 from webhook.placement.framework.node_inclusion import first_untolerated, untolerated
@@ -41,7 +41,7 @@ class TaintToleration:
         unwanted = {
             taint
             for taint in taints.distinct
-            if taint.effect == PREFER_NO_SCHEDULE and not pod.tolerations.tolerate(taint)
+            if taint.effect == PREFER_NO_SCHEDULE and not any_tolerates(pod.tolerations, taint)
         }
         if not unwanted:
             return np.full(len(rows), MAX_NODE_SCORE, dtype=np.int64)

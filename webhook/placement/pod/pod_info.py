@@ -11,7 +11,7 @@ from webhook.kube.names import DEFAULT_NAMESPACE, KAI_SHARES, KUEUE_GATES, KUEUE
 from webhook.kube.pod.amounts import Amounts, is_schedulable_resource
 from webhook.kube.pod.ports import HostPort, read_host_ports
 from webhook.kube.pod.resources import ContainerRequests, read_pod_resources
-from webhook.kube.pod.taints import Toleration, Tolerations, with_default_tolerations
+from webhook.kube.pod.taints import Toleration, with_default_tolerations
 from webhook.kube.pod.volumes import NO_VOLUMES, PodReference, PodVolumes, read_volumes
 from webhook.kube.reader import Reader
 from webhook.kube.release import Change
@@ -46,7 +46,8 @@ class PodInfo(NamedTuple):
     stored and requests extended resources. `tolerations` include those that the API server adds.
     `has_group`: the pod names a PodGroup of Volcano. `shares_card`: it requests a share of a card of KAI.
     `is_gated`: it has a scheduling gate of another owner than Kueue. `is_held`: it has one of Kueue, which waits for
-    quota and says nothing about nodes. `is_queued`: it names a queue of Kueue.
+    quota and says nothing about nodes. `is_queued`: it names a queue of Kueue. `needs_declared_features`: not every
+    node has the features that it needs.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -54,7 +55,7 @@ class PodInfo(NamedTuple):
     scoring_requests: tuple[tuple[str, int], ...]
     by_container: tuple[ContainerRequests, ...]
     node_name: str
-    tolerations: Tolerations
+    tolerations: frozenset[Toleration]
     node_selector: tuple[tuple[str, str], ...]
     required: tuple[Term, ...] | None
     preferred: tuple[WeightedTerm, ...]
@@ -73,6 +74,7 @@ class PodInfo(NamedTuple):
     shares_card: bool = False
     is_queued: bool = False
     is_held: bool = False
+    needs_declared_features: bool = False
 
     @classmethod
     def of(cls, pod: Reader, like: "PodInfo | None" = None) -> "PodInfo":
@@ -91,6 +93,7 @@ class PodInfo(NamedTuple):
             "volumes": _volumes(metadata, spec),
             # A new pod has no UID.
             "stored": _reference(metadata) if resources.by_container and metadata.raw.get("uid") else None,
+            "needs_declared_features": _needs_declared_features(spec),
         }
         if like is not None:
             return like._replace(**of_containers)
@@ -136,6 +139,17 @@ class PodInfo(NamedTuple):
 def has_volumes(pod: PodInfo) -> bool:
     """Return whether `pod` has volumes that nodes can lack, or have in use."""
     return bool(pod.volumes.claims or pod.volumes.disks or pod.volumes.attached_inline)
+
+
+def _needs_declared_features(spec: Reader) -> bool:
+    if spec.raw.get("hostNetwork") is True and spec.raw.get("hostUsers") is False:
+        return True
+    return any(
+        rule.raw.get("action") == "RestartAllContainers"
+        for field in _CONTAINERS
+        for container in spec.objects(field)
+        for rule in container.objects("restartPolicyRules")
+    )
 
 
 def _pairs(amounts: Amounts) -> tuple[tuple[str, int], ...]:
@@ -193,7 +207,7 @@ def _volumes(metadata: Reader, spec: Reader) -> PodVolumes:
     return read_volumes(spec, metadata.text("namespace") or DEFAULT_NAMESPACE, _reference(metadata))
 
 
-def _tolerations(spec: Reader) -> Tolerations:
+def _tolerations(spec: Reader) -> frozenset[Toleration]:
     found = []
     for each in spec.objects("tolerations"):
         if _TEXT_OR_NONE.issuperset(map(type, map(each.raw.get, Toleration._fields))):

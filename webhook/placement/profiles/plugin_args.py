@@ -7,10 +7,10 @@ k8s.io/kubernetes/pkg/scheduler/apis/config/validation/validation_pluginargs.go
 from itertools import pairwise
 from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from webhook.kube.names import QUALIFIED_NAME_RULE, is_qualified_name
-from webhook.policy.spec.fields import StrictModel, wrong
+from webhook.kube.names import is_qualified_name
+from webhook.policy.spec.fields import LabelKey, StrictModel, checked, wrong
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 
@@ -22,23 +22,11 @@ Items = Annotated[tuple[T, ...], Field(strict=False)]
 
 def within(low: int, high: int) -> AfterValidator:
     """Return a validator that a number is at least `low` and at most `high`."""
-
-    def check(number: int) -> int:
-        if not low <= number <= high:
-            raise wrong(f"must be in the range {low}-{high}")
-        return number
-
-    return AfterValidator(check)
-
-
-def _qualified(text: str) -> str:
-    if not is_qualified_name(text):
-        raise wrong(QUALIFIED_NAME_RULE)
-    return text
+    return checked(lambda number: low <= number <= high, f"must be in the range {low}-{high}")
 
 
 Percentage = Annotated[int, within(0, 100)]
-QualifiedName = Annotated[str, AfterValidator(_qualified)]
+Positive = Annotated[int, checked(lambda number: number > 0, "must be greater than 0")]
 ScoringStrategyType = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
 
 
@@ -63,29 +51,16 @@ class UtilizationShapePoint(StrictModel):
     score: Annotated[int, within(0, 10)]
 
 
-def rising(shape: tuple[UtilizationShapePoint, ...]) -> tuple[UtilizationShapePoint, ...]:
-    """Return `shape`, whose points must be sorted.
-
-    Raises:
-        ValueError: they are not.
-    """
-    for before, point in pairwise(shape):
-        if before.utilization >= point.utilization:
-            raise wrong("must be sorted by utilization, each point above the one before")
-    return shape
+_RISING = checked(
+    lambda shape: all(before.utilization < point.utilization for before, point in pairwise(shape)),
+    "must be sorted by utilization, each point above the one before",
+)
 
 
 class RequestedToCapacityRatioParam(StrictModel):
     """The broken line of RequestedToCapacityRatio."""
 
-    shape: Items[UtilizationShapePoint] = ()
-
-    @field_validator("shape")
-    @classmethod
-    def _rises(cls, shape: tuple[UtilizationShapePoint, ...]) -> tuple[UtilizationShapePoint, ...]:
-        if not shape:
-            raise wrong("must hold at least one point")
-        return rising(shape)
+    shape: Annotated[Items[UtilizationShapePoint], checked(bool, "must hold at least one point"), _RISING] = ()
 
 
 class ScoringStrategyArgs(StrictModel):
@@ -102,33 +77,31 @@ class ScoringStrategyArgs(StrictModel):
         return self
 
 
-def _is_group(text: str) -> str:
-    if "/" in text or not is_qualified_name(text):
-        raise wrong("must be the part of a resource's name before the slash, like example.com")
-    return text
+ResourceGroup = Annotated[
+    str,
+    checked(
+        lambda text: "/" not in text and is_qualified_name(text),
+        "must be the part of a resource's name before the slash, like example.com",
+    ),
+]
 
 
 class NodeResourcesFitArgs(Args):
     """Args of NodeResourcesFit."""
 
-    ignored_resources: Items[QualifiedName] = ()
-    ignored_resource_groups: Items[Annotated[str, AfterValidator(_is_group)]] = ()
+    ignored_resources: Items[LabelKey] = ()
+    ignored_resource_groups: Items[ResourceGroup] = ()
     scoring_strategy: ScoringStrategyArgs = ScoringStrategyArgs(type="LeastAllocated")
 
 
 class NodeResourcesBalancedAllocationArgs(Args):
     """Args of NodeResourcesBalancedAllocation; every weight is 1."""
 
-    resources: Items[ResourceSpec] = ()
-
-    @field_validator("resources")
-    @classmethod
-    def _weigh_alike(cls, resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
-        if any(resource.weight not in (0, 1) for resource in resources):
-            raise wrong("each weight must be 1")
-        if len({resource.name for resource in resources}) < len(resources):
-            raise wrong("must not hold a resource twice")
-        return resources
+    resources: Annotated[
+        Items[ResourceSpec],
+        checked(lambda resources: all(each.weight in (0, 1) for each in resources), "each weight must be 1"),
+        checked(lambda all_of: len({each.name for each in all_of}) == len(all_of), "must not hold a resource twice"),
+    ] = ()
 
 
 class InterPodAffinityArgs(Args):
@@ -141,20 +114,13 @@ class InterPodAffinityArgs(Args):
 class DefaultConstraint(StrictModel):
     """A TopologySpreadConstraint without a selector, which is derived from the pod's Services and owner."""
 
-    max_skew: int
-    topology_key: QualifiedName
+    max_skew: Positive
+    topology_key: LabelKey
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
-    min_domains: int | None = None
+    min_domains: Positive | None = None
     node_affinity_policy: Literal["Honor", "Ignore"] | None = None
     node_taints_policy: Literal["Honor", "Ignore"] | None = None
     match_label_keys: Items[str] = ()
-
-    @field_validator("max_skew", "min_domains")
-    @classmethod
-    def _positive(cls, number: int | None) -> int | None:
-        if number is not None and number <= 0:
-            raise wrong("must be greater than 0")
-        return number
 
 
 class PodTopologySpreadArgs(Args):
@@ -225,7 +191,7 @@ class VolumeBindingArgs(Args):
     """Args of VolumeBinding; releases before 1.37 reject `shape`."""
 
     bind_timeout_seconds: Annotated[int, within(0, 2**63 - 1)] = 600
-    shape: Annotated[Items[UtilizationShapePoint], AfterValidator(rising)] = ()
+    shape: Annotated[Items[UtilizationShapePoint], _RISING] = ()
 
 
 class DynamicResourcesArgs(Args):

@@ -10,7 +10,6 @@ from webhook.placement.framework.interface import (
     MAX_NODE_SCORE,
     CrossNodeFilterPlugin,
     FilterPlugin,
-    PreEnqueuePlugin,
     PreFilterPlugin,
     ScorePlugin,
     UncertainScorePlugin,
@@ -82,7 +81,6 @@ class Profile:
     enabled: Enabled | None
     unmodelled_steps: tuple["UnmodelledStep", ...]
     scheduler_names: frozenset[str]
-    pre_enqueues: tuple[PreEnqueuePlugin, ...] = field(compare=False)
     pre_filters: tuple[PreFilterPlugin, ...] = field(compare=False)
     filters: tuple[FilterPlugin, ...] = field(compare=False)
     scores: tuple[tuple[ScorePlugin, int], ...] = field(compare=False)
@@ -107,10 +105,7 @@ class Profile:
         unmodelled_steps: tuple["UnmodelledStep", ...] = (),
         scheduler_names: frozenset[str] = BUILT_IN_SCHEDULERS,
     ) -> "Profile":
-        """Return the profile that runs the `enabled` plugins with `args`.
-
-        Every profile runs PreEnqueue: an API server does not bind a gated pod.
-        """
+        """Return the profile that runs the `enabled` plugins with `args`."""
         made = modelled_plugins(args)
         every = tuple(row.name for row in PLUGINS)
         weights = dict(enabled.score) if enabled else {row.name: row.weight for row in PLUGINS if row.weight}
@@ -123,7 +118,6 @@ class Profile:
             enabled,
             unmodelled_steps,
             scheduler_names,
-            tuple(plugin for plugin in made if isinstance(plugin, PreEnqueuePlugin)),
             _in_order(enabled.pre_filter if enabled else every, pre_filters),
             _in_order(enabled.filter if enabled else every, filters),
             tuple((plugin, weights[plugin.name]) for plugin in _in_order(weights, scores)),

@@ -25,7 +25,6 @@ from webhook.placement.plugins.node_unschedulable import NodeUnschedulable
 from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
 from webhook.placement.plugins.pack_gpus import PackGpus
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
-from webhook.placement.plugins.scheduling_gates import SchedulingGates
 from webhook.placement.plugins.taint_toleration import TaintToleration
 from webhook.placement.plugins.volume_binding import VolumeBinding
 from webhook.placement.plugins.volume_restrictions import VolumeRestrictions
@@ -112,7 +111,8 @@ GANG_SCHEDULING = "GangScheduling"
 # In the order of k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go, then the others. Before 1.37,
 # NodeName comes after NodeUnschedulable. Since 1.37, its filter rejects nothing that its pre-filter left.
 PLUGINS = (
-    _row(SchedulingGates),
+    # No profile can leave it out, because an API server binds no gated pod: see `PodInfo.is_gated`.
+    _not_modelled("SchedulingGates"),
     _not_modelled("PrioritySort", "queueSort"),
     _row(NodeUnschedulable, "preFilter filter"),
     _row(NodeName, "preFilter filter"),

@@ -200,7 +200,8 @@ class NodeRanking:
         found, unknown, is_any_terminating = {}, {}, nodes.pods.is_any_terminating
         for row in rows:
             info = nodes.nodes[row]
-            state = None if is_any_terminating and _is_releasing(info) else _amounts(info)
+            is_releasing = is_any_terminating and any(pod.is_terminating for pod in info.pods)
+            state = None if is_releasing else _amounts(info)
             own = known.get(state)
             if own is None:
                 unknown[row] = state
@@ -217,10 +218,6 @@ class NodeRanking:
         scores = totals(self._plugins.node_scores, self._pod, nodes, scored, expired).tolist()
         by_row = dict(zip(scored.tolist(), scores, strict=True))
         return {row: _Own(row in by_row, by_row.get(row, 0)) for row in rows}
-
-
-def _is_releasing(info: NodeInfo) -> bool:
-    return any(pod.is_terminating for pod in info.pods)
 
 
 def _amounts(info: NodeInfo) -> object:

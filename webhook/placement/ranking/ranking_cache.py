@@ -16,7 +16,7 @@ from webhook.placement.profiles.profile import Profile
 from webhook.placement.ranking.node_ranking import FactRanking, NodeRanking, RankingPlugins, facts_of
 from webhook.placement.ranking.ranking import AffinityCounts, AffinityKey, Ranking
 from webhook.placement.scorer import PodSignature
-from webhook.placement.unmodelled import UnsupportedFeatures
+from webhook.placement.unmodelled import unmodelled_plugins
 from webhook.runtime.byte_cache import ByteCache
 
 # The columns of a ranking for each node.
@@ -62,7 +62,7 @@ class KeptAnswer:
         return True
 
     def unmodelled_by(
-        self, profile: Profile, unsupported: UnsupportedFeatures, snapshot: Snapshot, expired: Expired
+        self, profile: Profile, snapshot: Snapshot, expired: Expired
     ) -> tuple[frozenset[str], tuple[str, ...]]:
         """Return the plugins that are not modelled and may exclude nodes, and all that are not modelled, in order.
 
@@ -72,7 +72,7 @@ class KeptAnswer:
         info, term_count = self.info, snapshot.pods.classes.term_count
         if self.unmodelled is not None and self.unmodelled[0] == term_count:
             return self.unmodelled[1:]
-        required, preferred = profile.unmodelled(info, *unsupported.on(snapshot, info, expired))
+        required, preferred = profile.unmodelled(info, *unmodelled_plugins(info, snapshot, expired))
         for plugin in profile.uncertain_scores if info.by_container else ():
             certainty = plugin.certainty(info, snapshot, expired)
             required |= frozenset() if certainty.verdict else {plugin.name}
@@ -110,7 +110,7 @@ class RankingCache:
         self._plugins = RankingPlugins(profile)
         # By the identity of a signature, which the cached result of the policy keeps; then by its content.
         self._last: ByteCache[int, KeptAnswer] = ByteCache(cache_bytes // 4)
-        self._by_content: ByteCache[tuple[RowLog, PodSignature], KeptAnswer] = ByteCache(cache_bytes * 3 // 8)
+        self._by_content: ByteCache[tuple[RowLog, PodInfo], KeptAnswer] = ByteCache(cache_bytes * 3 // 8)
         self._nodes: ByteCache[tuple[RowLog, PodInfo], NodeRanking] = ByteCache(cache_bytes // 8)
         self._facts: ByteCache[tuple[RowLog, object], FactRanking] = ByteCache(cache_bytes // 8)
         self._counts: ByteCache[tuple[RowLog, AffinityKey], AffinityCounts] = ByteCache(cache_bytes // 8)
@@ -126,7 +126,7 @@ class RankingCache:
         if kept is not None and kept.is_for(signature, snapshot):
             return kept
         pods, info = snapshot.pods, signature.info.normalized_for(snapshot)
-        known = self._by_content.get((snapshot.log, PodSignature(info, signature.unsupported)))
+        known = self._by_content.get((snapshot.log, info))
         kept = KeptAnswer(signature, snapshot.log, pods.term_keys, pods.has_terms, pods.class_count, info)
         if known is not None:
             kept = replace(
@@ -147,8 +147,7 @@ class RankingCache:
             size_bytes += len(answer.message) + (0 if answer.best_rows is None else answer.best_rows.nbytes)
         # The signature is the caller's, too, which counts it.
         self._last.put(id(signature), kept, size_bytes)
-        content = PodSignature(kept.info, signature.unsupported)
-        self._by_content.put((kept.log, content), kept, size_bytes + signature.size_bytes)
+        self._by_content.put((kept.log, kept.info), kept, size_bytes + signature.size_bytes)
 
     def ranking(self, kept: KeptAnswer, snapshot: Snapshot) -> Ranking:
         """Return the ranking of the nodes of `snapshot` for a pod; the pods of one template share the largest part."""

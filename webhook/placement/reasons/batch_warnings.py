@@ -93,24 +93,19 @@ def _kai(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
             return
 
 
-def _coscheduling(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the warning about a pod of the Coscheduling plugin.
+def _kube_scheduler(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the warning about a pod of the Coscheduling plugin, or of kube-scheduler's own gangs.
 
-    Source: sigs.k8s.io/scheduler-plugins/pkg/coscheduling/coscheduling.go, Permit
+    Source: sigs.k8s.io/scheduler-plugins/pkg/coscheduling/coscheduling.go, Permit;
+    k8s.io/kubernetes/pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go, PreEnqueue
     """
-    namespace, groups = pods.pod.inter_pod.namespace, snapshot.pod_groups.coscheduling
+    namespace, known = pods.pod.inter_pod.namespace, snapshot.pod_groups
+    groups, follows = known.native, _SILENTLY
+    if names.backend == "coscheduling":
+        groups, follows = known.coscheduling, "no pod of it is bound"
     if groups is not None and (namespace, names.group) not in groups:
-        yield f"Coscheduling: PodGroup {_shown(names.group)} does not exist in {namespace}: no pod of it is bound"
-
-
-def _native(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the warning about a pod of kube-scheduler's own gangs.
-
-    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go, PreEnqueue
-    """
-    namespace, groups = pods.pod.inter_pod.namespace, snapshot.pod_groups.native
-    if groups is not None and (namespace, names.group) not in groups:
-        yield f"kube-scheduler: PodGroup {_shown(names.group)} does not exist in {namespace}: {_SILENTLY}"
+        holder = _HOLDERS[names.backend]
+        yield f"{holder}: PodGroup {_shown(names.group)} does not exist in {namespace}: {follows}"
 
 
 def _ancestry(queues: Mapping[str, KaiQueue], name: str) -> Iterator[KaiQueue]:
@@ -230,8 +225,8 @@ _BY_BACKEND: Mapping[str, Callable[[BatchNames, Demand, Snapshot], Iterator[str]
     "volcano": _volcano,
     "kai": _kai,
     "kueue": _kueue,
-    "coscheduling": _coscheduling,
-    "native": _native,
+    "coscheduling": _kube_scheduler,
+    "native": _kube_scheduler,
 }
 # The kind that tenants create.
 _KIND_OF_TENANTS = {

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from webhook.cluster.snapshot import Snapshot
-from webhook.kube.pod.taints import CONDITION_DOMAINS, UNSCHEDULABLE, Toleration, Tolerations
+from webhook.kube.pod.taints import CONDITION_DOMAINS, UNSCHEDULABLE, Toleration
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.unmodelled import unknown_resources
 
@@ -36,5 +36,4 @@ def tolerating_conditions(info: PodInfo, snapshot: Snapshot) -> PodInfo:
         transient.add(UNSCHEDULABLE)
     if not transient:
         return info
-    tolerated = (Toleration(key, "Exists", "", "") for key in transient)
-    return info._replace(tolerations=Tolerations((*info.tolerations, *tolerated)))
+    return info._replace(tolerations=info.tolerations.union(Toleration(key, "Exists", "", "") for key in transient))

@@ -186,9 +186,6 @@ def excess(requests: Mapping[str, int], most: Mapping[str, float], used: Mapping
         amount, in_use = requests.get(name, 0), (used or {}).get(name, 0)
         if amount and in_use + amount > limit:
             beside = f"{amount_text(name, in_use)} + " if in_use else ""
-            return f"{cut(name, _LONGEST_SHOWN)} {beside}{amount_text(name, amount)} of {_limit_text(name, limit)}"
+            shown = amount_text(name, int(limit)) if limit == int(limit) else f"{limit:g}"
+            return f"{cut(name, _LONGEST_SHOWN)} {beside}{amount_text(name, amount)} of {shown}"
     return ""
-
-
-def _limit_text(name: str, limit: float) -> str:
-    return amount_text(name, int(limit)) if limit == int(limit) else f"{limit:g}"

@@ -1,7 +1,9 @@
 """Changes that give the pod enough capacity on a group of nodes: reduce requests, free resources, evict pods."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,6 @@ from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.ports import HostPort
 from webhook.placement.framework.amount_text import rounded_down, rounded_up
 from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
-from webhook.placement.suggest.device_forms import other_forms
 from webhook.placement.suggest.node_groups import NodeGroup
 from webhook.placement.suggest.pod_changes import ReduceRequest, ReplaceRequest, WithoutHostPort
 
@@ -22,6 +23,11 @@ Share = NDArray[np.float64]
 _MOST_FORMS = 2
 # The most nodes of a group that are searched for the one with the fewest victims.
 _MOST_SEARCHED = 32
+
+_MIG = re.compile(r"nvidia\.com/mig-\d+g\.(?P<gigabytes>\d+)gb(?:\..+)?")
+# Gigabytes that rank whole and shared cards behind all slices that are large enough.
+_WHOLE_CARDS = {"nvidia.com/gpu": 100_000, "nvidia.com/gpu.shared": 99_999}
+_RDMA = "rdma/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,7 @@ def capacity_changes(
         DeadlineNearError: `expired()` holds.
     """
     row = int(group.rows[0])
-    if not group.lacks_capacity:
+    if not (group.short or group.has_too_many_pods or group.has_taken_ports):
         yield CapacityChange(row, _uncordon(group, scenario.nodes, row))
         return
     if not group.has_too_many_pods:
@@ -208,3 +214,24 @@ def _taken_ports(scenario: Scenario, row: int) -> tuple[HostPort, ...]:
         for port in dict.fromkeys(scenario.pod.host_ports)
         if any(port.conflicts(each) for each in taken.get((port.protocol, port.port), ()))
     )
+
+
+def other_forms(resource: str, offered: Iterable[str]) -> list[str]:
+    """Return the resources in `offered` that are another form of `resource`, the closest first.
+
+    A form that is at least as large comes before a smaller one. The names are those of NVIDIA's and Mellanox's device
+    plugins; other vendors have one name for a device.
+    """
+    if resource.startswith(_RDMA):
+        devices = [each for each in offered if each.startswith(_RDMA) and each != resource]
+        return sorted(devices, key=lambda each: (-SequenceMatcher(None, resource, each).ratio(), each))
+    size = _gigabytes(resource)
+    if size is None:
+        return []
+    sizes = {each: other for each in offered if each != resource and (other := _gigabytes(each)) is not None}
+    return sorted(sizes, key=lambda each: (sizes[each] < size, abs(sizes[each] - size), each))
+
+
+def _gigabytes(resource: str) -> int | None:
+    slice_ = _MIG.fullmatch(resource)
+    return int(slice_["gigabytes"]) if slice_ else _WHOLE_CARDS.get(resource)

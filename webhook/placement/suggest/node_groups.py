@@ -10,7 +10,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import Term, any_matches, matches
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.pod.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
+from webhook.kube.pod.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint, any_tolerates
 from webhook.placement.plugins import inter_pod_affinity, pod_topology_spread
 from webhook.placement.plugins.node_affinity import NodeAffinity
 from webhook.placement.plugins.node_ports import NodePorts
@@ -74,11 +74,6 @@ class NodeGroup:
     has_too_many_pods: bool
     has_taken_ports: bool
     is_cordoned: bool
-
-    @property
-    def lacks_capacity(self) -> bool:
-        """Return whether capacity must be freed, or requests be reduced."""
-        return bool(self.short) or self.has_too_many_pods or self.has_taken_ports
 
     @property
     def obstacles(self) -> int:
@@ -212,7 +207,7 @@ def _has_cordon_taint(pod: PodInfo, nodes: Snapshot) -> Mask:
 
 
 def _keeps_away(taint: Taint, pod: PodInfo) -> bool:
-    return taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not pod.tolerations.tolerate(taint)
+    return taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any_tolerates(pod.tolerations, taint)
 
 
 def _may_be_tolerated(taint: Taint) -> bool:

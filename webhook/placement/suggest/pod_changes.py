@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from webhook.cluster.index.node_selector import Requirement, Term
 from webhook.kube.pod.ports import HostPort
-from webhook.kube.pod.taints import Toleration, Tolerations
+from webhook.kube.pod.taints import Toleration
 from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.suggest.changes import Scenario
@@ -35,7 +35,7 @@ class TolerateTaint(PodChange):
 
     def _changed(self, pod: PodInfo) -> PodInfo:
         added = Toleration(self.key, "Equal", self.value, "")
-        return pod._replace(tolerations=Tolerations({*pod.tolerations, added}))
+        return pod._replace(tolerations=pod.tolerations | {added})
 
 
 class Without(PodChange):

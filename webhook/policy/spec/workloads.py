@@ -169,6 +169,11 @@ class NodeUsage(StrictModel):
     """Weights, 1 to 100, of the values that pods of this type prefer (preferred node affinity). Each value must also be
     in `allow`."""
 
+    @property
+    def preferences(self) -> list[tuple[str, int]]:
+        """The values with their weights, sorted: the order of keys in the policy is not part of its revision."""
+        return sorted(self.prefer.items(), key=lambda item: (-item[1], item[0]))
+
 
 class WorkloadType(StrictModel):
     """The settings for one value of the annotation `workload-type`."""

@@ -1,0 +1,176 @@
+"""The rules of the policy for the pods of a workload: one function and one row of `RULES` each.
+
+A rule reads the workload and the policy, never the pod or the cluster. The injection thus depends only on the pod
+template and the policy revision, as schedulers that group equal pods require. It returns its edits in the order of
+their application, or why it does not apply.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from webhook.documents.text import cut
+from webhook.mutation.edits.edits import AddLabel, AddToleration, Edit, SetScheduler, packing_hint
+from webhook.mutation.edits.node_edits import PreferNode, RequireNode
+from webhook.mutation.edits.node_terms import LONGEST_SHOWN, NodeLabelRequirement
+from webhook.mutation.edits.scheduling_edits import (
+    SetAmount,
+    SetField,
+    SetPriorityClass,
+    SpreadByAntiAffinity,
+    SpreadByConstraint,
+    WhenUnsatisfiable,
+)
+from webhook.mutation.mutate import Rule
+from webhook.mutation.workload.workload import Workload
+from webhook.policy.policy import Policy
+
+
+def node_usage_affinity(workload: Workload, policy: Policy) -> Sequence[Edit]:
+    """Require the type's `node.usage` labels, prefer its own pool by weight, and tolerate the pools' taints."""
+    usage, key = workload.type.node_usage, policy.node_usage_key
+    preferences = tuple((weight, NodeLabelRequirement(key, "In", (value,))) for value, weight in usage.preferences)
+    return (
+        RequireNode(NodeLabelRequirement(key, "In", usage.allow)),
+        *(PreferNode(weight, preference, preferences) for weight, preference in preferences),
+        *(AddToleration(key, value) for value in usage.allow),
+    )
+
+
+def gpu_product(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
+    """Require the product, memory, count and driver labels of the annotations, and tolerate the products' taints.
+
+    A pod that requests a card and names no product tolerates the taint of every product that it may use.
+    """
+    product_label = f"{workload.accelerator.card}.product"
+    edits: list[Edit] = []
+    if workload.products and policy.spec.product_affinity:
+        edits.append(RequireNode(NodeLabelRequirement(product_label, "In", workload.products)))
+    edits += _amounts(workload)
+    edits += [AddToleration(product_label, product) for product in workload.products]
+    edits += _any_product(workload)
+    if not edits and not workload.requested_accelerators:
+        return "the pod has no valid gpu- annotation and requests no accelerator"
+    return edits or "the pod has no valid gpu- annotation"
+
+
+def _amounts(workload: Workload) -> Iterator[Edit]:
+    card = workload.accelerator.card
+    memory = workload.gpu_memory
+    if memory is not None:
+        yield RequireNode(_at_least(f"{card}.memory", memory.least_mib, memory.origin))
+    if workload.gpu_count is not None:
+        yield RequireNode(_at_least(f"{card}.count", workload.gpu_count))
+    if workload.gpu_driver is not None:
+        driver_label = workload.accelerator.driver_label or f"{card}.driver-version"
+        yield RequireNode(_at_least(driver_label, workload.gpu_driver))
+
+
+def _at_least(label: str, least: int, origin: str = "") -> NodeLabelRequirement:
+    # Node selectors have no operator for "at least", only Gt.
+    return NodeLabelRequirement(label, "Gt", (str(least - 1),), origin)
+
+
+def _any_product(workload: Workload) -> Iterator[Edit]:
+    """Yield the edits for a pod that names no product."""
+    choice = workload.any_product
+    if choice is None:
+        return
+    for accelerator in workload.requested_accelerators:
+        label = f"{accelerator.card}.product"
+        if choice.listed is not None:
+            if choice.is_required and choice.listed:
+                yield RequireNode(NodeLabelRequirement(label, "In", choice.listed))
+            yield from (AddToleration(label, product) for product in choice.listed)
+            continue
+        if choice.excluded:
+            # NotIn also matches nodes without the label, whose taint could be that of an excluded product.
+            yield RequireNode(NodeLabelRequirement(label, "Exists"))
+            yield RequireNode(NodeLabelRequirement(label, "NotIn", choice.excluded))
+        yield AddToleration(label, operator="Exists")
+
+
+def extra_tolerations(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
+    """Tolerate the taints that the policy lists for the accelerators that the pod requests, then for its type."""
+    listed = [accelerator.extra_tolerations for accelerator in workload.requested_accelerators]
+    edits = [
+        AddToleration(each.key, each.value, each.effect or "", each.operator, each.toleration_seconds)
+        for tolerations in (*listed, workload.type.extra_tolerations)
+        for each in tolerations
+    ]
+    return edits or "the policy lists no extra tolerations for this pod"
+
+
+def bin_packing(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
+    """Pack small pods on few nodes, so that whole nodes stay free for large pods: by a label, and affinity to it."""
+    if not workload.bin_packing:
+        return "bin-packing is off for this pod"
+    if not workload.batch.adds_packing_hint:
+        return "the policy leaves packing to the scheduler (schedulers.NAME.binPackingHint)"
+    packing, spreading = policy.spec.bin_packing, workload.spreading
+    if not isinstance(spreading, str) and spreading.is_undone_by(packing):
+        return f"the pod prefers to be spread over {spreading.topology_key}, which packing would undo"
+    label = AddLabel(packing.label_key, packing.label_value, "others are not drawn to this pod")
+    return label, packing_hint(packing)
+
+
+def scheduler_name(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
+    """Assign the pod to the scheduler of its workload type or annotation."""
+    if workload.scheduler is None:
+        return "the type names no scheduler"
+    return (SetScheduler(workload.scheduler, workload.scheduler_is_requested),)
+
+
+def batch_scheduler(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
+    """Request queue, gang, share of a card and preemptibility in the terms of the pod's scheduler."""
+    batch = workload.batch
+    if batch.request.is_empty:
+        return "no queue, gang or share of a card is requested"
+    if not batch.fields:
+        return f"scheduler {cut(batch.scheduler, LONGEST_SHOWN)} cannot express what is requested"
+    return [SetField(field) for field in batch.fields]
+
+
+def priority(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
+    """Give a pod that names no PriorityClass that of its workload type."""
+    name = workload.type.priority_class_name
+    if name is None:
+        return "the type names no priority class"
+    return (SetPriorityClass(name, policy.spec.default_priority_class),)
+
+
+def spread(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
+    """Keep the replicas of one owner apart, over the topology of the annotation or the workload type.
+
+    The edit also adds a label if no other selects the replicas.
+    """
+    spreading = workload.spreading
+    if isinstance(spreading, str):
+        return spreading
+    settings, hint = spreading.settings, packing_hint(policy.spec.bin_packing)
+    key, group, is_requested = spreading.topology_key, spreading.group, spreading.is_requested
+    is_preferred = settings.mode == "preferred"
+    if settings.form == "antiAffinity":
+        weight = settings.weight if is_preferred else None
+        return (SpreadByAntiAffinity(key, group, hint, is_requested, weight),)
+    when: WhenUnsatisfiable = "ScheduleAnyway" if is_preferred else "DoNotSchedule"
+    return (SpreadByConstraint(key, group, hint, is_requested, settings.max_skew, when),)
+
+
+def guaranteed(workload: Workload, policy: Policy) -> Sequence[Edit] | str:
+    """Set the amounts of cpu and memory that follow from others and that the QoS class Guaranteed needs."""
+    if workload.qos is None:
+        return "the type asks for no QoS class"
+    return [SetAmount(path, value) for path, value in workload.qos.amounts] or "no limit or request to derive from"
+
+
+RULES: Mapping[str, Rule] = {
+    "NodeUsageAffinity": node_usage_affinity,
+    "GpuProduct": gpu_product,
+    "ExtraTolerations": extra_tolerations,
+    "BinPacking": bin_packing,
+    "SchedulerName": scheduler_name,
+    "BatchScheduler": batch_scheduler,
+    "Priority": priority,
+    "Spread": spread,
+    "Guaranteed": guaranteed,
+}
+"""The rules by name, in the order in which they are applied."""
