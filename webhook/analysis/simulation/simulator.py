@@ -12,15 +12,48 @@ from itertools import count
 
 from webhook.analysis.simulation.arrival import Arrival
 from webhook.analysis.simulation.backlog import Backlog, Group, Groups, Order, TracePod, Unit
-from webhook.analysis.simulation.cluster import SimulatedCluster
 from webhook.analysis.simulation.outcome import Recorder
 from webhook.analysis.simulation.templates import Template, Templates
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.kube.pod.gang_key import GangKey
 
 # Chooses among the rows of the best nodes for a pod; there is at least one.
 Choose = Callable[[Rows, TracePod], int]
+
+
+class SimulatedCluster:
+    """The nodes and pods of `base`, and the pods that were placed on them. Not thread-safe.
+
+    `snapshot` is changed in place, so a scheduler brings its rankings up to date by the changed rows.
+    """
+
+    def __init__(self, base: Snapshot) -> None:
+        self._base = base
+        self._placed: dict[int, RunningPod] = {}
+        self._working = WorkingSnapshot(base)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Return the cluster as it is now."""
+        return self._working.snapshot
+
+    def add(self, pod: RunningPod, row: int) -> RunningPod:
+        """Place `pod` on the node in `row`, and return it as it runs there."""
+        bound = pod._replace(node_name=self._base.nodes[row].node.name)
+        self._placed[id(bound)] = bound
+        if self._working.is_worn:
+            self._working = WorkingSnapshot(self._base, self._placed.values())
+        else:
+            self._working.add(bound)
+        return bound
+
+    def remove(self, pod: RunningPod) -> int:
+        """Remove `pod`, which `add` returned, and return the row of its node."""
+        del self._placed[id(pod)]
+        self._working.remove(pod)
+        return self._base.rows[pod.node_name]
 
 
 class Simulation:

@@ -3,17 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from webhook.admission.evaluation import evaluate
 from webhook.admission.mutated_pod import Mutated, as_created
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Denied
 from webhook.analysis.simulation.arrival import Arrival, IsCard, JsonObject
-from webhook.analysis.simulation.cluster import RankedScheduler
 from webhook.backends.registry import backend_of
 from webhook.cluster.node_info import RunningPod
-from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import pod_request
 from webhook.kube.deadline import never
@@ -23,12 +25,39 @@ from webhook.placement.backend_schedulers import BATCH_PROFILES
 from webhook.placement.gang.gang import gang_of
 from webhook.placement.profiles.policy_profiles import profiles_for
 from webhook.placement.profiles.profile import DEFAULT, Profile
+from webhook.placement.ranking.ranking_cache import RankingCache
 from webhook.placement.reasons.gang_request import grouped
+from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import WaitingPod, running_pod
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import PolicySpec
+
+# The rankings of some hundred kinds of pods on thousands of nodes.
+_CACHE_BYTES = 256 * 1024 * 1024
+
+
+class RankedScheduler:
+    """A scheduler of `profile` that keeps its rankings of nodes, and brings them up to date by the changed rows."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.scheduler = Scheduler(profile, keeps_scores=False)
+        self._kept = RankingCache(profile, _CACHE_BYTES)
+
+    def best_rows(self, signature: PodSignature, snapshot: Snapshot) -> Rows:
+        """Return the rows of the feasible nodes with the highest score, in order; none for a pod with gates."""
+        profile, kept = self.scheduler.profile, self._kept.of(signature, snapshot)
+        if any(gate.pre_enqueue(kept.info) for gate in profile.pre_enqueues):
+            return np.empty(0, dtype=np.intp)
+        if not kept.evaluates_all_by(profile, snapshot):
+            return self.scheduler.best_rows(signature, snapshot)
+        is_first = kept.ranking is None
+        ranking = self._kept.ranking(kept, snapshot)
+        if is_first:
+            self._kept.put(kept, len(snapshot.nodes))
+        passing = ranking.feasible(snapshot, never)
+        return ranking.best_rows(snapshot, passing, never) if passing.any() else np.flatnonzero(passing)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,14 +82,7 @@ class Template:
 def card_test(specs: tuple[PolicySpec, ...]) -> IsCard:
     """Return the function that returns true for a resource whose units are cards of one of the policies."""
     patterns = tuple({name for spec in specs for each in spec.accelerators for name in each.resources})
-    known: dict[str, bool] = {}
-
-    def is_card(resource: str) -> bool:
-        if resource not in known:
-            known[resource] = any(fnmatchcase(resource, pattern) for pattern in patterns)
-        return known[resource]
-
-    return is_card
+    return cache(lambda resource: any(fnmatchcase(resource, pattern) for pattern in patterns))
 
 
 class Templates:

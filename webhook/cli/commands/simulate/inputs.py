@@ -6,7 +6,6 @@ from pathlib import Path
 from webhook.analysis.replay.admission import Admission
 from webhook.analysis.simulation.api_audit import is_api_audit_log, read_api_audit_log
 from webhook.analysis.simulation.arrival import Arrival, CreatedPods, Load, from_first
-from webhook.analysis.simulation.csv_rows import csv_header
 from webhook.analysis.simulation.openb import is_openb, read_nodes, read_openb_pods
 from webhook.analysis.simulation.plain_csv import read_plain_csv
 from webhook.analysis.simulation.sweep import Experiment
@@ -69,7 +68,7 @@ def _read_trace(filename: str, is_card: Callable[[str], bool]) -> list[Arrival]:
         return _read_records(filename, is_card)
     if is_api_audit_log(data):
         return read_api_audit_log(data, place, is_card)
-    if is_openb(csv_header(data, place)):
+    if is_openb(data):
         found = read_openb_pods(data, place)
         if not found:
             raise InvalidInput([invalid(place, "no pod", "must have a pod that requests a GPU")])

@@ -85,23 +85,21 @@ def _waits(runs: Sequence[Outcome], by: str) -> Iterator[list[str]]:
 
 
 def _wait_cells(waits: Sequence[Waits]) -> list[str]:
-    p50, p99 = (
-        [each.p50 for each in waits if each.p50 is not None],
-        [each.p99 for each in waits if each.p99 is not None],
-    )
+    p50, p99 = _duration(each.p50 for each in waits), _duration(each.p99 for each in waits)
     never = statistics.fmean(each.never_placed for each in waits)
-    return [_duration(p50), _duration(p99), f"{never:.1f}".removesuffix(".0")]
+    return [p50, p99, f"{never:.1f}".removesuffix(".0")]
 
 
 def _mean(values: Sequence[float], digits: int) -> str:
     return f"{statistics.fmean(values):.{digits}f}"
 
 
-def _duration(seconds: Sequence[float]) -> str:
+def _duration(seconds: Iterable[float | None]) -> str:
     """Return the mean in words, such as `12 s`, `3.5 min` or `2.0 h`; `-` without a value."""
-    if not seconds:
+    known = [each for each in seconds if each is not None]
+    if not known:
         return "-"
-    mean = statistics.fmean(seconds)
+    mean = statistics.fmean(known)
     for size, unit in _UNITS:
         if mean >= size:
             return f"{mean / size:.1f} {unit}"
@@ -146,9 +144,7 @@ def _axes(span: float) -> Iterator[str]:
         y = _y(percent)
         yield f'<line x1="{_LEFT}" y1="{y}" x2="{_LEFT + _WIDTH}" y2="{y}" stroke="#ddd"/>'
         yield _text(_LEFT - 34, y + 4, str(percent))
-    size, unit = next(
-        ((size, unit) for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")) if span >= 2 * size), (1, "s")
-    )
+    size, unit = next(((size, unit) for size, unit in _UNITS if span >= 2 * size), (1, "s"))
     for step in range(5):
         x = _LEFT + _WIDTH * step / 4
         yield _text(x - 12, _TOP + _HEIGHT + 18, f"{span / size * step / 4:.3g} {unit}")
