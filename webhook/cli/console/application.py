@@ -16,7 +16,7 @@ from webhook.cli.console.cluster_state import ClusterState
 from webhook.cli.console.feed import Feed
 from webhook.cli.console.guard import Handler, add_headers, guarded
 from webhook.cli.console.page import Asked, Endpoint, NotFoundError, Sources
-from webhook.cli.console.registry import PAGES
+from webhook.cli.console.pages import admissions, cluster, manifests, pending, policies
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import json_bytes
 from webhook.events.token_bucket import TokenBucket
@@ -24,6 +24,8 @@ from webhook.kube.deadline import Expired, never
 
 T = TypeVar("T")
 
+# The pages that have endpoints of their own, in the order of their tabs.
+_PAGES = (cluster, pending, manifests, admissions, policies)
 STATIC = Path(__file__).parent / "static"
 # A manifest with many documents; the API server takes objects of 3 MiB.
 MOST_BODY_BYTES = 1024 * 1024
@@ -114,7 +116,7 @@ def application(sources: Sources) -> web.Application:
 
 def all_endpoints(sources: Sources) -> list[Endpoint]:
     """Return the endpoints of all pages."""
-    return [each for page in PAGES for each in page(sources)]
+    return [each for page in _PAGES for each in page.endpoints(sources)]
 
 
 def static_files() -> dict[str, Path]:

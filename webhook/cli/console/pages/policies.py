@@ -9,7 +9,7 @@ from typing import Any
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
 from webhook.analysis.replay.decision import Change
 from webhook.analysis.replay.replay import Replay, Report, Tally
-from webhook.cli.console.page import Asked, Endpoint, Sources, reported_once
+from webhook.cli.console.page import Asked, Endpoint, Sources
 from webhook.cli.inputs.clusters import read_objects
 from webhook.cli.inputs.live import read_live_workloads
 from webhook.cli.output.terminal import remarks_taken
@@ -27,7 +27,7 @@ _CHECKED_EACH = 100
 def endpoints(sources: Sources) -> Sequence[Endpoint]:
     """Return the endpoints of the page."""
     return (
-        Endpoint("/api/policies", partial(_in_force, sources), reported=reported_once),
+        Endpoint("/api/policies", partial(_in_force, sources), reported=lambda: ({},)),
         Endpoint("/api/policies/replay", partial(_replayed, sources), method="POST", is_costly=True),
     )
 
