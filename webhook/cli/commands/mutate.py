@@ -21,6 +21,8 @@ from webhook.documents.text import printable_lines
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.shape import check_pod
 from webhook.kube.workloads.pod_set import pod_name
+from webhook.placement.scorer import Scorer
+from webhook.policy.policy import Policy
 
 _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
 
@@ -58,11 +60,11 @@ def mutate(session: Session) -> int:
         raise click.UsageError("--release is that of a cluster: name one with --cluster, --kubeconfig or --context.")
     workloads = session.workloads(session.snapshot if session.has_cluster else None)
     _warn_of_shadow(workloads)
-    view_of = _views(session)
+    schedulers = cache(scheduler_for)
     pods = [each for each in workloads if each.pods is not None]
-    verdicts = [_verdict(session, each, view_of(each)) for each in pods]
+    decided = [_decided(session, each, schedulers) for each in pods]
     shown, is_denied = 0, False
-    for workload, verdict in zip(pods, verdicts, strict=True):
+    for workload, (view, verdict) in zip(pods, decided, strict=True):
         if verdict is None:
             if session.output == "patch":
                 echo_json(None)
@@ -74,7 +76,7 @@ def mutate(session: Session) -> int:
         is_denied |= isinstance(verdict, Denied)
         if not isinstance(verdict, Denied):
             _warn_of_rejection(workload)
-            check_patch(workload.document, workload.policy, view_of(workload), verdict)
+            check_patch(workload.document, workload.policy, view, verdict)
             _print(workload, verdict, session.output, first=shown == 0)
             shown += 1
         elif session.output == "patch":
@@ -85,13 +87,21 @@ def mutate(session: Session) -> int:
     return _EXIT_UNKNOWN_PODS if len(pods) < len(workloads) else 0
 
 
-def _verdict(session: Session, workload: Workload, view: ClusterView | None) -> Verdict | None:
-    """Return the verdict on a pod; None if it is not valid and the command goes on with the others."""
+def _decided(
+    session: Session, workload: Workload, schedulers: Callable[[Policy], Scorer]
+) -> tuple[ClusterView | None, Verdict | None]:
+    """Return the view for a pod with the claims created with it, None without a cluster, and the verdict on it.
+
+    The verdict is None if the pod is not valid and the command goes on with the others.
+    """
+    view = None
+    if session.has_cluster:
+        view = ClusterView(with_claims_of(workload, session.snapshot, 1), schedulers(workload.policy))
     try:
-        return admit_checked_document(workload.document, workload.policy, view)
+        return view, admit_checked_document(workload.document, workload.policy, view)
     except InvalidInput as error:
         session.report(error.errors)
-        return None
+        return view, None
 
 
 def _print_unknown(workloads: Iterable[Workload]) -> None:
@@ -108,21 +118,6 @@ def _warn_of_rejection(workload: Workload) -> None:
         check_storable(workload.document.content)
     except InvalidInput as error:
         warn(f"{workload.name}: the API server rejects this pod: {'; '.join(map(str, error.errors))}")
-
-
-def _views(session: Session) -> Callable[[Workload], ClusterView | None]:
-    """Return a function that returns the view for the first pod of a template, with the claims created with it.
-
-    It is None without a cluster.
-    """
-    schedulers = cache(scheduler_for)
-
-    def view_of(workload: Workload) -> ClusterView | None:
-        if not session.has_cluster:
-            return None
-        return ClusterView(with_claims_of(workload, session.snapshot, 1), schedulers(workload.policy))
-
-    return view_of
 
 
 def _warn_of_shadow(workloads: Iterable[Workload]) -> None:

@@ -113,8 +113,8 @@ def replay(
     names = sources or ((session.cluster,) if session.cluster is not None else ())
     with ReplaySources(names, report) as opened:
         snapshot = session.snapshot if session.has_cluster else None
-        if old is None and session.is_live:
-            old = _in_force(session)
+        if old is None and session.is_live and (in_force := session.read_policies_in_force()) is not None:
+            old = in_force.policies
         admissions = opened.admissions(new.default.kinds) if names else _of_live_objects(session, opened)
         if old is None:
             old, admissions = _recorded(admissions)
@@ -129,16 +129,8 @@ def replay(
     return _EXIT_INTERRUPTED if was_interrupted else _exit_code(made.report, fail_on)
 
 
-def _in_force(session: Session) -> PolicySet | None:
-    """Return the policies in force in the live cluster; None if they are not known."""
-    # Imported here, so that a command on a file does not import the client.
-    from webhook.cli.inputs.policy_in_force import read_policies_in_force
-
-    found = read_policies_in_force(session.source)
-    return None if found is None else found.policies
-
-
 def _of_live_objects(session: Session, opened: ReplaySources) -> Iterator[Admission]:
+    # Imported here, so that a command on a file does not import the client.
     from webhook.cli.inputs.live import read_live_workloads
 
     return admissions_of_objects(read_live_workloads(session.source), session.rules.default.kinds, opened.left_out)

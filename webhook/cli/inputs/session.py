@@ -145,13 +145,15 @@ class Session:
 
     @cached_property
     def _known_policies(self) -> PlacedPolicies:
-        if self.is_live and not self.policies:
-            from webhook.cli.inputs.policy_in_force import read_policies_in_force
+        in_force = self.read_policies_in_force() if self.is_live and not self.policies else None
+        return in_force or PlacedPolicies(read_policies(self.policies))
 
-            found = read_policies_in_force(self.source)
-            if found is not None:
-                return found
-        return PlacedPolicies(read_policies(self.policies))
+    def read_policies_in_force(self) -> PlacedPolicies | None:
+        """Return the policies in force in the live cluster; None if they are not known."""
+        # Imported here, so that a command on a file does not import the client.
+        from webhook.cli.inputs.policy_in_force import read_policies_in_force
+
+        return read_policies_in_force(self.source)
 
     @property
     def source(self) -> "ClientConfig":
