@@ -16,7 +16,7 @@ from webhook.analysis.simulation.arrival import Arrival, IsCard, JsonObject
 from webhook.backends.registry import backend_of
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
-from webhook.documents.field import InvalidInput
+from webhook.documents.field import prefixed_errors
 from webhook.kube.api.admission import pod_request
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
@@ -112,10 +112,8 @@ class Templates:
         """
         known = self._known.get(id(arrival.pod))
         if known is None:
-            try:
+            with prefixed_errors(arrival.place):
                 known = self._known[id(arrival.pod)] = self._admitted(arrival.pod)
-            except InvalidInput as error:
-                raise InvalidInput(each.prefixed(arrival.place) for each in error.errors) from error
         return known
 
     def _admitted(self, pod: JsonObject) -> Template | str:

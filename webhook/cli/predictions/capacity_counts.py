@@ -10,7 +10,7 @@ from webhook.cli.output.terminal import echo
 from webhook.cli.predictions.admission import Admissions
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
-from webhook.documents.field import FieldError, InvalidInput
+from webhook.documents.field import FieldError, InvalidInput, prefixed_errors
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.shape import check_pod
 from webhook.placement.capacity.counting import Count, count_each, count_together
@@ -169,12 +169,10 @@ class Counts:
             further = FurtherPods(
                 scheduler, lambda index: self._stored(workload, pods.pod_at(begin + index)), share, _MOST_CLAIMANTS
             )
-        try:
+        with prefixed_errors(workload.document.place):
             check_pod(workload.document.content)
             check_storable(first)
             further.read(0)
-        except InvalidInput as error:
-            raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
         return _Template(workload, further)
 
     def _stored(self, workload: Workload, pod: JsonObject) -> Pod:

@@ -12,7 +12,7 @@ from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
 from webhook.documents.documents import JsonObject, field
-from webhook.documents.field import InvalidInput
+from webhook.documents.field import InvalidInput, prefixed_errors
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
@@ -135,7 +135,7 @@ class Checks:
 
     def _placed(self, workload: Workload, replicas: int | None, assumed: Pending) -> tuple[Answer, Pending]:
         schedulers, asked = self.admissions.schedulers(workload.policy), 1 if replicas is None else replicas
-        try:
+        with prefixed_errors(workload.document.place):
             check_pod(workload.document.content)
             first = next(self._pods(workload))
             check_storable(first)
@@ -147,8 +147,6 @@ class Checks:
                 found = Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=assumed.base)
                 return Answer(workload, unknown, found, reserved=reserved, first=first), assumed
             among = predict_replicas(scheduler, assumed, self._pods(workload), asked)
-        except InvalidInput as error:
-            raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
         found = among.found
         then = found.snapshot if found.stopped else among.before
         kind = workload.pods.kind if workload.pods else None

@@ -13,8 +13,7 @@ import orjson
 
 from webhook.analysis.api_audit_event import API_GROUP, is_event
 from webhook.analysis.replay.admission import Admission
-from webhook.analysis.replay.api_server_log import admissions_of_events
-from webhook.analysis.replay.audit_records import admissions_of_records
+from webhook.analysis.replay.audit_logs import admissions_of_events, admissions_of_records
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
 from webhook.analysis.replay.source_line import OnInvalid
 from webhook.audit.archive import Archive, is_archive
