@@ -30,12 +30,13 @@ def admissions_of_objects(documents: Iterable[Document], kinds: Kinds, left_out:
     known: dict[str, Scope] = {}
     owners: set[_Name] = set()
     for each in objects:
-        if each.content.get("kind") == "Namespace":
+        kind = str(each.content.get("kind"))
+        if kind == "Namespace":
             with prefixed_errors(each.place):
                 read = Namespace.of(each.content)
             known[_name(each.content)] = Scope(read.annotations, read.labels)
-        elif _makes_pods(each.content, kinds):
-            owners.add((_namespace(each.content), str(each.content["kind"]), _name(each.content)))
+        elif kind != "Pod" and (group_of(each.content.get("apiVersion")), kind) in kinds:
+            owners.add((_namespace(each.content), kind, _name(each.content)))
     for each in objects:
         content, namespace = each.content, _namespace(each.content)
         if content.get("kind") == "Pod" and isinstance(field(content, "metadata"), dict):
@@ -49,11 +50,6 @@ def admissions_of_objects(documents: Iterable[Document], kinds: Kinds, left_out:
                 templates = pod_sets(content, kinds)
             for template in templates:
                 yield _admission(template.pod, each, known.get(namespace), f"{content['kind']}/{_name(content)}")
-
-
-def _makes_pods(content: JsonObject, kinds: Kinds) -> bool:
-    kind = str(content.get("kind"))
-    return kind != "Pod" and (group_of(content.get("apiVersion")), kind) in kinds
 
 
 def _admission(pod: JsonObject, document: Document, scope: Scope | None, owner: str) -> Admission:

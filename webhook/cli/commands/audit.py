@@ -278,5 +278,5 @@ def sql(query: str, source: Source, skip_invalid: bool, output: str) -> None:
         if output == "json":
             echo_json_lines(query_json(table, query))
         else:
-            found = query_texts(table, query)
-            print_table(text_console(), [Column(name) for name in found.names], map(Row, found.rows))
+            names, rows = query_texts(table, query)
+            print_table(text_console(), [Column(name) for name in names], map(Row, rows))

@@ -1,6 +1,7 @@
 """`replay`: report what another policy would decide on recorded admissions."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 
@@ -111,7 +112,8 @@ def replay(
         invalid += 1
 
     names = sources or ((session.cluster,) if session.cluster is not None else ())
-    with ReplaySources(names, report) as opened:
+    with ExitStack() as stack:
+        opened = ReplaySources(names, report, stack)
         snapshot = session.snapshot if session.has_cluster else None
         if old is None and session.is_live and (in_force := session.read_policies_in_force()) is not None:
             old = in_force.policies

@@ -62,13 +62,9 @@ def _node_names(cluster: str | None, kubeconfig: Path | None, context: str | Non
     return sorted(found)
 
 
-def _read_release(_: click.Context, __: click.Parameter, value: str | None) -> Release | None:
-    return None if value is None else Release.of(value, "--release")
-
-
 release_option = click.option(
     "--release",
-    callback=_read_release,
+    callback=lambda _, __, value: None if value is None else Release.of(value, "--release"),
     metavar="VERSION",
     help=f"The release of the cluster's kube-scheduler, such as 1.34; 1.{OLDEST} to 1.{NEWEST} are modelled. Default: "
     "that of the API server or of the file; if neither is known, the newest.",

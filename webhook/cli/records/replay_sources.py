@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from io import SEEK_END
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, Self
+from typing import BinaryIO, Literal, NamedTuple
 
 import orjson
 
@@ -45,13 +45,13 @@ class _File(NamedTuple):
 
 
 class ReplaySources:
-    """Sources that are open for reading; a context manager that closes them.
+    """Sources that are open for reading until the stack of the caller is closed.
 
     `left_out` counts what is no creation of a pod, by the reason. `pods` are those of all audit files. `on_invalid`
     gets the error of a line that cannot be read.
     """
 
-    def __init__(self, names: Sequence[str], on_invalid: OnInvalid, flag: str = "SOURCE") -> None:
+    def __init__(self, names: Sequence[str], on_invalid: OnInvalid, stack: ExitStack, flag: str = "SOURCE") -> None:
         """Open the files that the user gave as `flag`; `-` is standard input.
 
         Heads are left out, and `FILE.pods` is read for its records.
@@ -65,23 +65,14 @@ class ReplaySources:
         self._flag = flag
         self._files: list[_File] = []
         self._indexed: set[Path] = set()
-        self._stack = ExitStack()
-        with ExitStack() as opening:
-            opening.callback(self._stack.close)
-            for name in dict.fromkeys(names):
-                try:
-                    self._add(name)
-                except OSError as error:
-                    raise unreadable(flag, name, error) from error
-            if self.pods.faults:
-                raise InvalidInput(self.pods.faults)
-            opening.pop_all()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        self._stack = stack
+        for name in dict.fromkeys(names):
+            try:
+                self._add(name)
+            except OSError as error:
+                raise unreadable(flag, name, error) from error
+        if self.pods.faults:
+            raise InvalidInput(self.pods.faults)
 
     def __len__(self) -> int:
         return len(self._files)

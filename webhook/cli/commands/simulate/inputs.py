@@ -1,6 +1,7 @@
 """The trace, the cluster, the policies and the profiles of `simulate`."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from webhook.analysis.replay.admission import Admission
@@ -82,7 +83,8 @@ def _read_records(filename: str, is_card: Callable[[str], bool]) -> list[Arrival
         detail = "audit records need the FILE.pods beside them: give their file, or an archive of `audit export`"
         raise InvalidInput([forbidden(_TRACE, detail)])
     created_pods = CreatedPods(is_card)
-    with ReplaySources([filename], _stop, _TRACE) as opened:
+    with ExitStack() as stack:
+        opened = ReplaySources([filename], _stop, stack, _TRACE)
         found = [
             created_pods.arrival(_seconds(each), each.namespace, pod, each.place)
             for each in opened.admissions({})

@@ -68,7 +68,7 @@ def _replayed(sources: Sources, asked: Asked) -> dict[str, Any]:
     is_complete = True
     with remarks_taken() as remarks, ExitStack() as stack:
         if asked.query.get("source") == "audit":
-            opened = stack.enter_context(ReplaySources(sources.audit, unreadable.append))
+            opened = ReplaySources(sources.audit, unreadable.append, stack)
             admissions, left_out = opened.admissions(kinds), opened.left_out
         else:
             # As if they were created now.
