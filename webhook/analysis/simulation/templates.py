@@ -1,7 +1,7 @@
 """The pods of a trace as one policy admits them, one template for all equal pods."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
@@ -85,24 +85,20 @@ def card_test(specs: tuple[PolicySpec, ...]) -> IsCard:
     return cache(lambda resource: any(fnmatchcase(resource, pattern) for pattern in patterns))
 
 
+@dataclass(frozen=True)
 class Templates:
     """The templates of the pods of a trace under `policies`, placed by `profile` or by their own schedulers if empty.
 
     `configured` are the profiles of a KubeSchedulerConfiguration by schedulerName; None: the built-in ones.
     """
 
-    def __init__(
-        self,
-        policies: PolicySet,
-        profile: str,
-        configured: Mapping[str, Profile] | None,
-        snapshot: Snapshot,
-        is_card: IsCard,
-    ) -> None:
-        self._policies, self._profile, self._configured = policies, profile, configured
-        self._snapshot, self._is_card = snapshot, is_card
-        self._known: dict[int, Template | str] = {}
-        self._schedulers: dict[int, RankedScheduler] = {}
+    policies: PolicySet
+    profile: str
+    configured: Mapping[str, Profile] | None
+    snapshot: Snapshot
+    is_card: IsCard
+    _known: dict[int, Template | str] = field(default_factory=dict)
+    _schedulers: dict[int, RankedScheduler] = field(default_factory=dict)
 
     def of(self, arrival: Arrival) -> Template | str:
         """Return the template of the pods of `arrival`; the message if the policy denies them.
@@ -118,11 +114,11 @@ class Templates:
 
     def _admitted(self, pod: JsonObject) -> Template | str:
         namespace = pod["metadata"].get("namespace") or DEFAULT_NAMESPACE
-        facts = self._snapshot.namespaces.get(namespace)
-        policy = self._policies.of_namespace(namespace, facts.labels if facts else None)
+        facts = self.snapshot.namespaces.get(namespace)
+        policy = self.policies.of_namespace(namespace, facts.labels if facts else None)
         content = PodContent.of(
             pod_request(_with_domain(pod, policy.spec.key_domain), namespace),
-            self._snapshot.namespace_annotations(namespace),
+            self.snapshot.namespace_annotations(namespace),
         )
         result = evaluate(content, policy, never)
         if isinstance(result, Denied):
@@ -131,41 +127,40 @@ class Templates:
         created = as_created(mutated.pod if mutated else content.pod, namespace)
         signature = PodSignature.of(created)
         running = running_pod(signature.info, created["metadata"])
-        priority = signature.info.preemption.normalized_for(self._snapshot).priority or 0
-        template = Template(
+        priority = signature.info.preemption.normalized_for(self.snapshot).priority or 0
+        waiting = WaitingPod(signature, running._replace(priority=priority))
+        gang, least = self._gang(waiting, mutated, policy) if mutated else (None, 1)
+        return Template(
             signature,
-            running._replace(priority=priority),
+            waiting.running,
             self._scheduler_of(policy, signature),
             priority,
-            sum(amount for name, amount in signature.info.requests if self._is_card(name)),
+            sum(amount for name, amount in signature.info.requests if self.is_card(name)),
             mutated.injection.workload_type if mutated else "",
-            None,
-            1,
+            gang,
+            least,
             created,
         )
-        return self._in_gang(template, mutated, policy) if mutated else template
 
-    def _in_gang(self, template: Template, result: Mutated, policy: Policy) -> Template:
-        """Return the template with the gang that its scheduler starts whole or not at all, if there is one."""
+    def _gang(self, pod: WaitingPod, result: Mutated, policy: Policy) -> tuple[GangKey | None, int]:
+        """Return the gang of which the scheduler starts so many pods together or none; None and 1 without one."""
         request, names = result.injection.gang, result.injection.references.batch
-        gang = request and grouped(request, names, template.running.namespace, self._snapshot)
+        gang = request and grouped(request, names, pod.running.namespace, self.snapshot)
         if gang is None or gang.least <= 1:
-            return template
-        key = gang_of(gang, WaitingPod(template.signature, template.running), policy.spec.key_domain).key
-        return replace(template, gang=key, least=gang.least)
+            return None, 1
+        return gang_of(gang, pod, policy.spec.key_domain).key, gang.least
 
     def _scheduler_of(self, policy: Policy, signature: PodSignature) -> RankedScheduler:
         profile = self._profile_of(policy.spec, signature.info.nomination.scheduler_name)
-        known = self._schedulers.get(id(profile))
-        if known is None:
-            known = self._schedulers[id(profile)] = RankedScheduler(profile)
-        return known
+        if id(profile) not in self._schedulers:
+            self._schedulers[id(profile)] = RankedScheduler(profile)
+        return self._schedulers[id(profile)]
 
     def _profile_of(self, spec: PolicySpec, name: str) -> Profile:
         """Return the profile that places a pod with the schedulerName `name`."""
-        configured = self._configured or {}
-        if self._profile:
-            return configured.get(self._profile) or profiles_for(spec)[self._profile]
+        configured = self.configured or {}
+        if self.profile:
+            return configured.get(self.profile) or profiles_for(spec)[self.profile]
         of_backend = BATCH_PROFILES.get(backend_of(spec, name).profile)
         return configured.get(name) or of_backend or configured.get(DEFAULT_SCHEDULER, DEFAULT)
 

@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
-from webhook.analysis.replay.decision import Change
-from webhook.analysis.replay.replay import Replay, Report, Tally
+from webhook.analysis.replay.replay import Replay, Report
 from webhook.cli.console.page import Asked, Endpoint, Sources
 from webhook.cli.inputs.clusters import read_objects
 from webhook.cli.inputs.live import read_live_workloads
@@ -94,16 +93,15 @@ def _report(report: Report) -> dict[str, Any]:
         "changed": report.changed,
         "refused": report.refused,
         "worse": report.worse,
-        "changes": [_change(change, tally) for change, tally in changes[:_MOST_CHANGES]],
+        "changes": [
+            {
+                "kind": change.kind,
+                "detail": change.detail,
+                "pods": tally.pods,
+                "owners": dict(tally.owners.most_common(_MOST_NAMES)),
+                "namespaces": dict(tally.namespaces.most_common(_MOST_NAMES)),
+            }
+            for change, tally in changes[:_MOST_CHANGES]
+        ],
         "moreChanges": max(0, len(changes) - _MOST_CHANGES),
-    }
-
-
-def _change(change: Change, tally: Tally) -> dict[str, Any]:
-    return {
-        "kind": change.kind,
-        "detail": change.detail,
-        "pods": tally.pods,
-        "owners": dict(tally.owners.most_common(_MOST_NAMES)),
-        "namespaces": dict(tally.namespaces.most_common(_MOST_NAMES)),
     }
