@@ -24,11 +24,6 @@ class _Event(NamedTuple):
     pod: JsonObject | None
 
 
-def is_api_audit_log(data: bytes) -> bool:
-    """Return whether the file has lines of JSON."""
-    return data.lstrip()[:1] == b"{"
-
-
 def read_api_audit_log(data: bytes, place: str, is_card: IsCard) -> list[Arrival]:
     """Return the pods that were created, at least one. The first is created at 0 seconds.
 

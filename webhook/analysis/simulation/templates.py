@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -77,12 +75,6 @@ class Template:
     gang: GangKey | None
     least: int
     created: JsonObject
-
-
-def card_test(specs: tuple[PolicySpec, ...]) -> IsCard:
-    """Return the function that returns true for a resource whose units are cards of one of the policies."""
-    patterns = tuple({name for spec in specs for each in spec.accelerators for name in each.resources})
-    return cache(lambda resource: any(fnmatchcase(resource, pattern) for pattern in patterns))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from functools import cache
 import click
 
 from webhook.admission.pipeline import ClusterView, scheduler_for
-from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
+from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 from webhook.cli.inputs.clusters import live_options, release_option
 from webhook.cli.inputs.files import file_option, output_choice
 from webhook.cli.inputs.manifests import pods_options
@@ -63,26 +63,25 @@ def mutate(session: Session) -> int:
     schedulers = cache(scheduler_for)
     pods = [each for each in workloads if each.pods is not None]
     decided = [_decided(session, each, schedulers) for each in pods]
-    shown, is_denied = 0, False
+    shown = 0
     for workload, (view, verdict) in zip(pods, decided, strict=True):
-        if verdict is None:
+        if verdict is not None:
+            print_policy(workload)
+            print_verdict(workload, verdict)
+            if workload.note:
+                warn(f"{workload.name}: {workload.note}")
+        if verdict is None or isinstance(verdict, Denied):
             if session.output == "patch":
                 echo_json(None)
             continue
-        print_policy(workload)
-        print_verdict(workload, verdict)
-        if workload.note:
-            warn(f"{workload.name}: {workload.note}")
-        is_denied |= isinstance(verdict, Denied)
-        if not isinstance(verdict, Denied):
-            _warn_of_rejection(workload)
-            check_patch(workload.document, workload.policy, view, verdict)
-            _print(workload, verdict, session.output, first=shown == 0)
-            shown += 1
-        elif session.output == "patch":
-            echo_json(None)
-    _print_unknown(workloads)
-    if is_denied:
+        _warn_of_rejection(workload)
+        check_patch(workload.document, workload.policy, view, verdict)
+        _print(workload, verdict, session.output, first=shown == 0)
+        shown += 1
+    for workload in workloads:
+        if workload.pods is None:
+            echo(f"Error: {workload.document.place}: {workload.owner}: {workload.note}", fg="red", err=True)
+    if any(isinstance(verdict, Denied) for _, verdict in decided):
         return _EXIT_DENIED
     return _EXIT_UNKNOWN_PODS if len(pods) < len(workloads) else 0
 
@@ -104,13 +103,6 @@ def _decided(
         return view, None
 
 
-def _print_unknown(workloads: Iterable[Workload]) -> None:
-    """Print an error for each object that does not hold its pods."""
-    for workload in workloads:
-        if workload.pods is None:
-            echo(f"Error: {workload.document.place}: {workload.owner}: {workload.note}", fg="red", err=True)
-
-
 def _warn_of_rejection(workload: Workload) -> None:
     """Warn of a pod that the API server rejects in any case."""
     try:
@@ -129,9 +121,9 @@ def _warn_of_shadow(workloads: Iterable[Workload]) -> None:
             warn(text)
 
 
-def _print(workload: Workload, verdict: Verdict, output: str, *, first: bool) -> None:
+def _print(workload: Workload, verdict: Patched | Unchanged | Bypassed, output: str, *, first: bool) -> None:
     before = workload.document.content
-    after = before if isinstance(verdict, Bypassed | Denied) else verdict.pod
+    after = before if isinstance(verdict, Bypassed) else verdict.pod
     if output == "patch":
         echo_json(verdict.operations if isinstance(verdict, Patched) else [])
     elif output == "json":

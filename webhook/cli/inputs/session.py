@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.cli.inputs.clusters import read_cluster, read_movable
+from webhook.cli.inputs.clusters import read_cluster, read_objects
 from webhook.cli.inputs.files import Command, Option, check_standard_input, options
 from webhook.cli.inputs.manifests import read_manifests, unbound, with_namespace
 from webhook.cli.inputs.pending import PendingQueue, place_pending_pods
@@ -21,6 +21,7 @@ from webhook.cli.inputs.workloads import Workload, print_misplaced, read_pods
 from webhook.cli.output.program import is_kubectl_plugin
 from webhook.cli.output.terminal import echo
 from webhook.cluster.disruptions import Disruptions
+from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.planned_objects import with_planned_objects
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
@@ -173,7 +174,8 @@ class Session:
         """The cluster, and what limits the moves of its pods. A command that asks for both asks for this first."""
         self._read_small_files()
         if self.cluster is not None:
-            snapshot, disruptions = read_movable(self.cluster)
+            documents = read_objects(self.cluster)
+            snapshot, disruptions = snapshot_from_documents(documents), Disruptions.from_documents(documents)
         else:
             from webhook.cli.inputs.live import read_live_disruptions
 

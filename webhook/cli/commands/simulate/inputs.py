@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from webhook.analysis.replay.admission import Admission
-from webhook.analysis.simulation.api_audit import is_api_audit_log, read_api_audit_log
+from webhook.analysis.simulation.api_audit import read_api_audit_log
 from webhook.analysis.simulation.arrival import Arrival, CreatedPods, Load, from_first
 from webhook.analysis.simulation.openb import is_openb, read_nodes, read_openb_pods
 from webhook.analysis.simulation.plain_csv import read_plain_csv
@@ -67,7 +67,7 @@ def _read_trace(filename: str, is_card: Callable[[str], bool]) -> list[Arrival]:
         raise InvalidInput([invalid(_TRACE, filename, detail)])
     if data.startswith(BEGINNING):
         return _read_records(filename, is_card)
-    if is_api_audit_log(data):
+    if data.lstrip().startswith(b"{"):
         return read_api_audit_log(data, place, is_card)
     if is_openb(data):
         found = read_openb_pods(data, place)
