@@ -16,9 +16,8 @@ import orjson
 
 from webhook.admission.pod_content import JsonObject
 from webhook.admission.recorded_pod import RecordedPod
-from webhook.analysis.api_audit_event import is_dry_run, is_event, is_of_pod
+from webhook.analysis.log_lines import OnInvalid, is_dry_run, is_event, is_of_pod, unreadable_line
 from webhook.analysis.replay.admission import Admission, admission_of
-from webhook.analysis.replay.source_line import OnInvalid, unreadable_line
 from webhook.audit.pods import PodIndex
 from webhook.audit.record import POD
 from webhook.documents.documents import field

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from webhook.admission.recorded_pod import kept_domains
+from webhook.analysis.log_lines import skippable
 from webhook.analysis.replay.admission import Admission
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
 from webhook.analysis.replay.replay import Replay, Report
-from webhook.analysis.replay.source_line import skippable
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import FILE, PATH, check_standard_input, file_option, output_choice
 from webhook.cli.inputs.policies import read_policies

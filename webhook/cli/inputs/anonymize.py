@@ -54,7 +54,13 @@ def without_secrets(content: JsonObject) -> JsonObject:
                 container.pop(name, None)
     for name in _PRIVATE_OF_SPECS:
         (content.get("spec") or {}).pop(name, None)
-    _drop_messages(content.get("status") or {})
+    status = content.get("status") or {}
+    for part in (status, *(status.get("conditions") or ())):
+        part.pop("message", None)
+    for name in _STATUSES:
+        for container in status.get(name) or ():
+            container.pop("state", None)
+            container.pop("lastState", None)
     if str(content.get("apiVersion")).startswith(_DEVICES_GROUP):
         _drop_device_config(content)
     return content
@@ -67,16 +73,6 @@ def _drop_device_config(content: JsonObject) -> None:
     for part in (spec, field(spec, "devices"), field(spec, "spec", "devices"), field(status, "allocation", "devices")):
         if isinstance(part, dict):
             part.pop("config", None)
-
-
-def _drop_messages(status: JsonObject) -> None:
-    status.pop("message", None)
-    for condition in status.get("conditions") or ():
-        condition.pop("message", None)
-    for part in _STATUSES:
-        for container in status.get(part) or ():
-            container.pop("state", None)
-            container.pop("lastState", None)
 
 
 def with_other_names(objects: Iterable[JsonObject]) -> list[JsonObject]:

@@ -135,16 +135,15 @@ class Counts:
         return pod, assumed.all_shown
 
     def _templates(self, workloads: Sequence[Workload]) -> list[_Template]:
-        templates = [self._template_or_errors(workload) for workload in workloads]
+        templates = []
+        for workload in workloads:
+            try:
+                templates.append(self._template(workload))
+            except InvalidInput as error:
+                self.report(error.errors)
+                templates.append(_Template(workload, message="; ".join(map(str, error.errors))))
         self.admissions.print_hint()
         return templates
-
-    def _template_or_errors(self, workload: Workload) -> _Template:
-        try:
-            return self._template(workload)
-        except InvalidInput as error:
-            self.report(error.errors)
-            return _Template(workload, message="; ".join(map(str, error.errors)))
 
     def _template(self, workload: Workload) -> _Template:
         workload = _without_end(workload)
@@ -192,7 +191,7 @@ class Counts:
         snapshot = self.snapshot
         for template in templates:
             pods = template.workload.pods
-            if template.pods is not None and pods is not None and pods.claims:
+            if template.pods is not None and pods is not None:
                 begin = pods.replicas or 0
                 snapshot = with_claims_of_pods(template.workload, snapshot, range(begin, begin + _MOST_CLAIMANTS))
         return snapshot

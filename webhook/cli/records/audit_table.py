@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import click
 
-from webhook.analysis.replay.source_line import skippable, unreadable_line
+from webhook.analysis.log_lines import skippable, unreadable_line
 from webhook.audit.reading import InvalidLine
 from webhook.audit.record import moment
 from webhook.audit.sources import Sources

@@ -11,11 +11,10 @@ from typing import BinaryIO, Literal, NamedTuple
 
 import orjson
 
-from webhook.analysis.api_audit_event import API_GROUP, is_event
+from webhook.analysis.log_lines import API_GROUP, OnInvalid, is_event
 from webhook.analysis.replay.admission import Admission
 from webhook.analysis.replay.audit_logs import admissions_of_events, admissions_of_records
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
-from webhook.analysis.replay.source_line import OnInvalid
 from webhook.audit.archive import Archive, is_archive
 from webhook.audit.head import SUFFIX as HEAD_SUFFIX
 from webhook.audit.pods import SUFFIXES as POD_SUFFIXES
