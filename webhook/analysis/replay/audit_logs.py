@@ -14,13 +14,12 @@ from typing import Any
 import msgspec
 import orjson
 
-from webhook.admission.pod_content import JsonObject
 from webhook.admission.recorded_pod import RecordedPod
 from webhook.analysis.log_lines import OnInvalid, is_dry_run, is_event, is_of_pod, unreadable_line
 from webhook.analysis.replay.admission import Admission, admission_of
 from webhook.audit.pods import PodIndex
 from webhook.audit.record import POD
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput, invalid
 from webhook.kube.names import DEFAULT_NAMESPACE
 

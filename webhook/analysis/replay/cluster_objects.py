@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from webhook.admission.missed import Scope, created_on_node, owner_of
-from webhook.admission.pod_content import JsonObject
 from webhook.analysis.replay.admission import Admission, admission_of
 from webhook.cluster.snapshot import Namespace
-from webhook.documents.documents import Document, field
+from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import prefixed_errors
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_sets import pod_sets

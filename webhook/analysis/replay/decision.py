@@ -8,10 +8,11 @@ import orjson
 
 from webhook.admission.missed import NO_SCOPE, Scope
 from webhook.admission.pipeline import ClusterView, admit_content, not_a_pod_creation
-from webhook.admission.pod_content import JsonObject, PodContent
+from webhook.admission.pod_content import PodContent
 from webhook.admission.recorded_pod import RecordedPod
 from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
 from webhook.audit.field_changes import field_path
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import cut, printable
 from webhook.kube.api.admission import pod_request

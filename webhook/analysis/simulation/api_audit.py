@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.analysis.log_lines import is_dry_run, is_of_pod
-from webhook.analysis.simulation.arrival import Arrival, CreatedPods, IsCard, JsonObject, from_first
-from webhook.documents.documents import field
+from webhook.analysis.simulation.arrival import Arrival, CreatedPods, IsCard, from_first
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput, invalid, required
 from webhook.kube.names import DEFAULT_NAMESPACE
 

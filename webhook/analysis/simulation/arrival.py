@@ -4,14 +4,14 @@ import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import orjson
 
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput, invalid, prefixed_errors, required
 from webhook.placement.scorer import PodSignature
 
-JsonObject = dict[str, Any]
 IsCard = Callable[[str], bool]
 """Returns true for a resource whose units are cards."""
 

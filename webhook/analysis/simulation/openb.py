@@ -11,8 +11,9 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from webhook.analysis.simulation.arrival import Arrival, JsonObject
+from webhook.analysis.simulation.arrival import Arrival
 from webhook.analysis.simulation.csv_rows import CsvRow, csv_rows
+from webhook.documents.documents import JsonObject
 
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")

@@ -10,10 +10,11 @@ from webhook.admission.evaluation import evaluate
 from webhook.admission.mutated_pod import Mutated, as_created
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Denied
-from webhook.analysis.simulation.arrival import Arrival, IsCard, JsonObject
+from webhook.analysis.simulation.arrival import Arrival, IsCard
 from webhook.backends.registry import backend_of
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import prefixed_errors
 from webhook.kube.api.admission import pod_request
 from webhook.kube.deadline import never

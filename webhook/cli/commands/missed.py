@@ -20,14 +20,12 @@ from webhook.cli.output.screen import Column, Row, print_line, print_table, text
 from webhook.cli.output.terminal import Progress, echo, echo_json
 from webhook.cluster.cache.resources import Resource
 from webhook.cluster.snapshot import Namespace
-from webhook.documents.documents import field, parse
+from webhook.documents.documents import JsonObject, field, parse
 from webhook.documents.field import InvalidInput, invalid
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import accepted_policies
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import API_VERSION, KIND
-
-JsonObject = dict[str, Any]
 
 _CONFIGURATIONS = Resource(
     "MutatingWebhookConfiguration", "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"

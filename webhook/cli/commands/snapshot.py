@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 
@@ -20,10 +20,10 @@ from webhook.cluster.cache.resources import (
     REQUIRED_RESOURCES,
     Resource,
 )
+from webhook.documents.documents import JsonObject
 from webhook.documents.text import json_bytes
 from webhook.watch.api_server import ClientConfig
 
-JsonObject = dict[str, Any]
 _FIRST = ("Node", "Pod", "Namespace")
 _OTHERS = (*OPTIONAL_RESOURCES, DISRUPTION_BUDGETS, *BATCH_RESOURCES)
 

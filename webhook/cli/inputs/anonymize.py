@@ -4,10 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from webhook.cluster.objects.workloads import OWNERS
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.kube.names import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL
-
-JsonObject = dict[str, Any]
 
 _DEVICES_GROUP = "resource.k8s.io/"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
