@@ -108,8 +108,7 @@ def serve(
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.read())
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
-        if policy_source == "crd":
-            followed = with_objects(source.connect, policies, file, metrics, recorder)
+        followed = with_objects(source.connect, policies, file, metrics, recorder) if policy_source == "crd" else file
         noted = placing.bound.note if options["extender_profile"] != "none" else None
         live = live_view(
             source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout, noted
