@@ -10,26 +10,13 @@ from webhook.kube.names import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL
 _DEVICES_GROUP = "resource.k8s.io/"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _PRIVATE_OF_CONTAINERS = (
-    "env",
-    "envFrom",
-    "command",
-    "args",
-    "lifecycle",
-    "livenessProbe",
-    "readinessProbe",
-    "startupProbe",
+    *("env", "envFrom", "command", "args"),
+    *("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"),
 )
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _PRIVATE_OF_SPECS = (
-    "hostAliases",
-    "hostname",
-    "imagePullSecrets",
-    "podCIDR",
-    "podCIDRs",
-    "providerID",
-    "serviceAccount",
-    "serviceAccountName",
-    "subdomain",
+    *("hostAliases", "hostname", "subdomain", "podCIDR", "podCIDRs", "providerID"),
+    *("imagePullSecrets", "serviceAccount", "serviceAccountName"),
 )
 _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 
@@ -149,15 +136,8 @@ class _Renaming:
 _KINDS_OF_LABELS = {HOSTNAME_LABEL: "node", NAMESPACE_NAME_LABEL: "namespace"}
 _KINDS_OF_KEYS = {**_KINDS_OF_LABELS, "metadata.name": "node"}
 _STATUS = (
-    "phase",
-    "capacity",
-    "allocatable",
-    "images",
-    "resources",
-    "allocatedResources",
-    "containerStatuses",
-    "initContainerStatuses",
-    "conditions",
+    *("phase", "capacity", "allocatable", "images", "resources", "allocatedResources"),
+    *("containerStatuses", "initContainerStatuses", "conditions"),
 )
 
 
