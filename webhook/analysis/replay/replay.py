@@ -8,14 +8,7 @@ from typing import NamedTuple
 from webhook.admission.missed import Scope
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.analysis.replay.admission import Admission
-from webhook.analysis.replay.decision import (
-    KINDS,
-    Change,
-    Decider,
-    Decision,
-    changes,
-    has_worse_verdict,
-)
+from webhook.analysis.replay.decision import KINDS, Change, Decider, Decision, changes, has_worse_verdict
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
 from webhook.policy.policy import Policy

@@ -9,14 +9,7 @@ import orjson
 
 from webhook.admission.policy_cases import CaseResult, parse_tested_policies, run_cases
 from webhook.cli.inputs.clusters import live_options
-from webhook.cli.inputs.files import (
-    FILE,
-    check_standard_input,
-    output_choice,
-    output_option,
-    place_of,
-    read_text,
-)
+from webhook.cli.inputs.files import FILE, check_standard_input, output_choice, output_option, place_of, read_text
 from webhook.cli.inputs.policies import policies_option, read_policies
 from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn

@@ -35,9 +35,7 @@ _WORKLOADS = (
 
 
 def read_live_cluster(
-    source: ClientConfig,
-    resources: Iterable[Resource] = RESOURCES,
-    on_page: OnPage = lambda *_: None,
+    source: ClientConfig, resources: Iterable[Resource] = RESOURCES, on_page: OnPage = lambda *_: None
 ) -> Snapshot:
     """Return a snapshot of `resources` in the cluster of `source`. `on_page` gets each page.
 

@@ -18,13 +18,7 @@ from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.shape import check_pod
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.objects.gangs import (
-    fit_of_object,
-    gang_of_object,
-    gang_of_pod,
-    object_starts_whole,
-    within_cluster,
-)
+from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod, object_starts_whole, within_cluster
 from webhook.objects.own_pods import without_own_pods, without_own_waiting, without_pod
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.gang import Gang, gang_of, gang_placement
