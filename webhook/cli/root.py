@@ -17,9 +17,8 @@ from click.shell_completion import CompletionItem, ShellComplete
 
 from webhook import __version__
 from webhook.cli.output.program import COMPLETION_VARIABLE, NAME, PLUGIN, SuggestingGroup, name, with_program_name
-from webhook.cli.output.terminal import OutputError, discard_output, echo, echo_lines, prepare_streams
+from webhook.cli.output.terminal import OutputError, discard_output, echo, echo_fields, echo_lines, prepare_streams
 from webhook.documents.field import InvalidInput
-from webhook.documents.text import printable
 
 # The text of each command in --help and shell completion. The command NAME is the function NAME of the module
 # webhook.cli.NAME. The module is imported when the command runs, so that offline commands do not import the server.
@@ -162,7 +161,7 @@ def _print_completions(arguments: list[str]) -> None:
     found = ShellComplete(root, {}, PLUGIN, COMPLETION_VARIABLE).get_completions(before, incomplete)
     for item in found:
         if item.type == "plain":
-            click.echo("\t".join(map(printable, filter(None, (str(item.value), item.help)))))
+            echo_fields(str(item.value), *([item.help] if item.help else []))
     echo(_FILES if any(item.type in ("file", "dir") for item in found) else _NO_FILES)
 
 

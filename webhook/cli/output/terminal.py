@@ -57,6 +57,11 @@ def warn(text: str) -> None:
     echo(f"Warning: {text}", fg="yellow", err=True)
 
 
+def echo_fields(*fields: str) -> None:
+    """Print the fields as one line, separated by tabs."""
+    click.echo("\t".join(map(printable, fields)))
+
+
 def echo_lines(text: str, *, err: bool = False) -> None:
     """Print `text` with its line breaks. The caller makes the texts of objects in it `printable`."""
     click.echo(printable_lines(text), nl=False, err=err)
