@@ -3,12 +3,14 @@
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
 import click
 import pytest
+from packaging.requirements import Requirement
 
 from tests.support.cluster_files import TRAINING, as_list
 from tests.support.command import Run
@@ -113,3 +115,11 @@ def test_a_closed_pipe_ends_the_command_without_an_error(tmp_path: Path) -> None
         errors = command.stderr.read()
 
     assert (command.returncode, errors) == (0, b"")
+
+
+def test_no_release_of_click_is_allowed_that_does_not_import() -> None:
+    """Before 8.4, `click.ParamType` takes no type argument, so that each command ends in a TypeError."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    (allowed,) = (each.specifier for each in map(Requirement, project["dependencies"]) if each.name == "click")
+
+    assert [each for each in ("8.1.8", "8.3.1", "8.4.0", "8.5.1") if allowed.contains(each)] == ["8.4.0", "8.5.1"]

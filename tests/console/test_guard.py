@@ -8,8 +8,10 @@ import aiohttp
 import pytest
 
 from tests.console.served import console_of
-from webhook.cli.console.application import BusyError, PostLimit, static_files
+from webhook.cli.console import application
+from webhook.cli.console.application import post_limit, static_files
 from webhook.cli.console.guard import is_loopback, refusal
+from webhook.events.token_bucket import TokenBucket
 
 _OWN = "127.0.0.1:8090"
 
@@ -87,15 +89,22 @@ def test_other_methods_and_other_hosts_are_refused() -> None:
 
 
 def test_requests_with_a_body_are_limited() -> None:
-    now = [0.0]
-    limit = PostLimit(lambda: now[0])
-    for _ in range(10):
-        limit.take()
+    limit = post_limit(0.0)
 
-    with pytest.raises(BusyError) as refused:
-        limit.take()
-    now[0] += refused.value.retry_seconds
-    limit.take()
+    waits = [limit.take(0.0) for _ in range(11)]
+
+    assert waits == [0.0] * 10 + [2.0]
+    assert limit.take(waits[-1]) == 0.0
+
+
+def test_too_many_requests_with_a_body_are_told_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application, "post_limit", lambda now_seconds: TokenBucket(1, 1000.0, now_seconds))
+
+    post = ("POST", "/api/try", {"Host": "localhost:1", "Origin": "http://localhost:1"})
+    (first, *_), (status, headers, body) = _answers(post, post)
+
+    assert (first, status, headers["Retry-After"]) == (422, 429, "1000")
+    assert body == b'{"errors":["too many requests; try again in a few seconds"]}'
 
 
 def test_the_front_end_is_small_and_has_no_inline_script_or_style() -> None:

@@ -123,7 +123,7 @@ def test_an_object_is_beside_the_file_and_before_its_policy_of_the_same_name(fol
 
 def test_an_object_with_the_name_of_the_default_policy_is_shown_beside_it_and_warned_of(followed: Followed) -> None:
     followed.written(document("all", priority=1))
-    with_objects("crd", ClientConfig(None).connect, followed.policies, followed.file, followed.metrics)
+    with_objects(ClientConfig(None).connect, followed.policies, followed.file, followed.metrics)
     with structlog.testing.capture_logs() as logs:
         followed.policies.put_objects([as_object("all", priority=7)])
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -66,6 +67,15 @@ class InvalidInput(Exception):  # noqa: N818 - named like field.Invalid
     def __reduce__(self) -> tuple[type["InvalidInput"], tuple[tuple[FieldError, ...]]]:
         """Return how to make it again, in another process."""
         return type(self), (self.errors,)
+
+
+@contextmanager
+def prefixed_errors(place: str) -> Iterator[None]:
+    """Raise the InvalidInput of the block with `place` (a file, a document) before the paths of its errors."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(each.prefixed(place) for each in error.errors) from error
 
 
 BETWEEN_ERRORS = ";\n"

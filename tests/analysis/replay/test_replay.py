@@ -1,6 +1,7 @@
 """What a replay reports: nothing for the same policy, and otherwise what `mutate` prints."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def replay(
 
 def replayed(path: Path, policy: Policy) -> Report:
     """The report on the policy of an audit file against itself."""
-    with ReplaySources([str(path)], fail) as sources:
+    with ExitStack() as stack:
+        sources = ReplaySources([str(path)], fail, stack)
         return replay(sources.admissions({}), PolicySet(policy), PolicySet(policy))
 
 

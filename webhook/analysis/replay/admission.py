@@ -7,8 +7,9 @@ from hashlib import blake2b
 import orjson
 
 from webhook.admission.missed import Scope
-from webhook.admission.pod_content import JsonObject, fields_read
+from webhook.admission.pod_content import fields_read
 from webhook.admission.recorded_pod import RecordedPod
+from webhook.documents.documents import JsonObject
 
 Read = Callable[[], RecordedPod]
 

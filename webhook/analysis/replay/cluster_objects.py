@@ -1,24 +1,18 @@
 """The pods and the objects that create pods of a cluster, as if they were created now."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 from webhook.admission.missed import Scope, created_on_node, owner_of
-from webhook.admission.pod_content import JsonObject
 from webhook.analysis.replay.admission import Admission, admission_of
 from webhook.cluster.snapshot import Namespace
-from webhook.documents.documents import Document, field
-from webhook.documents.field import InvalidInput
+from webhook.documents.documents import Document, JsonObject, field
+from webhook.documents.field import prefixed_errors
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_sets import pod_sets
 from webhook.kube.workloads.pod_template_path import group_of
 from webhook.kube.workloads.workload_kinds import Kinds
 
-STANDS_FOR = "pod whose object is there, too: its template stands for it"
-
-T = TypeVar("T")
 _Name = tuple[str, str, str]
 
 
@@ -35,34 +29,26 @@ def admissions_of_objects(documents: Iterable[Document], kinds: Kinds, left_out:
     known: dict[str, Scope] = {}
     owners: set[_Name] = set()
     for each in objects:
-        if each.content.get("kind") == "Namespace":
-            read = _read(each, Namespace.of)
+        kind = str(each.content.get("kind"))
+        if kind == "Namespace":
+            with prefixed_errors(each.place):
+                read = Namespace.of(each.content)
             known[_name(each.content)] = Scope(read.annotations, read.labels)
-        elif _makes_pods(each.content, kinds):
-            owners.add((_namespace(each.content), str(each.content["kind"]), _name(each.content)))
+        elif kind != "Pod" and (group_of(each.content.get("apiVersion")), kind) in kinds:
+            owners.add((_namespace(each.content), kind, _name(each.content)))
     for each in objects:
         content, namespace = each.content, _namespace(each.content)
         if content.get("kind") == "Pod" and isinstance(field(content, "metadata"), dict):
             owner = owner_of(content)
             if owner is not None and (namespace, *owner) in owners:
-                left_out[STANDS_FOR] += 1
+                left_out["pod whose object is there, too: its template stands for it"] += 1
             else:
                 yield _admission(_unbound(content), each, known.get(namespace), str(owner or ""))
         elif (namespace, str(content.get("kind")), _name(content)) in owners and not _is_owned(content, owners):
-            for template in _read(each, partial(pod_sets, kinds=kinds)):
+            with prefixed_errors(each.place):
+                templates = pod_sets(content, kinds)
+            for template in templates:
                 yield _admission(template.pod, each, known.get(namespace), f"{content['kind']}/{_name(content)}")
-
-
-def _makes_pods(content: JsonObject, kinds: Kinds) -> bool:
-    kind = str(content.get("kind"))
-    return kind != "Pod" and (group_of(content.get("apiVersion")), kind) in kinds
-
-
-def _read(document: Document, read: Callable[[JsonObject], T]) -> T:
-    try:
-        return read(document.content)
-    except InvalidInput as error:
-        raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
 
 
 def _admission(pod: JsonObject, document: Document, scope: Scope | None, owner: str) -> Admission:

@@ -8,10 +8,11 @@ import orjson
 
 from webhook.admission.missed import NO_SCOPE, Scope
 from webhook.admission.pipeline import ClusterView, admit_content, not_a_pod_creation
-from webhook.admission.pod_content import JsonObject, PodContent, fields_read
+from webhook.admission.pod_content import PodContent
 from webhook.admission.recorded_pod import RecordedPod
 from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
 from webhook.audit.field_changes import field_path
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import cut, printable
 from webhook.kube.api.admission import pod_request
@@ -98,44 +99,29 @@ class Decider:
         request = pod_request(recorded.pod, namespace, user=user, groups=recorded.groups)
         if reason := not_a_pod_creation(request) or request_exemption(request, policy.spec):
             return _of_verdict(Bypassed(reason), recorded.pod, policy, has_view=False)
-        view = self.view_of(policy)
+        content, view = PodContent.of(request, (scope or NO_SCOPE).annotations), self.view_of(policy)
         try:
-            verdict = admit_content(_content(recorded.pod, namespace, scope or NO_SCOPE), policy, view, never)
+            verdict = admit_content(content, policy, view, never)
         except InvalidInput as error:
             return Decision(policy.identity, INVALID, str(error))
         return _of_verdict(verdict, recorded.pod, policy, has_view=view is not None)
 
 
-def _content(pod: JsonObject, namespace: str, scope: Scope) -> PodContent:
-    read = fields_read(pod)
-    try:
-        data = orjson.dumps(read.policy), orjson.dumps(read.containers)
-    except orjson.JSONEncodeError:
-        return PodContent(namespace, pod, scope.annotations, None, None)
-    return PodContent(namespace, pod, scope.annotations, *data)
-
-
 def _of_verdict(verdict: Verdict, pod: JsonObject, policy: Policy, *, has_view: bool) -> Decision:
-    workload_type, warnings = verdict.workload_type or "", verdict.warnings
+    workload_type = verdict.workload_type or ""
+    decision = Decision(policy.identity, verdict.outcome, workload_type=workload_type, warnings=verdict.warnings)
     if isinstance(verdict, Denied):
         placed = verdict.placement.verdict if verdict.placement is not None and has_view else ""
-        message = verdict.denial.message
-        return Decision(policy.identity, verdict.outcome, message, workload_type, warnings=warnings, verdict=placed)
+        return decision._replace(message=verdict.denial.message, verdict=placed)
+    scheduler, tolerations = _scheduling(pod if isinstance(verdict, Bypassed) else verdict.pod)
+    decision = decision._replace(scheduler=scheduler, tolerations=tolerations)
     if isinstance(verdict, Bypassed):
-        reason = verdict.reason
-        scheduler, tolerations = _scheduling(pod)
-        return Decision(policy.identity, verdict.outcome, reason, workload_type, {}, scheduler, tolerations, warnings)
+        return decision._replace(message=verdict.reason)
     operations = verdict.operations if isinstance(verdict, Patched) else []
-    return Decision(
-        policy.identity,
-        verdict.outcome,
-        "",
-        workload_type,
-        {each.name: each.edits for each in verdict.rules if each.edits},
-        *_scheduling(verdict.pod),
-        warnings,
-        verdict.placement.verdict if has_view else "",
-        tuple(each for each in operations if not _is_mark(each, policy)),
+    return decision._replace(
+        rules={each.name: each.edits for each in verdict.rules if each.edits},
+        verdict=verdict.placement.verdict if has_view else "",
+        operations=tuple(each for each in operations if not _is_mark(each, policy)),
     )
 
 

@@ -7,17 +7,10 @@ from typing import NamedTuple
 
 from webhook.admission.missed import Scope
 from webhook.admission.pipeline import ClusterView, scheduler_for
-from webhook.admission.pod_content import JsonObject
 from webhook.analysis.replay.admission import Admission
-from webhook.analysis.replay.decision import (
-    KINDS,
-    Change,
-    Decider,
-    Decision,
-    changes,
-    has_worse_verdict,
-)
+from webhook.analysis.replay.decision import KINDS, Change, Decider, Decision, changes, has_worse_verdict
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import JsonObject
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.runtime.byte_cache import ByteCache

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.analysis.api_audit_event import is_dry_run, is_of_pod
-from webhook.analysis.simulation.arrival import Arrival, CreatedPods, IsCard, JsonObject, from_first
-from webhook.documents.documents import field
+from webhook.analysis.log_lines import is_dry_run, is_of_pod
+from webhook.analysis.simulation.arrival import Arrival, CreatedPods, IsCard, from_first
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput, invalid, required
 from webhook.kube.names import DEFAULT_NAMESPACE
 
@@ -22,11 +22,6 @@ class _Event(NamedTuple):
     at: float
     key: tuple[str, str]
     pod: JsonObject | None
-
-
-def is_api_audit_log(data: bytes) -> bool:
-    """Return whether the file has lines of JSON."""
-    return data.lstrip()[:1] == b"{"
 
 
 def read_api_audit_log(data: bytes, place: str, is_card: IsCard) -> list[Arrival]:

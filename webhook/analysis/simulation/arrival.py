@@ -4,14 +4,14 @@ import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import orjson
 
-from webhook.documents.field import InvalidInput, invalid, required
+from webhook.documents.documents import JsonObject
+from webhook.documents.field import InvalidInput, invalid, prefixed_errors, required
 from webhook.placement.scorer import PodSignature
 
-JsonObject = dict[str, Any]
 IsCard = Callable[[str], bool]
 """Returns true for a resource whose units are cards."""
 
@@ -133,10 +133,8 @@ class CreatedPods:
         kept = {key: value for key, value in (pod.get("metadata") or {}).items() if key in _METADATA}
         content = {"metadata": {"name": "trace", **kept, "namespace": namespace}, "spec": pod["spec"]}
         content = self._shared.setdefault(orjson.dumps(content, option=orjson.OPT_SORT_KEYS), content)
-        try:
+        with prefixed_errors(place):
             requests = PodSignature.of(content).info.requests
-        except InvalidInput as error:
-            raise InvalidInput(each.prefixed(place) for each in error.errors) from error
         cards = sum(amount for name, amount in requests if self._is_card(name))
         return Arrival(at_seconds, None, content, cards, place)
 

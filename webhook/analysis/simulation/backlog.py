@@ -96,17 +96,14 @@ class Backlog:
         """Take note that all units that wait were tried at `now`, in their order."""
         old = self._expiry(_ATTEMPTS_AT_LONGEST, self._last_event, now)
         young = [(self.order(unit, now), unit) for unit in self._young if unit.is_waiting]
-        # Those whose backoff ends later have failed once, after all others: they are the last already.
-        self._put_first([each for each in young if each[0][0] < old])
+        # They come before all others. Those whose backoff ends later have failed once: they are the last already.
+        first = sorted((each for each in young if each[0][0] < old), key=lambda each: each[0])
+        self._first_rank -= len(first)
+        for number, (_, unit) in enumerate(first):
+            unit.rank = self._first_rank + number
         self._events += 1
         self._last_event = now
         self._young = [unit for _, unit in young if self._events - unit.events < _ATTEMPTS_AT_LONGEST - 1]
-
-    def _put_first(self, found: Sequence[tuple[Order, Unit]]) -> None:
-        """Put units before all others, in their order."""
-        self._first_rank -= len(found)
-        for number, (_, unit) in enumerate(sorted(found, key=lambda each: each[0])):
-            unit.rank = self._first_rank + number
 
     @staticmethod
     def _expiry(attempts: int, tried_at: float, now: float) -> float:

@@ -8,10 +8,12 @@ Source: github.com/hkust-adsl/kubernetes-scheduler-simulator, data/csv
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
-from webhook.analysis.simulation.arrival import Arrival, JsonObject
+from webhook.analysis.simulation.arrival import Arrival
 from webhook.analysis.simulation.csv_rows import CsvRow, csv_rows
+from webhook.documents.documents import JsonObject
 
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
@@ -20,9 +22,9 @@ _GPU = "nvidia.com/gpu"
 _PRODUCT = "nvidia.com/gpu.product"
 
 
-def is_openb(columns: Collection[str]) -> bool:
-    """Return whether a CSV file with these columns is a pod list of the trace."""
-    return "cpu_milli" in columns
+def is_openb(data: bytes) -> bool:
+    """Return whether a CSV file is a pod list of the trace, by the first line."""
+    return re.match(rb"[^\r\n]*\bcpu_milli\b", data) is not None
 
 
 def read_nodes(data: bytes, place: str, pool_label: str) -> Iterator[JsonObject]:

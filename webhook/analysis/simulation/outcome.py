@@ -143,11 +143,9 @@ class Recorder:
     _since: float = 0
     _allocated: int = 0
 
-    def __post_init__(self) -> None:
-        self._since = self.start
-
     def begin(self, snapshot: Snapshot) -> None:
         """Take note of the cluster before the first pod arrives."""
+        self._since = self.start
         self._allocated = self.most = self.cards.requested(snapshot)
 
     def change(self, cards: int) -> None:
@@ -202,8 +200,7 @@ class Recorder:
 
     def _waits(self, by: str, value: str, pods: Sequence[TracePod]) -> Waits:
         found = sorted(self.waited[pod] for pod in pods if pod in self.waited)
-        p50, p99 = (_percentile(found, share) for share in (0.5, 0.99))
-        return Waits(by, value, len(pods), len(pods) - len(found), p50, p99)
+        return Waits(by, value, len(pods), len(pods) - len(found), _percentile(found, 0.5), _percentile(found, 0.99))
 
     def _percent(self, cards: float) -> float:
         return round(100 * cards / self.cards.total, 3) if self.cards.total else 0.0

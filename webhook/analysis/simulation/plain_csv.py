@@ -1,7 +1,8 @@
 """A plain CSV trace: a line for each group of equal pods, as anyone can write it."""
 
-from webhook.analysis.simulation.arrival import Arrival, IsCard, JsonObject
+from webhook.analysis.simulation.arrival import Arrival, IsCard
 from webhook.analysis.simulation.csv_rows import CsvRow, csv_rows
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
 from webhook.placement.scorer import PodSignature
 

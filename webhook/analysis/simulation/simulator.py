@@ -7,20 +7,52 @@ Source: k8s.io/kubernetes/pkg/scheduler/schedule_one.go
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import count
 
 from webhook.analysis.simulation.arrival import Arrival
 from webhook.analysis.simulation.backlog import Backlog, Group, Groups, Order, TracePod, Unit
-from webhook.analysis.simulation.cluster import SimulatedCluster
 from webhook.analysis.simulation.outcome import Recorder
 from webhook.analysis.simulation.templates import Template, Templates
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.kube.pod.gang_key import GangKey
 
 # Chooses among the rows of the best nodes for a pod; there is at least one.
 Choose = Callable[[Rows, TracePod], int]
+
+
+class SimulatedCluster:
+    """The nodes and pods of `base`, and the pods that were placed on them. Not thread-safe.
+
+    `snapshot` is changed in place, so a scheduler brings its rankings up to date by the changed rows.
+    """
+
+    def __init__(self, base: Snapshot) -> None:
+        self._base = base
+        self._placed: dict[int, RunningPod] = {}
+        self._working = WorkingSnapshot(base)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Return the cluster as it is now."""
+        return self._working.snapshot
+
+    def add(self, pod: RunningPod, row: int) -> RunningPod:
+        """Place `pod` on the node in `row`, and return it as it runs there."""
+        bound = pod._replace(node_name=self._base.nodes[row].node.name)
+        self._placed[id(bound)] = bound
+        if self._working.is_worn:
+            self._working = WorkingSnapshot(self._base, self._placed.values())
+        else:
+            self._working.add(bound)
+        return bound
+
+    def remove(self, pod: RunningPod) -> int:
+        """Remove `pod`, which `add` returned, and return the row of its node."""
+        del self._placed[id(pod)]
+        self._working.remove(pod)
+        return self._base.rows[pod.node_name]
 
 
 class Simulation:
@@ -55,7 +87,9 @@ class Simulation:
             recorder.advance(now, self._cluster.snapshot, self._backlog.count)
             freed = self._end_pods(now)
             if freed:
-                self._try_waiting(now, partial(self._may_fit, freed))
+                snapshot = self._cluster.snapshot
+                nodes = [snapshot.nodes[row] for row in freed]
+                self._try_waiting(now, [each for each in self._groups.waiting if each.may_fit(snapshot, nodes)])
                 self._backlog.end_event(now)
             first = position
             while position < len(arrivals) and arrivals[position].at_seconds == now:
@@ -75,10 +109,6 @@ class Simulation:
             self._recorder.change(-pod.template.cards)
         return rows
 
-    def _may_fit(self, rows: Iterable[int], group: Group) -> bool:
-        snapshot = self._cluster.snapshot
-        return group.may_fit(snapshot, [snapshot.nodes[row] for row in rows])
-
     def _arrive(self, now: float, arrivals: Iterable[Arrival]) -> None:
         """Try the pods that arrive at `now`, by priority, then in the order of the trace."""
         units = [unit for each in arrivals for unit in self._units(each)]
@@ -94,7 +124,7 @@ class Simulation:
                 self._groups.wait(group, unit, self._cluster.snapshot)
                 self._backlog.add(unit, now)
         while has_placed:
-            has_placed = self._try_waiting(now, lambda group: group.waits_for_pods)
+            has_placed = self._try_waiting(now, [each for each in self._groups.waiting if each.waits_for_pods])
 
     def _units(self, arrival: Arrival) -> Iterable[Unit]:
         """Yield the units that are complete once the pods of `arrival` are created."""
@@ -118,9 +148,8 @@ class Simulation:
                 gang.pods.pop()
                 yield Unit([pod])
 
-    def _try_waiting(self, now: float, may_fit: Callable[[Group], bool]) -> bool:
-        """Try the units of the groups that may fit, in their order; return whether one was placed."""
-        groups = [group for group in self._groups.waiting if may_fit(group)]
+    def _try_waiting(self, now: float, groups: Iterable[Group]) -> bool:
+        """Try the units of `groups`, which may fit, in their order; return whether one was placed."""
         heads: list[tuple[Order, int, Group, list[tuple[Order, Unit]]]] = []
         for number, group in enumerate(groups):
             units = sorted(((self._backlog.order(unit, now), unit) for unit in group.units), key=lambda each: each[0])

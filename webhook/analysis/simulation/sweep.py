@@ -5,18 +5,19 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
-from webhook.analysis.simulation.arrival import Arrival, Load
+from webhook.analysis.simulation.arrival import Arrival, IsCard, Load
 from webhook.analysis.simulation.backlog import TracePod
 from webhook.analysis.simulation.outcome import Cards, Outcome, Recorder
 from webhook.analysis.simulation.simulator import Simulation
-from webhook.analysis.simulation.templates import Template, Templates, card_test
+from webhook.analysis.simulation.templates import Template, Templates
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput, invalid
+from webhook.placement.capacity.free_cards import accelerator_of
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.profiles.profile import Profile
 from webhook.policy.policy_set import PolicySet
@@ -58,9 +59,10 @@ class Experiment:
         return None if self.scheduler_config is None else parse_profiles(*self.scheduler_config)
 
     @property
-    def is_card(self) -> Callable[[str], bool]:
+    def is_card(self) -> IsCard:
         """A function that returns true for a resource whose units are cards of one of the policies."""
-        return card_test(tuple(policy.spec for _, policies in self.policies for policy in policies))
+        cards = [each for _, policies in self.policies for policy in policies for each in policy.spec.accelerators]
+        return cache(lambda resource: accelerator_of(resource, cards) is not None)
 
     def templates(self, run: Run) -> Templates:
         """Return the templates of the pods in a run."""

@@ -1,20 +1,21 @@
 """The pods of a trace as one policy admits them, one template for all equal pods."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from webhook.admission.evaluation import evaluate
 from webhook.admission.mutated_pod import Mutated, as_created
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Denied
-from webhook.analysis.simulation.arrival import Arrival, IsCard, JsonObject
-from webhook.analysis.simulation.cluster import RankedScheduler
+from webhook.analysis.simulation.arrival import Arrival, IsCard
 from webhook.backends.registry import backend_of
 from webhook.cluster.node_info import RunningPod
-from webhook.cluster.snapshot import Snapshot
-from webhook.documents.field import InvalidInput
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.documents.documents import JsonObject
+from webhook.documents.field import prefixed_errors
 from webhook.kube.api.admission import pod_request
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
@@ -23,12 +24,39 @@ from webhook.placement.backend_schedulers import BATCH_PROFILES
 from webhook.placement.gang.gang import gang_of
 from webhook.placement.profiles.policy_profiles import profiles_for
 from webhook.placement.profiles.profile import DEFAULT, Profile
+from webhook.placement.ranking.ranking_cache import RankingCache
 from webhook.placement.reasons.gang_request import grouped
+from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import WaitingPod, running_pod
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import PolicySpec
+
+# The rankings of some hundred kinds of pods on thousands of nodes.
+_CACHE_BYTES = 256 * 1024 * 1024
+
+
+class RankedScheduler:
+    """A scheduler of `profile` that keeps its rankings of nodes, and brings them up to date by the changed rows."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.scheduler = Scheduler(profile, keeps_scores=False)
+        self._kept = RankingCache(profile, _CACHE_BYTES)
+
+    def best_rows(self, signature: PodSignature, snapshot: Snapshot) -> Rows:
+        """Return the rows of the feasible nodes with the highest score, in order; none for a pod with gates."""
+        profile, kept = self.scheduler.profile, self._kept.of(signature, snapshot)
+        if kept.info.is_gated:
+            return np.empty(0, dtype=np.intp)
+        if not kept.evaluates_all_by(profile, snapshot):
+            return self.scheduler.best_rows(signature, snapshot)
+        is_first = kept.ranking is None
+        ranking = self._kept.ranking(kept, snapshot)
+        if is_first:
+            self._kept.put(kept, len(snapshot.nodes))
+        passing = ranking.feasible(snapshot, never)
+        return ranking.best_rows(snapshot, passing, never) if passing.any() else np.flatnonzero(passing)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,37 +78,20 @@ class Template:
     created: JsonObject
 
 
-def card_test(specs: tuple[PolicySpec, ...]) -> IsCard:
-    """Return the function that returns true for a resource whose units are cards of one of the policies."""
-    patterns = tuple({name for spec in specs for each in spec.accelerators for name in each.resources})
-    known: dict[str, bool] = {}
-
-    def is_card(resource: str) -> bool:
-        if resource not in known:
-            known[resource] = any(fnmatchcase(resource, pattern) for pattern in patterns)
-        return known[resource]
-
-    return is_card
-
-
+@dataclass(frozen=True)
 class Templates:
     """The templates of the pods of a trace under `policies`, placed by `profile` or by their own schedulers if empty.
 
     `configured` are the profiles of a KubeSchedulerConfiguration by schedulerName; None: the built-in ones.
     """
 
-    def __init__(
-        self,
-        policies: PolicySet,
-        profile: str,
-        configured: Mapping[str, Profile] | None,
-        snapshot: Snapshot,
-        is_card: IsCard,
-    ) -> None:
-        self._policies, self._profile, self._configured = policies, profile, configured
-        self._snapshot, self._is_card = snapshot, is_card
-        self._known: dict[int, Template | str] = {}
-        self._schedulers: dict[int, RankedScheduler] = {}
+    policies: PolicySet
+    profile: str
+    configured: Mapping[str, Profile] | None
+    snapshot: Snapshot
+    is_card: IsCard
+    _known: dict[int, Template | str] = field(default_factory=dict)
+    _schedulers: dict[int, RankedScheduler] = field(default_factory=dict)
 
     def of(self, arrival: Arrival) -> Template | str:
         """Return the template of the pods of `arrival`; the message if the policy denies them.
@@ -90,19 +101,17 @@ class Templates:
         """
         known = self._known.get(id(arrival.pod))
         if known is None:
-            try:
+            with prefixed_errors(arrival.place):
                 known = self._known[id(arrival.pod)] = self._admitted(arrival.pod)
-            except InvalidInput as error:
-                raise InvalidInput(each.prefixed(arrival.place) for each in error.errors) from error
         return known
 
     def _admitted(self, pod: JsonObject) -> Template | str:
         namespace = pod["metadata"].get("namespace") or DEFAULT_NAMESPACE
-        facts = self._snapshot.namespaces.get(namespace)
-        policy = self._policies.of_namespace(namespace, facts.labels if facts else None)
+        facts = self.snapshot.namespaces.get(namespace)
+        policy = self.policies.of_namespace(namespace, facts.labels if facts else None)
         content = PodContent.of(
             pod_request(_with_domain(pod, policy.spec.key_domain), namespace),
-            self._snapshot.namespace_annotations(namespace),
+            self.snapshot.namespace_annotations(namespace),
         )
         result = evaluate(content, policy, never)
         if isinstance(result, Denied):
@@ -111,41 +120,40 @@ class Templates:
         created = as_created(mutated.pod if mutated else content.pod, namespace)
         signature = PodSignature.of(created)
         running = running_pod(signature.info, created["metadata"])
-        priority = signature.info.preemption.normalized_for(self._snapshot).priority or 0
-        template = Template(
+        priority = signature.info.preemption.normalized_for(self.snapshot).priority or 0
+        waiting = WaitingPod(signature, running._replace(priority=priority))
+        gang, least = self._gang(waiting, mutated, policy) if mutated else (None, 1)
+        return Template(
             signature,
-            running._replace(priority=priority),
+            waiting.running,
             self._scheduler_of(policy, signature),
             priority,
-            sum(amount for name, amount in signature.info.requests if self._is_card(name)),
+            sum(amount for name, amount in signature.info.requests if self.is_card(name)),
             mutated.injection.workload_type if mutated else "",
-            None,
-            1,
+            gang,
+            least,
             created,
         )
-        return self._in_gang(template, mutated, policy) if mutated else template
 
-    def _in_gang(self, template: Template, result: Mutated, policy: Policy) -> Template:
-        """Return the template with the gang that its scheduler starts whole or not at all, if there is one."""
+    def _gang(self, pod: WaitingPod, result: Mutated, policy: Policy) -> tuple[GangKey | None, int]:
+        """Return the gang of which the scheduler starts so many pods together or none; None and 1 without one."""
         request, names = result.injection.gang, result.injection.references.batch
-        gang = request and grouped(request, names, template.running.namespace, self._snapshot)
+        gang = request and grouped(request, names, pod.running.namespace, self.snapshot)
         if gang is None or gang.least <= 1:
-            return template
-        key = gang_of(gang, WaitingPod(template.signature, template.running), policy.spec.key_domain).key
-        return replace(template, gang=key, least=gang.least)
+            return None, 1
+        return gang_of(gang, pod, policy.spec.key_domain).key, gang.least
 
     def _scheduler_of(self, policy: Policy, signature: PodSignature) -> RankedScheduler:
         profile = self._profile_of(policy.spec, signature.info.nomination.scheduler_name)
-        known = self._schedulers.get(id(profile))
-        if known is None:
-            known = self._schedulers[id(profile)] = RankedScheduler(profile)
-        return known
+        if id(profile) not in self._schedulers:
+            self._schedulers[id(profile)] = RankedScheduler(profile)
+        return self._schedulers[id(profile)]
 
     def _profile_of(self, spec: PolicySpec, name: str) -> Profile:
         """Return the profile that places a pod with the schedulerName `name`."""
-        configured = self._configured or {}
-        if self._profile:
-            return configured.get(self._profile) or profiles_for(spec)[self._profile]
+        configured = self.configured or {}
+        if self.profile:
+            return configured.get(self.profile) or profiles_for(spec)[self.profile]
         of_backend = BATCH_PROFILES.get(backend_of(spec, name).profile)
         return configured.get(name) or of_backend or configured.get(DEFAULT_SCHEDULER, DEFAULT)
 

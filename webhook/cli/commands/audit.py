@@ -233,8 +233,7 @@ def export(source: Source, form: str, since: str | None, output: Path | None, sk
     """
     if output is None and sys.stdout.isatty():
         raise click.UsageError("the output is binary: give --output FILE, pipe it, or write it to a file.")
-    if output is not None:
-        check_writable(output, "--output")
+    check_writable(output, "--output")
     point = parse_moment(since, datetime.now(UTC), "--since") if since else None
     if form == "parquet":
         with source.opened(point) as sources, record_table(lines_of(sources, point, skip_invalid)) as table:
@@ -243,10 +242,7 @@ def export(source: Source, form: str, since: str | None, output: Path | None, sk
     if source.replicas is not None or len(source.files) > 1:
         raise click.UsageError("an archive is of one FILE; --format parquet takes several, and --kubeconfig.")
     file = Path(source.files[0] if source.files else DEFAULT_FILE)
-    if output is None:
-        write_archive(file, sys.stdout.buffer, point)
-    else:
-        write_atomically(output, "--output", lambda stream: write_archive(file, stream, point))
+    write_atomically(output, "--output", lambda stream: write_archive(file, stream, point))
 
 
 def _write_parquet(table: "DuckDBPyConnection", output: Path | None) -> None:
@@ -278,5 +274,5 @@ def sql(query: str, source: Source, skip_invalid: bool, output: str) -> None:
         if output == "json":
             echo_json_lines(query_json(table, query))
         else:
-            found = query_texts(table, query)
-            print_table(text_console(), [Column(name) for name in found.names], map(Row, found.rows))
+            names, rows = query_texts(table, query)
+            print_table(text_console(), [Column(name) for name in names], map(Row, rows))

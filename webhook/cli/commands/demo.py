@@ -20,7 +20,7 @@ from rich.console import Console
 
 from certs.pki import issue_ca, issue_server
 from webhook.audit.pods import PodFile
-from webhook.audit.record import AuditRecord, parse_line
+from webhook.audit.record import AuditRecord, PlacementEntry, parse_line
 from webhook.audit.writer import AuditWriter
 from webhook.cli.inputs.files import PATH, file_option
 from webhook.cli.output.logs import configure_logs
@@ -179,14 +179,12 @@ def _print_step(console: Console, step: Step, snapshot: Snapshot) -> None:
     for warning in response.get("warnings", ()):
         console.print(f"   [yellow]warning[/yellow]   {marked(warning)}")
     if record.placement is not None:
-        _print_placement(console, step, snapshot)
+        _print_placement(console, step, record.placement, snapshot)
     console.print()
 
 
-def _print_placement(console: Console, step: Step, snapshot: Snapshot) -> None:
+def _print_placement(console: Console, step: Step, placement: PlacementEntry, snapshot: Snapshot) -> None:
     """Print the verdict and the scores of the nodes."""
-    placement = step.record.placement
-    assert placement is not None  # noqa: S101 - checked by the caller
     where = f" on [bold]{placement.node}[/bold]" if placement.node else ""
     console.print(f"   verdict   {coloured(placement.verdict)}{where}: {marked(placement.message)}")
     schedulers = BackendSchedulers.of(Scheduler(), Scheduler, BUILT_IN_SCHEDULERS)

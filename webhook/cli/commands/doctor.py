@@ -136,16 +136,15 @@ def _print_diagnosis(found: Diagnosis) -> None:
 def _print_checks(checks: tuple[Check, ...], output: str) -> None:
     """Print the checks: the id, the fault that it finds, and what it reads."""
     if output == "json":
-        echo_json([_described(each) for each in checks])
+        shown = (
+            {"id": each.id, "finds": each.meaning, "remedy": each.remedy, "reads": _reads(each)} for each in checks
+        )
+        echo_json([*shown])
         return
     for each in checks:
         echo(each.id, fg="cyan")
         echo(f"  finds: {each.meaning}")
         echo(f"  reads: {', '.join(_reads(each)) or 'what the other checks read'}")
-
-
-def _described(check: Check) -> dict[str, object]:
-    return {"id": check.id, "finds": check.meaning, "remedy": check.remedy, "reads": _reads(check)}
 
 
 def _reads(check: Check) -> list[str]:

@@ -14,20 +14,18 @@ from certs.registration import Target
 from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.admission.registered_selection import Selection, selection_of_configuration
 from webhook.cli.inputs.clusters import live_options
-from webhook.cli.inputs.files import file_option, output_option, read_documents
+from webhook.cli.inputs.files import file_option, output_option, place_of, read_text
 from webhook.cli.inputs.policies import policies_option, policy_to_json, read_policies
 from webhook.cli.output.screen import Column, Row, print_line, print_table, text_console
 from webhook.cli.output.terminal import Progress, echo, echo_json
 from webhook.cluster.cache.resources import Resource
 from webhook.cluster.snapshot import Namespace
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field, parse
 from webhook.documents.field import InvalidInput, invalid
 from webhook.policy.policy import Policy
 from webhook.policy.policy_documents import accepted_policies
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.spec.document import API_VERSION, KIND
-
-JsonObject = dict[str, Any]
 
 _CONFIGURATIONS = Resource(
     "MutatingWebhookConfiguration", "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"
@@ -161,7 +159,7 @@ def missed(
 def _read_file(search: _Search, filename: str) -> None:
     """Add the objects of the file, which must hold a pod or a namespace."""
     by_kind: dict[str, list[JsonObject]] = {}
-    for document in read_documents(filename, "--cluster"):
+    for document in parse(read_text(filename, "--cluster"), place_of(filename)):
         by_kind.setdefault(str(document.content.get("kind")), []).append(document.content)
     if by_kind.keys().isdisjoint(("Pod", "Namespace")):
         detail = "holds no Pod; give what `kubectl get pods,namespaces -A -o json` prints"

@@ -6,7 +6,7 @@ from functools import cache
 import click
 
 from webhook.admission.pipeline import ClusterView, scheduler_for
-from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
+from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 from webhook.cli.inputs.clusters import live_options, release_option
 from webhook.cli.inputs.files import file_option, output_choice
 from webhook.cli.inputs.manifests import pods_options
@@ -21,6 +21,8 @@ from webhook.documents.text import printable_lines
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.shape import check_pod
 from webhook.kube.workloads.pod_set import pod_name
+from webhook.placement.scorer import Scorer
+from webhook.policy.policy import Policy
 
 _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
 
@@ -58,47 +60,47 @@ def mutate(session: Session) -> int:
         raise click.UsageError("--release is that of a cluster: name one with --cluster, --kubeconfig or --context.")
     workloads = session.workloads(session.snapshot if session.has_cluster else None)
     _warn_of_shadow(workloads)
-    view_of = _views(session)
+    schedulers = cache(scheduler_for)
     pods = [each for each in workloads if each.pods is not None]
-    verdicts = [_verdict(session, each, view_of(each)) for each in pods]
-    shown, is_denied = 0, False
-    for workload, verdict in zip(pods, verdicts, strict=True):
-        if verdict is None:
+    decided = [_decided(session, each, schedulers) for each in pods]
+    shown = 0
+    for workload, (view, verdict) in zip(pods, decided, strict=True):
+        if verdict is not None:
+            print_policy(workload)
+            print_verdict(workload, verdict)
+            if workload.note:
+                warn(f"{workload.name}: {workload.note}")
+        if verdict is None or isinstance(verdict, Denied):
             if session.output == "patch":
                 echo_json(None)
             continue
-        print_policy(workload)
-        print_verdict(workload, verdict)
-        if workload.note:
-            warn(f"{workload.name}: {workload.note}")
-        is_denied |= isinstance(verdict, Denied)
-        if not isinstance(verdict, Denied):
-            _warn_of_rejection(workload)
-            check_patch(workload.document, workload.policy, view_of(workload), verdict)
-            _print(workload, verdict, session.output, first=shown == 0)
-            shown += 1
-        elif session.output == "patch":
-            echo_json(None)
-    _print_unknown(workloads)
-    if is_denied:
+        _warn_of_rejection(workload)
+        check_patch(workload.document, workload.policy, view, verdict)
+        _print(workload, verdict, session.output, first=shown == 0)
+        shown += 1
+    for workload in workloads:
+        if workload.pods is None:
+            echo(f"Error: {workload.document.place}: {workload.owner}: {workload.note}", fg="red", err=True)
+    if any(isinstance(verdict, Denied) for _, verdict in decided):
         return _EXIT_DENIED
     return _EXIT_UNKNOWN_PODS if len(pods) < len(workloads) else 0
 
 
-def _verdict(session: Session, workload: Workload, view: ClusterView | None) -> Verdict | None:
-    """Return the verdict on a pod; None if it is not valid and the command goes on with the others."""
+def _decided(
+    session: Session, workload: Workload, schedulers: Callable[[Policy], Scorer]
+) -> tuple[ClusterView | None, Verdict | None]:
+    """Return the view for a pod with the claims created with it, None without a cluster, and the verdict on it.
+
+    The verdict is None if the pod is not valid and the command goes on with the others.
+    """
+    view = None
+    if session.has_cluster:
+        view = ClusterView(with_claims_of(workload, session.snapshot, 1), schedulers(workload.policy))
     try:
-        return admit_checked_document(workload.document, workload.policy, view)
+        return view, admit_checked_document(workload.document, workload.policy, view)
     except InvalidInput as error:
         session.report(error.errors)
-        return None
-
-
-def _print_unknown(workloads: Iterable[Workload]) -> None:
-    """Print an error for each object that does not hold its pods."""
-    for workload in workloads:
-        if workload.pods is None:
-            echo(f"Error: {workload.document.place}: {workload.owner}: {workload.note}", fg="red", err=True)
+        return view, None
 
 
 def _warn_of_rejection(workload: Workload) -> None:
@@ -110,21 +112,6 @@ def _warn_of_rejection(workload: Workload) -> None:
         warn(f"{workload.name}: the API server rejects this pod: {'; '.join(map(str, error.errors))}")
 
 
-def _views(session: Session) -> Callable[[Workload], ClusterView | None]:
-    """Return a function that returns the view for the first pod of a template, with the claims created with it.
-
-    It is None without a cluster.
-    """
-    schedulers = cache(scheduler_for)
-
-    def view_of(workload: Workload) -> ClusterView | None:
-        if not session.has_cluster:
-            return None
-        return ClusterView(with_claims_of(workload, session.snapshot, 1), schedulers(workload.policy))
-
-    return view_of
-
-
 def _warn_of_shadow(workloads: Iterable[Workload]) -> None:
     """Warn that the server would admit pods unchanged."""
     for policy, name in {each.policy: each.chosen_policy for each in workloads}.items():
@@ -134,9 +121,9 @@ def _warn_of_shadow(workloads: Iterable[Workload]) -> None:
             warn(text)
 
 
-def _print(workload: Workload, verdict: Verdict, output: str, *, first: bool) -> None:
+def _print(workload: Workload, verdict: Patched | Unchanged | Bypassed, output: str, *, first: bool) -> None:
     before = workload.document.content
-    after = before if isinstance(verdict, Bypassed | Denied) else verdict.pod
+    after = before if isinstance(verdict, Bypassed) else verdict.pod
     if output == "patch":
         echo_json(verdict.operations if isinstance(verdict, Patched) else [])
     elif output == "json":

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 
 import click
 
+from webhook.cli.console.cluster_state import card_count, group_facts
 from webhook.cli.inputs.clusters import cluster_option, live_options
 from webhook.cli.inputs.files import output_option
 from webhook.cli.inputs.policies import policies_option
@@ -15,9 +15,7 @@ from webhook.cli.output.terminal import echo_json, plural
 from webhook.cluster.snapshot import Snapshot
 from webhook.doctor.check import Finding
 from webhook.doctor.checks.node_spelling import misspelt
-from webhook.placement.capacity.free_cards import NONE, FreeCardsByProduct, accelerator_of
-from webhook.placement.packing.typical_pods import ExpectedMixes
-from webhook.placement.profiles.policy_profiles import card_mixes
+from webhook.placement.capacity.free_cards import NONE, FreeCards, accelerator_of
 from webhook.policy.policy import Policy
 
 _COLUMNS = (
@@ -29,30 +27,6 @@ _COLUMNS = (
     Column("LARGEST", is_number=True),
     Column("FRAGMENTED", is_number=True, drop=1),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """The nodes of one product in one pool; `largest` is the largest number of free cards on one of them.
-
-    `fragmented` is the share of the free cards that typical pods cannot use.
-    """
-
-    pool: str
-    product: str
-    nodes: int
-    cards: int = 0
-    free: int = 0
-    largest: int = 0
-    fragmented: float = 0.0
-
-    @property
-    def row(self) -> Row:
-        """Return the row of the table; nodes without cards have no product."""
-        if not self.cards:
-            return Row([self.pool, "no cards", str(self.nodes), "-", "-", "-", "-"], "dim")
-        numbers = (self.nodes, self.cards, self.free, self.largest)
-        return Row([self.pool, self.product, *map(str, numbers), f"{self.fragmented:.0%}"])
 
 
 @click.command()
@@ -76,41 +50,42 @@ def nodes(session: Session) -> int:
         echo_json(_to_json(snapshot, groups, mistyped))
         return 0
     console = text_console()
-    cards, free = sum(each.cards for each in groups), sum(each.free for each in groups)
+    cards, free = sum(each.offered for each in groups), sum(each.free for each in groups)
     cordoned = int(snapshot.unschedulable.sum())
     remark = f", {cordoned} of them cordoned" if cordoned else ""
     console.print(f"{plural(len(snapshot.nodes), 'node')}{remark}; {plural(cards, 'card')}, {free} free")
-    print_table(console, _COLUMNS, [each.row for each in groups])
+    print_table(console, _COLUMNS, map(_row, groups))
     if mistyped:
         console.print("mistyped labels and taints:")
         print_lines(console, (f"{each.where}: {each.what}" for each in mistyped))
     return 0
 
 
-def _groups(snapshot: Snapshot, policy: Policy) -> Iterator[_Group]:
-    """Yield the groups with cards, then the nodes without cards of each pool."""
-    accelerators = policy.spec.accelerators
-    counted = FreeCardsByProduct(policy.node_usage_key, accelerators, ExpectedMixes(card_mixes(policy.spec)))
-    for each in counted.of(snapshot):
-        count, largest = sum(each.nodes.values()), max(each.nodes, default=0)
-        yield _Group(each.pool, each.product, count, each.offered, each.free, largest, max(each.unusable_share, 0.0))
+def _groups(snapshot: Snapshot, policy: Policy) -> Iterator[FreeCards]:
+    """Yield the groups with cards, then the nodes without cards of each pool, which have no product."""
+    yield from card_count(policy).of(snapshot)
     without: Counter[str] = Counter()
     for info in snapshot.nodes:
         offered = (resource for resource, amount in info.node.allocatable.items() if amount)
-        if not any(accelerator_of(resource, accelerators) for resource in offered):
+        if not any(accelerator_of(resource, policy.spec.accelerators) for resource in offered):
             without[info.node.labels.get(policy.node_usage_key) or NONE] += 1
     for pool, count in sorted(without.items()):
-        yield _Group(pool, NONE, count)
+        yield FreeCards(pool, NONE, nodes={0: count}, unusable=0.0, offered=0, most=0)
 
 
-def _to_json(snapshot: Snapshot, groups: Sequence[_Group], mistyped: Sequence[Finding]) -> dict[str, object]:
+def _row(group: FreeCards) -> Row:
+    pool, product, nodes, *numbers, _ = map(str, group_facts(group).values())
+    if not group.offered:
+        return Row([pool, "no cards", nodes, "-", "-", "-", "-"], "dim")
+    return Row([pool, product, nodes, *numbers, f"{max(group.unusable_share, 0.0):.0%}"])
+
+
+def _to_json(snapshot: Snapshot, groups: Sequence[FreeCards], mistyped: Sequence[Finding]) -> dict[str, object]:
     return {
         "nodes": len(snapshot.nodes),
         "unschedulable": int(snapshot.unschedulable.sum()),
         "pools": [
-            {name: None if value == NONE else value for name, value in asdict(each).items()}
-            | {"fragmented": round(each.fragmented, 3)}
-            for each in groups
+            {name: None if value == NONE else value for name, value in group_facts(each).items()} for each in groups
         ],
         # A remedy is Markdown; scripts run its commands.
         "mistyped": [

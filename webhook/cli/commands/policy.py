@@ -9,21 +9,14 @@ import orjson
 
 from webhook.admission.policy_cases import CaseResult, parse_tested_policies, run_cases
 from webhook.cli.inputs.clusters import live_options
-from webhook.cli.inputs.files import (
-    FILE,
-    check_standard_input,
-    output_choice,
-    output_option,
-    place_of,
-    read_text,
-)
+from webhook.cli.inputs.files import FILE, check_standard_input, output_choice, output_option, place_of, read_text
 from webhook.cli.inputs.policies import policies_option, read_policies
 from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cluster.cache.resources import PRIORITY_CLASSES, REQUIRED_RESOURCES
 from webhook.documents.field import InvalidInput
-from webhook.mutation.exported import LEFT_TO_WEBHOOK, RELEASES, Exported
+from webhook.mutation.exported import LEFT_TO_WEBHOOK, RELEASES
 from webhook.mutation.exported import export as exported_of
 from webhook.placement.reasons.cluster_warnings import absent_schedulers_of, unfit_classes_of
 from webhook.policy.loader import PlacedPolicy, built_in_policy, parse_policies
@@ -228,14 +221,10 @@ def export(ctx: click.Context, policies: tuple[Path, ...], release: str, strict:
         ctx.exit(2)
     if output == "json":
         echo_json({"apiVersion": "v1", "kind": "List", "items": found.objects}, indent=True)
-    else:
-        _print_exported(found)
-
-
-def _print_exported(found: Exported) -> None:
+        return
     echo("# Left to the webhook:")
-    for each in (*found.left_out, *LEFT_TO_WEBHOOK):
-        echo(f"# - {each}")
+    for left in (*found.left_out, *LEFT_TO_WEBHOOK):
+        echo(f"# - {left}")
     for obj in found.objects:
         echo("---")
         echo_lines(to_yaml(obj))

@@ -1,16 +1,17 @@
 """`replay`: report what another policy would decide on recorded admissions."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 
 import click
 
 from webhook.admission.recorded_pod import kept_domains
+from webhook.analysis.log_lines import skippable
 from webhook.analysis.replay.admission import Admission
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
 from webhook.analysis.replay.replay import Replay, Report
-from webhook.analysis.replay.source_line import skippable
 from webhook.cli.inputs.clusters import live_options
 from webhook.cli.inputs.files import FILE, PATH, check_standard_input, file_option, output_choice
 from webhook.cli.inputs.policies import read_policies
@@ -111,10 +112,11 @@ def replay(
         invalid += 1
 
     names = sources or ((session.cluster,) if session.cluster is not None else ())
-    with ReplaySources(names, report) as opened:
+    with ExitStack() as stack:
+        opened = ReplaySources(names, report, stack)
         snapshot = session.snapshot if session.has_cluster else None
-        if old is None and session.is_live:
-            old = _in_force(session)
+        if old is None and session.is_live and (in_force := session.read_policies_in_force()) is not None:
+            old = in_force.policies
         admissions = opened.admissions(new.default.kinds) if names else _of_live_objects(session, opened)
         if old is None:
             old, admissions = _recorded(admissions)
@@ -129,16 +131,8 @@ def replay(
     return _EXIT_INTERRUPTED if was_interrupted else _exit_code(made.report, fail_on)
 
 
-def _in_force(session: Session) -> PolicySet | None:
-    """Return the policies in force in the live cluster; None if they are not known."""
-    # Imported here, so that a command on a file does not import the client.
-    from webhook.cli.inputs.policy_in_force import read_policies_in_force
-
-    found = read_policies_in_force(session.source)
-    return None if found is None else found.policies
-
-
 def _of_live_objects(session: Session, opened: ReplaySources) -> Iterator[Admission]:
+    # Imported here, so that a command on a file does not import the client.
     from webhook.cli.inputs.live import read_live_workloads
 
     return admissions_of_objects(read_live_workloads(session.source), session.rules.default.kinds, opened.left_out)

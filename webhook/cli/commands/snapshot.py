@@ -1,10 +1,9 @@
 """`snapshot`: write a running cluster to a cluster file."""
 
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 
@@ -21,10 +20,10 @@ from webhook.cluster.cache.resources import (
     REQUIRED_RESOURCES,
     Resource,
 )
+from webhook.documents.documents import JsonObject
 from webhook.documents.text import json_bytes
 from webhook.watch.api_server import ClientConfig
 
-JsonObject = dict[str, Any]
 _FIRST = ("Node", "Pod", "Namespace")
 _OTHERS = (*OPTIONAL_RESOURCES, DISRUPTION_BUDGETS, *BATCH_RESOURCES)
 
@@ -63,8 +62,7 @@ def snapshot(
     """
     if all_kinds and hash_names:
         raise click.UsageError("--hash-names renames only nodes, pods and namespaces; leave --all-kinds out")
-    if output is not None:
-        check_writable(output, "--output")
+    check_writable(output, "--output")
     # By path: several API groups have a kind of the same name.
     found: dict[str, list[JsonObject]] = {}
 
@@ -89,10 +87,7 @@ def snapshot(
         objects = with_other_names(objects)
     if (release := read_live_release(source)) is not None:
         objects.append({"serverVersion": {"gitVersion": release.version}})
-    if output is None:
-        _write(sys.stdout.buffer, objects)
-    else:
-        write_atomically(output, "--output", lambda file: _write(file, objects))
+    write_atomically(output, "--output", lambda file: _write(file, objects))
 
 
 def _write(file: IO[bytes], objects: Iterable[JsonObject]) -> None:

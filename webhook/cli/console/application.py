@@ -16,7 +16,7 @@ from webhook.cli.console.cluster_state import ClusterState
 from webhook.cli.console.feed import Feed
 from webhook.cli.console.guard import Handler, add_headers, guarded
 from webhook.cli.console.page import Asked, Endpoint, NotFoundError, Sources
-from webhook.cli.console.registry import PAGES
+from webhook.cli.console.pages import admissions, cluster, manifests, pending, policies
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import json_bytes
 from webhook.events.token_bucket import TokenBucket
@@ -24,22 +24,15 @@ from webhook.kube.deadline import Expired, never
 
 T = TypeVar("T")
 
+# The pages that have endpoints of their own, in the order of their tabs.
+_PAGES = (cluster, pending, manifests, admissions, policies)
 STATIC = Path(__file__).parent / "static"
 # A manifest with many documents; the API server takes objects of 3 MiB.
 MOST_BODY_BYTES = 1024 * 1024
 # A person and a few colleagues look at the console: more is a loop in a page, or abuse.
 _MOST_WAITING = 8
 _MOST_SECONDS = 30.0
-_POSTS_AT_ONCE, _POST_REFILL_SECONDS = 10, 2.0
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-
-
-class BusyError(Exception):
-    """There is too much work already; `retry_seconds` says when to come back."""
-
-    def __init__(self, message: str, retry_seconds: float) -> None:
-        super().__init__(message)
-        self.retry_seconds = retry_seconds
 
 
 class Worker:
@@ -54,10 +47,10 @@ class Worker:
         """Return `work()`, which gets whether its time is over.
 
         Raises:
-            BusyError: too many answers are waited for.
+            web.HTTPTooManyRequests: too many answers are waited for.
         """
         if self._waiting >= _MOST_WAITING:
-            raise BusyError(f"{self._waiting} requests wait already; try again later", 5.0)
+            raise _too_many(f"{self._waiting} requests wait already; try again later", 5.0)
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, self._limited, work)
@@ -74,21 +67,13 @@ class Worker:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-class PostLimit:
-    """Limits requests that carry a body: ten at once, then one in two seconds."""
+def post_limit(now_seconds: float) -> TokenBucket:
+    """Return the limit of requests that carry a body: ten at once, then one in two seconds."""
+    return TokenBucket(10, 2.0, now_seconds)
 
-    def __init__(self, monotonic_seconds: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic_seconds = monotonic_seconds
-        self._bucket = TokenBucket(_POSTS_AT_ONCE, _POST_REFILL_SECONDS, monotonic_seconds())
 
-    def take(self) -> None:
-        """Count a request.
-
-        Raises:
-            BusyError: there were too many.
-        """
-        if wait_seconds := self._bucket.take(self._monotonic_seconds()):
-            raise BusyError("too many requests; try again in a few seconds", wait_seconds)
+def _too_many(message: str, retry_seconds: float) -> web.HTTPTooManyRequests:
+    return web.HTTPTooManyRequests(reason=message, headers={"Retry-After": str(math.ceil(retry_seconds))})
 
 
 def application(sources: Sources) -> web.Application:
@@ -96,7 +81,7 @@ def application(sources: Sources) -> web.Application:
     app = web.Application(middlewares=[guarded, _answered], client_max_size=MOST_BODY_BYTES)
     app.on_response_prepare.append(add_headers)
     feed = Feed(sources.view, ClusterState(sources.session.rules.default, sources.facts), sources.name)
-    worker, limit = Worker(), PostLimit()
+    worker, limit = Worker(), post_limit(time.monotonic())
 
     async def close(_: web.Application) -> None:
         worker.close()
@@ -114,7 +99,7 @@ def application(sources: Sources) -> web.Application:
 
 def all_endpoints(sources: Sources) -> list[Endpoint]:
     """Return the endpoints of all pages."""
-    return [each for page in PAGES for each in page(sources)]
+    return [each for page in _PAGES for each in page.endpoints(sources)]
 
 
 def static_files() -> dict[str, Path]:
@@ -132,10 +117,10 @@ async def _health(sources: Sources, _: web.Request) -> web.Response:
     return web.Response(text="ok" if is_ready else "the view of the cluster is not there yet", status=200)
 
 
-def _handler(endpoint: Endpoint, worker: Worker, limit: PostLimit) -> Handler:
+def _handler(endpoint: Endpoint, worker: Worker, limit: TokenBucket) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
-        if endpoint.method == "POST":
-            limit.take()
+        if endpoint.method == "POST" and (wait_seconds := limit.take(time.monotonic())):
+            raise _too_many("too many requests; try again in a few seconds", wait_seconds)
         body = await request.read() if request.can_read_body else b""
 
         def work(expired: Expired) -> bytes:
@@ -158,12 +143,11 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         return _errors(422, *map(str, error.errors))
     except NotFoundError as error:
         return _errors(404, str(error))
-    except BusyError as error:
-        response = _errors(429, str(error))
-        response.headers["Retry-After"] = str(math.ceil(error.retry_seconds))
-        return response
     except web.HTTPException as error:
-        return _errors(error.status, error.reason)
+        response = _errors(error.status, error.reason)
+        if "Retry-After" in error.headers:
+            response.headers["Retry-After"] = error.headers["Retry-After"]
+        return response
     except Exception:
         structlog.get_logger().exception("a request failed", path=request.path)
         return _errors(500, "internal error; the log of the console has it")

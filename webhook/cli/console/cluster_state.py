@@ -10,7 +10,7 @@ from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import json_bytes
 from webhook.kube.pod.amounts import CPU, MEMORY
-from webhook.placement.capacity.free_cards import NONE, FreeCardsByProduct, accelerator_of
+from webhook.placement.capacity.free_cards import NONE, FreeCards, FreeCardsByProduct, accelerator_of
 from webhook.placement.packing.typical_pods import ExpectedMixes
 from webhook.placement.profiles.policy_profiles import card_mixes
 from webhook.policy.policy import Policy
@@ -31,9 +31,7 @@ class ClusterState:
         self._policy = policy
         self._facts = facts
         self._accelerators = policy.spec.accelerators
-        self._count = FreeCardsByProduct(
-            policy.node_usage_key, self._accelerators, ExpectedMixes(card_mixes(policy.spec))
-        )
+        self._count = card_count(policy)
         self._written: dict[str, tuple[NodeInfo, bytes]] = {}
         self._groups: tuple[Snapshot | None, list[dict[str, Any]]] = (None, [])
 
@@ -52,25 +50,13 @@ class ClusterState:
 
     def _head(self, snapshot: Snapshot, age_seconds: float) -> dict[str, Any]:
         if self._groups[0] is not snapshot:
-            self._groups = snapshot, [*self._group_rows(snapshot)]
+            self._groups = snapshot, [*map(group_facts, self._count.of(snapshot))]
         return {
             "generation": snapshot.generation,
             "ageSeconds": round(age_seconds, 1),
             "pending": len(snapshot.pending),
             "groups": self._groups[1],
         }
-
-    def _group_rows(self, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
-        for each in self._count.of(snapshot):
-            yield {
-                "pool": each.pool,
-                "product": each.product,
-                "nodes": sum(each.nodes.values()),
-                "cards": each.offered,
-                "free": each.free,
-                "largest": max(each.nodes, default=0),
-                "fragmented": round(max(each.unusable_share, 0.0), 3),
-            }
 
     def _node(self, info: NodeInfo) -> orjson.Fragment:
         known = self._written.get(info.node.name)
@@ -119,6 +105,28 @@ class ClusterState:
         """Return namespace, name, number of cards, owner and workload type of a pod."""
         fact = self._facts.of(pod.namespace, pod.name)
         return [pod.namespace, pod.name, pod.requests[resource], fact.owner, fact.workload_type]
+
+
+def card_count(policy: Policy) -> FreeCardsByProduct:
+    """Return what counts the cards of each pool and product of a policy."""
+    return FreeCardsByProduct(policy.node_usage_key, policy.spec.accelerators, ExpectedMixes(card_mixes(policy.spec)))
+
+
+def group_facts(group: FreeCards) -> dict[str, Any]:
+    """Return the nodes and cards of one product in one pool.
+
+    `largest` is the largest number of free cards on a node, `fragmented` the share of the free cards that typical pods
+    cannot use.
+    """
+    return {
+        "pool": group.pool,
+        "product": group.product,
+        "nodes": sum(group.nodes.values()),
+        "cards": group.offered,
+        "free": group.free,
+        "largest": max(group.nodes, default=0),
+        "fragmented": round(max(group.unusable_share, 0.0), 3),
+    }
 
 
 def kind_of(resource: str) -> str:

@@ -11,7 +11,6 @@ import zlib
 from aiohttp import web
 
 from webhook.cli.console.cluster_state import ClusterState
-from webhook.cluster.snapshot import Snapshot
 from webhook.serving.view.views import View
 
 # Changes are sent at this interval at most. A person sees no difference, and a busy cluster changes all the time.
@@ -31,7 +30,6 @@ class Feed:
         self._state = state
         self._name = name
         self._clients = 0
-        self._changes: tuple[Snapshot, Snapshot, bytes] | None = None
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Answer a client until it leaves."""
@@ -69,16 +67,9 @@ class Feed:
                 if sent is None:
                     await send("state", self._state.full(snapshot, age_seconds, self._name))
                 elif sent is not snapshot:
-                    await send("change", self._change(sent, snapshot, age_seconds))
+                    await send("change", self._state.change(sent, snapshot, age_seconds))
                 elif silent_seconds >= _SILENCE_SECONDS:
                     await send("age", b"%.1f" % age_seconds)
                 sent = snapshot
             await asyncio.sleep(_INTERVAL_SECONDS)
             silent_seconds += _INTERVAL_SECONDS
-
-    def _change(self, before: Snapshot, after: Snapshot, age_seconds: float) -> bytes:
-        """Return the difference; clients that have the same snapshot share it."""
-        known = self._changes
-        if known is None or known[0] is not before or known[1] is not after:
-            known = self._changes = before, after, self._state.change(before, after, age_seconds)
-        return known[2]

@@ -39,11 +39,6 @@ class NotFoundError(Exception):
     """What a request names does not exist, or no longer."""
 
 
-def reported_once() -> Iterable[Query]:
-    """Return the empty query: a report holds the one answer of the endpoint."""
-    return ({},)
-
-
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Answers requests for `path`, which begins with `/api/`, by JSON.

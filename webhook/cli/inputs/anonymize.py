@@ -4,34 +4,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from webhook.cluster.objects.workloads import OWNERS
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.kube.names import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL
-
-JsonObject = dict[str, Any]
 
 _DEVICES_GROUP = "resource.k8s.io/"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _PRIVATE_OF_CONTAINERS = (
-    "env",
-    "envFrom",
-    "command",
-    "args",
-    "lifecycle",
-    "livenessProbe",
-    "readinessProbe",
-    "startupProbe",
+    *("env", "envFrom", "command", "args"),
+    *("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"),
 )
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _PRIVATE_OF_SPECS = (
-    "hostAliases",
-    "hostname",
-    "imagePullSecrets",
-    "podCIDR",
-    "podCIDRs",
-    "providerID",
-    "serviceAccount",
-    "serviceAccountName",
-    "subdomain",
+    *("hostAliases", "hostname", "subdomain", "podCIDR", "podCIDRs", "providerID"),
+    *("imagePullSecrets", "serviceAccount", "serviceAccountName"),
 )
 _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 
@@ -54,7 +39,13 @@ def without_secrets(content: JsonObject) -> JsonObject:
                 container.pop(name, None)
     for name in _PRIVATE_OF_SPECS:
         (content.get("spec") or {}).pop(name, None)
-    _drop_messages(content.get("status") or {})
+    status = content.get("status") or {}
+    for part in (status, *(status.get("conditions") or ())):
+        part.pop("message", None)
+    for name in _STATUSES:
+        for container in status.get(name) or ():
+            container.pop("state", None)
+            container.pop("lastState", None)
     if str(content.get("apiVersion")).startswith(_DEVICES_GROUP):
         _drop_device_config(content)
     return content
@@ -67,16 +58,6 @@ def _drop_device_config(content: JsonObject) -> None:
     for part in (spec, field(spec, "devices"), field(spec, "spec", "devices"), field(status, "allocation", "devices")):
         if isinstance(part, dict):
             part.pop("config", None)
-
-
-def _drop_messages(status: JsonObject) -> None:
-    status.pop("message", None)
-    for condition in status.get("conditions") or ():
-        condition.pop("message", None)
-    for part in _STATUSES:
-        for container in status.get(part) or ():
-            container.pop("state", None)
-            container.pop("lastState", None)
 
 
 def with_other_names(objects: Iterable[JsonObject]) -> list[JsonObject]:
@@ -155,15 +136,8 @@ class _Renaming:
 _KINDS_OF_LABELS = {HOSTNAME_LABEL: "node", NAMESPACE_NAME_LABEL: "namespace"}
 _KINDS_OF_KEYS = {**_KINDS_OF_LABELS, "metadata.name": "node"}
 _STATUS = (
-    "phase",
-    "capacity",
-    "allocatable",
-    "images",
-    "resources",
-    "allocatedResources",
-    "containerStatuses",
-    "initContainerStatuses",
-    "conditions",
+    *("phase", "capacity", "allocatable", "images", "resources", "allocatedResources"),
+    *("containerStatuses", "initContainerStatuses", "conditions"),
 )
 
 

@@ -11,7 +11,6 @@ from click.shell_completion import CompletionItem
 
 from webhook.cli.inputs.files import PATH, file_option, open_bytes, options, place_of
 from webhook.cluster.cache.resources import RESOURCES, Resource
-from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, field, parse, parse_list
@@ -62,13 +61,9 @@ def _node_names(cluster: str | None, kubeconfig: Path | None, context: str | Non
     return sorted(found)
 
 
-def _read_release(_: click.Context, __: click.Parameter, value: str | None) -> Release | None:
-    return None if value is None else Release.of(value, "--release")
-
-
 release_option = click.option(
     "--release",
-    callback=_read_release,
+    callback=lambda _, __, value: None if value is None else Release.of(value, "--release"),
     metavar="VERSION",
     help=f"The release of the cluster's kube-scheduler, such as 1.34; 1.{OLDEST} to 1.{NEWEST} are modelled. Default: "
     "that of the API server or of the file; if neither is known, the newest.",
@@ -143,13 +138,3 @@ def _check_nodes(filename: str, kinds: Collection[str]) -> None:
         held = f"holds no Node, only {', '.join([*kinds][:3])}" if kinds else "holds no Node"
         detail = f"{held}; give what `kubectl get nodes,pods,namespaces -A -o json` prints"
         raise InvalidInput([invalid("--cluster", filename, detail)])
-
-
-def read_movable(filename: str) -> tuple[Snapshot, Disruptions]:
-    """Return a snapshot of the cluster in the file, and what limits the moves of its pods.
-
-    Raises:
-        InvalidInput: it cannot be read, or holds no node.
-    """
-    documents = read_objects(filename)
-    return snapshot_from_documents(documents), Disruptions.from_documents(documents)

@@ -1,7 +1,6 @@
 """Objects that exist in a cluster, with their pods and Events: of a live cluster, or of the objects in a file."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeAlias
 from urllib.parse import quote
@@ -10,57 +9,43 @@ import click
 
 from webhook.cli.inputs.live import ask
 from webhook.cli.output.terminal import echo
+from webhook.cluster.cache.resources import Resource
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput, invalid, unsupported
 from webhook.kube.names import DEFAULT_NAMESPACE
-from webhook.kube.workloads.pod_template_path import WorkloadKind
+from webhook.kube.workloads.pod_template_path import WorkloadKind, group_of
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import NOT_FOUND, ApiServer, ClientConfig
 
 _FLAG = "TYPE/NAME"
-_CORE = "v1"
 _MOST_CLOSE = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Type:
-    """A type of objects in the API; the version of a group without one is the preferred one."""
-
-    group: str
-    version: str
-    resource: str
-    kind: str
-
-    @property
-    def api(self) -> str:
-        """Return the group and version, as in `apiVersion`."""
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-
-POD = Type("", _CORE, "pods", "Pod")
-_EVENT = Type("", _CORE, "events", "Event")
+POD = Resource("Pod", "v1", "pods")
+_EVENT = Resource("Event", "v1", "events")
 # Their short names in kubectl. Source: k8s.io/kubernetes/pkg/registry, ShortNames
 _SHORT = {"po": "pods", "deploy": "deployments", "rs": "replicasets", "sts": "statefulsets", "ds": "daemonsets"}
 _SHORT |= {"cj": "cronjobs", "rc": "replicationcontrollers"}
-_VERSIONS = {"": _CORE, "apps": "v1", "batch": "v1"}
+# The version of another group is the preferred one.
+_API_VERSIONS = {"": "v1", "apps": "apps/v1", "batch": "batch/v1"}
 # They own the pods of other objects.
-_BETWEEN = tuple(
-    Type(group, "v1", f"{kind.lower()}s", kind)
-    for group, kind in (("apps", "ReplicaSet"), ("batch", "Job"), ("apps", "StatefulSet"))
+_BETWEEN = (
+    Resource("ReplicaSet", "apps/v1", "replicasets"),
+    Resource("Job", "batch/v1", "jobs"),
+    Resource("StatefulSet", "apps/v1", "statefulsets"),
 )
 
 
-def type_named(name: str, kinds: Iterable[WorkloadKind]) -> Type:
+def type_named(name: str, kinds: Iterable[WorkloadKind]) -> Resource:
     """Return the type with this name as in kubectl: its resource, kind or short name, with its group or without.
 
     Raises:
         InvalidInput: there is none among pods and `kinds`.
     """
-    known = [POD, *(Type(each.group, _VERSIONS.get(each.group, ""), each.resource, each.kind) for each in kinds)]
+    versions = ((each, _API_VERSIONS.get(each.group, f"{each.group}/")) for each in kinds)
+    known = [POD, *(Resource(each.kind, version, each.resource) for each, version in versions)]
     wanted, _, group = name.lower().partition(".")
     for each in known:
-        names = (each.resource, each.kind.lower())
-        if (wanted in names or _SHORT.get(wanted) == each.resource) and group in ("", each.group):
+        names = (each.plural, each.kind.lower())
+        if (wanted in names or _SHORT.get(wanted) == each.plural) and group in ("", group_of(each.api_version)):
             return each
     raise InvalidInput([unsupported(_FLAG, name, sorted({each.kind.lower() for each in known}))])
 
@@ -100,7 +85,7 @@ class FileObjects:
     def __init__(self, documents: Iterable[Document]) -> None:
         self._objects = [each.content for each in documents]
 
-    def get(self, kind: Type, namespace: str, name: str) -> JsonObject:
+    def get(self, kind: Resource, namespace: str, name: str) -> JsonObject:
         """Return an object.
 
         Raises:
@@ -111,14 +96,13 @@ class FileObjects:
             raise _absent(kind, namespace, name, get_close_matches(name, found, _MOST_CLOSE))
         return found[name]
 
-    def list(self, kind: Type, namespace: str, **selected: str) -> Sequence[JsonObject]:
+    def list(self, kind: Resource, namespace: str, **selected: str) -> Sequence[JsonObject]:
         """Return the objects of a namespace, those with this value of a field."""
         return [each for each in self._objects if self._is(each, kind, namespace, selected)]
 
-    def _is(self, content: JsonObject, kind: Type, namespace: str, selected: Mapping[str, str]) -> bool:
-        group = str(content.get("apiVersion")).rpartition("/")[0]
+    def _is(self, content: JsonObject, kind: Resource, namespace: str, selected: Mapping[str, str]) -> bool:
         return (
-            (group, content.get("kind")) == (kind.group, kind.kind)
+            (group_of(content.get("apiVersion")), content.get("kind")) == (group_of(kind.api_version), kind.kind)
             and (field(content, "metadata", "namespace") or DEFAULT_NAMESPACE) == namespace
             and all(field(content, *path.split(".")) == value for path, value in selected.items())
         )
@@ -130,7 +114,7 @@ class LiveObjects:
     def __init__(self, source: ClientConfig) -> None:
         self._source = source
 
-    def get(self, kind: Type, namespace: str, name: str) -> JsonObject:
+    def get(self, kind: Resource, namespace: str, name: str) -> JsonObject:
         """Return an object.
 
         Raises:
@@ -143,28 +127,28 @@ class LiveObjects:
             if error.code != NOT_FOUND:
                 raise click.ClickException(str(error)) from error
             raise _absent(kind, namespace, name) from error
-        return {"apiVersion": kind.api, "kind": kind.kind, **found}
+        return {"apiVersion": kind.api_version, "kind": kind.kind, **found}
 
-    def list(self, kind: Type, namespace: str, **selected: str) -> Sequence[JsonObject]:
+    def list(self, kind: Resource, namespace: str, **selected: str) -> Sequence[JsonObject]:
         """Return the objects of a namespace, those with this value of a field; none if they cannot be read."""
         query = {"fieldSelector": ",".join(f"{path}={value}" for path, value in selected.items())} if selected else {}
         try:
             items = self._read(kind, namespace, "", query).get("items")
         except ApiServerError as error:
-            echo(f"not known: {kind.resource}: {error}", err=True)
+            echo(f"not known: {kind.plural}: {error}", err=True)
             return []
-        return [{"apiVersion": kind.api, "kind": kind.kind, **each} for each in items or ()]
+        return [{"apiVersion": kind.api_version, "kind": kind.kind, **each} for each in items or ()]
 
-    def _read(self, kind: Type, namespace: str, name: str, query: Mapping[str, str]) -> JsonObject:
+    def _read(self, kind: Resource, namespace: str, name: str, query: Mapping[str, str]) -> JsonObject:
         """Return an object or a list."""
 
         async def read(server: ApiServer) -> JsonObject:
-            api = kind.api
-            if not kind.version:
-                group = await server.get(f"/apis/{kind.group}", {})
+            api = kind.api_version
+            if api.endswith("/"):
+                group = await server.get(f"/apis/{api.removesuffix('/')}", {})
                 api = str(field(group, "preferredVersion", "groupVersion"))
-            root = f"/apis/{api}" if kind.group else f"/api/{api}"
-            return await server.get(f"{root}/namespaces/{quote(namespace, safe='')}/{kind.resource}{name}", query)
+            root = f"/apis/{api}" if "/" in api else f"/api/{api}"
+            return await server.get(f"{root}/namespaces/{quote(namespace, safe='')}/{kind.plural}{name}", query)
 
         return ask(self._source, read)
 
@@ -172,7 +156,7 @@ class LiveObjects:
 Objects: TypeAlias = FileObjects | LiveObjects
 
 
-def _absent(kind: Type, namespace: str, name: str, close: Sequence[str] = ()) -> InvalidInput:
+def _absent(kind: Resource, namespace: str, name: str, close: Sequence[str] = ()) -> InvalidInput:
     """Return the error of an object that does not exist, with the names that are `close` to its own."""
     detail = f"namespace {namespace} has no such object" + (f"; did you mean {', '.join(close)}?" if close else "")
     return InvalidInput([invalid(_FLAG, f"{kind.kind.lower()}/{name}", detail)])

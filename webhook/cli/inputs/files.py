@@ -8,7 +8,6 @@ from typing import Any, BinaryIO, TypeAlias
 
 import click
 
-from webhook.documents.documents import Document, parse
 from webhook.documents.field import InvalidInput, invalid
 from webhook.runtime.settings import Address, parse_address
 
@@ -107,15 +106,6 @@ def check_standard_input(*given: tuple[str, str | None]) -> None:
 def place_of(filename: str) -> str:
     """Return the name of a file in errors."""
     return "<stdin>" if filename == STANDARD_INPUT else filename
-
-
-def read_documents(filename: str, flag: str) -> list[Document]:
-    """Return the documents of the file.
-
-    Raises:
-        InvalidInput: it cannot be read or parsed.
-    """
-    return parse(read_text(filename, flag), place_of(filename))
 
 
 def read_text(filename: str, flag: str) -> bytes:

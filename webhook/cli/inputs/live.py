@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -13,7 +13,7 @@ from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import DISRUPTION_BUDGETS, RESOURCES, Resource
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.snapshot import Snapshot
-from webhook.documents.documents import Document, field
+from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.kube.release import Release
 from webhook.watch.api_errors import ApiServerError
@@ -21,7 +21,6 @@ from webhook.watch.api_server import NOT_FOUND, NOT_READABLE, ApiServer, ClientC
 from webhook.watch.pages import list_pages
 from webhook.watch.polling import read_release, read_scheduler_evidence
 
-JsonObject = dict[str, Any]
 OnPage = Callable[[Resource, list[JsonObject], bool], None]
 T = TypeVar("T")
 
@@ -36,9 +35,7 @@ _WORKLOADS = (
 
 
 def read_live_cluster(
-    source: ClientConfig,
-    resources: Iterable[Resource] = RESOURCES,
-    on_page: OnPage = lambda *_: None,
+    source: ClientConfig, resources: Iterable[Resource] = RESOURCES, on_page: OnPage = lambda *_: None
 ) -> Snapshot:
     """Return a snapshot of `resources` in the cluster of `source`. `on_page` gets each page.
 

@@ -10,7 +10,7 @@ from webhook.cli.inputs.files import PATH, file_option
 from webhook.cli.output.terminal import echo, warn
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.documents.documents import Document, field
-from webhook.documents.field import InvalidInput
+from webhook.documents.field import prefixed_errors
 from webhook.documents.text import cut
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.policy.loader import built_in_policy
@@ -116,10 +116,8 @@ class NamespacePolicies:
         return self._known[name]
 
     def _add(self, document: Document) -> None:
-        try:
+        with prefixed_errors(document.place):
             namespace = Namespace.of(document.content)
-        except InvalidInput as error:
-            raise InvalidInput(each.prefixed(document.place) for each in error.errors) from error
         name = str(field(document.content, "metadata", "name"))
         self._labels[name] = {**self._labels.get(name, {}), **namespace.labels}
         self._warn_of_defaults(name, namespace.annotations)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.cli.inputs.clusters import read_cluster, read_movable
+from webhook.cli.inputs.clusters import read_cluster, read_objects
 from webhook.cli.inputs.files import Command, Option, check_standard_input, options
 from webhook.cli.inputs.manifests import read_manifests, unbound, with_namespace
 from webhook.cli.inputs.pending import PendingQueue, place_pending_pods
@@ -21,6 +21,7 @@ from webhook.cli.inputs.workloads import Workload, print_misplaced, read_pods
 from webhook.cli.output.program import is_kubectl_plugin
 from webhook.cli.output.terminal import echo
 from webhook.cluster.disruptions import Disruptions
+from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.planned_objects import with_planned_objects
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
@@ -145,13 +146,15 @@ class Session:
 
     @cached_property
     def _known_policies(self) -> PlacedPolicies:
-        if self.is_live and not self.policies:
-            from webhook.cli.inputs.policy_in_force import read_policies_in_force
+        in_force = self.read_policies_in_force() if self.is_live and not self.policies else None
+        return in_force or PlacedPolicies(read_policies(self.policies))
 
-            found = read_policies_in_force(self.source)
-            if found is not None:
-                return found
-        return PlacedPolicies(read_policies(self.policies))
+    def read_policies_in_force(self) -> PlacedPolicies | None:
+        """Return the policies in force in the live cluster; None if they are not known."""
+        # Imported here, so that a command on a file does not import the client.
+        from webhook.cli.inputs.policy_in_force import read_policies_in_force
+
+        return read_policies_in_force(self.source)
 
     @property
     def source(self) -> "ClientConfig":
@@ -171,7 +174,8 @@ class Session:
         """The cluster, and what limits the moves of its pods. A command that asks for both asks for this first."""
         self._read_small_files()
         if self.cluster is not None:
-            snapshot, disruptions = read_movable(self.cluster)
+            documents = read_objects(self.cluster)
+            snapshot, disruptions = snapshot_from_documents(documents), Disruptions.from_documents(documents)
         else:
             from webhook.cli.inputs.live import read_live_disruptions
 

@@ -12,7 +12,7 @@ from webhook.cli.output.terminal import echo, warn
 from webhook.cluster.planned_objects import is_planned, with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, field
-from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid
+from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid, prefixed_errors
 from webhook.kube.workloads.pod_set import PodSet, pod_name
 from webhook.kube.workloads.pod_sets import kind_of, pod_sets
 from webhook.kube.workloads.pod_template_path import group_of
@@ -128,11 +128,8 @@ def with_claims_of_pods(workload: Workload, snapshot: Snapshot, indices: Sequenc
     pods = workload.pods
     if pods is None or not pods.claims:
         return snapshot
-    try:
+    with prefixed_errors(f"{workload.source.place}: {pods.template.claims}"):
         return with_planned_claims(snapshot, (claim for index in indices for claim in pods.claims_at(index)))
-    except InvalidInput as error:
-        place = f"{workload.source.place}: {pods.template.claims}"
-        raise InvalidInput(each.prefixed(place) for each in error.errors) from error
 
 
 def _workloads(document: Document, choice: NamespacePolicies, without_pods: Counter[str]) -> Iterator[Workload]:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,12 +12,14 @@ from typing import IO
 from webhook.documents.field import FieldError, InvalidInput, invalid
 
 
-def check_writable(output: Path, flag: str) -> None:
-    """Return if a file can be written there, before much work is done for it.
+def check_writable(output: Path | None, flag: str) -> None:
+    """Return if a file can be written there, before much work is done for it; None is standard output.
 
     Raises:
         InvalidInput: the file, which the user gave as `flag`, cannot be written.
     """
+    if output is None:
+        return
     try:
         if output.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -27,12 +30,17 @@ def check_writable(output: Path, flag: str) -> None:
         raise InvalidInput([_unwritable(output, flag, error)]) from error
 
 
-def write_atomically(output: Path, flag: str, write: Callable[[IO[bytes]], object]) -> None:
-    """Write to `output` what `write` writes into its argument. A device or a pipe is written to, not replaced.
+def write_atomically(output: Path | None, flag: str, write: Callable[[IO[bytes]], object]) -> None:
+    """Write to `output`, by default standard output, what `write` writes into its argument.
+
+    A device or a pipe is written to, not replaced.
 
     Raises:
         InvalidInput: the file, which the user gave as `flag`, cannot be written.
     """
+    if output is None:
+        write(sys.stdout.buffer)
+        return
     try:
         if _is_device(output):
             with output.open("wb") as file:

@@ -10,7 +10,7 @@ from webhook.cli.output.terminal import echo
 from webhook.cli.predictions.admission import Admissions
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
-from webhook.documents.field import FieldError, InvalidInput
+from webhook.documents.field import FieldError, InvalidInput, prefixed_errors
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.shape import check_pod
 from webhook.placement.capacity.counting import Count, count_each, count_together
@@ -135,16 +135,15 @@ class Counts:
         return pod, assumed.all_shown
 
     def _templates(self, workloads: Sequence[Workload]) -> list[_Template]:
-        templates = [self._template_or_errors(workload) for workload in workloads]
+        templates = []
+        for workload in workloads:
+            try:
+                templates.append(self._template(workload))
+            except InvalidInput as error:
+                self.report(error.errors)
+                templates.append(_Template(workload, message="; ".join(map(str, error.errors))))
         self.admissions.print_hint()
         return templates
-
-    def _template_or_errors(self, workload: Workload) -> _Template:
-        try:
-            return self._template(workload)
-        except InvalidInput as error:
-            self.report(error.errors)
-            return _Template(workload, message="; ".join(map(str, error.errors)))
 
     def _template(self, workload: Workload) -> _Template:
         workload = _without_end(workload)
@@ -169,12 +168,10 @@ class Counts:
             further = FurtherPods(
                 scheduler, lambda index: self._stored(workload, pods.pod_at(begin + index)), share, _MOST_CLAIMANTS
             )
-        try:
+        with prefixed_errors(workload.document.place):
             check_pod(workload.document.content)
             check_storable(first)
             further.read(0)
-        except InvalidInput as error:
-            raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
         return _Template(workload, further)
 
     def _stored(self, workload: Workload, pod: JsonObject) -> Pod:
@@ -194,7 +191,7 @@ class Counts:
         snapshot = self.snapshot
         for template in templates:
             pods = template.workload.pods
-            if template.pods is not None and pods is not None and pods.claims:
+            if template.pods is not None and pods is not None:
                 begin = pods.replicas or 0
                 snapshot = with_claims_of_pods(template.workload, snapshot, range(begin, begin + _MOST_CLAIMANTS))
         return snapshot

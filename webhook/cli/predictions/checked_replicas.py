@@ -67,11 +67,6 @@ class Answer:
         return "; ".join([f"{title}: {found.text}" + (f" ({shown})" if shown else ""), *remarks])
 
     @property
-    def nodes_by_reason(self) -> dict[str, list[str]]:
-        """Return the nodes that cannot take the pod by each of their reasons, those of most nodes first."""
-        return _inverted((name, each) for name, every in self.reasons.items() for each in every)
-
-    @property
     def nodes_by_reasons(self) -> dict[str, list[str]]:
         """Return the nodes that cannot take the pod by all of their reasons, those of most nodes first."""
         return _inverted((name, "; ".join(every)) for name, every in self.reasons.items())
@@ -104,7 +99,8 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """Return the line of the pods in `check -o json`; for an object with its name and the count of replicas."""
         line = to_check_json(self.workload.name, self.placement)
-        line["nodes"]["reasons"] = self.nodes_by_reason
+        reasons = ((node, each) for node, every in self.reasons.items() for each in every)
+        line["nodes"]["reasons"] = _inverted(reasons)
         line |= {"verdict": self.verdict, "qosClass": self.qos_class, **self.workload.policy_json}
         if self.reserved:
             line |= {"reserved": self.reserved.to_json()}
@@ -124,7 +120,7 @@ class Answer:
 
 
 def _inverted(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return the nodes of each reason, in order; `pairs` are a node and a reason."""
+    """Return the nodes of each reason, those of most nodes first; `pairs` are a node and a reason."""
     found: dict[str, list[str]] = {}
     for node, reason in sorted(pairs):
         found.setdefault(reason, []).append(node)

@@ -12,21 +12,16 @@ from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
 from webhook.documents.documents import JsonObject, field
-from webhook.documents.field import InvalidInput
+from webhook.documents.field import InvalidInput, prefixed_errors
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.shape import check_pod
-from webhook.objects.gangs import (
-    fit_of_object,
-    gang_of_object,
-    gang_of_pod,
-    object_starts_whole,
-    within_cluster,
-)
+from webhook.kube.workloads.pod_set import PodSet
+from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod, object_starts_whole, within_cluster
 from webhook.objects.own_pods import without_own_pods, without_own_waiting, without_pod
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.gang.gang import gang_of, gang_placement
+from webhook.placement.gang.gang import Gang, gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
@@ -36,7 +31,6 @@ from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import WaitingPod
-from webhook.policy.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +66,8 @@ class Checks:
         kind = next((each.workload.pods.kind for each, *_ in counted if each.workload.pods), None)
         if kind is None:
             return answers
-        workload = counted[0][0].workload
-        content, policy, schedulers = (
-            workload.source.content,
-            workload.policy,
-            self.admissions.schedulers(workload.policy),
-        )
+        workload, policy = counted[0][0].workload, counted[0][0].workload.policy
+        schedulers = self.admissions.schedulers(policy)
         requests, wholes, roles = [], [], []
         for _, replicas, first in counted:
             requests.append(gang_of_pod(first, policy, self.pending.assumed.base))
@@ -88,7 +78,7 @@ class Checks:
         verdicts = {each.verdict for each, *_ in counted}
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(replicas.asked for _, replicas, _ in counted)
         is_whole = object_starts_whole(kind, wholes, scheduler, policy)
-        gang = gang_of_object(content, kind, requests, pods, scheduler, is_whole)
+        gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, is_whole)
         if gang is None:
             return answers
         is_open = "Waiting" in verdicts and "Infeasible" not in verdicts
@@ -130,14 +120,15 @@ class Checks:
             return Answer(workload, Placement.unknown(refusal), refusal=refusal), assumed
         if workload.note:
             return Answer(workload, Placement.unknown(workload.note)), assumed
-        answer, assumed = self._placed(workload, workload.pods.replicas, with_claims)
+        answer, assumed = self._placed(workload, workload.pods, with_claims)
         return replace(answer, bypass=bypass), assumed
 
-    def _placed(self, workload: Workload, replicas: int | None, assumed: Pending) -> tuple[Answer, Pending]:
-        schedulers, asked = self.admissions.schedulers(workload.policy), 1 if replicas is None else replicas
-        try:
+    def _placed(self, workload: Workload, pods: PodSet, assumed: Pending) -> tuple[Answer, Pending]:
+        policy, asked = workload.policy, 1 if pods.replicas is None else pods.replicas
+        schedulers = self.admissions.schedulers(policy)
+        with prefixed_errors(workload.document.place):
             check_pod(workload.document.content)
-            first = next(self._pods(workload))
+            first = next(self._pods(workload, pods))
             check_storable(first)
             assumed, reserved = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
@@ -146,15 +137,13 @@ class Checks:
                 unknown = schedulers.place(first, assumed.base)
                 found = Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=assumed.base)
                 return Answer(workload, unknown, found, reserved=reserved, first=first), assumed
-            among = predict_replicas(scheduler, assumed, self._pods(workload), asked)
-        except InvalidInput as error:
-            raise InvalidInput(each.prefixed(workload.document.place) for each in error.errors) from error
+            among = predict_replicas(scheduler, assumed, self._pods(workload, pods), asked)
         found = among.found
         then = found.snapshot if found.stopped else among.before
-        kind = workload.pods.kind if workload.pods else None
-        is_pod = workload.pods is not None and kind is None
-        gang = gang_of_pod(first, workload.policy, assumed.base) if is_pod else None
-        group = _group(gang, first, among, assumed, workload.policy, scheduler)
+        waiting = WaitingPod.of(first)
+        request = gang_of_pod(first, policy, assumed.base) if pods.kind is None else None
+        gang = request and gang_of(request, waiting, policy.spec.key_domain)
+        group = _group(gang, waiting, among, assumed, scheduler)
         placement = group.verified(found.placement)
         if self.admissions.with_policy:
             placement = self.admissions.with_suggestions(workload, placement, group.snapshot, group.place)
@@ -164,13 +153,14 @@ class Checks:
             placement = hinted if is_first else placement
             if field(workload.document.content, "spec", "nodeName"):
                 placement = replace(placement, suggestions=())
-        if kind is not None:
-            policy, base = workload.policy, assumed.base
-            placement = within_cluster(placement, signature, asked, kind, policy, scheduler, base, never)
+        if pods.kind is not None:
+            base = assumed.base
+            placement = within_cluster(placement, signature, asked, pods.kind, policy, scheduler, base, never)
         if gang is not None:
-            placement = _in_gang(gang, first, placement, assumed, workload.policy, scheduler)
+            templates, alone = template_nodes(policy.spec.node_templates), Scheduler(scheduler.profile)
+            placement = gang_placement(alone, gang, waiting, placement, assumed, templates=templates)
         reasons = explain_in_detail(scheduler.profile, signature.info.normalized_for(then), then)
-        answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=gang, first=first)
+        answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=request, first=first)
         if placement.waiting_before:
             base = among.assumed.base
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
@@ -182,12 +172,11 @@ class Checks:
         without_pods = tuple(each for each in without_pods if each in busy or each not in found.nodes)
         return replace(answer, without_pods=without_pods), among.assumed
 
-    def _pods(self, workload: Workload) -> Iterator[JsonObject]:
+    def _pods(self, workload: Workload, pods: PodSet) -> Iterator[JsonObject]:
         """Yield the pods of a template as they are created; at least one."""
-        assert workload.pods is not None  # noqa: S101
         read, created = None, workload.document.content
-        for index in range(max(1, workload.pods.replicas or 1)):
-            pod = workload.pods.pod_at(index)
+        for index in range(max(1, pods.replicas or 1)):
+            pod = pods.pod_at(index)
             if pod != read:
                 read, created = pod, self.admissions.created(workload, pod, self.pending.assumed.base)
             yield created
@@ -202,25 +191,9 @@ def _in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answe
 
 
 def _group(
-    gang: GangRequest | None,
-    pod: JsonObject,
-    among: ReplicaPrediction[PodKey],
-    assumed: Pending,
-    policy: Policy,
-    scheduler: Scheduler,
+    gang: Gang | None, pod: WaitingPod, among: ReplicaPrediction[PodKey], assumed: Pending, scheduler: Scheduler
 ) -> Group:
     """Return the pods that a suggestion must make fit: those of the gang of `pod`, or the replicas of its template."""
-    waiting = WaitingPod.of(pod)
     if gang is not None:
-        in_gang = gang_of(gang, waiting, policy.spec.key_domain)
-        return group_of_gang(in_gang, waiting, lambda _: scheduler, assumed, never)
-    return Group(lambda _: scheduler, waiting, among.found.asked, among.before, (), never)
-
-
-def _in_gang(
-    gang: GangRequest, pod: JsonObject, own: Placement, assumed: Pending, policy: Policy, scheduler: Scheduler
-) -> Placement:
-    """Return the placement of the gang of `pod`, which has the placement `own` without the others."""
-    waiting = WaitingPod.of(pod)
-    found, templates = gang_of(gang, waiting, policy.spec.key_domain), template_nodes(policy.spec.node_templates)
-    return gang_placement(Scheduler(scheduler.profile), found, waiting, own, assumed, templates=templates)
+        return group_of_gang(gang, pod, lambda _: scheduler, assumed, never)
+    return Group(lambda _: scheduler, pod, among.found.asked, among.before, (), never)

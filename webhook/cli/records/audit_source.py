@@ -235,7 +235,10 @@ def _source(values: dict[str, Any], *, since: bool) -> Source:
         if chosen or moment or token_file or runs_commands:
             names = "--webhook-namespace, --selector, --admin-token-file, --exec and --since"
             raise click.UsageError(f"{names} need --kubeconfig or --context.")
-        return Source(files, None, _are_archives(files))
+        kinds = {is_archive(Path(name)) for name in files}
+        if len(kinds) > 1:
+            raise click.UsageError("FILE: give archives of `audit export`, or audit files, but not both.")
+        return Source(files, None, has_archives=True in kinds)
     if files:
         raise click.UsageError("--kubeconfig reads the records of replicas: leave FILE out, or leave --kubeconfig out.")
     # Imported here, so that a command on files does not import the client.
@@ -245,11 +248,3 @@ def _source(values: dict[str, Any], *, since: bool) -> Source:
     point = parse_moment(moment, datetime.now(UTC), "--since") if moment else None
     chosen |= {"token": token_of(token_file), "runs_commands": runs_commands}
     return Source((), ReplicaSelection(ClientConfig(kubeconfig, context=context), since=point, **chosen))
-
-
-def _are_archives(files: Sequence[str]) -> bool:
-    """Return whether the files are archives; they cannot be mixed with others."""
-    kinds = {is_archive(Path(name)) for name in files}
-    if len(kinds) > 1:
-        raise click.UsageError("FILE: give archives of `audit export`, or audit files, but not both.")
-    return True in kinds

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import click
 
-from webhook.analysis.replay.source_line import skippable, unreadable_line
+from webhook.analysis.log_lines import skippable, unreadable_line
 from webhook.audit.reading import InvalidLine
 from webhook.audit.record import moment
 from webhook.audit.sources import Sources
@@ -198,22 +198,15 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-class Rows(NamedTuple):
-    """The result of a query: the names of its columns, and its rows as texts."""
-
-    names: list[str]
-    rows: Iterator[tuple[str, ...]]
-
-
-def query_texts(connection: "DuckDBPyConnection", query: str) -> Rows:
-    """Return the result of a SELECT as texts; null is an empty text.
+def query_texts(connection: "DuckDBPyConnection", query: str) -> tuple[list[str], Iterator[tuple[str, ...]]]:
+    """Return the names of the columns of a SELECT, and its rows as texts; null is an empty text.
 
     Raises:
         InvalidInput: it is no query, or it fails.
     """
     names = [str(each[0]) for each in _executed(connection, query, "SELECT * FROM ({}) LIMIT 0").description or ()]
     found = _executed(connection, query, "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM ({})")
-    return Rows(names, (tuple("" if cell is None else str(cell) for cell in row) for row in _rows_of(found, query)))
+    return names, (tuple("" if cell is None else str(cell) for cell in row) for row in _rows_of(found, query))
 
 
 def query_json(connection: "DuckDBPyConnection", query: str) -> Iterator[bytes]:

@@ -7,16 +7,14 @@ from contextlib import ExitStack, suppress
 from io import SEEK_END
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, Self
+from typing import BinaryIO, Literal, NamedTuple
 
 import orjson
 
-from webhook.analysis.api_audit_event import API_GROUP, is_event
+from webhook.analysis.log_lines import API_GROUP, OnInvalid, is_event
 from webhook.analysis.replay.admission import Admission
-from webhook.analysis.replay.api_server_log import admissions_of_events
-from webhook.analysis.replay.audit_records import admissions_of_records
+from webhook.analysis.replay.audit_logs import admissions_of_events, admissions_of_records
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
-from webhook.analysis.replay.source_line import OnInvalid
 from webhook.audit.archive import Archive, is_archive
 from webhook.audit.head import SUFFIX as HEAD_SUFFIX
 from webhook.audit.pods import SUFFIXES as POD_SUFFIXES
@@ -46,13 +44,13 @@ class _File(NamedTuple):
 
 
 class ReplaySources:
-    """Sources that are open for reading; a context manager that closes them.
+    """Sources that are open for reading until the stack of the caller is closed.
 
     `left_out` counts what is no creation of a pod, by the reason. `pods` are those of all audit files. `on_invalid`
     gets the error of a line that cannot be read.
     """
 
-    def __init__(self, names: Sequence[str], on_invalid: OnInvalid, flag: str = "SOURCE") -> None:
+    def __init__(self, names: Sequence[str], on_invalid: OnInvalid, stack: ExitStack, flag: str = "SOURCE") -> None:
         """Open the files that the user gave as `flag`; `-` is standard input.
 
         Heads are left out, and `FILE.pods` is read for its records.
@@ -66,23 +64,14 @@ class ReplaySources:
         self._flag = flag
         self._files: list[_File] = []
         self._indexed: set[Path] = set()
-        self._stack = ExitStack()
-        with ExitStack() as opening:
-            opening.callback(self._stack.close)
-            for name in dict.fromkeys(names):
-                try:
-                    self._add(name)
-                except OSError as error:
-                    raise unreadable(flag, name, error) from error
-            if self.pods.faults:
-                raise InvalidInput(self.pods.faults)
-            opening.pop_all()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        self._stack = stack
+        for name in dict.fromkeys(names):
+            try:
+                self._add(name)
+            except OSError as error:
+                raise unreadable(flag, name, error) from error
+        if self.pods.faults:
+            raise InvalidInput(self.pods.faults)
 
     def __len__(self) -> int:
         return len(self._files)

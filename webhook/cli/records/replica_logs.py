@@ -19,6 +19,7 @@ import click
 
 from webhook.audit.sources import Download
 from webhook.cli.inputs.live import ask
+from webhook.doctor.cluster import listed
 from webhook.doctor.workloads import options
 from webhook.documents.documents import field as value_of
 from webhook.documents.field import InvalidInput, invalid
@@ -127,8 +128,8 @@ class _Replicas:
         A replica that prints them has no log before its container has started, and two after a restart.
         """
         name = _name_of(pod)
-        statuses = {str(each.get("name")): each for each in _objects(pod, "status", "containerStatuses")}
-        containers = {str(each.get("name")): each for each in _objects(pod, "spec", "containers")}
+        statuses = {str(each.get("name")): each for each in listed(pod, "status", "containerStatuses")}
+        containers = {str(each.get("name")): each for each in listed(pod, "spec", "containers")}
         container = _CONTAINER if _CONTAINER in containers else next(iter(containers), _CONTAINER)
         status, content = statuses.get(container, {}), containers.get(container, {})
         file = _option(content, pod, "audit", _STANDARD_OUTPUT)
@@ -224,7 +225,7 @@ def _option(container: JsonObject, pod: JsonObject, name: str, default: str) -> 
 def _variables(container: JsonObject, pod: JsonObject) -> dict[str, str]:
     """Return the environment of the container as far as the pod shows it."""
     variables: dict[str, str] = {}
-    for each in _objects(container, "env"):
+    for each in listed(container, "env"):
         field_path = value_of(each, "valueFrom", "fieldRef", "fieldPath")
         if field_path in _FIELDS:
             variables[str(each.get("name"))] = str(value_of(pod, *_FIELDS[field_path]))
@@ -239,8 +240,3 @@ def _expanded(text: str, variables: Mapping[str, str]) -> str:
     Source: k8s.io/kubernetes/third_party/forked/golang/expansion/expand.go
     """
     return _REFERENCE.sub(lambda found: variables.get(found[1], found[0]) if found[1] else "$", text)
-
-
-def _objects(content: JsonObject, *path: str) -> Iterator[JsonObject]:
-    found = value_of(content, *path)
-    return (each for each in found if isinstance(each, Mapping)) if isinstance(found, list) else iter(())

@@ -108,7 +108,7 @@ def serve(
         source = ClientConfig(kubeconfig, in_cluster and "in_cluster" in view, context)
         asyncio.run(source.read())
         recorder = None if events is False else EventRecorder(source.connect, metrics, name)
-        followed = with_objects(policy_source, source.connect, policies, file, metrics, recorder)
+        followed = with_objects(source.connect, policies, file, metrics, recorder) if policy_source == "crd" else file
         noted = placing.bound.note if options["extender_profile"] != "none" else None
         live = live_view(
             source, metrics, predictions, placing.waiting, policies, followed, webhook_configuration, timeout, noted
@@ -216,19 +216,13 @@ def followed_policy(path: Path | None, metrics: Metrics, *, knows_labels: bool) 
 
 
 def with_objects(
-    kind: str,
     connect: Connect,
     policies: Policies,
     file: PolicyFile | None,
     metrics: Metrics,
     recorder: EventRecorder | None = None,
-) -> PolicySource | None:
-    """Return the source of policies: `file`, or with the kind `crd` the objects of a cluster before `file`.
-
-    `recorder` gets the objects that are rejected.
-    """
-    if kind != "crd":
-        return file
+) -> PolicySource:
+    """Return the objects of a cluster before `file` as source of policies. `recorder` gets those that are rejected."""
     policies.follow(partial(_warn_of_equal_names, policies))
     fault = metrics.feed_faults.inc
     on_rejected: Reported = recorder.report_on if recorder else lambda *_: None

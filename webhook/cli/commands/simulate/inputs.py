@@ -1,12 +1,12 @@
 """The trace, the cluster, the policies and the profiles of `simulate`."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from webhook.analysis.replay.admission import Admission
-from webhook.analysis.simulation.api_audit import is_api_audit_log, read_api_audit_log
+from webhook.analysis.simulation.api_audit import read_api_audit_log
 from webhook.analysis.simulation.arrival import Arrival, CreatedPods, Load, from_first
-from webhook.analysis.simulation.csv_rows import csv_header
 from webhook.analysis.simulation.openb import is_openb, read_nodes, read_openb_pods
 from webhook.analysis.simulation.plain_csv import read_plain_csv
 from webhook.analysis.simulation.sweep import Experiment
@@ -67,9 +67,9 @@ def _read_trace(filename: str, is_card: Callable[[str], bool]) -> list[Arrival]:
         raise InvalidInput([invalid(_TRACE, filename, detail)])
     if data.startswith(BEGINNING):
         return _read_records(filename, is_card)
-    if is_api_audit_log(data):
+    if data.lstrip().startswith(b"{"):
         return read_api_audit_log(data, place, is_card)
-    if is_openb(csv_header(data, place)):
+    if is_openb(data):
         found = read_openb_pods(data, place)
         if not found:
             raise InvalidInput([invalid(place, "no pod", "must have a pod that requests a GPU")])
@@ -83,7 +83,8 @@ def _read_records(filename: str, is_card: Callable[[str], bool]) -> list[Arrival
         detail = "audit records need the FILE.pods beside them: give their file, or an archive of `audit export`"
         raise InvalidInput([forbidden(_TRACE, detail)])
     created_pods = CreatedPods(is_card)
-    with ReplaySources([filename], _stop, _TRACE) as opened:
+    with ExitStack() as stack:
+        opened = ReplaySources([filename], _stop, stack, _TRACE)
         found = [
             created_pods.arrival(_seconds(each), each.namespace, pod, each.place)
             for each in opened.admissions({})

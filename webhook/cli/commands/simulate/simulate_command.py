@@ -126,8 +126,7 @@ def simulate(
     check_standard_input(("--trace", trace), ("--cluster", cluster), ("--scheduler-config", scheduler_config))
     _check_extras(parquet, engine)
     for path, flag in ((parquet, "--parquet"), (plot, "--plot")):
-        if path is not None:
-            check_writable(path, flag)
+        check_writable(path, flag)
     way = Load(arrivals, load / 100, span, lifetime)
     experiment = read_experiment(trace, cluster, policies, profiles, scheduler_config, way)
     runs = [

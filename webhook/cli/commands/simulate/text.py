@@ -18,12 +18,8 @@ _COLUMNS = (
     *(Column(title, is_number=True) for title in ("pods", "denied", "allocated %", "range", "most %", "at the end %")),
     *(Column(title, is_number=True) for title in ("fragmented %", "wait p50", "wait p99", "never placed")),
 )
-_SIZES = (
-    *_CONFIGURATION,
-    *(Column(title, is_number=True) for title in ("pods", "wait p50", "wait p99", "never placed")),
-)
-_OWN = "of each pod"
-_TITLES = {"cards": ("cards", "By the cards that a pod requests:"), "type": ("type", "By workload type:")}
+_SIZES = [Column(title, is_number=True) for title in ("pods", "wait p50", "wait p99", "never placed")]
+_HEADINGS = {"cards": "By the cards that a pod requests:", "type": "By workload type:"}
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
 _LEFT, _TOP, _WIDTH, _HEIGHT, _ROW = 60, 30, 640, 280, 18
 # Colours that people with colour deficiencies distinguish. Source: Okabe and Ito, Color Universal Design, 2008
@@ -37,33 +33,30 @@ def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
     place = f"{plural(first.nodes, 'node')}, {plural(first.cards, 'card')}"
     print_line(console, f"{place}; the mean of {plural(seeds, 'seed')}; waits are of the pods that were placed")
     print_line(console, "")
-    print_table(console, _COLUMNS, [Row(_summary(runs)) for runs in configurations(outcomes)])
-    for by, (title, heading) in _TITLES.items():
-        rows = [Row(cells) for runs in configurations(outcomes) for cells in _waits(runs, by)]
-        if len(rows) > len([*configurations(outcomes)]):
+    found = _configurations(outcomes)
+    print_table(console, _COLUMNS, [Row(_summary(runs)) for runs in found])
+    for by, heading in _HEADINGS.items():
+        rows = [Row(cells) for runs in found for cells in _waits(runs, by)]
+        if len(rows) > len(found):
             print_line(console, "")
             print_line(console, heading)
-            columns = (*_SIZES[:2], Column(title, is_number=by == "cards"), *_SIZES[2:])
-            print_table(console, columns, rows)
+            print_table(console, (*_CONFIGURATION, Column(by, is_number=by == "cards"), *_SIZES), rows)
 
 
-def configurations(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
-    """Yield the outcomes of each policy and profile, which are in this order."""
-    for _, runs in groupby(outcomes, key=lambda each: (each.policy, each.profile)):
-        yield list(runs)
+def _configurations(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
+    """Return the outcomes of each policy and profile, which are in this order."""
+    return [[*runs] for _, runs in groupby(outcomes, key=lambda each: (each.policy, each.profile))]
 
 
-def profile_name(outcome: Outcome) -> str:
-    """Return the name of the profile in texts."""
-    return outcome.profile or _OWN
+def _names(runs: Sequence[Outcome]) -> list[str]:
+    return [runs[0].policy, runs[0].profile or "of each pod"]
 
 
 def _summary(runs: Sequence[Outcome]) -> list[str]:
     allocated = [each.allocated for each in runs]
     whole = [next(waits for waits in each.waits if waits.by == "all") for each in runs]
     return [
-        runs[0].policy,
-        profile_name(runs[0]),
+        *_names(runs),
         _mean([each.pods for each in runs], 0),
         _mean([each.denied for each in runs], 0),
         _mean(allocated, 2),
@@ -81,27 +74,25 @@ def _waits(runs: Sequence[Outcome], by: str) -> Iterator[list[str]]:
     for value in values:
         of_value = [waits for waits in found if waits.value == value]
         pods = sum(waits.pods for waits in of_value) / len(runs)
-        yield [runs[0].policy, profile_name(runs[0]), value or "-", f"{pods:.0f}", *_wait_cells(of_value)]
+        yield [*_names(runs), value or "-", f"{pods:.0f}", *_wait_cells(of_value)]
 
 
 def _wait_cells(waits: Sequence[Waits]) -> list[str]:
-    p50, p99 = (
-        [each.p50 for each in waits if each.p50 is not None],
-        [each.p99 for each in waits if each.p99 is not None],
-    )
+    p50, p99 = _duration(each.p50 for each in waits), _duration(each.p99 for each in waits)
     never = statistics.fmean(each.never_placed for each in waits)
-    return [_duration(p50), _duration(p99), f"{never:.1f}".removesuffix(".0")]
+    return [p50, p99, f"{never:.1f}".removesuffix(".0")]
 
 
 def _mean(values: Sequence[float], digits: int) -> str:
     return f"{statistics.fmean(values):.{digits}f}"
 
 
-def _duration(seconds: Sequence[float]) -> str:
+def _duration(seconds: Iterable[float | None]) -> str:
     """Return the mean in words, such as `12 s`, `3.5 min` or `2.0 h`; `-` without a value."""
-    if not seconds:
+    known = [each for each in seconds if each is not None]
+    if not known:
         return "-"
-    mean = statistics.fmean(seconds)
+    mean = statistics.fmean(known)
     for size, unit in _UNITS:
         if mean >= size:
             return f"{mean / size:.1f} {unit}"
@@ -110,7 +101,7 @@ def _duration(seconds: Sequence[float]) -> str:
 
 def svg(outcomes: Sequence[Outcome]) -> str:
     """Return the plot; each line is the mean of the seeds of a configuration."""
-    found = [*configurations(outcomes)]
+    found = _configurations(outcomes)
     span = max(each.series[-1].seconds - each.series[0].seconds for each in outcomes) or 1
     lines = [*_axes(span)]
     for number, runs in enumerate(found):
@@ -123,7 +114,7 @@ def svg(outcomes: Sequence[Outcome]) -> str:
         lines.append(
             f'<line x1="{_LEFT}" y1="{y}" x2="{_LEFT + 24}" y2="{y}" stroke="{colour}" stroke-width="3"{dash}/>'
         )
-        name = f"{runs[0].policy}, {profile_name(runs[0])}: {statistics.fmean(each.allocated for each in runs):.2f} %"
+        name = f"{', '.join(_names(runs))}: {statistics.fmean(each.allocated for each in runs):.2f} %"
         lines.append(_text(_LEFT + 32, y + 4, name))
     width, height = _LEFT + _WIDTH + 30, _TOP + _HEIGHT + 60 + len(found) * _ROW
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">'
@@ -146,9 +137,7 @@ def _axes(span: float) -> Iterator[str]:
         y = _y(percent)
         yield f'<line x1="{_LEFT}" y1="{y}" x2="{_LEFT + _WIDTH}" y2="{y}" stroke="#ddd"/>'
         yield _text(_LEFT - 34, y + 4, str(percent))
-    size, unit = next(
-        ((size, unit) for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")) if span >= 2 * size), (1, "s")
-    )
+    size, unit = next(((size, unit) for size, unit in _UNITS if span >= 2 * size), (1, "s"))
     for step in range(5):
         x = _LEFT + _WIDTH * step / 4
         yield _text(x - 12, _TOP + _HEIGHT + 18, f"{span / size * step / 4:.3g} {unit}")

@@ -1,9 +1,12 @@
 """The page Pending: the pods that wait, why, and what would make room for them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from webhook.cli.console.page import Asked, Endpoint, NotFoundError, Query, Sources, reported_once
+import orjson
+
+from webhook.cli.console.page import Asked, Endpoint, NotFoundError, Query, Sources
 from webhook.cli.console.pod_facts import PodFact
 from webhook.cli.inputs.pending import PendingQueue
 from webhook.cli.output.terminal import remarks_taken
@@ -27,7 +30,7 @@ def endpoints(sources: Sources) -> Sequence[Endpoint]:
     """Return the endpoints of the page."""
     pending = PendingPods(sources)
     return (
-        Endpoint("/api/pending", pending.groups, is_costly=True, reported=reported_once),
+        Endpoint("/api/pending", pending.groups, is_costly=True, reported=lambda: ({},)),
         Endpoint("/api/pending/explain", pending.explained, is_costly=True, reported=pending.first_of_groups),
         Endpoint("/api/pending/room", pending.room, is_costly=True, reported=pending.first_of_groups),
     )
@@ -39,7 +42,6 @@ class PendingPods:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._queue: tuple[Snapshot, PendingQueue] | None = None
-        self._requests: dict[bytes, Mapping[str, int]] = {}
 
     def groups(self, _: Asked) -> object:
         """Return the pending pods in the order of the queue; pods of one owner and template are one group."""
@@ -121,37 +123,27 @@ class PendingPods:
     def _group(self, key: tuple[Any, ...], pods: Sequence[PendingPod], queue: PendingQueue) -> dict[str, Any]:
         first = pods[0]
         fact = self._sources.facts.of(*first.key)
-        nodes = {each.key.name: self._node_of(each.key, queue) for each in pods[:_MOST_NAMES]}
+        placed = {each.key.name: queue.assumed.by_key.get(each.key) for each in pods[:_MOST_NAMES]}
         return {
             "namespace": first.key.namespace,
             "owner": fact.owner,
             "type": fact.workload_type,
             "count": len(pods),
-            "names": [*nodes],
-            "nodes": {name: node for name, node in nodes.items() if node},
+            "names": [*placed],
+            "nodes": {name: each.pod.node_name for name, each in placed.items() if each},
             "priority": first.priority,
             "created": first.created,
             "state": key[-1],
             "message": fact.message,
             "gates": fact.gates,
-            "requests": self._requests_of(first),
+            "requests": _requests_of(first.content),
         }
 
-    def _node_of(self, key: PodKey, queue: PendingQueue) -> str:
-        placed = queue.assumed.by_key.get(key)
-        return placed.pod.node_name if placed else ""
 
-    def _requests_of(self, pod: PendingPod) -> Mapping[str, int]:
-        if len(self._requests) > _MOST_READ:
-            self._requests = {}
-        if pod.content not in self._requests:
-            self._requests[pod.content] = _read_requests(pod)
-        return self._requests[pod.content]
-
-
-def _read_requests(pod: PendingPod) -> Mapping[str, int]:
+@lru_cache(_MOST_READ)
+def _requests_of(content: bytes) -> Mapping[str, int]:
     try:
-        return read_pod_resources(Reader(pod.object())).requests if pod.content else {}
+        return read_pod_resources(Reader(orjson.loads(content))).requests if content else {}
     except InvalidInput:  # the details of the pod have the error
         return {}
 

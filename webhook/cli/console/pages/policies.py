@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any
 
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
-from webhook.analysis.replay.decision import Change
-from webhook.analysis.replay.replay import Replay, Report, Tally
-from webhook.cli.console.page import Asked, Endpoint, Sources, reported_once
+from webhook.analysis.replay.replay import Replay, Report
+from webhook.cli.console.page import Asked, Endpoint, Sources
 from webhook.cli.inputs.clusters import read_objects
 from webhook.cli.inputs.live import read_live_workloads
 from webhook.cli.output.terminal import remarks_taken
@@ -27,7 +26,7 @@ _CHECKED_EACH = 100
 def endpoints(sources: Sources) -> Sequence[Endpoint]:
     """Return the endpoints of the page."""
     return (
-        Endpoint("/api/policies", partial(_in_force, sources), reported=reported_once),
+        Endpoint("/api/policies", partial(_in_force, sources), reported=lambda: ({},)),
         Endpoint("/api/policies/replay", partial(_replayed, sources), method="POST", is_costly=True),
     )
 
@@ -68,7 +67,7 @@ def _replayed(sources: Sources, asked: Asked) -> dict[str, Any]:
     is_complete = True
     with remarks_taken() as remarks, ExitStack() as stack:
         if asked.query.get("source") == "audit":
-            opened = stack.enter_context(ReplaySources(sources.audit, unreadable.append))
+            opened = ReplaySources(sources.audit, unreadable.append, stack)
             admissions, left_out = opened.admissions(kinds), opened.left_out
         else:
             # As if they were created now.
@@ -94,16 +93,15 @@ def _report(report: Report) -> dict[str, Any]:
         "changed": report.changed,
         "refused": report.refused,
         "worse": report.worse,
-        "changes": [_change(change, tally) for change, tally in changes[:_MOST_CHANGES]],
+        "changes": [
+            {
+                "kind": change.kind,
+                "detail": change.detail,
+                "pods": tally.pods,
+                "owners": dict(tally.owners.most_common(_MOST_NAMES)),
+                "namespaces": dict(tally.namespaces.most_common(_MOST_NAMES)),
+            }
+            for change, tally in changes[:_MOST_CHANGES]
+        ],
         "moreChanges": max(0, len(changes) - _MOST_CHANGES),
-    }
-
-
-def _change(change: Change, tally: Tally) -> dict[str, Any]:
-    return {
-        "kind": change.kind,
-        "detail": change.detail,
-        "pods": tally.pods,
-        "owners": dict(tally.owners.most_common(_MOST_NAMES)),
-        "namespaces": dict(tally.namespaces.most_common(_MOST_NAMES)),
     }

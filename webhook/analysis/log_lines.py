@@ -1,14 +1,33 @@
-"""An event of an API server's audit log, as far as replay and simulation read it alike.
+"""Lines of logs, as far as replay and simulation read them alike: events of an API server, and what cannot be read.
 
 Source: k8s.io/apiserver/pkg/apis/audit/v1/types.go, Event
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from webhook.documents.documents import JsonObject, field
+from webhook.documents.field import FieldError, invalid
+
+OnInvalid = Callable[[FieldError], None]
 
 API_GROUP = "audit.k8s.io/"
+_SHOWN_BYTES = 60
+
+
+def unreadable_line(place: str, line: bytes, wanted: str, error: str) -> FieldError:
+    """Return the error of a line that is not `wanted`, such as `an audit record`."""
+    shown = line[:_SHOWN_BYTES].decode("utf-8", "replace")
+    is_cut_off = not line.rstrip().endswith(b"}")
+    problem = "the line was cut off" if is_cut_off else f"must be {wanted}: {error}"
+    return invalid(place, shown, f"{problem}; delete the line")
+
+
+def skippable(error: FieldError) -> FieldError:
+    """Return the error of a line, with the flag that leaves such lines out."""
+    return replace(error, detail=f"{error.detail}, or leave such lines out with --skip-invalid")
 
 
 def is_event(content: Any) -> bool:
