@@ -1,5 +1,6 @@
 """`mutate`: print pods as the webhook would admit them."""
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.support.admission import PRODUCT, TYPE, admit_pod
 from tests.support.builders import make_pod
 from tests.support.cluster_files import MISTYPED, PLAIN, TRAINING, as_list, documents, lines, write_cluster
 from tests.support.command import Run
+from webhook.admission.pipeline import ClusterView
 from webhook.admission.verdict import Patched
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.documents.documents import parse
@@ -421,3 +423,31 @@ def test_a_patch_that_takes_a_value_of_the_user_is_not_printed(
     assert (outcome.code, outcome.output) == (1, "")
     assert "internal error: " in outcome.errors
     assert "the patch removes or replaces what the user wrote: /metadata/labels" in outcome.errors
+
+
+def test_no_view_is_kept_of_an_object(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has all claims of the cluster."""
+    views: list[int] = []
+
+    def count(*_: object) -> None:
+        gc.collect()
+        views.append(sum(isinstance(each, ClusterView) for each in gc.get_objects()))
+
+    monkeypatch.setattr("webhook.cli.commands.mutate.check_patch", count)
+    template = TRAINING.obj()
+    objects = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": f"set-{number}"},
+            "spec": {"template": template, "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}]},
+        }
+        for number in range(10)
+    ]
+    count()
+
+    outcome = run("mutate", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(*objects))
+
+    assert outcome.code == 0
+    assert len(views) == 1 + len(objects)
+    assert max(views) <= views[0] + 2

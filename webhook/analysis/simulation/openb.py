@@ -8,11 +8,10 @@ Source: github.com/hkust-adsl/kubernetes-scheduler-simulator, data/csv
 """
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from webhook.analysis.simulation.arrival import Arrival
-from webhook.analysis.simulation.csv_rows import CsvRow, csv_rows
+from webhook.analysis.simulation.csv_rows import CsvRow, csv_header, csv_rows
 from webhook.documents.documents import JsonObject
 
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
@@ -22,9 +21,13 @@ _GPU = "nvidia.com/gpu"
 _PRODUCT = "nvidia.com/gpu.product"
 
 
-def is_openb(data: bytes) -> bool:
-    """Return whether a CSV file is a pod list of the trace, by the first line."""
-    return re.match(rb"[^\r\n]*\bcpu_milli\b", data) is not None
+def is_openb(data: bytes, place: str) -> bool:
+    """Return whether a CSV file is a pod list of the trace, by its columns.
+
+    Raises:
+        InvalidInput: it is not UTF-8, or has no header.
+    """
+    return "cpu_milli" in csv_header(data, place)
 
 
 def read_nodes(data: bytes, place: str, pool_label: str) -> Iterator[JsonObject]:

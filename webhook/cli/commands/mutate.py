@@ -62,9 +62,10 @@ def mutate(session: Session) -> int:
     _warn_of_shadow(workloads)
     schedulers = cache(scheduler_for)
     pods = [each for each in workloads if each.pods is not None]
-    decided = [_decided(session, each, schedulers) for each in pods]
+    # The views are not kept: each has the claims of the cluster again.
+    verdicts = [_verdict(session, each, _view(session, each, schedulers)) for each in pods]
     shown = 0
-    for workload, (view, verdict) in zip(pods, decided, strict=True):
+    for workload, verdict in zip(pods, verdicts, strict=True):
         if verdict is not None:
             print_policy(workload)
             print_verdict(workload, verdict)
@@ -75,32 +76,31 @@ def mutate(session: Session) -> int:
                 echo_json(None)
             continue
         _warn_of_rejection(workload)
-        check_patch(workload.document, workload.policy, view, verdict)
+        check_patch(workload.document, workload.policy, _view(session, workload, schedulers), verdict)
         _print(workload, verdict, session.output, first=shown == 0)
         shown += 1
     for workload in workloads:
         if workload.pods is None:
             echo(f"Error: {workload.document.place}: {workload.owner}: {workload.note}", fg="red", err=True)
-    if any(isinstance(verdict, Denied) for _, verdict in decided):
+    if any(isinstance(verdict, Denied) for verdict in verdicts):
         return _EXIT_DENIED
     return _EXIT_UNKNOWN_PODS if len(pods) < len(workloads) else 0
 
 
-def _decided(
-    session: Session, workload: Workload, schedulers: Callable[[Policy], Scorer]
-) -> tuple[ClusterView | None, Verdict | None]:
-    """Return the view for a pod with the claims created with it, None without a cluster, and the verdict on it.
+def _view(session: Session, workload: Workload, schedulers: Callable[[Policy], Scorer]) -> ClusterView | None:
+    """Return the view for the first pod of a template, with the claims created with it; None without a cluster."""
+    if not session.has_cluster:
+        return None
+    return ClusterView(with_claims_of(workload, session.snapshot, 1), schedulers(workload.policy))
 
-    The verdict is None if the pod is not valid and the command goes on with the others.
-    """
-    view = None
-    if session.has_cluster:
-        view = ClusterView(with_claims_of(workload, session.snapshot, 1), schedulers(workload.policy))
+
+def _verdict(session: Session, workload: Workload, view: ClusterView | None) -> Verdict | None:
+    """Return the verdict on a pod; None if it is not valid and the command goes on with the others."""
     try:
-        return view, admit_checked_document(workload.document, workload.policy, view)
+        return admit_checked_document(workload.document, workload.policy, view)
     except InvalidInput as error:
         session.report(error.errors)
-        return view, None
+        return None
 
 
 def _warn_of_rejection(workload: Workload) -> None:

@@ -69,7 +69,7 @@ def _read_trace(filename: str, is_card: Callable[[str], bool]) -> list[Arrival]:
         return _read_records(filename, is_card)
     if data.lstrip().startswith(b"{"):
         return read_api_audit_log(data, place, is_card)
-    if is_openb(data):
+    if is_openb(data, place):
         found = read_openb_pods(data, place)
         if not found:
             raise InvalidInput([invalid(place, "no pod", "must have a pod that requests a GPU")])
