@@ -146,9 +146,10 @@ def test_a_file_that_shrinks_ends_in_empty_lines(log: Path) -> None:
     assert unpacked(output.getvalue(), log.parent)["audit.jsonl"] == whole[:100] + b"\n" * (len(whole) - 100)
 
 
-def test_a_file_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["absent.jsonl", ".", "/"])
+def test_a_file_that_does_not_exist_is_an_error(name: str) -> None:
     with pytest.raises(InvalidInput, match="there is no such file; give the FILE of `serve --audit`"):
-        packed(tmp_path / "audit.jsonl")
+        packed(Path(name))
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, size_bytes: int = 0) -> bytes:

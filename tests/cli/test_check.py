@@ -368,6 +368,18 @@ INVALID = {
         make_pod("odd").spec(tolerations=[{"key": 1}]),
         "spec.tolerations[0].key: Invalid value: 1; must be text",
     ),
+    "a container that is a text": (
+        make_pod("bare").spec(containers=["main"]),
+        'spec.containers[0]: Invalid value: "main"; must be an object',
+    ),
+    "containers that are no list": (
+        make_pod("counted").spec(containers=5),
+        "spec.containers: Invalid value: 5; must be a list",
+    ),
+    "limits that are a list": (
+        make_pod("listed").spec(containers=[{"name": "main", "resources": {"limits": ["cpu"]}}]),
+        'spec.containers[0].resources.limits: Invalid value: ["cpu"]; must be an object',
+    ),
 }
 
 

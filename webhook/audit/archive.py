@@ -54,6 +54,9 @@ def write_archive(path: Path, output: IO[bytes], since: datetime | None = None) 
     """
     if len(os.fsencode(path.name)) > _MOST_NAME_BYTES:
         raise InvalidInput([invalid("FILE", path.name, f"must have at most {_MOST_NAME_BYTES} bytes")])
+    missing = invalid("FILE", str(path), "there is no such file; give the FILE of `serve --audit`")
+    if not path.name:  # a folder, such as `.`
+        raise InvalidInput([missing])
     head = b""
     with ExitStack() as stack:
         # Before the records: a running server writes the record first, then the head.
@@ -61,7 +64,7 @@ def write_archive(path: Path, output: IO[bytes], since: datetime | None = None) 
             head = head_path(path).read_bytes()
         files = _opened(path, since, stack)
         if not files:
-            raise InvalidInput([invalid("FILE", str(path), "there is no such file; give the FILE of `serve --audit`")])
+            raise InvalidInput([missing])
         if head:
             _write(output, head_path(path).name, len(head), io.BytesIO(head))
         for pods in pods_paths(path):

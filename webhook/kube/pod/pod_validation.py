@@ -126,14 +126,17 @@ def _container_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
     names: set[str] = set()
     # The names of init containers are compared with those of all others.
     for part in ("containers", "initContainers"):
-        for index, container in enumerate(field(pod, "spec", part) or ()):
-            path, name = f"spec.{part}[{index}]", container.get("name")
+        containers = field(pod, "spec", part)
+        # What is no list or no object is an error of its reader.
+        for index, container in enumerate(containers if isinstance(containers, list) else ()):
+            path, name = f"spec.{part}[{index}]", field(container, "name")
             if isinstance(name, str) and name:
                 yield from _invalid(f"{path}.name", name, _LABEL.errors(name))
                 if name in names:
                     yield RejectedFieldError(f"{path}.name", "Duplicate value", name, "")
                 names.add(name)
-            limits, requests = (field(container, "resources", each) or {} for each in ("limits", "requests"))
+            amounts = (field(container, "resources", each) for each in ("limits", "requests"))
+            limits, requests = (each if isinstance(each, dict) else {} for each in amounts)
             yield from _resource_errors(limits, {**limits, **requests}, f"{path}.resources")
 
 
