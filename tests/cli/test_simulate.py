@@ -127,15 +127,15 @@ def test_the_openb_lists_are_read(run: Run, files: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "wrong"),
     [
-        ("arrival,requests,node.cpu_milli", "column 3: Unsupported value: \"node.cpu_milli\""),
-        ("name;cpu_milli;num_gpu", "column 1: Unsupported value: \"name;cpu_milli;num_gpu\""),
-        ("# cpu_milli of a day", "column 1: Unsupported value: \"# cpu_milli of a day\""),
+        ("arrival,requests,node.cpu_milli", 'column 3: Unsupported value: "node.cpu_milli"'),
+        ("name;cpu_milli;num_gpu", 'column 1: Unsupported value: "name;cpu_milli;num_gpu"'),
+        ("# cpu_milli of a day", 'column 1: Unsupported value: "# cpu_milli of a day"'),
     ],
 )
 def test_a_trace_is_of_openb_by_a_column_of_that_very_name(run: Run, files: Path, header: str, wrong: str) -> None:
     Path("trace.csv").write_text(f"{header}\n0,1,1\n")
 
-    assert f"trace.csv, line 1, {wrong}; supported values: \"arrival\"" in simulate(run).errors
+    assert f'trace.csv, line 1, {wrong}; supported values: "arrival"' in simulate(run).errors
 
 
 def test_denied_pods_are_a_warning(run: Run, files: Path) -> None:
