@@ -177,6 +177,11 @@ def test_requests_that_stored_no_pod_and_pods_with_a_node_are_no_pods_of_a_trace
             event("create", "a", "10"),
             "line 1: requestObject: Required value: the level of the log must be Request or more",
         ),
+        (
+            api_audit,
+            event("create", "a", "10", POD | {"metadata": ["a"]}),
+            "line 1: requestObject: Required value: the level of the log must be Request or more",
+        ),
         (api_audit, event("delete", "a", "10"), 't: Invalid value: "no pod"; must have the creation of a pod'),
     ],
 )

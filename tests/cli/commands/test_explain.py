@@ -179,6 +179,23 @@ def test_pods_are_found_through_the_objects_between(run: Run, tmp_path: Path) ->
     assert outcome.output.startswith("team-a/train-a: Pending\n")
 
 
+@pytest.mark.parametrize("references", [5, [1.5], [{"uid": ["job"]}]])
+def test_a_pod_with_malformed_owners_is_no_pod_of_an_object(run: Run, tmp_path: Path, references: Any) -> None:
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "job", "namespace": "team-a", "uid": "job"},
+        "spec": {"template": trainer("x", 1).obj()},
+    }
+    other = make_pod("other").namespace("team-a").obj()
+    other["metadata"]["ownerReferences"] = references
+    other["status"] = {"phase": "Running"}
+
+    outcome = run("explain", "job/job", "-n", "team-a", "--cluster", write(tmp_path, job, other), "-o", "json")
+
+    assert (outcome.code, "Traceback" in outcome.errors) == (0, False)
+
+
 def test_an_object_without_pods_is_explained_as_it_would_be_created(run: Run, tmp_path: Path) -> None:
     outcome = run("explain", "job/train", "-n", "team-a", "--cluster", write(tmp_path, JOB))
 

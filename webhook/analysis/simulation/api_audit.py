@@ -84,7 +84,8 @@ def _event(content: dict[str, Any], place: str) -> _Event | None:
     except ValueError:
         raise InvalidInput([invalid(f"{place}: requestReceivedTimestamp", time, "must be a time")]) from None
     pod = content.get("requestObject") or {}
-    if content["verb"] == "create" and not isinstance(field(pod, "spec"), dict):
+    is_pod = isinstance(field(pod, "spec"), dict) and isinstance(field(pod, "metadata") or {}, dict)
+    if content["verb"] == "create" and not is_pod:
         raise InvalidInput([required(f"{place}: requestObject", "the level of the log must be Request or more")])
     name = (
         field(content, "responseObject", "metadata", "name") or reference.get("name") or field(pod, "metadata", "name")

@@ -62,7 +62,9 @@ def pods_of(objects: "Objects", owner: JsonObject, namespace: str) -> list[JsonO
 
 
 def _owner_uids(content: JsonObject) -> set[str]:
-    return {each.get("uid") for each in field(content, "metadata", "ownerReferences") or () if each.get("uid")}
+    references = field(content, "metadata", "ownerReferences")
+    uids = (field(each, "uid") for each in (references if isinstance(references, list) else ()))
+    return {each for each in uids if isinstance(each, str) and each}
 
 
 def events_of(objects: "Objects", pod: JsonObject) -> list[JsonObject]:
