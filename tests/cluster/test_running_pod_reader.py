@@ -54,6 +54,13 @@ _RICH = (
 )
 
 
+def test_errors_are_in_the_order_of_the_fields() -> None:
+    spec = {"nodeName": "a", "volumes": "v", "affinity": [], "priority": "high"}
+    with pytest.raises(InvalidInput) as caught:
+        RunningPod.of({"metadata": {"name": "p"}, "spec": spec})
+    assert [error.path for error in caught.value.errors] == ["spec.priority", "spec.affinity", "spec.volumes"]
+
+
 def _read(read: Any, pod: Mapping[str, Any]) -> RunningPod | list[str]:
     try:
         found: RunningPod = read(pod)

@@ -346,6 +346,29 @@ def test_a_stopping_listener_waits_for_the_first_request_of_a_connection_just_op
     with_listener(story)
 
 
+@pytest.mark.parametrize("arrived", [20, -5])
+def test_a_stopping_listener_answers_the_first_request_that_has_arrived_in_part(arrived: int) -> None:
+    async def story(site: Site) -> None:
+        reader, writer = await asyncio.open_connection(site.address.host, site.address.port)
+        await site.until(lambda: [each for each in site.listener._open if each.transport is not None])
+        (protocol,) = site.listener._open
+        protocol.connection.since_seconds -= 10.0
+        whole = post(b"quick, later")
+        writer.write(whole[:arrived])
+        await site.until(lambda: protocol._request_count or protocol._head_bytes)
+
+        closing = asyncio.create_task(site.listener.close(60))
+        for _turn in range(20):
+            await asyncio.sleep(0)
+        writer.write(whole[arrived:])
+        assert await content(reader) == b"at once"
+        assert await reader.read() == b""
+        await closing
+        writer.close()
+
+    with_listener(story)
+
+
 def test_a_record_that_cannot_be_written_is_an_internal_error_and_closes_the_connection() -> None:
     async def story(site: Site) -> None:
         reader, writer = await site.connect()

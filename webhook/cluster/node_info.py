@@ -87,9 +87,6 @@ class RunningPod(NamedTuple):
         resources = read_pod_resources(reader, running=True)
         host_ports = read_host_ports(spec)
         scheduler = intern(spec.text("schedulerName"))
-        volumes = NO_VOLUMES
-        if spec.raw.get("volumes"):
-            volumes = read_volumes(spec, namespace, PodReference(name, metadata.text("uid")))
         found = cls(
             namespace=namespace,
             name=name,
@@ -102,7 +99,9 @@ class RunningPod(NamedTuple):
             host_ports=host_ports,
             priority=spec.integer("priority"),
             terms=NO_TERMS if spec.raw.get("affinity") is None else read_pod_terms(spec, namespace, labels),
-            volumes=volumes,
+            volumes=read_volumes(spec, namespace, PodReference(name, metadata.text("uid")))
+            if spec.raw.get("volumes")
+            else NO_VOLUMES,
             scheduler="" if scheduler == DEFAULT_SCHEDULER else scheduler,
             gangs=gangs_of(namespace, metadata.raw),
         )

@@ -27,7 +27,7 @@ def test_volcano_queue_has_its_state_and_amounts() -> None:
 
 
 def test_volcano_group_has_its_queue_and_phase() -> None:
-    assert PodGroup.of(volcano_group("g", queue="q")) == PodGroup("default", "g", 2, "q", "Inqueue")
+    assert PodGroup.of_volcano(volcano_group("g", queue="q")) == PodGroup("default", "g", 2, "q", "Inqueue")
 
 
 def test_limit_below_zero_of_a_kai_queue_is_none() -> None:
@@ -94,6 +94,16 @@ def test_kind_is_known_when_its_list_is_complete(kind: str) -> None:
     cache.mark_unknown(kind)
     assert said(cache.snapshot()) == said(before)
     assert (cache.snapshot().volcano, cache.snapshot().kai) == (NO_VOLCANO, NO_KAI)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in BATCH_KINDS if kind.startswith("PodGroup.")])
+def test_a_phase_of_a_group_makes_a_snapshot_for_volcano_alone(kind: str) -> None:
+    cache = ClusterCache()
+    cache.replace("Node", [make_node_object("a")])
+    cache.replace(kind, [BATCH_OBJECTS[kind]])
+    before = cache.snapshot()
+    cache.apply(kind, "MODIFIED", {**BATCH_OBJECTS[kind], "status": {"phase": "Running"}})
+    assert (cache.snapshot() is not before) == (kind == "PodGroup.scheduling.volcano.sh")
 
 
 def test_kinds_of_one_name_are_told_apart_by_their_group() -> None:

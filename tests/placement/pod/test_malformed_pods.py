@@ -63,6 +63,14 @@ def test_malformed_preference_is_reported_with_its_path(preferred: dict[str, Any
     assert {error.path for error in caught.value.errors} == {f"{where}.{path}"}
 
 
+def test_errors_are_in_the_order_of_the_plugins() -> None:
+    spec = {"containers": [{"restartPolicyRules": "x"}], "affinity": [], "priority": "high", "volumes": "v"}
+    with pytest.raises(InvalidInput) as caught:
+        Scheduler().place({"metadata": {"name": "p"}, "spec": spec}, _SNAPSHOT)
+    paths = ["spec.volumes", "spec.affinity", "spec.priority", "spec.containers[0].restartPolicyRules"]
+    assert [error.path for error in caught.value.errors] == paths
+
+
 def test_every_malformed_field_is_error_paths() -> None:
     pod = {
         "metadata": {"labels": []},

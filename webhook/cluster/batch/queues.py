@@ -11,7 +11,8 @@ from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU, Amounts
 class PodGroup(NamedTuple):
     """A PodGroup of any scheduler. `members` is the number of pods from which it starts; 0 if it has none.
 
-    `queue` is that of Volcano or KAI. `phase` is Pending until Volcano admits the group to its queue.
+    `queue` is that of Volcano or KAI. `phase`, of Volcano alone, is Pending until it admits the group to its queue: the
+    phases of other schedulers change as often, and decide nothing.
 
     Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
     k8s.io/api/scheduling/v1beta1/types.go, GangSchedulingPolicy
@@ -32,8 +33,12 @@ class PodGroup(NamedTuple):
             fields.count(content, "spec", "minMember")
             or fields.count(content, "spec", "schedulingPolicy", "gang", "minCount"),
             fields.text(content, "spec", "queue"),
-            fields.text(content, "status", "phase"),
         )
+
+    @classmethod
+    def of_volcano(cls, content: Mapping[str, Any]) -> "PodGroup":
+        """Return the facts of `content`, a raw API object, with its phase."""
+        return cls.of(content)._replace(phase=fields.text(content, "status", "phase"))
 
 
 class VolcanoQueue(NamedTuple):

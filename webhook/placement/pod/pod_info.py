@@ -93,10 +93,9 @@ class PodInfo(NamedTuple):
             "volumes": _volumes(metadata, spec),
             # A new pod has no UID.
             "stored": _reference(metadata) if resources.by_container and metadata.raw.get("uid") else None,
-            "needs_declared_features": _needs_declared_features(spec),
         }
         if like is not None:
-            return like._replace(**of_containers)
+            return like._replace(**of_containers, needs_declared_features=_needs_declared_features(spec))
         of_kueue = _gates_of_kueue(spec) if spec.raw.get("schedulingGates") else ()
         node_affinity = read_node_affinity(spec.object("affinity"), "nodeAffinity")
         return cls(
@@ -115,6 +114,7 @@ class PodInfo(NamedTuple):
             shares_card=any(field(metadata.raw, "annotations", key) for key in KAI_SHARES),
             is_queued=any(of_kueue) or bool(field(metadata.raw, "labels", KUEUE_QUEUE)),
             is_held=any(of_kueue),
+            needs_declared_features=_needs_declared_features(spec),
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":

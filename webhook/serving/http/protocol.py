@@ -88,10 +88,10 @@ class HttpProtocol(web.RequestHandler):
     @property
     def is_arriving(self) -> bool:
         """Return whether a first request is expected soon, or a request has arrived in part."""
-        if self.connection.stage != Stage.OPENING:
+        if self.connection.stage != Stage.OPENING or not self._body.is_eof():
             return not self._body.is_eof()
-        is_open = self.transport is not None
-        return not is_open or self._loop.time() - self.connection.since_seconds < _FIRST_REQUEST_SECONDS
+        is_under_way = self.transport is None or self._head_bytes > 0
+        return is_under_way or self._loop.time() - self.connection.since_seconds < _FIRST_REQUEST_SECONDS
 
     def mark_idle(self) -> None:
         """Mark the connection as idle from now on."""
