@@ -72,7 +72,7 @@ class PluginRow(NamedTuple):
 
     `extension_points` are those that affect a profile. `weight` is the default weight of its scores, 0 if it has none.
     `is_default`: kube-scheduler enables it by default. `args` is the model of its args, if any. `factory` returns the
-    plugin for the args of a profile; it is None if the plugin is not modelled.
+    plugin for the args of a profile; it is None if we have no such plugin.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/registry.go
     """
@@ -98,7 +98,7 @@ def _row(
     )
 
 
-def _not_modelled(
+def _without_plugin(
     name: str, extension_points: str = "", *, is_default: bool = True, args: type[Args] | None = None
 ) -> PluginRow:
     return PluginRow(name, frozenset(extension_points.split()), 0, is_default, args, None)
@@ -112,8 +112,8 @@ GANG_SCHEDULING = "GangScheduling"
 # NodeName comes after NodeUnschedulable. Since 1.37, its filter rejects nothing that its pre-filter left.
 PLUGINS = (
     # No profile can leave it out, because an API server binds no gated pod: see `PodInfo.is_gated`.
-    _not_modelled("SchedulingGates"),
-    _not_modelled("PrioritySort", "queueSort"),
+    _without_plugin("SchedulingGates"),
+    _without_plugin("PrioritySort", "queueSort"),
     _row(NodeUnschedulable, "preFilter filter"),
     _row(NodeName, "preFilter filter"),
     _row(TaintToleration, "preFilter filter score", weight=3),
@@ -162,7 +162,7 @@ PLUGINS = (
         ),
     ),
     _row(DynamicResources, "preFilter filter score", weight=2, args=DynamicResourcesArgs),
-    _not_modelled(DEFAULT_PREEMPTION, args=DefaultPreemptionArgs),
+    _without_plugin(DEFAULT_PREEMPTION, args=DefaultPreemptionArgs),
     _row(
         NodeResourcesBalancedAllocation,
         "score",
@@ -171,12 +171,12 @@ PLUGINS = (
         factory=lambda args: NodeResourcesBalancedAllocation(args.balanced_resources),
     ),
     _row(ImageLocality, "score", weight=1),
-    _not_modelled("DefaultBinder", "bind"),
-    _not_modelled(NODE_DECLARED_FEATURES, "preFilter filter"),
-    _not_modelled(GANG_SCHEDULING, is_default=False),
-    _not_modelled("TopologyPlacementGenerator", is_default=False),
-    _not_modelled("PodGroupPodsCount", is_default=False),
-    _not_modelled("DeferredPodScheduling", "preFilter filter", is_default=False),
+    _without_plugin("DefaultBinder", "bind"),
+    _without_plugin(NODE_DECLARED_FEATURES, "preFilter filter"),
+    _without_plugin(GANG_SCHEDULING, is_default=False),
+    _without_plugin("TopologyPlacementGenerator", is_default=False),
+    _without_plugin("PodGroupPodsCount", is_default=False),
+    _without_plugin("DeferredPodScheduling", "preFilter filter", is_default=False),
 )
 
 PLUGIN_BY_NAME: Mapping[str, PluginRow] = {row.name: row for row in PLUGINS}

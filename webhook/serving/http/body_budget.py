@@ -37,5 +37,6 @@ class BodyBudget:
 
     def release(self, size_bytes: int) -> None:
         """Release `size_bytes` for the requests that wait."""
-        self._reserved_bytes -= size_bytes
-        self._released.set()
+        if size_bytes:
+            self._reserved_bytes -= size_bytes
+            self._released.set()
