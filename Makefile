@@ -83,10 +83,10 @@ release-changes: $(STAMP) ## list what differs between two Kubernetes releases, 
 	@$(BIN)/python -m tests.upstream.release_changes $(FROM) $(TO)
 
 rules: $(STAMP) ## rewrite the rules of the webhook configuration, the PrometheusRule, the dashboard and the files of the chart
-	$(BIN)/python -m tests.deploy.generate_rules
-	$(BIN)/python -m tests.deploy.generate_prometheusrule
-	$(BIN)/python -m tests.deploy.generate_dashboard
-	$(BIN)/python -m tests.deploy.generate_chart
+	$(BIN)/python -m tests.deploy.generators.generate_rules
+	$(BIN)/python -m tests.deploy.generators.generate_prometheusrule
+	$(BIN)/python -m tests.deploy.generators.generate_dashboard
+	$(BIN)/python -m tests.deploy.generators.generate_chart
 
 MUTANTS      ?= 300
 MUTANTS_SEED ?= 20261121
@@ -151,11 +151,11 @@ bench-feed-real: $(STAMP) ## the live view of a real API server with 5,000 nodes
 	$(BIN)/python -m bench.feed_real $(BENCH_ARGS)
 
 docs: $(STAMP) ## regenerate docs/policy.md, docs/placement.svg, deploy/crd and the tables of docs/annotations.md and docs/workloads.md
-	$(BIN)/python -m tests.docs.reference > docs/policy.md
-	$(BIN)/python -m tests.docs.custom_resource > deploy/crd/placementpolicies.yaml
-	$(BIN)/python -m tests.docs.annotation_reference docs/annotations.md
-	$(BIN)/python -m tests.docs.workload_reference docs/workloads.md
-	$(BIN)/python -m tests.docs.picture
+	$(BIN)/python -m tests.docs.generators.reference > docs/policy.md
+	$(BIN)/python -m tests.docs.generators.custom_resource > deploy/crd/placementpolicies.yaml
+	$(BIN)/python -m tests.docs.generators.annotation_reference docs/annotations.md
+	$(BIN)/python -m tests.docs.generators.workload_reference docs/workloads.md
+	$(BIN)/python -m tests.docs.generators.picture
 
 screenshots: $(STAMP) ## rewrite the pictures of the console in docs/console, with the chromium in PATH
 	$(BIN)/python -m tests.console.screenshots

@@ -18,16 +18,16 @@ from typing import Any
 import click
 import orjson
 
-from bench.pod_clients import Creations, Load, created_while, injection_in, policy_of
-from bench.real_cluster import control_plane_and_folder
-from bench.replicas import Replicas, replicated
+from bench.running.pod_clients import Creations, Load, created_while, injection_in, policy_of
+from bench.running.real_cluster import control_plane_and_folder
+from bench.running.replicas import Replicas, replicated
 from certs.registration import Target
 from certs.webhook_rules import PODS
 from tests.controlplane.client import ApiError, Client
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN, TYPE, admit_pod
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from webhook.admission.verdict import Patched
 from webhook.policy.loader import built_in_policy
 

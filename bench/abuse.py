@@ -28,13 +28,13 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from bench.abuse_cluster import besieged
-from bench.abuse_connections import crowd_of_addresses, half_open
-from bench.abuse_target import HEAD, Seen, Target, post
-from bench.attacks import PARTIAL_RECORD, WORST, attack_review, distinct_spec, gzip_bomb, partial_handshakes
-from bench.clusters import review
-from bench.mutations import harm, mutated
-from bench.serving import await_port, certificate, free_port
+from bench.attackers.abuse_cluster import besieged
+from bench.attackers.abuse_connections import crowd_of_addresses, half_open
+from bench.attackers.abuse_target import HEAD, Seen, Target, post
+from bench.attackers.attacks import PARTIAL_RECORD, WORST, attack_review, distinct_spec, gzip_bomb, partial_handshakes
+from bench.attackers.mutations import harm, mutated
+from bench.running.clusters import review
+from bench.running.serving import await_port, certificate, free_port
 from tests.controlplane.binaries import find_or_build
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
@@ -275,7 +275,7 @@ def serving(folder: Path, nodes: int, pods_per_node: int) -> Iterator[Target]:
     """A server in a process of its own, under the manifest's memory limit where that can be set."""
     port, admin_port = free_port(), free_port()
     arguments = [str(folder), str(port), str(nodes), str(pods_per_node), str(admin_port)]
-    process = subprocess.Popen([sys.executable, "-m", "bench.servers", *arguments])
+    process = subprocess.Popen([sys.executable, "-m", "bench.running.servers", *arguments])
     with _limited(process.pid):
         try:
             await_port(port, "the webhook")

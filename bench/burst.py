@@ -24,16 +24,16 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from bench.burst_outcome import Outcome, Prediction, decisions_by_pod, predictions_by_decision
-from bench.burst_trace import MAX_NODES, gpus_of, trace_nodes, trace_option, trace_pods
-from bench.clusters import DOMAIN
-from bench.real_cluster import control_plane_and_folder
-from bench.serving import await_port, certificate, free_port
+from bench.bursts.burst_outcome import Outcome, Prediction, decisions_by_pod, predictions_by_decision
+from bench.bursts.burst_trace import MAX_NODES, gpus_of, trace_nodes, trace_option, trace_pods
+from bench.running.clusters import DOMAIN
+from bench.running.real_cluster import control_plane_and_folder
+from bench.running.serving import await_port, certificate, free_port
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
-from tests.support.builders import make_node_object, make_pod
-from tests.support.programs import forked
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.programs.programs import forked
 from webhook.policy.loader import built_in_policy
 from webhook.policy.spec.document import API_VERSION, KIND
 
@@ -165,7 +165,7 @@ def serving(
 
 @contextmanager
 def _process(*arguments: str) -> Iterator[None]:
-    process = subprocess.Popen([forked("bench.burst_servers:main"), *arguments])
+    process = subprocess.Popen([forked("bench.bursts.burst_servers:main"), *arguments])
     try:
         yield
     finally:

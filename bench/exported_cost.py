@@ -15,14 +15,14 @@ from dataclasses import dataclass
 import click
 
 from bench.absence import exporting, wait_exported, wait_in_step
-from bench.pod_clients import Load, created_while
-from bench.real_cluster import control_plane_and_folder
-from bench.replicas import Replicas, replicated
-from bench.serving import cpu_seconds
+from bench.running.pod_clients import Load, created_while
+from bench.running.real_cluster import control_plane_and_folder
+from bench.running.replicas import Replicas, replicated
+from bench.running.serving import cpu_seconds
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import TYPE
-from tests.support.builders import PodBuilder, make_pod
-from tests.support.exported import stored
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.on_cluster.exported import stored
 from webhook.documents.documents import JsonObject
 
 NOTHING, EXPORTED, WEBHOOK, BOTH = "nothing", "exported policy", "webhook", "both"

@@ -24,11 +24,11 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from bench.clusters import review
-from bench.load import Load, drive, during
-from bench.real_cluster import control_plane_and_folder
-from bench.serving import await_port, certificate, free_port
-from bench.writers import NAMESPACE, Churn, churned, created, objects
+from bench.running.clusters import review
+from bench.running.load import Load, drive, during
+from bench.running.real_cluster import control_plane_and_folder
+from bench.running.serving import await_port, certificate, free_port
+from bench.running.writers import NAMESPACE, Churn, churned, created, objects
 from tests.controlplane.control_plane import ControlPlane
 
 _POLL_SECONDS = 0.05

@@ -18,13 +18,13 @@ from typing import Any
 import click
 import orjson
 
-from bench.pod_clients import GATED, Creations, Load, created_while, injection_in, policy_of
-from bench.real_cluster import control_plane_and_folder
 from bench.renewal import Webhook, serving
+from bench.running.pod_clients import GATED, Creations, Load, created_while, injection_in, policy_of
+from bench.running.real_cluster import control_plane_and_folder
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import TYPE, admit_pod
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from webhook.admission.verdict import Patched
 from webhook.policy.loader import parse_policy
 

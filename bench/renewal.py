@@ -18,14 +18,14 @@ from pathlib import Path
 
 import click
 
-from bench.handshakes import Handshakes, served_certificate, shaking_hands
-from bench.pod_clients import Creations, Load, created_while
-from bench.real_cluster import control_plane_and_folder
-from bench.serving import ended, issued, start_server, write_pair
+from bench.running.handshakes import Handshakes, served_certificate, shaking_hands
+from bench.running.pod_clients import Creations, Load, created_while
+from bench.running.real_cluster import control_plane_and_folder
+from bench.running.serving import ended, issued, start_server, write_pair
 from certs.pki import KeyPair, issue_ca
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.support.service import Backend
+from tests.support.servers.service import Backend
 
 _POLL_SECONDS = 0.2
 

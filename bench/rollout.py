@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import click
 
-from bench.pod_clients import Creations, Load, created_while
-from bench.real_cluster import control_plane_and_folder
-from bench.replicas import Replicas, decisions, recorded, replicated, verified
+from bench.running.pod_clients import Creations, Load, created_while
+from bench.running.real_cluster import control_plane_and_folder
+from bench.running.replicas import Replicas, decisions, recorded, replicated, verified
 from tests.controlplane.cluster import Cluster
 
 FLAGS = ("--no-cluster", "--shutdown-delay-seconds=1")

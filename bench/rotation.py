@@ -21,11 +21,11 @@ from typing import Any
 
 import click
 
-from bench.handshakes import Handshakes, shaking_hands
-from bench.mounted_secret import POLL_SECONDS, mounted
-from bench.pod_clients import Creations, Load
-from bench.real_cluster import control_plane_and_folder
-from bench.serving import ended, start_program, start_server
+from bench.running.handshakes import Handshakes, shaking_hands
+from bench.running.mounted_secret import POLL_SECONDS, mounted
+from bench.running.pod_clients import Creations, Load
+from bench.running.real_cluster import control_plane_and_folder
+from bench.running.serving import ended, start_program, start_server
 from certs import pem, registration
 from certs.cluster.register import Registration
 from certs.inspection import KeyMaterial, read_key_material
@@ -36,8 +36,8 @@ from tests.controlplane.client import ApiError, NotFound
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
-from tests.support.registering import register_in
-from tests.support.service import Backend, service
+from tests.support.servers.service import Backend, service
+from tests.support.tls.registering import register_in
 
 _TRUST_SECONDS = 1
 _PROPAGATION_SECONDS = 3

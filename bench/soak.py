@@ -23,21 +23,21 @@ from pathlib import Path
 
 import click
 
-from bench.abuse_connections import costly_review
-from bench.attacks import partial_handshakes
-from bench.kept_certificates import certificates_kept
-from bench.mutations import mutated
-from bench.pod_clients import Created, Load
-from bench.real_cluster import control_plane_and_folder
-from bench.replicas import Replicas, decisions, recorded, replicated, verified
+from bench.attackers.abuse_connections import costly_review
+from bench.attackers.attacks import partial_handshakes
+from bench.attackers.mutations import mutated
 from bench.rotation import Installation
+from bench.running.kept_certificates import certificates_kept
+from bench.running.pod_clients import Created, Load
+from bench.running.real_cluster import control_plane_and_folder
+from bench.running.replicas import Replicas, decisions, recorded, replicated, verified
 from certs import pem
 from certs.pki import KeyPair
 from certs.plan import Request
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN, TYPE
-from tests.support.builders import make_node_object, make_pod
+from tests.support.objects.builders import make_node_object, make_pod
 from webhook.policy.spec.document import API_VERSION, KIND
 
 _CHANGE_SECONDS = 10.0

@@ -15,8 +15,8 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.monitoring.programs import MissingPrometheus, find_or_download
 from tests.support.effort import register_profiles
-from tests.support.prepared import Prepared, T
-from tests.support.workloads import serve_custom_kinds
+from tests.support.objects.workloads import serve_custom_kinds
+from tests.support.programs.prepared import Prepared, T
 from tests.upstream.extraction import ExtractionFailed, extracted
 
 register_profiles()

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench.__main__ import main
-from bench.replicas import decisions, recorded, verified
+from bench.running.replicas import decisions, recorded, verified
 from bench.soak import Sample, late_growth
 
 _ROWS = ("injecting: one template", "30 nodes: bursts that take room", "live view, 1,000 nodes: bursts that take room")
@@ -49,6 +49,6 @@ def test_a_long_soak_reads_the_rotated_logs_of_api_server_and_replicas(
         record = orjson.dumps({"decision": f"decision-{number}"}) + b"\n"
         file.with_name(f"audit.jsonl{suffix}").write_bytes(record)
     assert recorded([file]) == {"decision-0", "decision-1", "decision-2"}
-    monkeypatch.setattr("bench.replicas.subprocess.run", lambda command, **_: command)
+    monkeypatch.setattr("bench.running.replicas.subprocess.run", lambda command, **_: command)
     files: Any = verified([file])
     assert files[-3:] == [f"{file}.2", f"{file}.1", str(file)]

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import orjson
 
-from bench.burst_trace import trace_option
+from bench.bursts.burst_trace import trace_option
 from bench.outcome.arrivals import Sample, Trace
 from bench.outcome.configurations import CONFIGURATIONS, Configuration
 from bench.outcome.figures import Figures
@@ -23,7 +23,7 @@ from bench.outcome.replay import replayed
 from bench.outcome.report import tables
 from bench.outcome.results import Result
 from bench.outcome.simulation import simulated
-from bench.real_cluster import control_plane_and_folder
+from bench.running.real_cluster import control_plane_and_folder
 from tests.controlplane.cluster import Cluster
 
 _STEPS = (0.5, 1.0)

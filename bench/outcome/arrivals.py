@@ -12,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.burst_trace import trace_node, trace_pod
+from bench.bursts.burst_trace import trace_node, trace_pod
 from bench.outcome.fragmentation import Shape
-from tests.support.builders import PodBuilder
+from tests.support.objects.builders import PodBuilder
 from webhook.analysis.simulation.arrival import filling
 
 Object = dict[str, Any]

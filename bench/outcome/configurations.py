@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bench.clusters import DOMAIN
 from bench.outcome.arrivals import Object, TracePod
 from bench.outcome.fragmentation import Policy, Shape, fgd, fgd_exact
+from bench.running.clusters import DOMAIN
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, Profile
 
 _PROFILES, _EXTENDER = "kube-scheduler-configuration.yaml", "kube-scheduler-extender.yaml"

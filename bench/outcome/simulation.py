@@ -10,7 +10,7 @@ from bench.outcome.arrivals import Trace, TracePod
 from bench.outcome.configurations import Configuration
 from bench.outcome.figures import Figures, figures
 from bench.outcome.fragmentation import Shape, mix_of
-from bench.packing import admitted
+from bench.scorer.packing import admitted
 from webhook.analysis.simulation.outcome import Amounts
 from webhook.analysis.simulation.simulator import SimulatedCluster
 from webhook.analysis.simulation.sweep import random_choice

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import click
 
-from bench.burst_trace import trace_option
-from bench.real_cluster import control_plane_and_folder
+from bench.bursts.burst_trace import trace_option
+from bench.running.real_cluster import control_plane_and_folder
 from bench.simulation.following import created, followed, simulation_of
 from bench.simulation.real import SCHEDULERS, Life, bound, lives, start_scheduler
 from tests.controlplane.cluster import Cluster

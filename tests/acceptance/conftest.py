@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.support.registered import Webhook, registered_as_shipped
-from tests.support.server import World, running_in_thread
+from tests.support.on_cluster.registered import Webhook, registered_as_shipped
+from tests.support.servers.server import World, running_in_thread
 
 __all__ = ["Webhook", "registered_as_shipped"]
 

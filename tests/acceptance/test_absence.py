@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from bench.absence import absent_under_load, exporting, make_training_node
-from bench.replicas import Replicas, replicated
+from bench.running.replicas import Replicas, replicated
 from tests.controlplane.cluster import Cluster
-from tests.support.exported import remove
+from tests.support.on_cluster.exported import remove
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from tests.acceptance.conftest import Webhook
-from tests.acceptance.pools import inference_pod, pool_node, training_pod
+from tests.acceptance.placing.pools import inference_pod, pool_node, training_pod
 from tests.controlplane.client import ApiError, Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import TYPE, policy_with
-from tests.support.builders import PodBuilder
-from tests.support.manifests import read
-from tests.support.server import World, running_in_thread
+from tests.support.objects.builders import PodBuilder
+from tests.support.objects.manifests import read
+from tests.support.servers.server import World, running_in_thread
 from webhook.events.pacing import Clocks
 from webhook.events.recorder import EventRecorder
 from webhook.runtime.metrics import Metrics

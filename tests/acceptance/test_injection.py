@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.acceptance.conftest import Webhook
-from tests.acceptance.pools import by_hand, inference_pod, training_pod
+from tests.acceptance.placing.pools import by_hand, inference_pod, training_pod
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN, TYPE
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 
 PACKING_HINT = {
     "preferredDuringSchedulingIgnoredDuringExecution": [

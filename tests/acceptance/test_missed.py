@@ -7,8 +7,8 @@ from certs.registration import Target, manifest
 from certs.webhook_rules import PODS
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import TYPE
-from tests.support.builders import make_pod
-from tests.support.command import Run, run
+from tests.support.objects.builders import make_pod
+from tests.support.programs.command import Run, run
 
 __all__ = ["run"]
 

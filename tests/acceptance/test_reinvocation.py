@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.acceptance.conftest import Webhook
-from tests.acceptance.pools import training_pod
+from tests.acceptance.placing.pools import training_pod
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import policy_with
 from tests.support.scorers import ScorerOfNoNodes
-from tests.support.server import World, running_in_thread
+from tests.support.servers.server import World, running_in_thread
 from webhook.admission.pipeline import ClusterView as View
 from webhook.cluster.file import snapshot_from_documents
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.pod_clients import Load, created_while
-from bench.replicas import Replicas, replicated
 from bench.rollout import FLAGS, records_of
+from bench.running.pod_clients import Load, created_while
+from bench.running.replicas import Replicas, replicated
 from tests.controlplane.cluster import Cluster
 
 # 8 clients create less than 27 pods a second together: they do not stop while a replica starts.

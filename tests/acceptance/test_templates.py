@@ -9,8 +9,8 @@ import pytest
 from tests.acceptance.conftest import Webhook, registered_as_shipped
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
-from tests.support.builders import make_pod
-from tests.support.workloads import APP, SAMPLES, Object, Sample
+from tests.support.objects.builders import make_pod
+from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 from webhook.kube.workloads.pod_sets import pod_sets
 from webhook.kube.workloads.workload_kinds import kinds_by_name
 

@@ -7,9 +7,9 @@ import urllib3
 
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import TYPE
-from tests.support.builders import make_pod
-from tests.support.otlp_receiver import attributes_of, receiving
-from tests.support.registered import registered_as_shipped
+from tests.support.objects.builders import make_pod
+from tests.support.on_cluster.registered import registered_as_shipped
+from tests.support.servers.otlp_receiver import attributes_of, receiving
 from webhook.serving.tracing.opentelemetry_spans import exporting
 
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

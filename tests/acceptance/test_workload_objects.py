@@ -13,8 +13,8 @@ import pytest
 from tests.acceptance.conftest import Webhook, registered_as_shipped
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN, TYPE, USAGE, policy_with
-from tests.support.builders import make_pod
-from tests.support.workloads import APP, SAMPLES, Object, Sample
+from tests.support.objects.builders import make_pod
+from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 
 KINDS = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")
 DEPLOYMENT = next(each for each in SAMPLES if each.kind == "Deployment")

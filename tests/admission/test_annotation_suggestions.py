@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.admission import PRODUCT, TYPE, USAGE, admit_pod, policy_with
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Denied, Patched

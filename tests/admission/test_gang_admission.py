@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
-from tests.support.batch_objects import volcano_group, volcano_queue
-from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.batch_objects import volcano_group, volcano_queue
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
-from tests.support.server import make_work_budget
+from tests.support.servers.server import make_work_budget
 from tests.support.views import made_anew
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Denied, Verdict

@@ -7,7 +7,7 @@ import pytest
 from certs.registration import Target, manifest
 from certs.webhook_rules import PODS
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, policy_with
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.admission.missed import NO_SCOPE, MissedPod, Scope, missed_pod
 from webhook.admission.registered_selection import Selection, selection_of_configuration
 from webhook.admission.verdict import Patched

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.admission import TYPE, admit_pod, make_request, policy_with
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from webhook.admission.patch_proof import UnprovenPatchError, prove_pod_patch
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Patched

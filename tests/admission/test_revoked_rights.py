@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, policy_with
-from tests.support.builders import make_node_object, make_pod
-from tests.support.workloads import SAMPLES
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.workloads import SAMPLES
 from webhook.admission.patch_proof import prove_pod_patch
 from webhook.admission.pipeline import ClusterView, admit
 from webhook.admission.pod_content import PodContent

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.admission.pipeline import admit
 from webhook.admission.verdict import Bypassed, Denied
 from webhook.objects.admission import admit_request

@@ -7,7 +7,7 @@ Prints the results of `on_result`.
 import resource
 import sys
 
-from tests.support.audit_records import make_record
+from tests.support.programs.audit_records import make_record
 from webhook.audit.writer import AuditWriter
 
 

@@ -1,6 +1,6 @@
 """A process that prints more records than a pipe holds; started by test_writer, which does not read them."""
 
-from tests.support.audit_records import make_record
+from tests.support.programs.audit_records import make_record
 from webhook.audit.writer import AuditWriter
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.audit_records import START, chain_lines, make_record, write_lines
+from tests.support.programs.audit_records import START, chain_lines, make_record, write_lines
 from webhook.audit.archive import Archive, write_archive
 from webhook.audit.record import LARGEST_BYTES
 from webhook.documents.field import InvalidInput

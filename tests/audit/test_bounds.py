@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.admission import TYPE, USAGE
-from tests.support.audit_records import PATCH, encode, make_record
-from tests.support.builders import PodBuilder, make_pod, match_expressions
-from tests.support.server import World, review_bytes
+from tests.support.objects.builders import PodBuilder, make_pod, match_expressions
+from tests.support.programs.audit_records import PATCH, encode, make_record
+from tests.support.servers.server import World, review_bytes
 from webhook.audit.bounds import Truncator
 from webhook.audit.lines import digest, stated_hash
 from webhook.audit.record import (

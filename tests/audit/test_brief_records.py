@@ -6,11 +6,11 @@ from typing import Any
 import orjson
 import pytest
 
-from bench.clusters import cluster_documents
+from bench.running.clusters import cluster_documents
 from tests.support.admission import TYPE, USAGE, policy_with
-from tests.support.audit_records import at, make_record
-from tests.support.builders import make_pod
-from tests.support.server import World, review_bytes
+from tests.support.objects.builders import make_pod
+from tests.support.programs.audit_records import at, make_record
+from tests.support.servers.server import World, review_bytes
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.audit.lines import RecordTemplate, UnsealedRecord, seal
 from webhook.audit.record import FIRST, PlacementEntry, ShadowEntry, parse_line

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.audit_records import as_file, chain_lines, encode, make_record
 from tests.support.effort import examples
+from tests.support.programs.audit_records import as_file, chain_lines, encode, make_record
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import ChainHead
 from webhook.audit.lines import digest

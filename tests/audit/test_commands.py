@@ -11,8 +11,8 @@ import orjson
 import pytest
 from rich.console import Console
 
-from tests.support.audit_records import INFEASIBLE, PATCH, at, chain_lines, make_record, write_lines
-from tests.support.command import Outcome, Run, run_here
+from tests.support.programs.audit_records import INFEASIBLE, PATCH, at, chain_lines, make_record, write_lines
+from tests.support.programs.command import Outcome, Run, run_here
 from tests.support.work import calls_of
 from webhook.audit.lines import digest
 from webhook.audit.record import ReservedEntry, RuleEntry, ShadowEntry, parse_line

@@ -9,8 +9,8 @@ import click
 import pytest
 from rich.console import Console
 
-from tests.support.audit_records import INFEASIBLE, chain_lines, make_record, write_lines
-from tests.support.command import Run, run_here
+from tests.support.programs.audit_records import INFEASIBLE, chain_lines, make_record, write_lines
+from tests.support.programs.command import Run, run_here
 from webhook.audit.reading import FollowedFile
 from webhook.cli.output.screen import print_table
 from webhook.cli.records import audit_following

@@ -12,8 +12,8 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.audit_records import at, make_record
-from tests.support.command import run_here
+from tests.support.programs.audit_records import at, make_record
+from tests.support.programs.command import run_here
 from webhook.audit.chain import Verification, verify
 from webhook.audit.file import AuditFile
 from webhook.audit.head import head_path, read_head

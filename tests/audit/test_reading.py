@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.audit_records import START, chain_lines, encode, make_record, write_lines
+from tests.support.programs.audit_records import START, chain_lines, encode, make_record, write_lines
 from webhook.audit.reading import Entry, InvalidLine, read, rotated_files
 from webhook.audit.record import BEGINNING, FIRST
 from webhook.audit.selection import Selection, parse_moment

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.audit_records import encode, make_record
+from tests.support.programs.audit_records import encode, make_record
 from webhook.audit.lines import digest, stated_hash
 from webhook.audit.record import FIRST, LARGEST_BYTES, GangEntry, PlacementEntry, ReservedEntry, parse_line
 

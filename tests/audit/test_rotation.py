@@ -10,9 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.admission import TYPE
-from tests.support.audit_records import at, encode, make_record
-from tests.support.builders import make_pod, match_expressions
-from tests.support.server import World, review_bytes
+from tests.support.objects.builders import make_pod, match_expressions
+from tests.support.programs.audit_records import at, encode, make_record
+from tests.support.servers.server import World, review_bytes
 from webhook.audit import writer
 from webhook.audit.chain import Verification, verify
 from webhook.audit.head import head_path, read_head

@@ -12,9 +12,9 @@ import orjson
 import pytest
 
 from tests.docs.markdown import ROOT, blocks, rows, span_of
-from tests.support.audit_records import INFEASIBLE, chain_lines, make_record, write_lines
-from tests.support.cluster_files import lines
-from tests.support.command import Outcome, run_here
+from tests.support.programs.audit_records import INFEASIBLE, chain_lines, make_record, write_lines
+from tests.support.programs.cluster_files import lines
+from tests.support.programs.command import Outcome, run_here
 from webhook.audit.record import GangEntry, PlacementEntry, ReservedEntry, ShadowEntry
 from webhook.cli.records.audit_table import COLUMNS, record_table
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.audit_records import INFEASIBLE, at, make_record
+from tests.support.programs.audit_records import INFEASIBLE, at, make_record
 from webhook.audit.record import AuditRecord, RuleEntry
 from webhook.audit.summary import summarise
 

@@ -15,7 +15,7 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.audit_records import encode, make_record
+from tests.support.programs.audit_records import encode, make_record
 from webhook.audit.chain import Verification, verify
 from webhook.audit.file import AuditStream
 from webhook.audit.head import ChainHead, head_path, read_head

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import jsonpatch
 import orjson
 
-from bench.clusters import DOMAIN, review
+from bench.running.clusters import DOMAIN, review
 from tests.call_counts.served import Served
-from tests.support.server import review_bytes
+from tests.support.servers.server import review_bytes
 
 Object = dict[str, Any]
 Work = Callable[[], object]

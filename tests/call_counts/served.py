@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 
-from bench.clusters import cluster_documents
+from bench.running.clusters import cluster_documents
 from tests.call_counts.clock import CLOCK
-from tests.support.certificates import make_artifacts
-from tests.support.server import policies_of
+from tests.support.servers.server import policies_of
+from tests.support.tls.certificates import make_artifacts
 from webhook.audit.writer import AuditWriter
 from webhook.policy.loader import built_in_policy
 from webhook.runtime.metrics import Metrics

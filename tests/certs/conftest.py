@@ -1,5 +1,5 @@
 """Fixtures of the certificates' tests."""
 
-from tests.support.command import certs
+from tests.support.programs.command import certs
 
 __all__ = ["certs"]

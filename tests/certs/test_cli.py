@@ -11,10 +11,10 @@ import pytest
 from certs import directory as store
 from certs.inspection import Artifacts, inspect
 from certs.pki import issue_ca, issue_server
-from tests.support import certificates
-from tests.support.certificates import AGED, ALL_EXPIRED, FRESH, OTHER
-from tests.support.command import Run
-from tests.support.server import utc_now
+from tests.support.programs.command import Run
+from tests.support.servers.server import utc_now
+from tests.support.tls import certificates
+from tests.support.tls.certificates import AGED, ALL_EXPIRED, FRESH, OTHER
 
 
 def names_in(directory: Path) -> str:

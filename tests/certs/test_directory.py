@@ -9,7 +9,7 @@ import pytest
 
 from certs import directory as store
 from certs.inspection import Artifacts
-from tests.support.certificates import FRESH, OTHER
+from tests.support.tls.certificates import FRESH, OTHER
 from webhook.documents.field import InvalidInput
 
 FILES = ["ca.crt", "ca.key", "tls.crt", "tls.key"]

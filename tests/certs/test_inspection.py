@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from certs.inspection import Fault, inspect
-from tests.support.certificates import FRESH, NOW, with_malformed_extension
+from tests.support.tls.certificates import FRESH, NOW, with_malformed_extension
 
 
 def test_a_certificate_with_a_malformed_extension_is_unreadable() -> None:

@@ -1,6 +1,6 @@
 """Pairs of openssl, cfssl and cert-manager: `certs` takes what the API server trusts, and names what it does not.
 
-tests/acceptance/test_made_pairs.py asks the API server itself.
+tests/acceptance/certificates/test_made_pairs.py asks the API server itself.
 """
 
 import base64
@@ -15,8 +15,8 @@ from certs.cluster.status import Place, report
 from certs.inspection import inspect
 from certs.pki import KeyPair
 from certs.registration import Endpoint
-from tests.support.loopback import tls_server
-from tests.support.pairs import MadePair, pairs
+from tests.support.servers.loopback import tls_server
+from tests.support.tls.pairs import MadePair, pairs
 
 NOW = datetime.now(UTC)
 

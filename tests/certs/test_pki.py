@@ -21,7 +21,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
 from certs.pki import BACKDATE, CA_VALIDITY, SERVER_VALIDITY, KeyPair, issue_ca, issue_server
-from tests.support.loopback import tls_server
+from tests.support.servers.loopback import tls_server
 from webhook.documents.field import InvalidInput
 
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -8,8 +8,8 @@ import pytest
 from certs.inspection import Artifacts, inspect
 from certs.names import server_names
 from certs.plan import Action, Step, plan_at_once
-from tests.support import certificates
-from tests.support.certificates import AGED, ALL_EXPIRED, EXPIRED, FRESH, NOW, OTHER
+from tests.support.tls import certificates
+from tests.support.tls.certificates import AGED, ALL_EXPIRED, EXPIRED, FRESH, NOW, OTHER
 
 ISSUE, RENEW, KEEP, REFUSE = Action.ISSUE, Action.RENEW, Action.KEEP, Action.REFUSE
 LOCALHOST = server_names(["localhost"])

@@ -13,7 +13,7 @@ from certs.inspection import Artifacts, read_key_material
 from certs.names import server_names
 from certs.pki import KeyPair, issue_ca, issue_server
 from certs.plan import MOST_CAS, Action, Observed, Request, Rules, Step, carried_out, fulfils, plan
-from tests.support.certificates import NOW
+from tests.support.tls.certificates import NOW
 
 RULES = Rules(server_names(["localhost"]))
 LONG = timedelta(days=1)

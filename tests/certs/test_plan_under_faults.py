@@ -11,9 +11,9 @@ from certs.controller.reconciler import Memory
 from certs.inspection import Artifacts, read_key_material
 from certs.pki import SERVER_VALIDITY, issue_ca, issue_server
 from certs.plan import Action, Request
-from tests.support.certificate_world import RULES, World
-from tests.support.certificates import NOW, OTHER
 from tests.support.effort import examples
+from tests.support.tls.certificate_world import RULES, World
+from tests.support.tls.certificates import NOW, OTHER
 
 Move = tuple[str, int]
 

@@ -12,7 +12,7 @@ from certs.cluster.register import merged_ca_bundle
 from certs.inspection import Artifacts
 from certs.pem import certificates
 from certs.registration import Endpoint, Target
-from tests.support.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of
+from tests.support.tls.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of
 from webhook.documents.field import InvalidInput
 
 NEW, OLD, GONE = (ca_of(each).certificate for each in (FRESH, OTHER, ALL_EXPIRED))

@@ -6,7 +6,7 @@ import pytest
 
 from certs.registration import FIELD_MANAGER, Target
 from certs.secret import OWNER, OWNER_LABEL, check_owned, new_secret
-from tests.support.certificates import FRESH
+from tests.support.tls.certificates import FRESH
 from webhook.documents.field import InvalidInput
 
 

@@ -9,7 +9,7 @@ import yaml
 from certs.registration import Target, manifest
 from certs.webhook_rules import NAMESPACES, WORKLOADS, WebhookRules
 from tests.support.admission import policy_with
-from tests.support.command import Run
+from tests.support.programs.command import Run
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy import Policy
 

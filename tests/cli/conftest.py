@@ -1,5 +1,5 @@
 """Fixtures of the tests of the commands."""
 
-from tests.support.command import run
+from tests.support.programs.command import run
 
 __all__ = ["run"]

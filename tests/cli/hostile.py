@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from tests.support.admission import PRODUCT, TYPE, USAGE
-from tests.support.audit_records import make_record
-from tests.support.builders import make_node_object, make_pod
-from tests.support.certificates import NOW
-from tests.support.kubeconfigs import write_kubeconfig
-from tests.support.threads import LocalServer, served_in_thread
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.programs.audit_records import make_record
+from tests.support.servers.kubeconfigs import write_kubeconfig
+from tests.support.servers.threads import LocalServer, served_in_thread
+from tests.support.tls.certificates import NOW
 from webhook.audit.record import AuditRecord, Owner, PlacementEntry, PolicyName, RuleEntry
 
 HOSTILE = "x\x1b]0;title\x07\x1b[31m[red]\x9b2J\u202e\u2066\u200b\x7f\u2028\r\nFORGED: all is well\t"

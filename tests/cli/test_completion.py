@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.programs import write_program
+from tests.support.programs.programs import write_program
 from webhook.cli.root import COMMANDS
 
 VARIABLE = "_PLACEMENT_WEBHOOK_COMPLETE"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import run_alone
-from tests.support.programs import forked, write_program
+from tests.support.programs.command import run_alone
+from tests.support.programs.programs import forked, write_program
 from webhook.audit.record import parse_line
 from webhook.cli.output.program import as_called
 

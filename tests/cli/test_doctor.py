@@ -5,9 +5,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.support.command import Run
-from tests.support.fake_configuration_api import fake_api
-from tests.support.kubeconfigs import write_kubeconfig
+from tests.support.programs.command import Run
+from tests.support.servers.fake_configuration_api import fake_api
+from tests.support.servers.kubeconfigs import write_kubeconfig
 from webhook.doctor.registry import CHECKS
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"

@@ -15,11 +15,11 @@ import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
-from tests.support.audit_records import chain_lines, make_record, write_lines
-from tests.support.builders import make_node_object, make_pod
-from tests.support.cluster_files import FEASIBLE, write_cluster
-from tests.support.programs import write_program
-from tests.support.server import write_certificate
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.programs.audit_records import chain_lines, make_record, write_lines
+from tests.support.programs.cluster_files import FEASIBLE, write_cluster
+from tests.support.programs.programs import write_program
+from tests.support.servers.server import write_certificate
 from webhook.admission.recorded_pod import RecordedPod
 from webhook.audit.lines import digest
 from webhook.audit.pods import PodFile

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.control_plane import ControlPlane
-from tests.support.cluster_files import FEASIBLE, as_list, write_cluster
-from tests.support.programs import write_program
+from tests.support.programs.cluster_files import FEASIBLE, as_list, write_cluster
+from tests.support.programs.programs import write_program
 from webhook import cli
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"

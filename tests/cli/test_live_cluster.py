@@ -18,11 +18,11 @@ from certs.registration import Target, manifest
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.process import HeldPort
-from tests.support.builders import make_node_object, make_pod
-from tests.support.devices import make_device_class
-from tests.support.kubeconfigs import write_kubeconfig
-from tests.support.programs import forked
-from tests.support.server import review, write_certificate
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.devices import make_device_class
+from tests.support.programs.programs import forked
+from tests.support.servers.kubeconfigs import write_kubeconfig
+from tests.support.servers.server import review, write_certificate
 
 ROOT = Path(__file__).parents[2]
 D = "maip.mxsf.io"

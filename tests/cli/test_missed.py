@@ -9,9 +9,9 @@ import pytest
 
 from certs.registration import Target, manifest
 from tests.support.admission import DOMAIN, TYPE
-from tests.support.builders import PodBuilder, make_pod
-from tests.support.command import Run
-from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.programs.command import Run
+from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from webhook.policy.spec.document import API_VERSION, KIND
 
 TRAINER = make_pod("trainer").namespace("team-a").gpu(1).annotate(TYPE, "training").creation("2026-03-01T08:00:00Z")

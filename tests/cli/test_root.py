@@ -12,8 +12,8 @@ import click
 import pytest
 from packaging.requirements import Requirement
 
-from tests.support.cluster_files import TRAINING, as_list
-from tests.support.command import Run
+from tests.support.programs.cluster_files import TRAINING, as_list
+from tests.support.programs.command import Run
 from webhook import __version__, cli
 from webhook.cli.inputs import session
 from webhook.cli.root import COMMANDS, LazyGroup, root

@@ -19,13 +19,13 @@ import orjson
 import pytest
 
 from tests.controlplane.polling import wait_for
-from tests.support.audit_records import chain_lines, make_record, write_lines
-from tests.support.builders import make_node_object, make_pod
-from tests.support.cluster_files import FEASIBLE, INFEASIBLE, TRAINING, as_list, write_cluster
-from tests.support.command import Outcome, run_here
-from tests.support.fake_configuration_api import fake_api
-from tests.support.programs import write_program
-from tests.support.server import write_certificate
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.programs.audit_records import chain_lines, make_record, write_lines
+from tests.support.programs.cluster_files import FEASIBLE, INFEASIBLE, TRAINING, as_list, write_cluster
+from tests.support.programs.command import Outcome, run_here
+from tests.support.programs.programs import write_program
+from tests.support.servers.fake_configuration_api import fake_api
+from tests.support.servers.server import write_certificate
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.root import root
 from webhook.policy.loader import built_in_policy

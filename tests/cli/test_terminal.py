@@ -31,9 +31,9 @@ from tests.cli.hostile import (
     malformed_pod,
     write_certificates,
 )
-from tests.support.audit_records import chain_lines, write_lines
-from tests.support.command import Run
-from tests.support.programs import forked
+from tests.support.programs.audit_records import chain_lines, write_lines
+from tests.support.programs.command import Run
+from tests.support.programs.programs import forked
 from webhook.cli.output.terminal import echo_json, echo_progress
 from webhook.documents.documents import parse
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.builders import make_pod
-from tests.support.moves import budget, running
+from tests.support.objects.builders import make_pod
+from tests.support.objects.moves import budget, running
 from webhook.cluster.disruptions import Disruptions
 from webhook.cluster.pods.bound_pods import BoundPod, Controller
 from webhook.documents.documents import Document

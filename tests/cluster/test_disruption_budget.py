@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import PodBuilder
-from tests.support.moves import budget, running
+from tests.support.objects.builders import PodBuilder
+from tests.support.objects.moves import budget, running
 from webhook.cluster.disruption_budget import DisruptionBudget, eviction_refusal
 from webhook.cluster.pods.bound_pods import BoundPod
 from webhook.documents.field import InvalidInput

@@ -8,8 +8,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.builders import make_pod
-from tests.support.random_json import replace_somewhere
+from tests.support.objects.builders import make_pod
+from tests.support.random.random_json import replace_somewhere
 from webhook.cluster.pods.pending_pod_reader import PendingPodReader
 from webhook.cluster.pods.pending_pods import PendingPod
 from webhook.documents.field import InvalidInput

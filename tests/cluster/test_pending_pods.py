@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import make_node_object, make_pod
+from tests.support.objects.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey, is_pending, scheduled_content
 from webhook.documents.documents import Document

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.builders import PodBuilder, make_pod
-from tests.support.random_json import replace_somewhere
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.random.random_json import replace_somewhere
 from webhook.cluster.cache.namespace_budget import memory_bytes
 from webhook.cluster.node_info import Interner, RunningPod
 from webhook.cluster.pods.running_pod_reader import RunningPodReader

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.dra.devices import NO_DEVICES
 from webhook.cluster.index.images import normalized_image_name
 from webhook.cluster.index.labels import LabelColumns

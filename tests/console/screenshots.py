@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tests.console.browser import DESK, PHONE, TestBrowser, find_chromium
 from tests.console.example_cluster import write_cluster
 from tests.console.served import console_of
-from tests.support.command import run_here
+from tests.support.programs.command import run_here
 
 if TYPE_CHECKING:
     from playwright.async_api import Page

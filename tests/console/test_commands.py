@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.console.served import SAMPLE
-from tests.support.command import Outcome, run_here
+from tests.support.programs.command import Outcome, run_here
 
 
 def refused(done: Outcome) -> str:

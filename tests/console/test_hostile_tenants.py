@@ -9,7 +9,7 @@ import pytest
 from tests.console.browser import TestBrowser
 from tests.console.example_cluster import cluster_objects, pending_objects
 from tests.console.served import console_of
-from tests.support.command import run_here
+from tests.support.programs.command import run_here
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'</script><script>alert(2)</script>\u202e{{7*7}}"
 # Kinds, versions and amounts decide how an object is read at all.

@@ -13,12 +13,12 @@ from tests.console.browser import TestBrowser, until
 from tests.console.example_cluster import gpu_node, pod
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.support.audit_records import make_record
-from tests.support.command import run_here
-from tests.support.fake_kubelet import Kubelet
-from tests.support.manifests import DEPLOY, read
-from tests.support.replicas import kubelet, log_of, start_replica
-from tests.support.service_account import RBAC, token_kubeconfig
+from tests.support.objects.manifests import DEPLOY, read
+from tests.support.on_cluster.replicas import kubelet, log_of, start_replica
+from tests.support.on_cluster.service_account import RBAC, token_kubeconfig
+from tests.support.programs.audit_records import make_record
+from tests.support.programs.command import run_here
+from tests.support.servers.fake_kubelet import Kubelet
 from webhook.cli.console.application import all_endpoints
 from webhook.cli.console.page import Asked, Sources, fixed_sources
 from webhook.cli.console.serving import listening, sources_of

@@ -9,8 +9,8 @@ import yaml
 
 from tests.console.browser import TestBrowser
 from tests.console.served import SAMPLE, console_of
-from tests.support.audit_records import chain_lines, make_record, write_lines
-from tests.support.command import run_here
+from tests.support.programs.audit_records import chain_lines, make_record, write_lines
+from tests.support.programs.command import run_here
 from webhook.cli.console.application import all_endpoints
 from webhook.cli.console.page import Asked, NotFoundError, fixed_sources
 from webhook.cli.inputs.session import Session

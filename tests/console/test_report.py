@@ -10,7 +10,7 @@ import pytest
 
 from tests.console.browser import TestBrowser
 from tests.console.example_cluster import write_cluster
-from tests.support.command import run_here
+from tests.support.programs.command import run_here
 from webhook.cli.console.application import static_files
 from webhook.cli.console.report import LinkError, imports_of, linked
 

@@ -10,7 +10,7 @@ are removed after it, whichever client created them.
         pod = cluster.create(make_pod("trainer").gpu(8)).object
         assert cluster.wait_bound(pod) == "t1"
 
-Builders (tests/support/builders.py, pure)
+Builders (tests/support/objects/builders.py, pure)
     make_pod(name="pod") -> PodBuilder        .namespace .generate_name .annotate(key, value) .label(key, value)
         .owner(kind, name) .uid(uid) .requests(cpu=, memory=) .limits() .gpu(n, resource="nvidia.com/gpu")
         .container(name, **amounts) .init_container(name, **amounts) .sidecar(name, **amounts) .host_port(port)

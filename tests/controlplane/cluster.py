@@ -15,7 +15,7 @@ from tests.controlplane.client import Answer, ApiError, Client, Object, Objects
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.controlplane.scheduler_log import Scores, first_refusal_from_log, scores_from_log
-from tests.support.builders import PodBuilder, Quantity, make_node_object
+from tests.support.objects.builders import PodBuilder, Quantity, make_node_object
 
 _T = TypeVar("_T")
 _UNSCHEDULABLE = ("PodScheduled", "Unschedulable")

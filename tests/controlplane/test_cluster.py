@@ -9,7 +9,7 @@ from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.process import StartFailed
-from tests.support.builders import make_node_object, make_pod, match_expressions
+from tests.support.objects.builders import make_node_object, make_pod, match_expressions
 
 GPU = {"nvidia.com/gpu": 8}
 

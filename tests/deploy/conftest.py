@@ -10,7 +10,7 @@ from tests.controlplane.client import Object
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.go_command import BuildFailed
 from tests.deploy.helm import Helm, build
-from tests.support.prepared import Prepared
+from tests.support.programs.prepared import Prepared
 
 _HELM = Prepared("helm", build, BuildFailed, OSError)
 

@@ -11,7 +11,7 @@ import yaml
 
 from tests.controlplane.cache import Progress
 from tests.schedulers.build import Recipe, built
-from tests.support.manifests import DEPLOY
+from tests.support.objects.manifests import DEPLOY
 
 CHART = DEPLOY / "chart"
 RECIPE = Recipe("helm", "helm.sh/helm/v4", (), modules=Path(__file__).parent / "golang", minutes=4)

@@ -8,8 +8,8 @@ import pytest
 from certs.names import service_names
 from certs.registration import MANIFEST, Target, manifest
 from certs.webhook_rules import namespace_match_conditions, workload_match_conditions, workload_rules
-from tests.deploy.generate_rules import generated
-from tests.support.manifests import DEPLOY, ROOT, Object, container_of, pod_template, read, read_one
+from tests.deploy.generators.generate_rules import generated
+from tests.support.objects.manifests import DEPLOY, ROOT, Object, container_of, pod_template, read, read_one
 from webhook.cli.commands.certs import certs
 from webhook.cli.commands.serve import serve
 from webhook.cli.root import root

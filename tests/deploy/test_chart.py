@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from certs.webhook_rules import POLICIES
-from tests.deploy import generate_chart
+from tests.deploy.generators import generate_chart
 from tests.deploy.helm import CHART, Helm, Object, with_required
 from tests.deploy.variants import CA_PEM, VARIANTS
-from tests.support.command import understand
-from tests.support.manifests import DEPLOY, container_of, pod_template, read_one
+from tests.support.objects.manifests import DEPLOY, container_of, pod_template, read_one
+from tests.support.programs.command import understand
 from webhook.policy.loader import parse_policies
 from webhook.policy.policy_documents import policy_set
 from webhook.policy.spec.document import API_VERSION, KIND

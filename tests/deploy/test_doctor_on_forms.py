@@ -13,17 +13,17 @@ import yaml
 from certs.pki import issue_ca
 from certs.registration import Target, ca_bundle_patch, manifest
 from certs.secret import OWNER
-from tests.acceptance.pools import pool_node
+from tests.acceptance.placing.pools import pool_node
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
 from tests.deploy.helm import IMAGE, Helm
 from tests.doctor.healthy import commands_of
-from tests.support.batch_objects import definition
-from tests.support.command import run_here
-from tests.support.exported import remove
-from tests.support.manifests import DEPLOY, ROOT, Object, container_of
+from tests.support.objects.batch_objects import definition
+from tests.support.objects.manifests import DEPLOY, ROOT, Object, container_of
+from tests.support.on_cluster.exported import remove
+from tests.support.programs.command import run_here
 from webhook.admission.exported_policy import exported_policy
 from webhook.kube.release import NEWEST
 from webhook.policy.loader import parse_policies

@@ -5,8 +5,8 @@ import pytest
 from tests.controlplane.client import ApiError, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.support.builders import make_node_object
-from tests.support.manifests import read_one
+from tests.support.objects.builders import make_node_object
+from tests.support.objects.manifests import read_one
 from webhook.kube.names import HOSTNAME_LABEL
 
 NAMESPACE = "placement-webhook"

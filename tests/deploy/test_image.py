@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from certs.registration import MANIFEST
-from tests.support.manifests import ROOT
+from tests.support.objects.manifests import ROOT
 
 Instruction = tuple[str, str]
 

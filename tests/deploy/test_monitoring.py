@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.controlplane.cluster import Cluster
-from tests.support.manifests import DEPLOY, container_of, pod_template, read_one
+from tests.support.objects.manifests import DEPLOY, container_of, pod_template, read_one
 
 NAMESPACE = "placement-webhook"
 

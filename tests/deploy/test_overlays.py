@@ -12,8 +12,8 @@ from tests.controlplane.client import Client, NotFound, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
-from tests.support.builders import make_node_object
-from tests.support.manifests import DEPLOY
+from tests.support.objects.builders import make_node_object
+from tests.support.objects.manifests import DEPLOY
 from webhook.kube.names import HOSTNAME_LABEL
 
 # What is installed beside an overlay.

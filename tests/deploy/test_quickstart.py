@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 
 from tests.controlplane.cluster import Cluster
-from tests.support.manifests import DEPLOY, ROOT
-from tests.support.registered import registered_as_shipped
+from tests.support.objects.manifests import DEPLOY, ROOT
+from tests.support.on_cluster.registered import registered_as_shipped
 from webhook.policy.loader import built_in_policy, parse_policy
 
 FOLDER = DEPLOY / "quickstart"

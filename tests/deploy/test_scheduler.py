@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from tests.acceptance.pools import pool_node, training_pod
+from tests.acceptance.placing.pools import pool_node, training_pod
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN, admit_pod
-from tests.support.builders import make_node_object, make_pod
-from tests.support.manifests import read_one
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.manifests import read_one
 from webhook.admission.verdict import Patched
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import parse

@@ -6,10 +6,10 @@ import pytest
 
 from certs.registration import Target, manifest, with_ca_bundle
 from tests.controlplane.cluster import Cluster
-from tests.support.builders import PodBuilder, make_pod
-from tests.support.certificates import ca_of, make_artifacts, server_of
-from tests.support.loopback import closed_port
-from tests.support.recording import Recording, recording_webhook
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.servers.loopback import closed_port
+from tests.support.servers.recording import Recording, recording_webhook
+from tests.support.tls.certificates import ca_of, make_artifacts, server_of
 
 LOOPBACK = make_artifacts(dns_names=(), ip_addresses=("127.0.0.1",))
 

@@ -13,10 +13,10 @@ from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import TYPE, policy_with
-from tests.support.builders import make_pod
-from tests.support.certificates import ca_of, make_artifacts, server_of
-from tests.support.recording import Recording, recording_webhook
-from tests.support.workloads import APP, SAMPLES, Object, Sample, minimal_crd
+from tests.support.objects.builders import make_pod
+from tests.support.objects.workloads import APP, SAMPLES, Object, Sample, minimal_crd
+from tests.support.servers.recording import Recording, recording_webhook
+from tests.support.tls.certificates import ca_of, make_artifacts, server_of
 from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
 from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, QUEUE_KEYS, QUEUED_KINDS
 

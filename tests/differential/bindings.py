@@ -7,9 +7,9 @@ from typing import Any
 from tests.controlplane.client import Client
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.differential.constraints import Object
-from tests.support.builders import make_pod
-from tests.support.storage import make_pv, make_pvc, make_storage_class, uses
+from tests.differential.random_objects.constraints import Object
+from tests.support.objects.builders import make_pod
+from tests.support.objects.storage import make_pv, make_pvc, make_storage_class, uses
 
 CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
 

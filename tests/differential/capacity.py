@@ -11,11 +11,11 @@ from pathlib import Path
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.differential.constraints import HOSTNAME, RACK, ZONE
-from tests.differential.dice import Dice
 from tests.differential.profiles import CONFIGURATION
-from tests.differential.worlds import World, pending_pods
-from tests.support.command import run_here
+from tests.differential.random_objects.constraints import HOSTNAME, RACK, ZONE
+from tests.differential.random_objects.dice import Dice
+from tests.differential.random_objects.worlds import World, pending_pods
+from tests.support.programs.command import run_here
 
 # Small worlds: a full cluster is a pod for each place of its nodes.
 SIZES = ((3, 6), (6, 10), (6, 12))

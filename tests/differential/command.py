@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.differential.constraints import Object
 from tests.differential.profiles import CONFIGURATION
-from tests.support.command import run_here
+from tests.differential.random_objects.constraints import Object
+from tests.support.programs.command import run_here
 from webhook.placement.framework.result import Placement
 
 

@@ -9,10 +9,10 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.scheduler_log import Scores
 from tests.differential.bindings import CLAIM, VOLUME, Bindings, remove
-from tests.differential.constraints import Object
-from tests.differential.nominations import PRIORITY_CLASSES, is_heeded
-from tests.differential.pods import OVERHEAD, RUNTIME_CLASS
-from tests.differential.worlds import World, counts
+from tests.differential.random_objects.constraints import Object
+from tests.differential.random_objects.nominations import PRIORITY_CLASSES, is_heeded
+from tests.differential.random_objects.pods import OVERHEAD, RUNTIME_CLASS
+from tests.differential.random_objects.worlds import World, counts
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document

@@ -5,8 +5,8 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tests.differential.constraints import Object
-from tests.differential.worlds import World
+from tests.differential.random_objects.constraints import Object
+from tests.differential.random_objects.worlds import World
 
 T = TypeVar("T")
 Holds = Callable[[World, Object], bool]

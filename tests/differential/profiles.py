@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from tests.controlplane.configuration import scheduler_configuration
-from tests.differential.constraints import HOSTNAME, RACK, ZONE
+from tests.differential.random_objects.constraints import HOSTNAME, RACK, ZONE
 from webhook.placement.config.loader import parse_profiles
 
 Object = dict[str, Any]

@@ -17,11 +17,11 @@ from tests.controlplane.binaries import find_or_build
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.differential.cases import FOLDER, Case
-from tests.differential.constraints import Object
-from tests.differential.dice import Dice
 from tests.differential.kube_scheduler import Answer, KubeScheduler
 from tests.differential.profiles import CONFIGURATION, OTHERS, STANDARD
-from tests.differential.worlds import World, pending_pods, random_world
+from tests.differential.random_objects.constraints import Object
+from tests.differential.random_objects.dice import Dice
+from tests.differential.random_objects.worlds import World, pending_pods, random_world
 
 _SIZES = ((4, 5),)
 _PODS_PER_WORLD = 12

@@ -16,11 +16,11 @@ from tests.differential.capacity import (
     with_equal_nodes,
     with_few_places,
 )
-from tests.differential.constraints import Object
-from tests.differential.dice import Dice
 from tests.differential.kube_scheduler import KubeScheduler
 from tests.differential.profiles import STANDARD
-from tests.differential.worlds import World, random_world
+from tests.differential.random_objects.constraints import Object
+from tests.differential.random_objects.dice import Dice
+from tests.differential.random_objects.worlds import World, random_world
 
 PODS_PER_WORLD = 5
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))

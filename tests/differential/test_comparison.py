@@ -7,13 +7,13 @@ import pytest
 
 from tests.controlplane.client import ApiError
 from tests.differential.comparison import disagreements
-from tests.differential.constraints import Object
 from tests.differential.kube_scheduler import Answer
 from tests.differential.minimising import minimise
 from tests.differential.profiles import PROFILES
+from tests.differential.random_objects.constraints import Object
+from tests.differential.random_objects.worlds import World
 from tests.differential.trial import report, tried
-from tests.differential.worlds import World
-from tests.support.builders import make_node_object, make_pod
+from tests.support.objects.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document

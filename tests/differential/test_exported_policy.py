@@ -11,8 +11,14 @@ import pytest
 
 from tests.controlplane.client import ApiError, Object
 from tests.controlplane.cluster import Cluster
-from tests.differential.exported import PROBE, ExportedPolicies, Trial
-from tests.differential.exported_cases import NAMESPACES, PRIORITY_CLASSES, Choices, random_pod, random_policies
+from tests.differential.random_objects.exported import PROBE, ExportedPolicies, Trial
+from tests.differential.random_objects.exported_cases import (
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    Choices,
+    random_pod,
+    random_policies,
+)
 from tests.golden.case import CASES, load
 from tests.support.admission import DOMAIN, policy_with
 from webhook.admission.verdict import Patched

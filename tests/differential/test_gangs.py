@@ -7,11 +7,11 @@ import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.differential.capacity import SIZES, bound, templates, with_few_places
-from tests.differential.constraints import Object
-from tests.differential.dice import Dice
 from tests.differential.kube_scheduler import KubeScheduler
 from tests.differential.profiles import STANDARD
-from tests.differential.worlds import random_world
+from tests.differential.random_objects.constraints import Object
+from tests.differential.random_objects.dice import Dice
+from tests.differential.random_objects.worlds import random_world
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document

@@ -9,12 +9,12 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from tests.differential.command import predicted_by_command
 from tests.differential.comparison import disagreements
-from tests.differential.dice import Dice
 from tests.differential.kube_scheduler import KubeScheduler
 from tests.differential.profiles import CONFIGURATION, OTHERS, STANDARD
-from tests.differential.random_profiles import random_configuration
+from tests.differential.random_objects.dice import Dice
+from tests.differential.random_objects.random_profiles import random_configuration
+from tests.differential.random_objects.worlds import pending_pods, random_world
 from tests.differential.trial import disagreements_of_command, report, tried
-from tests.differential.worlds import pending_pods, random_world
 from webhook.placement.config.loader import parse_profiles
 
 PODS_PER_WORLD = 25

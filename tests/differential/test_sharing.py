@@ -4,8 +4,8 @@ from copy import deepcopy
 
 import pytest
 
-from tests.differential.dice import Dice
-from tests.differential.worlds import pending_pods, random_world
+from tests.differential.random_objects.dice import Dice
+from tests.differential.random_objects.worlds import pending_pods, random_world
 from webhook.cli.inputs.anonymize import with_other_names
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

@@ -8,11 +8,11 @@ from tests.controlplane.client import ApiError
 from tests.differential.cases import FOLDER, Case
 from tests.differential.command import predicted_by_command
 from tests.differential.comparison import Disagreement, disagreements
-from tests.differential.constraints import Object
 from tests.differential.kube_scheduler import Answer, KubeScheduler
 from tests.differential.minimising import minimise
 from tests.differential.profiles import PROFILES
-from tests.differential.worlds import World
+from tests.differential.random_objects.constraints import Object
+from tests.differential.random_objects.worlds import World
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.scheduler import Scheduler

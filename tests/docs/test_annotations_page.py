@@ -1,10 +1,10 @@
 """docs/annotations.md has the rows of the table of annotations, and names the rule that acts on each."""
 
-from tests.docs.annotation_reference import HEAD, table
-from tests.docs.generated_table import with_table
+from tests.docs.generators.annotation_reference import HEAD, table
+from tests.docs.generators.generated_table import with_table
 from tests.docs.markdown import ROOT, rows, span_of, spans_of
 from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from webhook.admission.verdict import Bypassed
 from webhook.mutation.rules import RULES
 from webhook.policy.keys import ANNOTATIONS, Keys

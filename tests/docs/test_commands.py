@@ -32,8 +32,8 @@ from tests.docs.markdown import (
     steps,
     write_named_files,
 )
-from tests.support.command import understand
-from tests.support.programs import write_program
+from tests.support.programs.command import understand
+from tests.support.programs.programs import write_program
 from webhook.cli.root import root
 
 PROGRAM = "placement-webhook"

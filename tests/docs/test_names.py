@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from certs.controller.admin import ControllerMetrics
 from tests.docs.markdown import DOCUMENTS, OPERATIONS, ROOT, blocks, name_of, rows, span_of, spans_of
-from tests.support.audit_records import encode
+from tests.support.programs.audit_records import encode
 from webhook.audit.record import AuditRecord, parse_line
 from webhook.cli.commands.serve import serve
 from webhook.policy.loader import built_in_policy

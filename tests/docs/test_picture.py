@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.docs.picture import PICTURE, picture
+from tests.docs.generators.picture import PICTURE, picture
 
 
 @pytest.mark.slow

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.docs.generators.reference import page
 from tests.docs.markdown import DOCUMENTS, ROOT, Block, blocks
-from tests.docs.reference import page
 from webhook.documents.documents import parse
 from webhook.kube.shape import check_pod
 from webhook.kube.workloads.pod_sets import pod_sets

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.docs.generated_table import with_table
-from tests.docs.workload_reference import HEAD, table
+from tests.docs.generators.generated_table import with_table
+from tests.docs.generators.workload_reference import HEAD, table
 from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, PATCHED_TEMPLATES
 
 PAGE = Path(__file__).parents[2] / "docs" / "workloads.md"

@@ -13,11 +13,11 @@ from cryptography import x509
 
 from certs.cluster.probe import Called, Outcome
 from certs.registration import Target, with_ca_bundle
-from tests.acceptance.pools import pool_node
+from tests.acceptance.placing.pools import pool_node
 from tests.support.admission import policy_with
-from tests.support.certificates import FRESH, NOW
-from tests.support.command import understand
-from tests.support.manifests import Object, container_of, read
+from tests.support.objects.manifests import Object, container_of, read
+from tests.support.programs.command import understand
+from tests.support.tls.certificates import FRESH, NOW
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.check import Finding, diagnose
 from webhook.doctor.cluster import Cluster, ServerClock, Trial

@@ -11,18 +11,18 @@ import orjson
 import pytest
 
 from certs.registration import Target, manifest, with_ca_bundle
-from tests.acceptance.pools import pool_node
+from tests.acceptance.placing.pools import pool_node
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
 from tests.doctor.healthy import commands_of
-from tests.support.batch_objects import definition
-from tests.support.command import run_here
-from tests.support.manifests import DEPLOY, ROOT, Object, read, read_one
-from tests.support.programs import forked
-from tests.support.server import write_certificate
-from tests.support.service_account import RBAC
+from tests.support.objects.batch_objects import definition
+from tests.support.objects.manifests import DEPLOY, ROOT, Object, read, read_one
+from tests.support.on_cluster.service_account import RBAC
+from tests.support.programs.command import run_here
+from tests.support.programs.programs import forked
+from tests.support.servers.server import write_certificate
 
 NAMESPACE, CONFIGURATION, POLICY = "placement-webhook", "00-placement-webhook", "placement-policy"
 CERTS_NAMESPACE = "placement-webhook-certs"

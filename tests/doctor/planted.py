@@ -14,8 +14,8 @@ from certs.webhook_rules import PODS
 from tests.controlplane.webhooks import ADMISSION, webhook_configuration
 from tests.doctor.healthy import PRODUCT, USAGE, WHITELIST
 from tests.doctor.installed import CERTS_NAMESPACE, CONFIGURATION, EXPORTED, NAMESPACE, Installed, replaced
-from tests.support.manifests import DEPLOY, Object, read_one
-from tests.support.service_account import RBAC
+from tests.support.objects.manifests import DEPLOY, Object, read_one
+from tests.support.on_cluster.service_account import RBAC
 from webhook.admission.exported_policy import exported_policy
 from webhook.mutation.exported.export import IDENTITY
 from webhook.policy.loader import parse_policies

@@ -23,8 +23,8 @@ from tests.doctor.healthy import (
     read_of,
     self_managed,
 )
-from tests.support.certificates import EXPIRED, NOW, OTHER, make_artifacts
-from tests.support.manifests import Object
+from tests.support.objects.manifests import Object
+from tests.support.tls.certificates import EXPIRED, NOW, OTHER, make_artifacts
 from webhook.doctor.check import Finding, Severity
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.source import Source

@@ -17,7 +17,7 @@ from tests.doctor.healthy import (
     read_of,
     with_webhooks,
 )
-from tests.support.manifests import Object
+from tests.support.objects.manifests import Object
 from webhook.doctor.check import Severity
 from webhook.doctor.kept import PodsRead
 from webhook.doctor.source import Source

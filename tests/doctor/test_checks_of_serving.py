@@ -29,7 +29,7 @@ from tests.doctor.healthy import (
     with_webhooks,
 )
 from tests.support.admission import policy_with
-from tests.support.certificates import AGED, EXPIRED, FROM_TOMORROW, NOW, OTHER, make_artifacts
+from tests.support.tls.certificates import AGED, EXPIRED, FROM_TOMORROW, NOW, OTHER, make_artifacts
 from webhook.admission.missed import MissedPod, Owner
 from webhook.doctor.check import Severity
 from webhook.doctor.cluster import Cluster, ServerClock, StoredPolicy, Trial

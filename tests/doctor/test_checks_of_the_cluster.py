@@ -25,7 +25,7 @@ from tests.doctor.healthy import (
     under,
 )
 from tests.support.admission import policy_with
-from tests.support.manifests import Object
+from tests.support.objects.manifests import Object
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.check import MOST_FINDINGS, Severity, diagnose
 from webhook.doctor.cluster import Cluster

@@ -10,9 +10,9 @@ from tests.controlplane.polling import wait_for
 from tests.docs.markdown import ROOT, blocks
 from tests.doctor.installed import Installed, installation, replaced
 from tests.doctor.planted import NOWHERE, PLANTED, in_each_webhook, service_without_endpoints
-from tests.support.builders import make_pod
-from tests.support.manifests import read
-from tests.support.service_account import limited_to
+from tests.support.objects.builders import make_pod
+from tests.support.objects.manifests import read
+from tests.support.on_cluster.service_account import limited_to
 from webhook.doctor.registry import CHECKS
 from webhook.documents.documents import parse
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.doctor.healthy import POLICY, configuration
 from tests.support.admission import policy_with
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.admission.missed import Scope
 from webhook.admission.registered_selection import Selection
 from webhook.doctor.check import MOST_NAMED

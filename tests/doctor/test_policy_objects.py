@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.doctor.healthy import deployment, found, make_installation, objects, texts
-from tests.support.manifests import Object, container_of
+from tests.support.objects.manifests import Object, container_of
 from webhook.doctor.check import Severity
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.source import Source

@@ -13,10 +13,10 @@ from aiohttp import web
 
 from tests.doctor.healthy import NAMESPACE, deployment, faults, make_installation, with_args
 from tests.support.admission import policy_with
-from tests.support.builders import make_node_object
-from tests.support.http_server import http_server
-from tests.support.kubeconfigs import write_kubeconfig
-from tests.support.server import policies_of
+from tests.support.objects.builders import make_node_object
+from tests.support.servers.http_server import http_server
+from tests.support.servers.kubeconfigs import write_kubeconfig
+from tests.support.servers.server import policies_of
 from webhook.cluster.node_info import Node
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.kept import kept

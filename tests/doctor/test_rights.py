@@ -16,7 +16,7 @@ from tests.doctor.healthy import (
     with_args,
 )
 from tests.support.admission import policy_with
-from tests.support.manifests import Object, read
+from tests.support.objects.manifests import Object, read
 from webhook.doctor.check import Severity
 from webhook.doctor.cluster import Cluster, Right, Role
 from webhook.doctor.rights import access_review, rights_of

@@ -23,7 +23,7 @@ from tests.doctor.healthy import (
     texts,
 )
 from tests.support.admission import policy_with
-from tests.support.manifests import Object
+from tests.support.objects.manifests import Object
 from webhook.doctor.check import Severity
 from webhook.doctor.cluster import Cluster, Trial
 from webhook.doctor.source import Source

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.doctor.healthy import deployment
-from tests.support.manifests import DEPLOY, container_of, read
+from tests.support.objects.manifests import DEPLOY, container_of, read
 from webhook.doctor.cluster import StoredPolicy
 from webhook.doctor.kept import kept
 from webhook.doctor.rights import needed_rights

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.random_json import json_values
+from tests.support.random.random_json import json_values
 from webhook.documents import json_text as json_list
 from webhook.documents.documents import Document, parse, parse_list
 from webhook.documents.field import InvalidInput

@@ -11,10 +11,10 @@ import pytest
 import structlog
 
 from tests.support.admission import policy_with
-from tests.support.builders import PodBuilder, make_pod
-from tests.support.fake_events_api import DENIED_BY_WEBHOOK, LACKS_RIGHT, FakeEventsApi, fake_events_api
-from tests.support.live import until
-from tests.support.server import Clock, review_bytes
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.servers.fake_events_api import DENIED_BY_WEBHOOK, LACKS_RIGHT, FakeEventsApi, fake_events_api
+from tests.support.servers.live import until
+from tests.support.servers.server import Clock, review_bytes
 from webhook.events.backlog import MOST_ITEMS
 from webhook.events.pacing import Clocks
 from webhook.events.recorder import EventRecorder

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.admission import TYPE, make_request, policy_with
-from tests.support.builders import make_node_object, make_pod
+from tests.support.objects.builders import make_node_object, make_pod
 from webhook.admission.evaluation import evaluate
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import make_pod
-from tests.support.server import review_bytes
+from tests.support.objects.builders import make_pod
+from tests.support.servers.server import review_bytes
 from webhook.events.subject import ObjectReference, Subject, subject_of
 from webhook.kube.api.admission import parse_review
 

@@ -1,6 +1,6 @@
 """Buckets as those of client-go: a burst, then one token at a time."""
 
-from tests.support.server import Clock
+from tests.support.servers.server import Clock
 from webhook.events.pacing import Clocks, Pacing
 from webhook.events.token_bucket import TokenBucket, TokenBuckets
 

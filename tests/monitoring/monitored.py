@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.manifests import DEPLOY
+from tests.support.objects.manifests import DEPLOY
 
 FOLDER = DEPLOY / "monitoring"
 RULES = FOLDER / "rules.yaml"

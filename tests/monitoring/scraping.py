@@ -15,7 +15,7 @@ from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.controlplane.process import Process
 from tests.monitoring.monitored import RULES
-from tests.support.programs import forked
+from tests.support.programs.programs import forked
 
 Object = dict[str, Any]
 

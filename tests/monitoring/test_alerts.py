@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from certs.controller.admin import ControllerMetrics
-from tests.deploy import generate_prometheusrule
+from tests.deploy.generators import generate_prometheusrule
 from tests.docs.markdown import blocks, links
 from tests.monitoring.cases import CASES, Case
 from tests.monitoring.monitored import RULES, alerts
-from tests.support.manifests import ROOT, read_one
+from tests.support.objects.manifests import ROOT, read_one
 from webhook.audit.record import Outcome
 from webhook.cli.root import root
 from webhook.runtime.metrics import Metrics

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.deploy import generate_dashboard
+from tests.deploy.generators import generate_dashboard
 from tests.monitoring.monitored import dashboard, dashboard_queries, metrics_in
-from tests.support.manifests import read_one
+from tests.support.objects.manifests import read_one
 
 DASHBOARD = dashboard()
 PANELS = DASHBOARD["panels"]

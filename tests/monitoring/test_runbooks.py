@@ -14,10 +14,10 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.docs.markdown import ROOT, blocks, rows, span_of, spans
 from tests.doctor.installed import NAMESPACE, Installed, installed
-from tests.support.builders import make_pod
-from tests.support.command import run_here, understand
-from tests.support.manifests import Object, pod_template, read, read_one
-from tests.support.policy_objects import policy, served_policies
+from tests.support.objects.builders import make_pod
+from tests.support.objects.manifests import Object, pod_template, read, read_one
+from tests.support.objects.policy_objects import policy, served_policies
+from tests.support.programs.command import run_here, understand
 from webhook.runtime.metrics import Metrics
 
 RUNBOOKS = ROOT / "docs" / "runbooks"

@@ -15,9 +15,9 @@ from tests.controlplane.polling import wait_for
 from tests.monitoring.monitored import alerts, dashboard_queries, metrics_in
 from tests.monitoring.scraping import Prometheus, scraping, serving, with_grafana_variables
 from tests.support.admission import TYPE, USAGE
-from tests.support.builders import make_pod
-from tests.support.certs_controller import Installation, Running, controlling
-from tests.support.server import write_certificate
+from tests.support.objects.builders import make_pod
+from tests.support.servers.server import write_certificate
+from tests.support.tls.certs_controller import Installation, Running, controlling
 
 Programs = dict[str, Path]
 

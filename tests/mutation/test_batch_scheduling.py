@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.admission import USAGE, admit_pod, policy_with
-from tests.support.builders import PodBuilder, make_pod, match_expressions
+from tests.support.objects.builders import PodBuilder, make_pod, match_expressions
 from webhook.admission.verdict import Patched, Unchanged
 from webhook.backends.backend import BatchRequest
 from webhook.backends.registry import BACKENDS

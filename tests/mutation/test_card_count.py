@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, policy_with
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.mutation.mutate import mutate
 from webhook.mutation.rules import RULES
 from webhook.mutation.workload.workload import read_workload

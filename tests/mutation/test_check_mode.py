@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from tests.support.admission import TYPE, admit_pod, policy_with
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from tests.support.scorers import ScorerOfNoNodes
 from webhook.admission.pipeline import ClusterView
 from webhook.admission.verdict import Denied, Patched, Verdict

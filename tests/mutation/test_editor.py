@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.frozen import frozen
+from tests.support.objects.frozen import frozen
 from webhook.mutation.edits.editor import Path, PodEditor
 
 Call = tuple[str, Any, Path]

@@ -6,7 +6,7 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from tests.support.frozen import frozen
+from tests.support.objects.frozen import frozen
 from tests.support.work import calls_of
 from webhook.kube.api.review_answer import fit_warnings
 from webhook.mutation.edits.editor import PodEditor

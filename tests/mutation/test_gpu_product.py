@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, policy_with
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from webhook.mutation.edits.node_edits import RequireNode
 from webhook.mutation.rules import gpu_product
 from webhook.mutation.workload.workload import read_workload

@@ -1,7 +1,7 @@
 """What a pod lacks for the QoS class Guaranteed."""
 
 from tests.support.admission import policy_with
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from webhook.mutation.workload.guaranteed_qos import GuaranteedQos, read_guaranteed_qos
 
 GUARANTEED = policy_with(

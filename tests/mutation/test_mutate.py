@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, policy_with
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.mutation.edits.edits import AddLabel, AddToleration
 from webhook.mutation.mutate import Mutation, Rule, RuleOutcome, mutate
 from webhook.mutation.rules import RULES

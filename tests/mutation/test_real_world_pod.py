@@ -6,8 +6,8 @@ import jsonpatch
 import orjson
 
 from tests.support.admission import PRODUCT, TYPE, admit_pod
-from tests.support.builders import make_pod, match_expressions
-from tests.support.frozen import frozen
+from tests.support.objects.builders import make_pod, match_expressions
+from tests.support.objects.frozen import frozen
 from webhook.admission.verdict import Patched, Unchanged
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.mutation.replica_group import replica_group
 
 KEY = "maip.mxsf.io/spread-group"

@@ -4,8 +4,8 @@ import orjson
 import pytest
 
 from tests.support.admission import TYPE, policy_with
-from tests.support.builders import make_pod
-from tests.support.server import World, review_bytes
+from tests.support.objects.builders import make_pod
+from tests.support.servers.server import World, review_bytes
 
 
 @pytest.mark.parametrize("reaction", ["deny", "warn"])

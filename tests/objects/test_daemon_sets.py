@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, policy_with
-from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from webhook.admission.pipeline import ClusterView
 from webhook.admission.verdict import Bypassed, Denied
 from webhook.cluster.file import snapshot_from_documents

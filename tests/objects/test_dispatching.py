@@ -7,9 +7,9 @@ import time
 import orjson
 
 from tests.support.admission import TYPE, policy_with
-from tests.support.builders import make_node_object, make_pod
-from tests.support.server import World, review_bytes
-from tests.support.workloads import SAMPLES
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.workloads import SAMPLES
+from tests.support.servers.server import World, review_bytes
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, USAGE, make_request, policy_with
-from tests.support.batch_objects import cluster_queue, local_queue, volcano_queue
-from tests.support.builders import make_node_object, make_pod
+from tests.support.objects.batch_objects import cluster_queue, local_queue, volcano_queue
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 from tests.support.views import made_anew
-from tests.support.workloads import APP, SAMPLES, Object, Sample
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised
 from webhook.cluster.file import snapshot_from_documents

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
-from tests.support.builders import make_node_object, make_pod
-from tests.support.random_json import replace_somewhere
-from tests.support.server import Clock
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.workloads import SAMPLES, Object, Sample
+from tests.support.random.random_json import replace_somewhere
+from tests.support.servers.server import Clock
 from tests.support.work import calls_of
-from tests.support.workloads import SAMPLES, Object, Sample
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
 from webhook.cluster.file import snapshot_from_documents

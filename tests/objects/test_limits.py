@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from webhook.admission.verdict import Advised, Denied
 from webhook.objects.admission import admit_request
 

@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from tests.support.admission import TYPE, make_request, policy_with
-from tests.support.policy_objects import Object, policy
-from tests.support.server import World, review_bytes
+from tests.support.objects.policy_objects import Object, policy
+from tests.support.servers.server import World, review_bytes
 from webhook.admission.verdict import Advised, Denied, ObjectVerdict, Verdict
 from webhook.kube.deadline import Expired, never
 from webhook.objects.admission import admit_request, counted_kind

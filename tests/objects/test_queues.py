@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
-from tests.support.builders import make_pod
-from tests.support.workloads import SAMPLES, Object
+from tests.support.objects.builders import make_pod
+from tests.support.objects.workloads import SAMPLES, Object
 from webhook.admission.verdict import Advised, Bypassed, Denied
 from webhook.objects.admission import admit_request
 

@@ -6,9 +6,9 @@ import orjson
 
 from tests.golden.case import cluster_of
 from tests.support.admission import TYPE, USAGE, make_request, policy_with
-from tests.support.builders import make_node_object, make_pod
-from tests.support.server import World, review_bytes
-from tests.support.workloads import SAMPLES
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.workloads import SAMPLES
+from tests.support.servers.server import World, review_bytes
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.objects.admission import admit_request
 from webhook.serving.decisions.rendering import render

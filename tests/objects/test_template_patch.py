@@ -6,8 +6,8 @@ import jsonpatch
 import pytest
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
-from tests.support.builders import make_pod
-from tests.support.workloads import APP, SAMPLES, Object, Sample
+from tests.support.objects.builders import make_pod
+from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 from webhook.admission.patch_proof import UnprovenPatchError
 from webhook.admission.verdict import Advised, Unchanged
 from webhook.kube.api.admission import AdmissionRequest

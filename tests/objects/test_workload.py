@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, policy_with
-from tests.support.builders import PodBuilder, make_node_object, make_pod
-from tests.support.storage import available, make_pv, make_storage_class
-from tests.support.workloads import APP, SAMPLES, Object, Sample
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.storage import available, make_pv, make_storage_class
+from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised, Bypassed, Denied, ObjectVerdict, Verdict
 from webhook.cluster.file import snapshot_from_documents

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from webhook.admission.pipeline import ClusterView
 from webhook.admission.verdict import Patched
 from webhook.cluster.file import snapshot_from_documents

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.random_json import replace_somewhere
+from tests.support.random.random_json import replace_somewhere
 from webhook.documents.field import InvalidInput
 from webhook.policy.loader import built_in_policy, parse_policy
 

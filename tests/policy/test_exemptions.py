@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.admission import TYPE, make_request, policy_with
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from webhook.admission.pipeline import admit
 from webhook.admission.verdict import Bypassed
 from webhook.documents.field import InvalidInput

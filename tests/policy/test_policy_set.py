@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
-from tests.support.builders import make_pod
-from tests.support.server import World, make_work_budget, review_bytes
+from tests.support.objects.builders import make_pod
+from tests.support.servers.server import World, make_work_budget, review_bytes
 from webhook.admission.pipeline import ClusterView, policy_for
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from webhook.admission.verdict import Patched
 from webhook.kube.pod.taints import Taint, Toleration
 from webhook.kube.selectors import requirement_matches

@@ -3,7 +3,7 @@
 import pytest
 from pydantic.fields import FieldInfo
 
-from tests.docs.reference import _default
+from tests.docs.generators.reference import _default
 from webhook.policy.spec.fields import StrictModel
 
 

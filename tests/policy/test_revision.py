@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.admission import TYPE, admit_pod
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from webhook.admission.verdict import Patched
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy import Policy

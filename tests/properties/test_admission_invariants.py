@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.admission import DOMAIN, USAGE, admit_pod, make_request, policy_with
-from tests.support.random_pods import CARD, EFFECTS, PRODUCTS, USAGES, pods
+from tests.support.random.random_pods import CARD, EFFECTS, PRODUCTS, USAGES, pods
 from webhook.admission.patch_proof import prove_pod_patch
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Patched, Unchanged, Verdict

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.builders import make_node_object
-from tests.support.command import run_alone
-from tests.support.traces import POOL, lines, write_experiment
+from tests.support.objects.builders import make_node_object
+from tests.support.programs.command import run_alone
+from tests.support.programs.traces import POOL, lines, write_experiment
 
 _TRACE = lines(*(f"{number},30,nvidia.com/gpu={1 + number % 3}" for number in range(40)))
 _SWEEP = ("--scheduler-profile", "default", "--scheduler-profile", "binpack", "--seeds", "2", "-o", "json")

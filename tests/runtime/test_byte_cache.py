@@ -7,8 +7,8 @@ import orjson
 import pytest
 
 from tests.support.admission import PRODUCT, TYPE, make_request, policy_with
-from tests.support.builders import PodBuilder, make_node_object, make_pod
-from tests.support.server import make_work_budget
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.servers.server import make_work_budget
 from webhook.admission.pipeline import ClusterView
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

@@ -12,9 +12,9 @@ import pytest
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.differential.dice import Dice
 from tests.differential.kube_scheduler import KubeScheduler
-from tests.differential.worlds import World, pending_pods, random_world
+from tests.differential.random_objects.dice import Dice
+from tests.differential.random_objects.worlds import World, pending_pods, random_world
 from tests.schedulers.jobs import refusal
 from tests.schedulers.running import KUBE_SCHEDULER_ALONE
 from webhook.placement.framework.result import Placement

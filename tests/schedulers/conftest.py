@@ -10,16 +10,16 @@ import pytest
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.go_command import BuildFailed
-from tests.schedulers import coscheduling as coscheduling_program
-from tests.schedulers import kai as kai_program
-from tests.schedulers import kueue as kueue_program
-from tests.schedulers import volcano as volcano_program
 from tests.schedulers.build import RECIPES, Built, Recipe, built
-from tests.schedulers.coscheduling import Coscheduling
-from tests.schedulers.kai import Kai
-from tests.schedulers.kueue import Kueue
-from tests.schedulers.volcano import Volcano
-from tests.support.registered import Webhook, registered_as_shipped
+from tests.schedulers.installed import coscheduling as coscheduling_program
+from tests.schedulers.installed import kai as kai_program
+from tests.schedulers.installed import kueue as kueue_program
+from tests.schedulers.installed import volcano as volcano_program
+from tests.schedulers.installed.coscheduling import Coscheduling
+from tests.schedulers.installed.kai import Kai
+from tests.schedulers.installed.kueue import Kueue
+from tests.schedulers.installed.volcano import Volcano
+from tests.support.on_cluster.registered import Webhook, registered_as_shipped
 
 SCHEDULERS = "TEST_SCHEDULERS"
 

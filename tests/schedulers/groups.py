@@ -9,8 +9,8 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, worker
 from tests.support.admission import DOMAIN, TYPE
-from tests.support.builders import make_pod
-from tests.support.registered import Webhook
+from tests.support.objects.builders import make_pod
+from tests.support.on_cluster.registered import Webhook
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.watch.api_server import ClientConfig
 from webhook.watch.polling import read_scheduler_evidence

@@ -4,7 +4,7 @@ from tests.controlplane.client import Object, Objects
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import DOMAIN, TYPE, USAGE
-from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 
 
 def gpu_node(name: str, gpus: int) -> Object:

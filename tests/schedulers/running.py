@@ -9,7 +9,7 @@ from tests.controlplane.client import Client, Object, Objects
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.controlplane.process import HeldPort, Process
-from tests.support.server import write_certificate
+from tests.support.servers.server import write_certificate
 
 KUBE_SCHEDULER_ALONE = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.schedulers.coscheduling import TO_COSCHEDULING, Coscheduling
+from tests.schedulers.installed.coscheduling import TO_COSCHEDULING, Coscheduling
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, wait_refused, worker
-from tests.support.registered import Webhook
+from tests.support.on_cluster.registered import Webhook
 
 
 @pytest.fixture(autouse=True)

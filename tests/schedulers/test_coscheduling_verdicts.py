@@ -3,14 +3,14 @@
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.schedulers.coscheduling import NAME, TO_COSCHEDULING, Coscheduling
 from tests.schedulers.groups import (
     Gangs,
     group_is_the_size_without_one,
     larger_group_never_starts,
     smaller_group_starts_in_part,
 )
-from tests.support.registered import Webhook
+from tests.schedulers.installed.coscheduling import NAME, TO_COSCHEDULING, Coscheduling
+from tests.support.on_cluster.registered import Webhook
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import webhook_configuration
+from tests.schedulers.installed.kai import TO_KAI, Kai
 from tests.schedulers.jobs import (
     bound,
     create_interleaved,
@@ -15,10 +16,9 @@ from tests.schedulers.jobs import (
     wait_refused,
     worker,
 )
-from tests.schedulers.kai import TO_KAI, Kai
 from tests.support.admission import DOMAIN, TYPE
-from tests.support.builders import PodBuilder, make_pod
-from tests.support.registered import Webhook
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.on_cluster.registered import Webhook
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +107,7 @@ def test_pods_with_half_a_card_share_one(cluster: Cluster, kai: Kai, kai_admissi
 
 
 def test_of_two_jobs_that_would_deadlock_one_starts_whole_and_the_other_not_at_all(cluster: Cluster, kai: Kai) -> None:
-    """tests/acceptance/test_deadlock.py shows the same jobs with the stock scheduler."""
+    """tests/acceptance/placing/test_deadlock.py shows the same jobs with the stock scheduler."""
     cluster.make_nodes(gpu_node("n1", 4), gpu_node("n2", 2))
     kai.make_queue("research")
     for job in ("bert", "llama"):

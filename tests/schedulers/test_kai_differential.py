@@ -9,9 +9,9 @@ import pytest
 
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
-from tests.schedulers import kai
 from tests.schedulers.asked import Asked, compared_on_random_worlds
 from tests.schedulers.build import Built
+from tests.schedulers.installed import kai
 from webhook.placement.batch_profiles.kai import KAI
 
 PODS_PER_WORLD = 20

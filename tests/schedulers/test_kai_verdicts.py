@@ -10,9 +10,9 @@ from tests.schedulers.groups import (
     said,
     smaller_group_starts_in_part,
 )
+from tests.schedulers.installed.kai import TO_KAI, Kai
 from tests.schedulers.jobs import gpu_node, wait_bound_all
-from tests.schedulers.kai import TO_KAI, Kai
-from tests.support.registered import Webhook
+from tests.support.on_cluster.registered import Webhook
 
 KINDS = "queues.scheduling.run.ai,podgroups.scheduling.run.ai"
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.controlplane.cluster import Cluster
+from tests.schedulers.installed.kueue import GATES, WITH_KUEUE, Kueue, gated, gates
 from tests.schedulers.jobs import gpu_node, wait_bound_all, worker
-from tests.schedulers.kueue import GATES, WITH_KUEUE, Kueue, gated, gates
-from tests.support.registered import Webhook
+from tests.support.on_cluster.registered import Webhook
 
 
 @pytest.fixture(autouse=True)

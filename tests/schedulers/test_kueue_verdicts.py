@@ -8,13 +8,13 @@ import pytest
 from tests.controlplane.client import Answer, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.schedulers import kueue as kueue_program
 from tests.schedulers.build import Built
 from tests.schedulers.groups import IN_PART, Gangs, said
+from tests.schedulers.installed import kueue as kueue_program
+from tests.schedulers.installed.kueue import GATES, GPU, WITH_KUEUE, Kueue, gated, gates
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, worker
-from tests.schedulers.kueue import GATES, GPU, WITH_KUEUE, Kueue, gated, gates
-from tests.support.builders import make_pod
-from tests.support.registered import Webhook
+from tests.support.objects.builders import make_pod
+from tests.support.on_cluster.registered import Webhook
 
 KINDS = "localqueues.kueue.x-k8s.io,clusterqueues.kueue.x-k8s.io,resourceflavors.kueue.x-k8s.io"
 ONE_BY_ONE = "scheduler default-scheduler starts pods one by one"

@@ -14,7 +14,7 @@ from tests.schedulers.groups import (
     smaller_group_starts_in_part,
 )
 from tests.support.admission import policy_with
-from tests.support.registered import registered_as_shipped
+from tests.support.on_cluster.registered import registered_as_shipped
 from webhook.cluster.optional_kinds import BATCH_KINDS
 
 POD_GROUPS = BATCH_KINDS["PodGroup.scheduling.k8s.io"].api_version

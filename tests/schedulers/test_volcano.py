@@ -1,6 +1,7 @@
 """The real Volcano places pods and jobs that are annotated with our keys alone."""
 
 from tests.controlplane.cluster import Cluster
+from tests.schedulers.installed.volcano import Volcano, volcano_job
 from tests.schedulers.jobs import (
     bound,
     create_interleaved,
@@ -10,8 +11,7 @@ from tests.schedulers.jobs import (
     wait_refused,
     worker,
 )
-from tests.schedulers.volcano import Volcano, volcano_job
-from tests.support.registered import Webhook
+from tests.support.on_cluster.registered import Webhook
 
 
 def test_a_plain_pod_lands_in_the_queue_that_its_annotation_names(
@@ -52,7 +52,7 @@ def test_a_gang_starts_whole_or_not_at_all(cluster: Cluster, webhook: Webhook, v
 def test_of_two_jobs_that_would_deadlock_one_starts_whole_and_the_other_not_at_all(
     cluster: Cluster, webhook: Webhook, volcano: Volcano
 ) -> None:
-    """tests/acceptance/test_deadlock.py shows the same jobs with the stock scheduler."""
+    """tests/acceptance/placing/test_deadlock.py shows the same jobs with the stock scheduler."""
     cluster.make_nodes(gpu_node("n1", 4), gpu_node("n2", 2))
     for job in ("bert", "llama"):
         volcano.make_pod_group(job, 4)

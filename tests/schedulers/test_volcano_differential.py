@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.schedulers import volcano
 from tests.schedulers.asked import Asked, Compared, compared_on_random_worlds
 from tests.schedulers.build import Built
+from tests.schedulers.installed import volcano
 from webhook.placement.batch_profiles.volcano import VOLCANO
 
 PODS_PER_WORLD = 25

@@ -16,9 +16,9 @@ from tests.schedulers.groups import (
     said,
     smaller_group_starts_in_part,
 )
+from tests.schedulers.installed.volcano import Volcano, volcano_job
 from tests.schedulers.jobs import bound, gpu_node, wait_bound_all, wait_one_job_whole, worker
-from tests.schedulers.volcano import Volcano, volcano_job
-from tests.support.registered import Webhook
+from tests.support.on_cluster.registered import Webhook
 
 KINDS = "queues.scheduling.volcano.sh,podgroups.scheduling.volcano.sh"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.builders import PodBuilder, make_node_object
+from tests.support.objects.builders import PodBuilder, make_node_object
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never

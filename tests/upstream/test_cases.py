@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import make_node_object, make_pod
+from tests.support.objects.builders import make_node_object, make_pod
 from tests.upstream.cases import Case, read_cases
 from tests.upstream.comparing import AGREES, CONTRADICTS, UNKNOWN, WAITING, compare
 

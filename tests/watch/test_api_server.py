@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.support.fake_api import Answer, fake_api
-from tests.support.fake_events_api import fake_events_api
+from tests.support.servers.fake_api import Answer, fake_api
+from tests.support.servers.fake_events_api import fake_events_api
 from webhook.documents.field import InvalidInput
 from webhook.watch.api_errors import ApiServerError, message_of
 from webhook.watch.api_server import ClientConfig

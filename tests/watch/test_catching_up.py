@@ -13,8 +13,8 @@ from aiohttp import web
 
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.support.fake_api import Answer, FakeApi, events, fake_api, page, refusal
-from tests.support.live import NODES, TIMING, bookmark, following_in_thread, until, versioned_node
+from tests.support.servers.fake_api import Answer, FakeApi, events, fake_api, page, refusal
+from tests.support.servers.live import NODES, TIMING, bookmark, following_in_thread, until, versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES
 from webhook.watch.api_server import ClientConfig

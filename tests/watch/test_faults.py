@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from tests.support.builders import make_pod
-from tests.support.fake_api import Answer, events, fake_api, page
-from tests.support.live import NODES, TIMING, names, until, versioned_node
+from tests.support.objects.builders import make_pod
+from tests.support.servers.fake_api import Answer, events, fake_api, page
+from tests.support.servers.live import NODES, TIMING, names, until, versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.snapshot import Snapshot
 from webhook.watch.api_server import ClientConfig
@@ -57,7 +57,7 @@ def faults_and_log(
 
 def test_view_that_cannot_be_updated_is_kept_and_becomes_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Every watch ends soon without an error: each kind is always known to be current.
-    monkeypatch.setattr("tests.support.fake_api.quiet", events(lasting_seconds=0.05))
+    monkeypatch.setattr("tests.support.servers.fake_api.quiet", events(lasting_seconds=0.05))
     cache, arrives = Worn(), asyncio.Event()
 
     async def watch(request: web.Request) -> web.StreamResponse:

@@ -11,12 +11,12 @@ import pytest
 from tests.controlplane.client import ApiError, Client, NotFound
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.support.batch_objects import BATCH_OBJECTS, definition
-from tests.support.builders import make_node_object, make_pod
-from tests.support.live import following_in_thread, kinds_in_view
-from tests.support.manifests import read
-from tests.support.optional_objects import optional_objects
-from tests.support.service_account import RBAC, limited_to
+from tests.support.objects.batch_objects import BATCH_OBJECTS, definition
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.manifests import read
+from tests.support.objects.optional_objects import optional_objects
+from tests.support.on_cluster.service_account import RBAC, limited_to
+from tests.support.servers.live import following_in_thread, kinds_in_view
 from tests.support.views import made_anew, said
 from webhook.cluster.cache.resources import OPTIONAL_RESOURCES, REQUIRED_RESOURCES
 from webhook.placement.scheduler import Scheduler

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.live import versioned_node
+from tests.support.servers.live import versioned_node
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.resources import REQUIRED_RESOURCES
 from webhook.watch.api_errors import ApiServerError, UnreachableError

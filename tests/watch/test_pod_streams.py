@@ -8,7 +8,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from tests.support.fake_api import Answer, fake_api
+from tests.support.servers.fake_api import Answer, fake_api
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
 from webhook.watch.pod_streams import printed_by

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_api import Answer, fake_api, json
-from tests.support.live import until
+from tests.support.servers.fake_api import Answer, fake_api, json
+from tests.support.servers.live import until
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.kube.release import Release
 from webhook.watch.api_server import ApiServer, ClientConfig

@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from tests.support.fake_api import Answer, FakeApi, events, fake_api, page, refusal
-from tests.support.live import NODES, TIMING, bookmark, kinds_in_view, names, until, versioned_node
+from tests.support.servers.fake_api import Answer, FakeApi, events, fake_api, page, refusal
+from tests.support.servers.live import NODES, TIMING, bookmark, kinds_in_view, names, until, versioned_node
 from webhook.watch.api_server import ClientConfig
 from webhook.watch.live import LiveCluster
 from webhook.watch.timing import Timing

@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.support.fake_api import Answer, fake_api, json
-from tests.support.live import following_in_thread, until
+from tests.support.servers.fake_api import Answer, fake_api, json
+from tests.support.servers.live import following_in_thread, until
 from webhook.documents.field import InvalidInput
 from webhook.kube.release import Release
 from webhook.watch.api_errors import ApiServerError

@@ -10,12 +10,12 @@ from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
-from tests.support.batch_objects import definition
-from tests.support.builders import make_pod
-from tests.support.fake_api import fake_api, json
-from tests.support.live import following_in_thread
-from tests.support.manifests import read
-from tests.support.service_account import RBAC, limited_to
+from tests.support.objects.batch_objects import definition
+from tests.support.objects.builders import make_pod
+from tests.support.objects.manifests import read
+from tests.support.on_cluster.service_account import RBAC, limited_to
+from tests.support.servers.fake_api import fake_api, json
+from tests.support.servers.live import following_in_thread
 from webhook.backends.kai import Kai
 from webhook.backends.volcano import Volcano
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence

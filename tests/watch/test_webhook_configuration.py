@@ -9,9 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from certs.registration import Target, manifest
-from tests.support.fake_api import Answer, fake_api, json, refusal
-from tests.support.live import until
-from tests.support.server import connections_gone
+from tests.support.servers.fake_api import Answer, fake_api, json, refusal
+from tests.support.servers.live import until
+from tests.support.servers.server import connections_gone
 from webhook.documents.field import InvalidInput, required
 from webhook.watch.api_server import ClientConfig
 from webhook.watch.polling import Polling

@@ -9,8 +9,8 @@ from hypothesis import given
 
 from tests.golden.case import CASES, cluster_of, load, policy_of
 from tests.support.admission import DOMAIN, TYPE, policy_with
-from tests.support.builders import make_pod
-from tests.support.random_pods import pods
+from tests.support.objects.builders import make_pod
+from tests.support.random.random_pods import pods
 from webhook.admission.missed import Scope
 from webhook.admission.pipeline import ClusterView
 from webhook.admission.recorded_pod import RecordedPod

@@ -5,7 +5,7 @@ import pytest
 from bench.simulation.following import created, followed
 from bench.simulation.real import SCHEDULERS, bound, start_scheduler
 from tests.controlplane.cluster import Cluster
-from tests.support.traces import experiment, gpu_nodes, lines
+from tests.support.programs.traces import experiment, gpu_nodes, lines
 from webhook.analysis.simulation.arrival import Load
 from webhook.analysis.simulation.sweep import Run
 

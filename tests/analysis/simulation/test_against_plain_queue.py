@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.simulation.plain_queue import PlainQueue
 from tests.support.effort import examples
-from tests.support.traces import experiment, gpu_nodes, lines
+from tests.support.programs.traces import experiment, gpu_nodes, lines
 from webhook.analysis.simulation.outcome import Cards, Recorder
 from webhook.analysis.simulation.simulator import Simulation
 from webhook.analysis.simulation.sweep import Experiment, Run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.traces import experiment, gpu_nodes, lines, outcome
+from tests.support.programs.traces import experiment, gpu_nodes, lines, outcome
 from webhook.analysis.simulation.arrival import Load
 from webhook.analysis.simulation.outcome import Outcome, Waits
 from webhook.analysis.simulation.sweep import Run, simulated, swept

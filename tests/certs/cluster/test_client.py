@@ -9,7 +9,7 @@ import pytest
 
 from certs.cluster.client import Cluster, connected, secret_of
 from certs.registration import Target
-from tests.support.fake_configuration_api import fake_api
+from tests.support.servers.fake_configuration_api import fake_api
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
 

@@ -13,8 +13,8 @@ from certs.cluster.probe import Outcome, call_webhooks, probe
 from certs.cluster.register import probe_until_trusted
 from certs.pki import KeyPair, issue_ca
 from certs.registration import Endpoint
-from tests.support.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of, server_of, with_malformed_extension
-from tests.support.loopback import closed_port, tls_server
+from tests.support.servers.loopback import closed_port, tls_server
+from tests.support.tls.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of, server_of, with_malformed_extension
 
 BUNDLE = ca_of(FRESH).certificate
 

@@ -19,8 +19,14 @@ from certs.registration import Target
 from certs.secret import artifacts_in
 from tests.controlplane.client import NotFound
 from tests.controlplane.cluster import Cluster
-from tests.support.builders import make_pod
-from tests.support.certificates import (
+from tests.support.objects.builders import make_pod
+from tests.support.objects.manifests import DEPLOY, read
+from tests.support.on_cluster.service_account import token_kubeconfig
+from tests.support.programs.command import Outcome, Run
+from tests.support.servers.loopback import closed_port, tls_server
+from tests.support.servers.recording import recording_webhook
+from tests.support.servers.server import utc_now
+from tests.support.tls.certificates import (
     AGED,
     ALL_EXPIRED,
     ENCRYPTED_KEY,
@@ -29,14 +35,8 @@ from tests.support.certificates import (
     make_artifacts,
     server_of,
 )
-from tests.support.certificates import EXPIRED as SERVER_EXPIRED
-from tests.support.command import Outcome, Run
-from tests.support.loopback import closed_port, tls_server
-from tests.support.manifests import DEPLOY, read
-from tests.support.recording import recording_webhook
-from tests.support.registering import put_secret
-from tests.support.server import utc_now
-from tests.support.service_account import token_kubeconfig
+from tests.support.tls.certificates import EXPIRED as SERVER_EXPIRED
+from tests.support.tls.registering import put_secret
 from webhook.watch.api_server import ClientConfig
 
 CONFIGURATION = "00-placement-webhook"

@@ -14,13 +14,13 @@ from certs.inspection import Artifacts, inspect
 from certs.names import server_names
 from certs.registration import Target, manifest
 from certs.secret import artifacts_in
-from tests.support.certificates import AGED, FRESH, NOW, make_artifacts, server_of
-from tests.support.command import run_here
-from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
-from tests.support.kubeconfigs import write_kubeconfig
-from tests.support.loopback import LoopbackServer, closed_port, tls_server
-from tests.support.registering import put_secret, register_in
-from tests.support.threads import served_in_thread
+from tests.support.programs.command import run_here
+from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.servers.kubeconfigs import write_kubeconfig
+from tests.support.servers.loopback import LoopbackServer, closed_port, tls_server
+from tests.support.servers.threads import served_in_thread
+from tests.support.tls.certificates import AGED, FRESH, NOW, make_artifacts, server_of
+from tests.support.tls.registering import put_secret, register_in
 from webhook.documents.field import InvalidInput
 from webhook.watch.api_errors import ApiServerError
 

@@ -8,7 +8,7 @@ import pytest
 
 from certs.cluster.status import Place, report
 from certs.inspection import Artifacts
-from tests.support.certificates import FRESH, NOW, OTHER
+from tests.support.tls.certificates import FRESH, NOW, OTHER
 
 
 def reported(held: Artifacts, configuration: dict[str, Any] | None = None) -> dict[str, Any]:

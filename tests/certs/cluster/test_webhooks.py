@@ -16,10 +16,10 @@ from certs.cluster.register import Registration
 from certs.cluster.status import as_text, report
 from certs.registration import Target
 from certs.webhook_rules import NAMESPACES, PODS, POLICIES, WORKLOADS, WebhookRules
-from tests.support.certificates import NOW
-from tests.support.command import Run
-from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
-from tests.support.registering import register_in
+from tests.support.programs.command import Run
+from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.tls.certificates import NOW
+from tests.support.tls.registering import register_in
 from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
 from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS
 

@@ -14,7 +14,7 @@ from certs.names import server_names
 from certs.plan import Action, Rules
 from certs.registration import Target, manifest
 from certs.secret import artifacts_in
-from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
 

@@ -12,11 +12,11 @@ from certs.secret import OWNER, OWNER_LABEL, artifacts_in, recorded_settings
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.controlplane.webhooks import ADMISSION
-from tests.support.certificates import server_of
-from tests.support.certs_controller import CONFIGURATION, Installation, controlling, encoded
-from tests.support.command import Run
-from tests.support.loopback import closed_port, tls_server
-from tests.support.server import utc_now
+from tests.support.programs.command import Run
+from tests.support.servers.loopback import closed_port, tls_server
+from tests.support.servers.server import utc_now
+from tests.support.tls.certificates import server_of
+from tests.support.tls.certs_controller import CONFIGURATION, Installation, controlling, encoded
 
 Damage = Callable[[Installation], None]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import Run, run_alone
-from tests.support.kubeconfigs import write_kubeconfig
-from tests.support.loopback import closed_port
-from tests.support.programs import forked
+from tests.support.programs.command import Run, run_alone
+from tests.support.programs.programs import forked
+from tests.support.servers.kubeconfigs import write_kubeconfig
+from tests.support.servers.loopback import closed_port
 
 
 @pytest.mark.parametrize(

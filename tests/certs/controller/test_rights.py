@@ -11,11 +11,11 @@ from certs.registration import Target
 from certs.secret import artifacts_in
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.support.certificates import server_of
-from tests.support.certs_controller import Installation, Running, controlling
-from tests.support.loopback import closed_port, tls_server
-from tests.support.manifests import read
-from tests.support.service_account import RBAC, token_kubeconfig
+from tests.support.objects.manifests import read
+from tests.support.on_cluster.service_account import RBAC, token_kubeconfig
+from tests.support.servers.loopback import closed_port, tls_server
+from tests.support.tls.certificates import server_of
+from tests.support.tls.certs_controller import Installation, Running, controlling
 
 RIGHTS = read("overlays/self-managed/certs-rbac.yaml")
 NAMESPACE, CERTS_NAMESPACE = Target().namespace, Target().controller_namespace

@@ -6,9 +6,9 @@ import pytest
 
 from certs.registration import Target
 from certs.secret import new_secret
-from tests.support.certificates import FRESH
-from tests.support.command import Run
-from tests.support.fake_configuration_api import Object, fake_api
+from tests.support.programs.command import Run
+from tests.support.servers.fake_configuration_api import Object, fake_api
+from tests.support.tls.certificates import FRESH
 
 PLACE = "Secret placement-webhook/placement-webhook-tls"
 SECRET = "/api/v1/namespaces/placement-webhook/secrets/placement-webhook-tls"

@@ -15,7 +15,7 @@ from certs.names import server_names
 from certs.plan import Observed, Rules, carried_out, plan
 from certs.registration import Target
 from certs.secret import new_secret
-from tests.support.server import utc_now
+from tests.support.servers.server import utc_now
 from webhook.runtime.settings import Address
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ApiServer, ClientConfig

@@ -8,11 +8,11 @@ import orjson
 import pytest
 
 from tests.support.admission import TYPE, USAGE
-from tests.support.audit_records import chain_lines, make_record, write_lines
-from tests.support.builders import PodBuilder, make_node_object, make_pod
-from tests.support.cluster_files import as_list, lines
-from tests.support.command import Run, run_here
-from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.programs.audit_records import chain_lines, make_record, write_lines
+from tests.support.programs.cluster_files import as_list, lines
+from tests.support.programs.command import Run, run_here
+from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from webhook.policy.loader import built_in_policy
 
 TAINT = f"{USAGE}=training:NoSchedule"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.admission import USAGE
-from tests.support.builders import make_node_object, make_pod
-from tests.support.cluster_files import as_list, lines
-from tests.support.command import Run
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.programs.cluster_files import as_list, lines
+from tests.support.programs.command import Run
 
 PRODUCT, CARD = "nvidia.com/gpu.product", "nvidia.com/gpu"
 

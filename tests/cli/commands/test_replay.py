@@ -10,13 +10,13 @@ from typing import Any
 import orjson
 import pytest
 
-from bench.clusters import review
+from bench.running.clusters import review
 from tests.support.admission import TYPE
-from tests.support.audit_records import chain_lines, make_record, write_lines
-from tests.support.builders import make_node_object, make_pod
-from tests.support.cluster_files import as_list, lines
-from tests.support.command import run_here
-from tests.support.recorded_admissions import write_recorded
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.programs.audit_records import chain_lines, make_record, write_lines
+from tests.support.programs.cluster_files import as_list, lines
+from tests.support.programs.command import run_here
+from tests.support.programs.recorded_admissions import write_recorded
 from webhook.analysis.replay.replay import Replay
 from webhook.audit.archive import write_archive
 from webhook.policy.loader import built_in_policy, parse_policy

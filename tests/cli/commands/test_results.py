@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.support.admission import TYPE
-from tests.support.builders import PodBuilder, make_node_object, make_pod
-from tests.support.cluster_files import as_list, lines
-from tests.support.command import Run
-from tests.support.fake_configuration_api import fake_api
-from tests.support.workload_objects import apps
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.workload_objects import apps
+from tests.support.programs.cluster_files import as_list, lines
+from tests.support.programs.command import Run
+from tests.support.servers.fake_configuration_api import fake_api
 
 CARD = "nvidia.com/gpu"
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import make_node_object, make_pod
-from tests.support.cluster_files import as_list, lines
-from tests.support.command import Outcome, Run
-from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
-from tests.support.threads import LocalServer, served_in_thread
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.programs.cluster_files import as_list, lines
+from tests.support.programs.command import Outcome, Run
+from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
+from tests.support.servers.threads import LocalServer, served_in_thread
 
 COMMANDS = {
     "check": ("check", "-o", "json"),

@@ -9,11 +9,11 @@ import orjson
 import pytest
 
 from tests.support.admission import TYPE
-from tests.support.builders import make_node_object, make_pod
-from tests.support.cluster_files import as_list, lines
-from tests.support.command import Run
-from tests.support.fake_configuration_api import FakeConfigurationApi, fake_api
-from tests.support.policy_objects import policy
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.policy_objects import policy
+from tests.support.programs.cluster_files import as_list, lines
+from tests.support.programs.command import Run
+from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from webhook.cli.inputs import session
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy_documents import policy_text

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from tests.doctor.installed import POLICY, Installed, installation
 from tests.support.admission import TYPE
-from tests.support.builders import make_pod
-from tests.support.cluster_files import as_list, lines
-from tests.support.command import Run
+from tests.support.objects.builders import make_pod
+from tests.support.programs.cluster_files import as_list, lines
+from tests.support.programs.command import Run
 from webhook.kube.api.kubeconfig import read_kubeconfig
 
 __all__ = ["installation"]

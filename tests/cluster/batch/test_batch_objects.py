@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.batch_objects import (
+from tests.support.objects.batch_objects import (
     BATCH_OBJECTS,
     cluster_queue,
     kai_queue,
@@ -13,7 +13,7 @@ from tests.support.batch_objects import (
     volcano_group,
     volcano_queue,
 )
-from tests.support.builders import make_node_object
+from tests.support.objects.builders import make_node_object
 from tests.support.views import made_anew, said
 from webhook.cluster.batch.kueue import NO_KUEUE, ClusterQueue, LocalQueue, ResourceFlavor
 from webhook.cluster.batch.queues import NO_KAI, NO_POD_GROUPS, NO_VOLCANO, KaiQueue, PodGroup, VolcanoQueue

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.builders import make_node_object, make_pod
 from tests.support.effort import examples
-from tests.support.optional_objects import optional_objects
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.optional_objects import optional_objects
 from tests.support.views import SAID, made_anew, said
 from webhook.cluster.cache import cluster_cache
 from webhook.cluster.cache.cluster_cache import ClusterCache

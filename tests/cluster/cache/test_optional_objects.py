@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import make_node_object
-from tests.support.devices import make_resource_claim
-from tests.support.storage import make_pvc
+from tests.support.objects.builders import make_node_object
+from tests.support.objects.devices import make_resource_claim
+from tests.support.objects.storage import make_pvc
 from tests.support.work import calls_of
 from webhook.cluster.cache.cluster_cache import ClusterCache
 from webhook.cluster.cache.namespace_budget import memory_bytes

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.support.builders import make_node_object, make_pod
+from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.work import calls_of
 from webhook.cli.inputs.anonymize import with_other_names, without_secrets
 from webhook.cluster.cache.cluster_cache import ClusterCache

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.devices import make_device, make_part, make_shared_device
+from tests.support.objects.devices import make_device, make_part, make_shared_device
 from webhook.cluster.dra.device import Device, read_device
 from webhook.kube.reader import Reader
 

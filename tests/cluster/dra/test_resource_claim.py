@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.devices import allocated, exactly, make_resource_claim
+from tests.support.objects.devices import allocated, exactly, make_resource_claim
 from webhook.cluster.dra.device import DeviceId
 from webhook.cluster.dra.resource_claim import Allocation, AttributeConstraint, DeviceRequest, ResourceClaim, Share
 from webhook.kube.pod.taints import Toleration

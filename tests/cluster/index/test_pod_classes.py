@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.cluster.index.pod_classes import PodClasses
 from webhook.cluster.node_info import RunningPod
 from webhook.kube.selectors import LabelRequirement

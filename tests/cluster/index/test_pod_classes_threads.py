@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.index.pod_classes import PodClasses
 from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod

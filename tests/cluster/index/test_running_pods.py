@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.index.shown_pods import ShownPods
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod

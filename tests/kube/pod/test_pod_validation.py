@@ -4,7 +4,7 @@ import pytest
 
 from tests.controlplane.client import ApiError
 from tests.controlplane.cluster import Cluster
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.documents.field import InvalidInput
 from webhook.kube.pod.pod_validation import check_storable
 

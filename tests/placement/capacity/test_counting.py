@@ -8,13 +8,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.placement import strategies_pods
-from tests.placement.strategies import clusters, pending_pods
-from tests.placement.strategies_nominated import nominations
-from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.placement.oracles import strategies_pods
+from tests.placement.oracles.strategies import clusters, pending_pods
+from tests.placement.oracles.strategies_nominated import nominations
 from tests.support.effort import examples
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.storage import make_pv, make_pvc, make_storage_class, uses
 from tests.support.plugins import node
-from tests.support.storage import make_pv, make_pvc, make_storage_class, uses
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot

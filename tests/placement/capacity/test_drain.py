@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod
-from tests.support.moves import Object, budget, cards, drained, running
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.moves import Object, budget, cards, drained, running
 from webhook.placement.capacity.drain import Drain
 
 _CORDON_TOLERATED = "node.kubernetes.io/unschedulable"

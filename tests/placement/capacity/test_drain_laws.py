@@ -5,9 +5,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.placement import oracle
-from tests.support.crowded import crowded
-from tests.support.moves import drained
+from tests.placement.oracles import oracle
+from tests.support.objects.moves import drained
+from tests.support.random.crowded import crowded
 
 
 @given(st.integers(0, 2**32), st.booleans(), st.integers(1, 2))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.admission import USAGE
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod
-from tests.support.moves import budget, cards, room_for, running
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.moves import budget, cards, room_for, running
 from webhook.placement.capacity import make_room
 from webhook.placement.capacity.make_room import Room
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.placement import oracle
-from tests.support.crowded import Crowded, crowded, full_name_of
-from tests.support.moves import read, schedulers
+from tests.placement.oracles import oracle
+from tests.support.objects.moves import read, schedulers
+from tests.support.random.crowded import Crowded, crowded, full_name_of
 from webhook.placement.capacity.make_room import Room, make_room
 from webhook.placement.capacity.proof import Plan
 

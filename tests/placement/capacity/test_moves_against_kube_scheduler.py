@@ -12,10 +12,10 @@ import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
-from tests.support.builders import make_node_object, make_pod
-from tests.support.command import Run, run_here
-from tests.support.crowded import Crowded, crowded
-from tests.support.moves import read, schedulers
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.moves import read, schedulers
+from tests.support.programs.command import Run, run_here
+from tests.support.random.crowded import Crowded, crowded
 from webhook.placement.capacity.make_room import make_room
 
 Object = dict[str, Any]

@@ -6,7 +6,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.moves import running
+from tests.support.objects.moves import running
 from webhook.cluster.pods.bound_pods import BoundPod
 from webhook.placement.capacity.moves import replacement_of
 from webhook.placement.capacity.subsets import Candidate, fewest, sets_of

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.field import InvalidInput

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.support.devices import make_shared_device
+from tests.support.objects.devices import make_shared_device
 from webhook.cluster.dra.device import read_device
 from webhook.cluster.dra.resource_claim import DeviceRequest
 from webhook.kube.reader import Reader

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_node_object, make_pod
-from tests.support.devices import make_device_class
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.devices import make_device_class
 from tests.support.plugins import pod_info
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_node_object, make_pod
-from tests.support.devices import (
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.devices import (
     allocated,
     exactly,
     make_cards,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import make_node_object, make_pod
-from tests.support.devices import (
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.devices import (
     allocated,
     claiming,
     exactly,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import make_node_object, make_pod
+from tests.support.objects.builders import make_node_object, make_pod
 from webhook.cluster.node_info import Node, NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import never

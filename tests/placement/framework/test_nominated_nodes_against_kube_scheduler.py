@@ -8,7 +8,7 @@ import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.configuration import scheduler_configuration
-from tests.support.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document

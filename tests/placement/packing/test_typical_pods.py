@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot

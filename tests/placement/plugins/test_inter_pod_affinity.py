@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node, pod_info, rejections, scores
 from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.placement.plugins.inter_pod_affinity import (

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod, match_expressions
+from tests.support.objects.builders import PodBuilder, make_pod, match_expressions
 from tests.support.plugins import is_scored, node, pod_info, rejections, scores
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.interface import PreFilterResult

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from tests.support.plugins import node, rejections
 from webhook.placement.plugins.node_name import ERR_REASON, NodeName
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node, rejections
 from webhook.placement.plugins.node_ports import ERR_REASON, NodePorts
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import is_scored, node, scores
 from webhook.placement.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 

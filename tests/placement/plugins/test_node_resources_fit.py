@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node, rejections, scores
 from webhook.placement.framework.scoring import UtilizationScore
 from webhook.placement.plugins.node_resources_fit import (

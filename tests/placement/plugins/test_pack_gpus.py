@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.support.builders import PodBuilder, make_pod, match_expressions
+from tests.support.objects.builders import PodBuilder, make_pod, match_expressions
 from tests.support.plugins import node, pod_info, scores
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot

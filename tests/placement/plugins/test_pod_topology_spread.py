@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod, match_expressions
+from tests.support.objects.builders import PodBuilder, make_pod, match_expressions
 from tests.support.plugins import is_scored, node, pod_info, rejections, scores
 from webhook.cluster.objects.workloads import Owner, SelectingObject, SelectingObjects
 from webhook.cluster.snapshot import Snapshot

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import make_node_object, make_pod
-from tests.support.storage import (
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.storage import (
     available,
     make_capacity,
     make_csi_driver,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_node_object, make_pod
-from tests.support.storage import make_csi_node, make_pv, make_pvc, make_storage_class, uses
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.storage import make_csi_node, make_pv, make_pvc, make_storage_class, uses
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.config.loader import parse_profiles

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_node_object, make_pod
-from tests.support.storage import (
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.storage import (
     available,
     make_attachment,
     make_csi_driver,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from webhook.cluster.objects.workloads import Owner, SelectingObject, SelectingObjects
 from webhook.cluster.snapshot import Snapshot

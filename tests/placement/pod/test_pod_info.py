@@ -1,7 +1,7 @@
 """The fields that PodInfo reads of a pod."""
 
-from tests.support.builders import make_node_object, make_pod
-from tests.support.devices import make_device_class
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.devices import make_device_class
 from tests.support.plugins import pod_info
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document

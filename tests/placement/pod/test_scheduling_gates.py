@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.result import GATED

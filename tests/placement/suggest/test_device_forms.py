@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.support.builders import make_pod
+from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.scheduler import Scheduler

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.support.builders import make_pod, match_expressions
+from tests.support.objects.builders import make_pod, match_expressions
 from tests.support.plugins import node, pod_info
 from webhook.cluster.index.node_selector import Requirement
 from webhook.cluster.node_info import NodeInfo

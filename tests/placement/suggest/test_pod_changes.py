@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod, match_expressions
+from tests.support.objects.builders import PodBuilder, make_pod, match_expressions
 from tests.support.plugins import pod_info
 from webhook.cluster.index.node_selector import Requirement, Term
 from webhook.cluster.snapshot import Snapshot

@@ -6,11 +6,11 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from tests.placement import oracle, strategies, strategies_pods
 from tests.placement.applying import World, applied
-from tests.placement.strategies_nominated import nominations
-from tests.support.builders import make_node_object, make_pod
+from tests.placement.oracles import oracle, strategies, strategies_pods
+from tests.placement.oracles.strategies_nominated import nominations
 from tests.support.effort import examples
+from tests.support.objects.builders import make_node_object, make_pod
 from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.placement.scheduler import PodSignature, Scheduler

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.builders import PodBuilder, make_pod, match_expressions
+from tests.support.objects.builders import PodBuilder, make_pod, match_expressions
 from tests.support.plugins import node
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot

@@ -1,0 +1,1 @@
+"""What benchmarks run: servers, clusters and clients."""

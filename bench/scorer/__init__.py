@@ -1,0 +1,1 @@
+"""Benchmarks of the scorer and the scheduler extender alone."""

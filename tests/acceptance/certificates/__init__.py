@@ -1,0 +1,1 @@
+"""Certificates on the real API server."""

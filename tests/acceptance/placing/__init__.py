@@ -1,0 +1,1 @@
+"""What kube-scheduler does with the pods that the webhook admitted."""

@@ -1,0 +1,1 @@
+"""Policies and limits on the real API server."""

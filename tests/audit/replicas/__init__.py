@@ -1,0 +1,1 @@
+"""Audit logs of several replicas."""

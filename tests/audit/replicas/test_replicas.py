@@ -1,0 +1,158 @@
+"""`audit --kubeconfig` reads the records of all running replicas through the real API server."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.controlplane.cluster import Cluster
+from tests.docs.markdown import ROOT, blocks
+from tests.support.on_cluster.replicas import LOG_LINE, audit, kubelet, log_of, start_replica
+from tests.support.on_cluster.service_account import limited_to
+from tests.support.programs.command import Run, run
+from tests.support.servers.fake_kubelet import Kubelet
+
+__all__ = ["kubelet", "run"]
+
+
+@pytest.fixture
+def replicas(cluster: Cluster, kubelet: Kubelet) -> Kubelet:
+    """Two replicas, the second restarted, and one that has not started; admissions 0 to 5 are theirs by turns."""
+    start_replica(cluster, "webhook-a")
+    start_replica(cluster, "webhook-b", restarted=True)
+    start_replica(cluster, "webhook-c", started=False)
+    kubelet.logs = {
+        ("webhook-a", False): log_of(0, 2, 5, replica="webhook-a"),
+        ("webhook-b", True): log_of(1, 3, replica="webhook-b"),
+        ("webhook-b", False): log_of(4, replica="webhook-b"),
+    }
+    return kubelet
+
+
+def test_records_of_all_replicas_are_listed_in_the_order_of_time(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    outcome = audit(run, cluster, "list", "-o", "json")
+
+    assert (outcome.code, outcome.errors) == (0, "")
+    assert [line.partition('"decision":"')[2][:5] for line in outcome.output.splitlines()] == [
+        f"d{number:04}" for number in range(6)
+    ]
+
+
+def test_since_bounds_what_is_read_and_what_is_listed(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    outcome = audit(run, cluster, "list", "--since", "2026-05-01T08:00:04Z", "-o", "json")
+
+    assert len(outcome.output.splitlines()) == 2
+    assert {query["sinceTime"] for _, query in replicas.asked} == {"2026-05-01T08:00:04Z"}
+    assert all(int(query["limitBytes"]) > 0 for _, query in replicas.asked)
+
+
+def test_each_chain_is_verified_by_itself(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    outcome = audit(run, cluster, "verify")
+
+    assert outcome.code == 0, outcome
+    assert outcome.output.startswith("intact: 6 records in 3 chains\n")
+    assert "files     webhook-b (before its restart)\n" in outcome.output
+
+
+def test_a_record_that_was_cut_out_is_found_in_its_replica(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    lines = replicas.logs["webhook-a", False].splitlines(keepends=True)
+    replicas.logs["webhook-a", False] = b"".join(line for line in lines if b'"d0002"' not in line)
+
+    outcome = audit(run, cluster, "verify")
+
+    assert outcome.code == 2
+    assert "cut out: 1 record" in outcome.errors
+    assert "webhook-a:" in outcome.errors
+
+
+def test_one_record_is_shown_and_the_others_are_counted(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    assert "in replica webhook-b" in audit(run, cluster, "show", "d0003").output
+    assert audit(run, cluster, "summary").output.startswith("6 records\n")
+
+
+def test_a_replica_that_cannot_be_read_is_named_and_the_exit_code_is_1(
+    cluster: Cluster, replicas: Kubelet, run: Run
+) -> None:
+    del replicas.logs["webhook-b", True]
+
+    outcome = audit(run, cluster, "list", "-o", "json")
+
+    assert outcome.code == 1
+    assert len(outcome.output.splitlines()) == 4
+    assert outcome.errors.startswith("warning: webhook-b (before its restart): not all of its log was read: ")
+
+
+def test_a_log_that_ends_within_a_record_is_reported(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    replicas.logs["webhook-a", False] = replicas.logs["webhook-a", False].partition(b'"d0005"')[0]
+
+    outcome = audit(run, cluster, "list", "-o", "json")
+
+    assert len(outcome.output.splitlines()) == 5
+    assert "warning: webhook-a:" in outcome.errors
+    assert "not an audit record, left out" in outcome.errors
+
+
+def test_logs_without_any_record_are_reported(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    replicas.logs = dict.fromkeys(replicas.logs, LOG_LINE)
+
+    recent = audit(run, cluster, "list", "-o", "json", "--since", "1h")
+    outcome = audit(run, cluster, "list", "-o", "json")
+
+    assert (recent.code, recent.errors) == (0, outcome.errors)
+    assert (outcome.code, outcome.output) == (1, "")
+    assert outcome.errors == "no replica has an audit record\n"
+
+
+def test_no_selected_pod_is_an_error(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    outcome = audit(run, cluster, "list", "--selector", "app=other")
+
+    assert outcome.code == 2
+    assert f'--selector: Invalid value: "app=other"; selects no pod in namespace {cluster.namespace}' in outcome.errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("list", "--kubeconfig", "k", "audit.jsonl"), "leave FILE out"),
+        (("list", "--selector", "a=b"), "need --kubeconfig or --context"),
+        (("verify", "--since", "1h"), "need --kubeconfig or --context"),
+    ],
+)
+def test_options_that_contradict_each_other(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    outcome = run("audit", *arguments)
+
+    assert outcome.code == 2
+    assert message in outcome.errors
+
+
+DOCUMENTED = yaml.safe_load(next(block.text for block in blocks(ROOT / "docs" / "audit.md", "yaml")).split("---")[0])
+
+
+def test_the_documented_rights_are_enough(cluster: Cluster, replicas: Kubelet, run: Run, tmp_path: Path) -> None:
+    with limited_to(cluster, tmp_path, DOCUMENTED["rules"]) as kubeconfig:
+        where = ("--kubeconfig", str(kubeconfig), "--webhook-namespace", cluster.namespace)
+        outcome = run("audit", "verify", *where)
+
+    assert (outcome.code, outcome.errors) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("left_out", "message"),
+    [
+        (0, 'Error: GET /api/v1/namespaces/{namespace}/pods: 403 pods is forbidden: User "system:serviceaccount:'),
+        (
+            1,
+            "warning: webhook-a: not all of its log was read: GET /api/v1/namespaces/{namespace}/pods/webhook-a/log: 4",
+        ),
+    ],
+    ids=["without the right to list pods", "without the right to read logs"],
+)
+def test_each_of_them_is_needed(
+    cluster: Cluster, replicas: Kubelet, run: Run, tmp_path: Path, left_out: int, message: str
+) -> None:
+    rules = [rule for number, rule in enumerate(DOCUMENTED["rules"]) if number != left_out]
+    with limited_to(cluster, tmp_path, rules) as kubeconfig:
+        outcome = run("audit", "list", "--kubeconfig", str(kubeconfig), "--webhook-namespace", cluster.namespace)
+
+    assert outcome.code == 1
+    assert outcome.errors.startswith(message.format(namespace=cluster.namespace))

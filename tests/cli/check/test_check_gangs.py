@@ -1,0 +1,76 @@
+"""`check` reports whether the pods of a gang fit together, for pods as written and for jobs."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.admission import DOMAIN
+from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.workloads import SAMPLES
+from tests.support.programs.cluster_files import as_list, lines, write_cluster
+from tests.support.programs.command import Run
+
+WORKER = make_pod("worker").annotate(f"{DOMAIN}/gang", "train").gpu(2)
+TF_JOB = next(each for each in SAMPLES if each.kind == "TFJob")
+
+
+def of(size: int, pod: PodBuilder = WORKER) -> PodBuilder:
+    return pod.annotate(f"{DOMAIN}/gang-size", str(size))
+
+
+@pytest.mark.parametrize(
+    ("pod", "code", "verdict", "fit"),
+    [
+        (of(2), 0, "Feasible", 2),
+        (of(3), 4, "Infeasible", 2),
+        # The other node is full now, and could hold four.
+        (of(6, WORKER.toleration(operator="Exists")), 3, "Waiting", 2),
+    ],
+)
+@pytest.mark.parametrize("option", [[], ["--mutate"]])
+def test_json_has_the_verdict_on_the_gang(
+    run: Run, tmp_path: Path, pod: PodBuilder, code: int, verdict: str, fit: int, option: list[str]
+) -> None:
+    cluster = write_cluster(tmp_path)
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", *option, stdin=as_list(pod))
+
+    (line,) = lines(outcome.output)
+    size = int(pod.obj()["metadata"]["annotations"][f"{DOMAIN}/gang-size"])
+    assert (outcome.code, line["verdict"]) == (code, verdict)
+    assert line["gang"] == {"name": "train", "size": size, "fit": fit, "isComplete": True}
+
+
+def test_text_has_the_count_and_the_start_in_part(run: Run, tmp_path: Path) -> None:
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(of(3)))
+
+    assert "2 of 3 pods of gang train fit now; no more than 2 would fit on an empty cluster" in outcome.output
+    assert "2 of the 3 pods of gang train would start and hold what they request" in outcome.output
+
+
+def test_text_mentions_a_gang_that_fits(run: Run, tmp_path: Path) -> None:
+    outcome = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(of(2)))
+
+    assert "worker: Feasible on free\n" in outcome.output
+    assert "  2 of 2 pods of gang train fit now\n" in outcome.output
+
+
+def test_running_pods_of_the_gang_count(run: Run, tmp_path: Path) -> None:
+    cluster = write_cluster(tmp_path, of(3, WORKER).node_name("free"))
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(of(2)))
+
+    (line,) = lines(outcome.output)
+    assert (line["verdict"], line["gang"]["fit"]) == ("Feasible", 2)
+
+
+def test_pods_of_a_job_that_must_run_together_are_counted(run: Run, tmp_path: Path) -> None:
+    job = TF_JOB.object(make_pod("").gpu(1).template(), 6)
+
+    text = run("check", "-f", "-", "--cluster", write_cluster(tmp_path), stdin=as_list(job))
+    (line,) = lines(
+        run("check", "-f", "-", "--cluster", write_cluster(tmp_path), "-o", "json", stdin=as_list(job)).output
+    )
+
+    assert (line["fits"], line["gang"]["size"], line["gang"]["fit"]) == (4, 6, 4)
+    assert "4 of the 6 pods that must run together would start and hold what they request" in text.output

@@ -1,0 +1,50 @@
+"""A large cluster file is read object by object, with the results and the errors of a small one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.objects.builders import make_node_object, make_pod
+from webhook.cli.inputs import clusters
+from webhook.documents.field import InvalidInput
+
+_NODE = make_node_object("a")
+_POD = make_pod("p").namespace("x").node_name("a").requests(cpu="1").obj()
+_BROKEN = make_pod("q").namespace("x").node_name("a").requests(cpu="one").obj()
+_VERSION = {"serverVersion": {"gitVersion": "v1.34.1"}}
+
+
+def _list(*objects: Any) -> str:
+    return json.dumps({"apiVersion": "v1", "items": objects, "kind": "List", "metadata": {}}, indent=4)
+
+
+def _outcome(file: Path) -> Any:
+    try:
+        snapshot = clusters.read_cluster(str(file))
+    except InvalidInput as error:
+        return [str(each) for each in error.errors]
+    return snapshot.nodes, snapshot.requested("cpu").tolist(), snapshot.release
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(_list(_NODE, _POD, _VERSION), id="a list"),
+        pytest.param("\n".join(json.dumps(each) for each in (_NODE, _POD)), id="a stream of objects"),
+        pytest.param(_list(_NODE) + _list(_POD), id="two lists"),
+        pytest.param("kind: Node\napiVersion: v1\nmetadata: {name: a}\n---\nkind: List\nitems: []\n", id="YAML"),
+        pytest.param(_list(_NODE, _BROKEN, _BROKEN), id="malformed objects"),
+        pytest.param(_list(_BROKEN, _POD), id="no node"),
+        pytest.param(_list(_NODE, _POD, 5), id="an item that is no object"),
+        pytest.param(_list(_NODE, _POD)[:-20], id="a file that ends too soon"),
+        pytest.param("", id="an empty file"),
+    ],
+)
+def test_a_large_file_is_read_like_a_small_one(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "cluster"
+    file.write_text(text)
+    small = _outcome(file)
+    monkeypatch.setattr(clusters, "_LARGE_BYTES", -1)
+    assert _outcome(file) == small

@@ -1,0 +1,1 @@
+"""Tests of `policy`, `mutate` and `simulate`."""

@@ -1,0 +1,293 @@
+"""`simulate` prints the configurations side by side, and writes files completely or not at all."""
+
+import errno
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+from xml.etree import ElementTree as ET
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.admission import TYPE
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.programs.command import Outcome, Run, run_here
+from tests.support.programs.recorded_admissions import write_recorded
+from tests.support.programs.traces import POOL, lines, write_experiment
+from tests.support.servers.server import review
+from webhook.audit.archive import write_archive
+from webhook.cli.output.atomic_file import check_writable, write_atomically
+from webhook.documents.field import InvalidInput
+
+_HEADER = "arrival,duration,requests,annotations"
+_SPREAD = "workload-type=training;bin-packing=false"
+_TRACE = lines(
+    *(f"{number},40,cpu=4;nvidia.com/gpu=1,{_SPREAD}" for number in range(6)),
+    f"20,40,cpu=32;nvidia.com/gpu=8,{_SPREAD}",
+    header=_HEADER,
+)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder, in which the command runs, of a trace for two nodes of eight GPUs."""
+    monkeypatch.chdir(tmp_path)
+    nodes = [make_node_object(name, labels={POOL: "training"}, capacity={"nvidia.com/gpu": 8}) for name in ("a", "b")]
+    write_experiment(tmp_path, _TRACE, nodes)
+    return tmp_path
+
+
+def simulate(run: Run, *arguments: str) -> Outcome:
+    return run("simulate", "--trace", "trace.csv", "--cluster", "cluster.json", *arguments)
+
+
+PROFILES = ("--scheduler-profile", "default", "--scheduler-profile", "binpack")
+
+
+def test_profiles_are_side_by_side(run: Run, files: Path) -> None:
+    found = simulate(run, *PROFILES)
+
+    rows = [line.split() for line in found.output.splitlines()]
+    summary = {row[1]: row for row in rows[3:5]}
+    assert rows[0][:4] == ["2", "nodes,", "16", "cards;"]
+    # The stock profile spreads the small pods over both nodes, so the large one waits for the last of them to end.
+    assert "24 s" in " ".join(summary["default"])
+    assert "24 s" not in " ".join(summary["binpack"])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(59, "59 s"), (60, "1.0 min"), (3599, "60.0 min"), (3600, "1.0 h"), (86_399, "24.0 h"), (86_400, "1.0 d")],
+)
+def test_a_wait_is_in_the_largest_unit_of_which_it_has_one(run: Run, files: Path, seconds: int, text: str) -> None:
+    rows = (f"0,{seconds},nvidia.com/gpu=8", f"0,{seconds},nvidia.com/gpu=8", "0,1,nvidia.com/gpu=8;cpu=1")
+    (files / "trace.csv").write_text(lines(*rows, header="arrival,duration,requests"))
+
+    assert simulate(run, "--scheduler-profile", "default").output.endswith(f"  {text}\n")
+
+
+def test_json_has_a_line_for_each_run(run: Run, files: Path) -> None:
+    found = [json.loads(line) for line in simulate(run, *PROFILES, "--seeds", "2", "-o", "json").output.splitlines()]
+
+    assert [(each["policy"], each["profile"], each["seed"]) for each in found] == [
+        ("built-in", profile, seed) for profile in ("default", "binpack") for seed in (1, 2)
+    ]
+    assert found[0]["waits"][0] == {"by": "all", "value": "", "pods": 7, "never_placed": 0, "p50": 0, "p99": 24}
+
+
+def test_runs_in_one_process_equal_those_in_two(run: Run, files: Path) -> None:
+    alone, together = (simulate(run, *PROFILES, "--processes", count, "-o", "json").output for count in ("1", "2"))
+
+    assert alone == together
+    assert alone
+
+
+def test_policies_are_compared(run: Run, files: Path) -> None:
+    document = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
+    types = {"training": {"nodeUsage": {"allow": ["hybrid"]}}}
+    for name, spec in (("all.yaml", {}), ("hybrid.yaml", {"workloadTypes": types})):
+        Path(name).write_text(json.dumps(document | {"metadata": {"name": "p"}, "spec": spec}))
+
+    output = simulate(run, "--policy", "all.yaml", "--policy", "hybrid.yaml", "-o", "json").output
+
+    assert {each["policy"]: each["placed"] for each in map(json.loads, output.splitlines())} == {
+        "all.yaml": 7,
+        "hybrid.yaml": 0,
+    }
+
+
+def test_parquet_has_what_json_has(run: Run, files: Path) -> None:
+    found = simulate(run, "--parquet", "out.parquet", "-o", "json")
+
+    assert pq.read_table("out.parquet").to_pylist() == [json.loads(line) for line in found.output.splitlines()]
+
+
+def test_the_plot_has_a_line_for_each_configuration(run: Run, files: Path) -> None:
+    simulate(run, *PROFILES, "--plot", "out.svg")
+
+    plot = ET.fromstring(Path("out.svg").read_text())
+    texts = [each.text for each in plot.iter("{http://www.w3.org/2000/svg}text")]
+    assert len([*plot.iter("{http://www.w3.org/2000/svg}polyline")]) == 2
+    assert any(text and text.startswith("built-in, binpack: ") for text in texts)
+
+
+def test_the_openb_lists_are_read(run: Run, files: Path) -> None:
+    Path("nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn,64000,65536,2,P100\n")
+    Path("pods.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,4000,1024,1,460\nb,4000,1024,2,1000\n")
+
+    found = run("simulate", "--trace", "pods.csv", "--cluster", "nodes.csv", "--arrivals", "fill", "-o", "json")
+
+    assert json.loads(found.output)["cards"] == 2
+    assert json.loads(found.output)["last_allocated"] in (50, 100)
+
+
+@pytest.mark.parametrize(
+    ("header", "wrong"),
+    [
+        ("arrival,requests,node.cpu_milli", 'column 3: Unsupported value: "node.cpu_milli"'),
+        ("name;cpu_milli;num_gpu", 'column 1: Unsupported value: "name;cpu_milli;num_gpu"'),
+        ("# cpu_milli of a day", 'column 1: Unsupported value: "# cpu_milli of a day"'),
+    ],
+)
+def test_a_trace_is_of_openb_by_a_column_of_that_very_name(run: Run, files: Path, header: str, wrong: str) -> None:
+    Path("trace.csv").write_text(f"{header}\n0,1,1\n")
+
+    assert f'trace.csv, line 1, {wrong}; supported values: "arrival"' in simulate(run).errors
+
+
+def test_denied_pods_are_a_warning(run: Run, files: Path) -> None:
+    Path("trace.csv").write_text(lines("0,1,cpu=1,workload-type=trainning", "0,1,cpu=1,", header=_HEADER))
+
+    assert "Warning: policy built-in denies 1 of 2 pods: " in simulate(run).errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--scheduler-profile", "best"),
+            '--scheduler-profile: Unsupported value: "best"; supported values: "default"',
+        ),
+        (("--policy", "missing.yaml"), '--policy: Invalid value: "missing.yaml"; cannot be read: No such file'),
+        (("--policy", "trace.csv"), "trace.csv: "),
+        (("--trace", "missing.csv"), '--trace: Invalid value: "missing.csv"; cannot be read: No such file'),
+        (
+            ("--cluster", "trace.csv"),
+            'trace.csv, line 1, column 1: Unsupported value: "arrival"; supported values: "sn"',
+        ),
+        (("--plot", "missing/out.svg"), '--plot: Invalid value: "missing/out.svg"; cannot be written: No such file'),
+        (("--parquet", "missing/out"), '--parquet: Invalid value: "missing/out"; cannot be written: No such file'),
+        (("--span", "day"), "Invalid value for '--span': \"day\" must be a duration such as 90s, 30m or 24h"),
+    ],
+)
+def test_bad_input_is_one_line(run: Run, files: Path, arguments: tuple[str, ...], message: str) -> None:
+    before = sorted(files.iterdir())
+
+    found = simulate(run, *arguments)
+
+    assert (found.code, found.output) == (2, "")
+    assert f"Error: {message}" in found.errors.splitlines()[-1]
+    assert sorted(files.iterdir()) == before
+
+
+def test_a_hole_in_a_trace_names_line_and_column(run: Run, files: Path) -> None:
+    Path("trace.csv").write_text(lines("0,1,cpu=1,", "5,,,", header=_HEADER))
+
+    assert simulate(run).errors == "Error: trace.csv, line 3, column requests: Required value: must not be empty\n"
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_trace_of_which_nothing_arrives_is_one_line(run: Run, files: Path, processes: str) -> None:
+    arguments = ("--arrivals", "random", "--load", "1", "--span", "1ms", "--seeds", "2", "--processes", processes)
+
+    found = simulate(run, *arguments)
+
+    message = 'Error: --trace: Invalid value: "no pod"; no pod of the trace arrives; check --load and --span\n'
+    assert (found.code, found.errors) == (2, message)
+
+
+@pytest.fixture
+def recorded(files: Path) -> Path:
+    """Return the folder with an audit file of three pods of a GPU each, the second one refused."""
+    pods = (
+        make_pod("trainer").namespace("team-a").annotate(TYPE, value).gpu(1).obj()
+        for value in ("training", "trainning", "training")
+    )
+    write_recorded(files / "audit.jsonl", (json.dumps(review(pod)).encode() for pod in pods))
+    return files
+
+
+def test_an_audit_file_is_a_trace_of_the_pods_that_were_admitted(run: Run, recorded: Path) -> None:
+    with (recorded / "audit.tar").open("wb") as archive:
+        write_archive(recorded / "audit.jsonl", archive)
+    for name in ("audit.jsonl", "audit.tar"):
+        done = run("simulate", "--trace", name, "--cluster", "cluster.json", "--lifetime", "1h", "-o", "json")
+        found = json.loads(done.output)
+
+        assert (found["pods"], found["placed"], found["denied"]) == (2, 2, 0)
+        assert [each["value"] for each in found["waits"] if each["by"] == "cards"] == ["1"]
+
+
+def without_pods(folder: Path) -> None:
+    (folder / "audit.jsonl.pods").unlink()
+
+
+def cut_off(folder: Path) -> None:
+    os.truncate(folder / "audit.jsonl", (folder / "audit.jsonl").stat().st_size - 10)
+
+
+def without_time(folder: Path) -> None:
+    file = folder / "audit.jsonl"
+    file.write_bytes(file.read_bytes().replace(b'{"time":"2', b'{"time":"?'))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (without_pods, "must have the record of a pod that was admitted; 3 × record whose pod is not in FILE.pods"),
+        (cut_off, "audit.jsonl:3: Invalid value"),
+        (without_time, "audit.jsonl:1: Invalid value"),
+    ],
+)
+def test_an_audit_file_with_a_hole_is_one_line(
+    run: Run, recorded: Path, damage: Callable[[Path], None], message: str
+) -> None:
+    damage(recorded)
+    done = run("simulate", "--trace", "audit.jsonl", "--cluster", "cluster.json")
+
+    assert (done.code, done.output, done.errors.count("\n")) == (2, "", 1)
+    assert message in done.errors
+    # The flag of other commands.
+    assert "--skip-invalid" not in done.errors
+
+
+def test_a_compressed_trace_is_one_line(run: Run, files: Path) -> None:
+    (files / "log.gz").write_bytes(gzip.compress(b"{}"))
+    done = run("simulate", "--trace", "log.gz", "--cluster", "cluster.json")
+
+    assert done.code == 2
+    assert "is compressed; pipe it: `zcat log.gz |" in done.errors
+
+
+def test_audit_records_of_standard_input_lack_their_pods(recorded: Path) -> None:
+    records = (recorded / "audit.jsonl").read_bytes()
+    done = run_here("simulate", "--trace", "-", "--cluster", "cluster.json", stdin=records)
+
+    assert done.code == 2
+    assert "Error: --trace: Forbidden: audit records need the FILE.pods beside them" in done.errors
+
+
+def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    check_writable(pipe, "--plot")
+    write_atomically(pipe, "--plot", lambda file: file.write(b"svg"))
+
+    assert (os.read(reader, 10), pipe.is_fifo()) == (b"svg", True)
+    os.close(reader)
+
+
+def test_a_link_still_leads_to_the_file(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_atomically(tmp_path / "link", "--plot", lambda file: file.write(b"svg"))
+
+    assert ((tmp_path / "link").is_symlink(), (tmp_path / "file").read_bytes()) == (True, b"svg")
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    output = tmp_path / "out.svg"
+    output.write_text("old")
+
+    def write(file: IO[bytes]) -> None:
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(InvalidInput, match=r"--plot: Invalid value: .*; cannot be written: No space left on device"):
+        write_atomically(output, "--plot", write)
+
+    assert [each.name for each in tmp_path.iterdir()] == ["out.svg"]
+    assert output.read_text() == "old"

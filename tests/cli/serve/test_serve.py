@@ -1,0 +1,505 @@
+"""`serve`: from flags to shutdown, in a separate process."""
+
+import json
+import os
+import resource
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+import pytest
+
+from tests.support.admission import TYPE
+from tests.support.objects.builders import make_pod
+from tests.support.programs.cluster_files import write_cluster
+from tests.support.programs.command import Run, run_alone
+from tests.support.programs.programs import forked
+from tests.support.servers.kubeconfigs import write_kubeconfig
+from tests.support.servers.server import review_bytes, write_certificate
+from webhook.audit.record import parse_line
+from webhook.cli.commands.serve import serve_command as serve
+from webhook.cli.commands.serve import serve_outputs
+from webhook.policy.loader import built_in_policy
+from webhook.runtime.settings import Address, Settings
+
+REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
+LOOPBACK = "127.0.0.1:0"
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def tls_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tls")
+    write_certificate(folder)
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running server and its addresses."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    admin_url: str
+    event: dict[str, Any]
+
+
+@contextmanager
+def serving(tls_dir: Path, *arguments: object, program: Sequence[str] = (), **environment: str) -> Iterator[Served]:
+    """`serve` on free ports of loopback, until the end of the block."""
+    command = [*(program or [forked()]), "serve", "--listen", LOOPBACK, "--admin-listen", LOOPBACK]
+    with subprocess.Popen(
+        [*command, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PLACEMENT_WEBHOOK_TLS_DIR": str(tls_dir)} | environment,
+    ) as process:
+        assert process.stderr is not None
+        try:
+            event = json.loads(process.stderr.readline())
+            assert event["event"] == "serving"
+            yield Served(process, f"https://{event['webhook']}/mutate", f"http://{event['admin']}", event)
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cluster"),
+    [
+        pytest.param([], "none", id="no view"),
+        pytest.param(["--no-cluster"], "none", id="no view by a flag"),
+        pytest.param(["--cluster", "cluster.json"], "file cluster.json", id="a file"),
+        pytest.param(["--kubeconfig", "kubeconfig"], "kubeconfig kubeconfig", id="a kubeconfig"),
+        pytest.param(
+            ["--kubeconfig", "kubeconfig", "--context", "c"], "kubeconfig kubeconfig, context c", id="a context"
+        ),
+    ],
+)
+def test_the_first_log_line_says_what_is_served(
+    tls_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], cluster: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    write_cluster(tmp_path)
+    write_kubeconfig(tmp_path, "http://127.0.0.1:1")
+
+    with serving(tls_dir, "--audit", "audit.jsonl", *arguments) as served:
+        event = served.event
+
+    policy = built_in_policy()
+    assert {key: event[key] for key in ("policy", "revision", "cluster", "audit")} == {
+        "policy": policy.name,
+        "revision": policy.revision,
+        "cluster": cluster,
+        "audit": "audit.jsonl",
+    }
+
+
+def post(served: Served, tls_dir: Path, body: bytes) -> dict[str, Any]:
+    request = urllib.request.Request(served.url + "?timeout=5s", body, {"Content-Type": "application/json"})
+    trust = ssl.create_default_context(cafile=str(tls_dir / "ca.crt"))
+    with urllib.request.urlopen(request, timeout=30, context=trust) as answer:
+        response: dict[str, Any] = orjson.loads(answer.read())["response"]
+    return response
+
+
+def test_a_server_answers_audits_and_stops_on_sigterm(tls_dir: Path, tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    with serving(
+        tls_dir, "--audit", log, "--cluster", write_cluster(tmp_path), PLACEMENT_WEBHOOK_REPLICA="replica-7"
+    ) as served:
+        response = post(served, tls_dir, REVIEW)
+        with urllib.request.urlopen(served.admin_url + "/readyz", timeout=30) as ready:
+            assert ready.read() == b"ok\n"
+
+        served.process.send_signal(signal.SIGTERM)
+        output, errors = served.process.communicate(timeout=30)
+
+    assert response["allowed"] is True
+    assert response["patchType"] == "JSONPatch"
+    (record,) = [parse_line(line) for line in log.read_bytes().splitlines()]
+    assert (record.outcome, record.replica) == ("Patched", "replica-7")
+    assert record.placement is not None
+    assert (record.placement.verdict, record.placement.total) == ("Feasible", 2)
+    assert (served.process.returncode, output) == (0, b"")
+    assert [json.loads(line)["event"] for line in errors.splitlines()] == ["stopping", "stopped"]
+
+
+def test_audit_files_that_are_dropped_are_logged_and_counted(tls_dir: Path, tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    limits = ("--audit-max-bytes", 1, "--audit-backups", 1, "--audit-keep-hours", 1, "--audit-max-total-bytes", 1)
+    with serving(tls_dir, "--audit", log, *limits) as served:
+        for _ in range(4):
+            post(served, tls_dir, REVIEW)
+        with urllib.request.urlopen(served.admin_url + "/metrics", timeout=30) as answer:
+            metrics = answer.read().decode().splitlines()
+        served.process.send_signal(signal.SIGTERM)
+        _, errors = served.process.communicate(timeout=30)
+
+    dropped = [json.loads(line) for line in errors.splitlines() if b"audit files were dropped" in line]
+    assert sum(entry["records"] for entry in dropped) == 2
+    size_bytes = sum(entry["bytes"] for entry in dropped)
+    for name, count in (("files", 2), ("records", 2), ("bytes", size_bytes)):
+        assert f'placement_webhook_audit_dropped_{name}_total{{reason="size"}} {float(count)}' in metrics
+        assert f'placement_webhook_audit_dropped_{name}_total{{reason="age"}} 0.0' in metrics
+
+
+def test_admission_goes_on_while_the_disk_is_full(tls_dir: Path, tmp_path: Path) -> None:
+    log, written, failed = tmp_path / "audit.jsonl", 2, 3
+    with serving(tls_dir, "--audit", log, program=[sys.executable, "-m", "webhook"]) as served:
+        _, most = resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE)
+        answers = [post(served, tls_dir, REVIEW) for _ in range(written)]
+        # The file can take half of another record.
+        limit = log.stat().st_size + log.stat().st_size // (2 * written)
+        resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (limit, most))
+        answers += [post(served, tls_dir, REVIEW) for _ in range(failed)]
+        resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (most, most))
+        answers.append(post(served, tls_dir, REVIEW))
+        with urllib.request.urlopen(served.admin_url + "/metrics", timeout=30) as answer:
+            metrics = answer.read().decode().splitlines()
+        served.process.send_signal(signal.SIGTERM)
+        _, errors = served.process.communicate(timeout=30)
+    verified = run_alone("audit", "verify", log)
+
+    assert all(answer["allowed"] and answer["patch"] for answer in answers)
+    assert f'placement_webhook_audit_records_total{{result="failed"}} {float(failed)}' in metrics
+    # The record after the outage, and the one that counts those that are missing.
+    assert f'placement_webhook_audit_records_total{{result="written"}} {float(written + 2)}' in metrics
+    said = [json.loads(line) for line in errors.splitlines()]
+    events = [each["event"] for each in said if "event" in each and "audit" in each["event"]]
+    assert events == [
+        "audit records cannot be written and go to standard error",
+        "audit records are written again",
+    ]
+    assert sum("decision" in each for each in said) == failed
+    assert verified.code == 0
+    assert f"{log}:3: 3 records before it could not be written here" in verified.output
+
+
+def test_the_audit_log_is_standard_output_by_default(tls_dir: Path) -> None:
+    with serving(tls_dir, POD_NAME="placement-webhook-0") as served:
+        post(served, tls_dir, REVIEW)
+        served.process.send_signal(signal.SIGINT)
+        output, _ = served.process.communicate(timeout=30)
+
+    (record,) = [parse_line(line) for line in output.splitlines()]
+    assert (record.name, record.replica) == ("trainer", "placement-webhook-0")
+    assert record.placement is not None
+    assert record.placement.verdict == "Unknown"
+    assert served.process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "expected"),
+    [
+        pytest.param((), {}, "Error: Missing option '--tls-dir'.", id="no certificates"),
+        pytest.param(
+            ("--tls-dir", "t", "--cluster", "c", "--no-cluster"),
+            {},
+            "Error: --cluster, --kubeconfig, --in-cluster and --no-cluster are mutually exclusive; give one of them.",
+            id="a cluster and none",
+        ),
+        pytest.param(
+            ("--tls-dir", "t", "--extender-profile", "pack-gpus"),
+            {},
+            "Error: --extender-profile needs a view; give --in-cluster, --kubeconfig or --cluster, too.",
+            id="an extender without a view",
+        ),
+        pytest.param(
+            ("--tls-dir", "t", "--extender-profile", "pack-gpus", "--in-cluster"),
+            {},
+            "Error: --extender-profile needs --client-ca, by which only kube-scheduler is answered; or give "
+            "--extender-insecure, to answer every client that reaches the port.",
+            id="an extender for every client",
+        ),
+        pytest.param(
+            ("--tls-dir", "t", "--events"),
+            {},
+            "Error: --events needs a cluster to write to; give --in-cluster or --kubeconfig, too.",
+            id="events without a cluster",
+        ),
+        pytest.param(
+            ("--tls-dir", "t", "--cluster", "c"),
+            {"EVENTS": "1"},
+            "Error: --events needs a cluster to write to; give --in-cluster or --kubeconfig, too.",
+            id="events of a cluster file, in the environment",
+        ),
+        pytest.param(
+            ("--tls-dir", "t", "--listen", "8443"),
+            {},
+            "Error: Invalid value for '--listen': \"8443\" must be HOST:PORT, with a port from 0 to 65535",
+            id="an address without a host",
+        ),
+        pytest.param(
+            ("--tls-dir", "t", "--client-name", "kube-apiserver"),
+            {},
+            "Error: --client-name needs --client-ca: without a CA, no name of a client is verified.",
+            id="a name that nothing verifies",
+        ),
+        pytest.param(
+            ("--tls-dir", "t", "--admin-listen", "a:70000"),
+            {},
+            "Error: Invalid value for '--admin-listen': \"a:70000\" must be HOST:PORT, with a port from 0 to 65535",
+            id="a port beyond all",
+        ),
+        pytest.param(
+            ("--tls-dir", "t", "--grace-seconds", "-1"),
+            {},
+            "Error: Invalid value for '--grace-seconds': -1.0 is not in the range x>=0.",
+            id="a time that is past",
+        ),
+        pytest.param(
+            ("--tls-dir", "t", "--max-body-bytes", "10"),
+            {},
+            "Error: Invalid value for '--max-body-bytes': 10 is not in the range x>=1024.",
+            id="no room for a body",
+        ),
+        pytest.param(
+            ("--tls-dir", "t", "--log-level", "loud"),
+            {},
+            "Error: Invalid value for '--log-level': 'loud' is not one of 'debug', 'info', 'warning', 'error'.",
+            id="a level that is none",
+        ),
+        pytest.param(
+            ("--tls-dir", "t"),
+            {"LISTEN": "x"},
+            "Error: Invalid value for '--listen': \"x\" must be HOST:PORT, with a port from 0 to 65535",
+            id="a bad address in the environment",
+        ),
+        pytest.param(
+            (),
+            {"TLS_DIR": "t", "LOG_FORMAT": "xml"},
+            "Error: Invalid value for '--log-format': 'xml' is not one of 'auto', 'text', 'json'.",
+            id="a bad format in the environment",
+        ),
+        pytest.param(
+            ("--tls-dir", "t"),
+            {"CLUSTER": "c", "NO_CLUSTER": "true"},
+            "Error: --cluster, --kubeconfig, --in-cluster and --no-cluster are mutually exclusive; give one of them.",
+            id="two in the environment",
+        ),
+    ],
+)
+def test_wrong_usage_is_reported_with_code_2(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], environment: dict[str, str], expected: str
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(f"PLACEMENT_WEBHOOK_{name}", value)
+
+    outcome = run("serve", *arguments)
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert outcome.errors.splitlines()[-1] == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "expected"),
+    [
+        pytest.param(
+            ("--cluster", "absent"), {"NO_CLUSTER": "true"}, "--cluster: Invalid value", id="a file, not none"
+        ),
+        pytest.param(
+            ("--cluster", "absent"), {"IN_CLUSTER": "true", "CONTEXT": "c"}, "--cluster: Invalid", id="a file, not live"
+        ),
+        pytest.param(("--in-cluster",), {"KUBECONFIG": "absent"}, "--in-cluster: Invalid", id="this one, not another"),
+        pytest.param(
+            ("--kubeconfig", "absent"), {"KUBECONFIG": "other"}, '--kubeconfig: Invalid value: "absent"', id="its own"
+        ),
+        pytest.param(("--context", "c"), {"KUBECONFIG": "other"}, 'Invalid value: "other"', id="a context of the file"),
+    ],
+)
+def test_a_flag_for_the_view_wins_over_the_environment(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], environment: dict[str, str], expected: str
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(f"PLACEMENT_WEBHOOK_{name}", value)
+
+    outcome = run("serve", "--tls-dir", "t", *arguments)
+
+    assert outcome.code == 2
+    assert expected in outcome.errors.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "range_"),
+    [
+        ("--audit-max-bytes", "-1", "x>=0"),
+        ("--audit-backups", "0", "x>=1"),
+        ("--audit-keep-hours", "-0.5", "x>=0"),
+        ("--audit-max-total-bytes", "0", "x>=1"),
+        ("--max-body-bytes", "1023", "x>=1024"),
+        ("--max-in-flight-bytes", "1023", "x>=1024"),
+        ("--max-connections", "0", "x>=1"),
+        ("--max-connections-per-address", "0", "x>=1"),
+        ("--read-timeout-seconds", "-0.5", "x>=0"),
+        ("--certificate-poll-seconds", "0.05", "0.1<=x<=3600"),
+        ("--shutdown-delay-seconds", "-0.5", "x>=0"),
+        ("--grace-seconds", "-0.5", "x>=0"),
+    ],
+)
+def test_a_number_outside_its_range_is_rejected(run: Run, flag: str, value: str, range_: str) -> None:
+    outcome = run("serve", "--tls-dir", "t", flag, value)
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert outcome.errors.splitlines()[-1] == (
+        f"Error: Invalid value for '{flag}': {value} is not in the range {range_}."
+    )
+
+
+@dataclass
+class Started:
+    """The settings that `serve` starts its server with, and the options of its audit log."""
+
+    settings: Settings | None = None
+    audit: dict[str, Any] = field(default_factory=dict)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    found = Started()
+
+    class Writer:
+        def __init__(self, path: str, **options: Any) -> None:
+            found.audit = {"path": path} | {
+                key: each for key, each in options.items() if not key.startswith(("on_", "now"))
+            }
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+    def build(settings: Settings, *_: object) -> None:
+        found.settings = settings
+
+    monkeypatch.setattr(serve_outputs, "AuditWriter", Writer)
+    monkeypatch.setattr(serve, "build_server", build)
+    monkeypatch.setattr(serve, "serve_until_signalled", lambda *_: None)
+    monkeypatch.setattr(serve, "configure_logs", lambda *_: None)
+    return found
+
+
+def test_defaults_are_those_of_the_documents(run: Run, started: Started) -> None:
+    """docs/operations.md names them."""
+    assert run("serve", "--tls-dir", "t", "--replica", "r").code == 0
+
+    assert started.settings == Settings(Path("t"), replica="r")
+    assert started.audit == {
+        "path": "-",
+        "max_bytes": 104_857_600,
+        "backups": 10,
+        "keep_seconds": 86_400.0,
+        "max_total_bytes": None,
+        "replica": "r",
+    }
+
+
+def test_each_flag_sets_its_own_setting(run: Run, started: Started) -> None:
+    settings = {
+        "listen": "127.0.0.1:1",
+        "admin-listen": "127.0.0.1:2",
+        "max-body-bytes": 1024,
+        "max-in-flight-bytes": 1025,
+        "max-connections": 2,
+        "max-connections-per-address": 1,
+        "read-timeout-seconds": 3,
+        "server-name": "webhook.example.com",
+        "certificate-poll-seconds": 0.1,
+        "shutdown-delay-seconds": 4,
+        "grace-seconds": 0,
+    }
+    audit = {"": "a.jsonl", "-max-bytes": 0, "-backups": 1, "-keep-hours": 1.5, "-max-total-bytes": 7}
+    flags = {f"--{name}": value for name, value in settings.items()} | {
+        f"--audit{name}": value for name, value in audit.items()
+    }
+    arguments = [each for flag in flags.items() for each in flag]
+
+    assert run("serve", "--tls-dir", "t", "--replica", "r", *arguments).code == 0
+
+    assert started.settings == Settings(
+        tls_dir=Path("t"),
+        listen=Address("127.0.0.1", 1),
+        admin_listen=Address("127.0.0.1", 2),
+        max_body_bytes=1024,
+        max_bytes_in_flight=1025,
+        max_connections=2,
+        max_connections_per_address=1,
+        read_timeout_seconds=3,
+        server_name="webhook.example.com",
+        certificate_poll_seconds=0.1,
+        shutdown_delay_seconds=4,
+        grace_seconds=0,
+        replica="r",
+    )
+    assert started.audit == {
+        "path": "a.jsonl",
+        "max_bytes": 0,
+        "backups": 1,
+        "keep_seconds": 5400.0,
+        "max_total_bytes": 7,
+        "replica": "r",
+    }
+
+
+@pytest.mark.parametrize(
+    ("flags", "pod_name", "replica"),
+    [
+        pytest.param(("--replica", "given"), "pod", "given", id="the flag first"),
+        pytest.param((), "pod", "pod", id="then the pod"),
+        pytest.param((), "", "host", id="then the host"),
+    ],
+)
+def test_the_replica_is_named_after(
+    run: Run,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[str, ...],
+    pod_name: str,
+    replica: str,
+) -> None:
+    monkeypatch.setenv("POD_NAME", pod_name)
+    monkeypatch.setattr(socket, "gethostname", lambda: "host")
+
+    assert run("serve", "--tls-dir", "t", *flags).code == 0
+
+    assert started.settings == Settings(Path("t"), replica=replica)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flag", "value", "expected"),
+    [
+        ("--tls-dir", "nowhere", 'Error: --tls-dir: Invalid value: "nowhere/tls.crt"; no such file; '),
+        ("--policy", "nowhere", 'Error: --policy: Invalid value: "nowhere"; cannot be read: No such file or directory'),
+        (
+            "--cluster",
+            "nowhere",
+            'Error: --cluster: Invalid value: "nowhere"; cannot be read: No such file or directory',
+        ),
+        ("--listen", "TAKEN", 'Error: --listen: Invalid value: "TAKEN"; cannot be listened on: '),
+        ("--admin-listen", "TAKEN", 'Error: --admin-listen: Invalid value: "TAKEN"; cannot be listened on: '),
+        ("--listen", "none.invalid:0", 'Error: --listen: Invalid value: "none.invalid:0"; cannot be listened on: '),
+    ],
+    ids=["no certificates", "no policy", "no cluster", "a port in use", "an admin port in use", "a host that is none"],
+)
+def test_a_server_that_cannot_start_reports_the_reason_in_a_line(
+    tls_dir: Path, flag: str, value: str, expected: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        free = ("--tls-dir", tls_dir, "--listen", LOOPBACK, "--admin-listen", LOOPBACK)
+        outcome = run_alone("serve", *free, flag, value.replace("TAKEN", address))
+
+    assert (outcome.code, outcome.output) == (2, "")
+    assert outcome.errors.startswith(expected.replace("TAKEN", address))
+    assert "Traceback" not in outcome.errors

@@ -1,0 +1,1 @@
+"""Write parts of deploy/ from what the code has."""

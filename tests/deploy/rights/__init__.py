@@ -1,0 +1,1 @@
+"""What the rights of deploy/ allow, and what the hardening denies."""

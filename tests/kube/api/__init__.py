@@ -1,0 +1,1 @@
+"""Tests of what the API server sends and takes."""

@@ -1,0 +1,198 @@
+"""AdmissionReview v1: what is read of the question, and what the answer may hold."""
+
+import base64
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.objects.builders import make_pod
+from tests.support.requests import facts_of
+from tests.support.servers.server import review
+from webhook.documents.field import InvalidInput
+from webhook.documents.text import printable
+from webhook.kube.api.admission import AdmissionRequest, parse_review
+from webhook.kube.api.review_answer import Denial, ReviewAnswer, fit_warnings
+
+POD = make_pod("a").namespace("team-b").obj()
+
+
+def request_of(pod: object = POD, **fields: Any) -> AdmissionRequest:
+    return parse_review(orjson.dumps(review(None, object=pod, **fields)))
+
+
+def answer(uid: str, *args: Any, **fields: Any) -> dict[str, Any]:
+    body = orjson.loads(ReviewAnswer.of(*args, **fields).to(uid, "decision-1"))
+    assert (body["apiVersion"], body["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    assert set(body) == {"apiVersion", "kind", "response"}
+    response: dict[str, Any] = body["response"]
+    return response
+
+
+def test_everything_of_the_request_is_read() -> None:
+    request = request_of(uid="u", name="a", subResource="status", dryRun=True)
+
+    assert facts_of(request) == facts_of(
+        AdmissionRequest(
+            uid="u",
+            operation="CREATE",
+            kind="Pod",
+            resource="pods",
+            subresource="status",
+            namespace="team-a",
+            name="a",
+            user="jane",
+            dry_run=True,
+            content=POD,
+            groups=("system:authenticated",),
+        )
+    )
+
+
+def test_the_same_request_for_another_object_keeps_the_rest() -> None:
+    request, other = request_of(uid="u", dryRun=True), make_pod("b").annotate("a", "b").obj()
+
+    changed = request.with_object(other)
+
+    assert facts_of(changed) == facts_of(request) | {"object": other}
+    assert (changed.has_annotation("a"), request.has_annotation("a")) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata", "wanted"),
+    [
+        ("asked", {"name": "own", "generateName": "own-"}, "asked"),
+        ("", {"name": "own", "generateName": "own-"}, "own"),
+        (None, {"generateName": "own-"}, "own-"),
+        (7, {}, ""),
+        ("", None, ""),
+        ("", "text", ""),
+    ],
+    ids=["the request's", "the pod's", "a name to come", "none", "null metadata", "metadata that is text"],
+)
+def test_the_name_is_the_best_there_is(name: object, metadata: object, wanted: str) -> None:
+    assert request_of({"metadata": metadata, "spec": {}}, name=name).name == wanted
+
+
+@pytest.mark.parametrize(("asked", "wanted"), [("team-a", "team-a"), ("", "team-b"), (None, "team-b")])
+def test_the_namespace_is_the_requests_or_else_the_pods(asked: str | None, wanted: str) -> None:
+    assert request_of(namespace=asked).namespace == wanted
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [(True, True), (False, False), (None, False), ("true", False), (1, False)],
+    ids=["true", "false", "absent", "text", "a number"],
+)
+def test_a_dry_run_is_one_only_by_true(said: object, wanted: bool) -> None:
+    assert request_of(dryRun=said).dry_run is wanted
+
+
+@pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
+def test_operations_without_an_object_are_read(operation: str) -> None:
+    assert request_of(None, operation=operation).object is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"uid": None}, "request.uid: Required value"),
+        ({"uid": 7}, "request.uid: Required value"),
+        ({"pod": None}, "request.object: Required value: must be set for CREATE"),
+        ({"pod": None, "operation": "UPDATE"}, "request.object: Required value: must be set for UPDATE"),
+        ({"pod": [1]}, "request.object: Invalid value: [1]; must be an object"),
+        ({"pod": "x", "operation": "DELETE"}, 'request.object: Invalid value: "x"; must be an object'),
+    ],
+    ids=["no uid", "a uid that is a number", "no object", "no object to update", "a list", "text"],
+)
+def test_a_request_that_cannot_be_read_says_why(fields: dict[str, Any], wanted: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        request_of(**fields)
+
+    assert str(refused.value).startswith(wanted)
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "DELETE"])
+def test_a_namespace_that_cannot_exist_is_refused(operation: str) -> None:
+    with pytest.raises(InvalidInput, match=r'^request.namespace: Invalid value: "n{60}"; must be .* at most 63'):
+        request_of(make_pod("p").obj(), operation=operation, namespace="n" * 2_000_000)
+
+
+def test_broken_json_says_where() -> None:
+    with pytest.raises(InvalidInput, match=r'^body: Invalid value: "\{.*; must be JSON: .*: line 2 column 1$'):
+        parse_review(b'{"kind":\n')
+
+
+def test_an_answer_without_a_patch_is_only_uid_decision_and_allowed() -> None:
+    assert answer("u") == {"uid": "u", "allowed": True, "auditAnnotations": {"decision": "decision-1"}}
+
+
+def test_patch_and_patch_type_come_together() -> None:
+    operations = [{"op": "add", "path": "/a", "value": "节点"}]
+
+    response = answer("u", orjson.dumps(operations))
+
+    assert response["patchType"] == "JSONPatch"
+    assert ReviewAnswer.of(orjson.dumps(operations)).operations() == operations
+    assert orjson.loads(base64.b64decode(response["patch"])) == operations
+
+
+def test_denial_has_a_status_and_no_patch() -> None:
+    """Source: k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, ToStatusErr"""
+    response = answer("u", b'[{"op":"remove","path":"/a"}]', denial=Denial(422, "Invalid", "no"))
+
+    assert response == {
+        "uid": "u",
+        "allowed": False,
+        "status": {"status": "Failure", "code": 422, "reason": "Invalid", "message": "no"},
+        "auditAnnotations": {"decision": "decision-1"},
+    }
+
+
+def test_message_of_a_denial_has_no_terminal_control_characters() -> None:
+    response = answer("u", denial=Denial(422, "Invalid", "one\x1b]0;\x07\ntwo\u202e\ud800"))
+
+    assert response["status"]["message"] == "one\\x1b]0;\\x07\ntwo\\u202e\\ud800"
+
+
+def test_warnings_and_audit_annotations_are_in_the_answer() -> None:
+    response = answer("u", b"", ["two\nlines"], {"decision": "d"})
+
+    assert (response["warnings"], response["auditAnnotations"]) == (["two lines"], {"decision": "d"})
+
+
+@pytest.mark.parametrize(
+    ("warnings", "wanted"),
+    [
+        pytest.param([], [], id="none"),
+        pytest.param(["b", "a", "b", "a"], ["b", "a"], id="each once, in order"),
+        pytest.param(["a\n b\t\r\nc  d"], ["a b c d"], id="one line"),
+        pytest.param([" a", "a\n"], ["a"], id="the same but for blanks"),
+        pytest.param(["x" * 256], ["x" * 256], id="256 bytes stay"),
+        pytest.param(["x" * 257], ["x" * 253 + "…"], id="257 bytes are cut"),
+        pytest.param(["节" * 85 + "x"], ["节" * 85 + "x"], id="256 bytes of longer characters stay"),
+        pytest.param(["节" * 86], ["节" * 84 + "…"], id="no character is cut in two"),
+        pytest.param(["xx" + "节" * 85], ["xx" + "节" * 83 + "…"], id="nor where a byte would be left"),
+        pytest.param(["x" * 300 + "1", "x" * 300 + "2"], ["x" * 253 + "…"], id="each once, when cut"),
+        pytest.param(["a\x1b[2Jb\u202e\x9b\ud800"], [r"a\x1b[2Jb\u202e\x9b\ud800"], id="nothing commands a terminal"),
+        pytest.param(
+            [f"{n:02}" + "x" * 254 for n in range(17)], [f"{n:02}" + "x" * 254 for n in range(16)], id="4 KiB in all"
+        ),
+    ],
+)
+def test_warnings_are_within_the_limits_of_the_api_server(warnings: list[str], wanted: list[str]) -> None:
+    assert fit_warnings(warnings) == wanted
+
+
+@given(st.lists(st.text(st.characters(), max_size=400), max_size=40))
+def test_no_warning_breaks_the_limits(warnings: list[str]) -> None:
+    """Source: k8s.io/apiserver/pkg/endpoints/filters/warning.go, truncateAtTotalRunes and truncateItemRunes"""
+    fitting = fit_warnings(warnings)
+
+    sizes = [len(text.encode()) for text in fitting]
+    assert max(sizes, default=0) <= 256
+    assert sum(sizes) <= 4096
+    assert len(set(fitting)) == len(fitting)
+    assert [printable(text) for text in fitting] == fitting

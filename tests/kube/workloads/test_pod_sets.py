@@ -1,0 +1,621 @@
+"""The sets of pods that objects create."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.objects.builders import make_pod
+from tests.support.objects.workload_objects import (
+    SPEC,
+    TEMPLATE,
+    apps,
+    inference_service,
+    job,
+    jobset,
+    kubeflow,
+    leader_worker_set,
+    ray_cluster_spec,
+    volcano,
+    workload,
+)
+from tests.support.random.random_json import replace_somewhere
+from webhook.documents.field import FieldError, InvalidInput
+from webhook.kube.workloads.pod_set import PodSet, pod_name
+from webhook.kube.workloads.pod_sets import pod_sets
+from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath, WorkloadKind
+from webhook.kube.workloads.workload_kinds import BUILT_IN_KINDS, kinds_by_name
+
+KINDS = kinds_by_name()
+
+
+def sets_of(content: Any) -> tuple[PodSet, ...]:
+    return pod_sets(content, KINDS)
+
+
+def described(content: Any) -> list[tuple[str, str, int | None, list[str]]]:
+    """Return path, role, replicas and the first names of the pods of each set."""
+    return [
+        (
+            each.path,
+            each.role,
+            each.replicas,
+            [pod_name(each.pod_at(n)) for n in range(1 if each.replicas is None else min(each.replicas, 4))],
+        )
+        for each in sets_of(content)
+    ]
+
+
+LWS = "spec.leaderWorkerTemplate"
+RAY_PATHS = ("headGroupSpec.template", "workerGroupSpecs[0].template")
+CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, int | None, list[str]]]]] = {
+    "a Deployment": (apps("Deployment", replicas=3), [("spec.template", "", 3, ["team-a/web-"] * 3)]),
+    "a Deployment of one": (apps("Deployment"), [("spec.template", "", 1, ["team-a/web-"])]),
+    "a Deployment of none": (apps("Deployment", replicas=0), [("spec.template", "", 0, [])]),
+    "a ReplicaSet": (apps("ReplicaSet", replicas=2), [("spec.template", "", 2, ["team-a/web-"] * 2)]),
+    "a ReplicationController": (
+        workload("v1", "ReplicationController", {"template": TEMPLATE}),
+        [("spec.template", "", 1, ["team-a/web-"])],
+    ),
+    "a DaemonSet": (apps("DaemonSet"), [("spec.template", "", None, ["team-a/web-"])]),
+    "a StatefulSet": (apps("StatefulSet", replicas=2), [("spec.template", "", 2, ["team-a/web-0", "team-a/web-1"])]),
+    "a StatefulSet that starts at 5": (
+        apps("StatefulSet", replicas=2, ordinals={"start": 5}),
+        [("spec.template", "", 2, ["team-a/web-5", "team-a/web-6"])],
+    ),
+    "a Job": (job(), [("spec.template", "", 1, ["team-a/web-"])]),
+    "a Job with more workers than work": (
+        job(parallelism=8, completions=2),
+        [("spec.template", "", 2, ["team-a/web-"] * 2)],
+    ),
+    "an Indexed Job": (
+        job(parallelism=2, completions=4, completionMode="Indexed"),
+        [("spec.template", "", 2, ["team-a/web-0-", "team-a/web-1-"])],
+    ),
+    "a CronJob": (
+        workload("batch/v1", "CronJob", {"jobTemplate": {"spec": {"parallelism": 2, "template": TEMPLATE}}}),
+        [("spec.jobTemplate.spec.template", "", 2, ["team-a/web-"] * 2)],
+    ),
+    "a PodTemplate": (
+        {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "web"}, "template": TEMPLATE},
+        [("template", "", 1, ["default/web-"])],
+    ),
+    "a Volcano Job": (
+        volcano(
+            {"name": "ps", "replicas": 1, "template": TEMPLATE}, {"name": "worker", "replicas": 2, "template": TEMPLATE}
+        ),
+        [
+            ("spec.tasks[0].template", "ps", 1, ["team-a/web-ps-0"]),
+            ("spec.tasks[1].template", "worker", 2, ["team-a/web-worker-0", "team-a/web-worker-1"]),
+        ],
+    ),
+    "a Volcano Job without names": (
+        volcano({"replicas": 1, "template": TEMPLATE}),
+        [("spec.tasks[0].template", "default0", 1, ["team-a/web-default0-0"])],
+    ),
+    "a Volcano Job without a number": (
+        volcano({"template": TEMPLATE}),
+        [("spec.tasks[0].template", "default0", 0, [])],
+    ),
+    "a PyTorchJob": (
+        kubeflow("PyTorchJob", "pytorchReplicaSpecs", Master=1, Worker=2),
+        [
+            ("spec.pytorchReplicaSpecs.Master.template", "Master", 1, ["team-a/web-master-0"]),
+            ("spec.pytorchReplicaSpecs.Worker.template", "Worker", 2, ["team-a/web-worker-0", "team-a/web-worker-1"]),
+        ],
+    ),
+    "a TFJob": (
+        kubeflow("TFJob", "tfReplicaSpecs", PS=1),
+        [("spec.tfReplicaSpecs.PS.template", "PS", 1, ["team-a/web-ps-0"])],
+    ),
+    "an MPIJob": (
+        kubeflow("MPIJob", "mpiReplicaSpecs", "v2beta1", Launcher=1, Worker=2),
+        [
+            ("spec.mpiReplicaSpecs.Launcher.template", "Launcher", 1, ["team-a/web-launcher-"]),
+            ("spec.mpiReplicaSpecs.Worker.template", "Worker", 2, ["team-a/web-worker-0", "team-a/web-worker-1"]),
+        ],
+    ),
+    "a RayCluster": (
+        workload("ray.io/v1", "RayCluster", ray_cluster_spec()),
+        [
+            ("spec.headGroupSpec.template", "head", 1, ["team-a/web-head"]),
+            ("spec.workerGroupSpecs[0].template", "gpu", 4, ["team-a/web-gpu-worker-"] * 4),
+        ],
+    ),
+    "a RayJob": (
+        workload("ray.io/v1", "RayJob", {"rayClusterSpec": ray_cluster_spec()}),
+        [
+            ("spec.rayClusterSpec.headGroupSpec.template", "head", 1, ["team-a/web-"]),
+            ("spec.rayClusterSpec.workerGroupSpecs[0].template", "gpu", 4, ["team-a/web-"] * 4),
+        ],
+    ),
+    "a RayService": (
+        workload("ray.io/v1", "RayService", {"rayClusterConfig": {"headGroupSpec": {"template": TEMPLATE}}}),
+        [("spec.rayClusterConfig.headGroupSpec.template", "head", 1, ["team-a/web-"])],
+    ),
+    "a JobSet": (
+        jobset(),
+        [
+            (
+                "spec.replicatedJobs[0].template.spec.template",
+                "node",
+                6,
+                ["team-a/web-node-0-0-", "team-a/web-node-0-1-", "team-a/web-node-0-2-", "team-a/web-node-1-0-"],
+            )
+        ],
+    ),
+    "a LeaderWorkerSet": (
+        leader_worker_set(),
+        [
+            (f"{LWS}.leaderTemplate", "leader", 2, ["team-a/web-0", "team-a/web-1"]),
+            (f"{LWS}.workerTemplate", "worker", 4, [f"team-a/web-{each}" for each in ("0-1", "0-2", "1-1", "1-2")]),
+        ],
+    ),
+    "a LeaderWorkerSet without a template for leaders": (
+        leader_worker_set(with_leader=False),
+        [
+            (f"{LWS}.workerTemplate", "leader", 2, ["team-a/web-0", "team-a/web-1"]),
+            (f"{LWS}.workerTemplate", "worker", 4, [f"team-a/web-{each}" for each in ("0-1", "0-2", "1-1", "1-2")]),
+        ],
+    ),
+    "a Notebook": (
+        workload("kubeflow.org/v1", "Notebook", {"template": {"spec": SPEC}}),
+        [("spec.template", "", 1, ["team-a/web-0"])],
+    ),
+    "an InferenceService": (
+        inference_service(minReplicas=2, containers=SPEC["containers"]),
+        [("spec.predictor", "predictor", 2, ["team-a/web-predictor-"] * 2)],
+    ),
+    "a Knative Service": (
+        workload("serving.knative.dev/v1", "Service", {"template": TEMPLATE}),
+        [("spec.template", "", 1, ["team-a/web-00001-deployment-"])],
+    ),
+    "a Knative Service that keeps 3 pods": (
+        workload(
+            "serving.knative.dev/v1",
+            "Service",
+            {"template": {"metadata": {"annotations": {"autoscaling.knative.dev/min-scale": "3"}}, "spec": SPEC}},
+        ),
+        [("spec.template", "", 3, ["team-a/web-00001-deployment-"] * 3)],
+    ),
+    "a Knative Service that begins with 2 pods": (
+        workload(
+            "serving.knative.dev/v1",
+            "Service",
+            {"template": {"metadata": {"annotations": {"autoscaling.knative.dev/initial-scale": "2"}}, "spec": SPEC}},
+        ),
+        [("spec.template", "", 2, ["team-a/web-00001-deployment-"] * 2)],
+    ),
+    "a Rollout": (
+        workload("argoproj.io/v1alpha1", "Rollout", {"replicas": 2, "template": TEMPLATE}),
+        [("spec.template", "", 2, ["team-a/web-"] * 2)],
+    ),
+    "a Workflow": (
+        workload(
+            "argoproj.io/v1alpha1",
+            "Workflow",
+            {"templates": [{"name": "all", "steps": [[]]}, {"name": "train", "container": SPEC["containers"][0]}]},
+        ),
+        [("spec.templates[1]", "train", 1, ["team-a/web-train-"])],
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "wanted"), CASES.values(), ids=CASES.keys())
+def test_an_object_creates_the_pods_of_its_templates(
+    content: dict[str, Any], wanted: list[tuple[str, str, int | None, list[str]]]
+) -> None:
+    assert described(content) == wanted
+
+
+@pytest.mark.parametrize("content", [content for content, _ in CASES.values()], ids=CASES.keys())
+def test_a_pod_has_the_spec_and_the_metadata_of_its_template(content: dict[str, Any]) -> None:
+    before = repr(content)
+    for found in sets_of(content):
+        pod = found.pod
+        assert (pod["apiVersion"], pod["kind"]) == ("v1", "Pod")
+        assert pod["spec"]["containers"] == SPEC["containers"]
+        assert pod["metadata"]["ownerReferences"][0]["controller"] is True
+    assert repr(content) == before
+
+
+def test_each_built_in_kind_with_templates_has_a_case() -> None:
+    covered = {(content["apiVersion"].rpartition("/")[0], content["kind"]) for content, _ in CASES.values()}
+    others = {"XGBoostJob", "PaddleJob", "JAXJob", "TrainingRuntime", "ClusterTrainingRuntime"}
+    others |= {"WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow"}  # like those of their group
+
+    assert {(kind.group, kind.kind) for kind in BUILT_IN_KINDS if kind.templates and kind.kind not in others} == covered
+
+
+@pytest.mark.parametrize(
+    ("content", "owner"),
+    [
+        (apps("Deployment"), ("ReplicaSet", "web")),
+        (apps("StatefulSet"), ("StatefulSet", "web")),
+        (apps("DaemonSet"), ("DaemonSet", "web")),
+        (workload("batch/v1", "CronJob", {"jobTemplate": {"spec": {"template": TEMPLATE}}}), ("Job", "web")),
+        (kubeflow("MPIJob", "mpiReplicaSpecs", Launcher=1), ("Job", "web-launcher")),
+        (jobset(), ("Job", "web-node-0")),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else "",
+)
+def test_a_pod_names_its_controller(content: dict[str, Any], owner: tuple[str, str]) -> None:
+    (reference,) = sets_of(content)[0].pod["metadata"]["ownerReferences"]
+
+    assert (reference["kind"], reference["name"]) == owner
+
+
+@pytest.mark.parametrize(
+    ("content", "label", "value"),
+    [
+        (apps("StatefulSet", replicas=2), "apps.kubernetes.io/pod-index", "1"),
+        (job(parallelism=2), "batch.kubernetes.io/job-name", "web"),
+        (kubeflow("PyTorchJob", "pytorchReplicaSpecs", Worker=2), "training.kubeflow.org/replica-type", "worker"),
+        (leader_worker_set(), "leaderworkerset.sigs.k8s.io/group-index", "1"),
+        (jobset(), "jobset.sigs.k8s.io/replicatedjob-name", "node"),
+        (volcano({"name": "ps", "replicas": 2, "template": TEMPLATE}), "volcano.sh/task-spec", "ps"),
+        (workload("serving.knative.dev/v1", "Service", {"template": TEMPLATE}), "serving.knative.dev/service", "web"),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else "",
+)
+def test_a_pod_has_the_labels_that_its_controller_adds(content: dict[str, Any], label: str, value: str) -> None:
+    labels = sets_of(content)[0].pod_at(1)["metadata"]["labels"]
+
+    assert labels[label] == value
+    assert labels["app"] == "web"
+
+
+def test_a_pod_is_itself() -> None:
+    pod = make_pod("a").obj()
+    (found,) = sets_of(pod)
+
+    assert found.pod is pod
+    assert list(found.pods()) == [pod]
+    assert (found.path, found.replicas, found.claims) == ("", 1, ())
+    assert found.locate("spec.tolerations[0]") == "spec.tolerations[0]"
+
+
+@pytest.mark.parametrize("kind", ["Service", "ConfigMap", "Node", "SomethingNew"])
+def test_an_object_of_another_kind_creates_no_pod(kind: str) -> None:
+    assert sets_of({"apiVersion": "v1", "kind": kind}) == ()
+
+
+def test_a_deployment_of_another_group_is_another_kind() -> None:
+    assert sets_of(workload("example.com/v1", "Deployment", {"template": TEMPLATE})) == ()
+
+
+def test_a_train_job_holds_no_template() -> None:
+    assert sets_of(workload("trainer.kubeflow.org/v1alpha1", "TrainJob", {"runtimeRef": {"name": "torch"}})) == ()
+
+
+def test_an_object_without_a_name_gives_its_pods_generated_ones() -> None:
+    (generated,) = sets_of({**apps("StatefulSet"), "metadata": {"generateName": "run-"}})
+    (nameless,) = sets_of({**apps("StatefulSet"), "metadata": None})
+
+    assert pod_name(generated.pod) == "default/run-"
+    assert pod_name(nameless.pod) == "default/statefulset-"
+
+
+def test_name_and_namespace_are_those_of_the_owner_not_of_the_template() -> None:
+    """Source: k8s.io/kubernetes/pkg/controller/controller_utils.go, GetPodFromTemplate copies neither."""
+    template = {"metadata": {"name": "mine", "namespace": "elsewhere"}, "spec": {}}
+    (found,) = sets_of(apps("Deployment", template=template))
+
+    assert pod_name(found.pod) == "team-a/web-"
+
+
+def test_a_million_million_replicas_cost_nothing() -> None:
+    content = leader_worker_set()
+    content["spec"]["replicas"] = content["spec"]["leaderWorkerTemplate"]["size"] = 2**31 - 1
+    worker = sets_of(content)[1]
+
+    assert worker.replicas == (2**31 - 1) * (2**31 - 2)
+    assert pod_name(worker.pod_at(worker.replicas - 1)) == "team-a/web-2147483646-2147483646"
+
+
+def test_the_scheduler_of_a_volcano_job_is_that_of_its_pods() -> None:
+    own = {"spec": {**SPEC, "schedulerName": "mine"}}
+    named = volcano({"template": TEMPLATE}, {"template": own}, schedulerName="kai-scheduler")
+
+    assert [each.pod["spec"]["schedulerName"] for each in sets_of(named)] == ["kai-scheduler", "mine"]
+    assert sets_of(volcano({"template": TEMPLATE}))[0].pod["spec"]["schedulerName"] == "volcano"
+
+
+def test_the_priority_class_of_a_volcano_job_is_that_of_its_pods() -> None:
+    own = {"spec": {**SPEC, "priorityClassName": "low"}}
+    content = volcano({"template": TEMPLATE}, {"template": own}, priorityClassName="high")
+
+    assert [each.pod["spec"]["priorityClassName"] for each in sets_of(content)] == ["high", "low"]
+
+
+@pytest.mark.parametrize(
+    ("content", "annotation"),
+    [
+        (jobset(), "alpha.jobset.sigs.k8s.io/exclusive-topology"),
+        (leader_worker_set(), "leaderworkerset.sigs.k8s.io/exclusive-topology"),
+    ],
+    ids=["a JobSet", "a LeaderWorkerSet"],
+)
+def test_an_exclusive_topology_leaves_the_placement_unknown(content: dict[str, Any], annotation: str) -> None:
+    content["metadata"]["annotations"] = {annotation: "rack"}
+
+    assert all("adds affinities" in each.caveat for each in sets_of(content))
+
+
+def test_a_notebook_and_an_inference_service_give_their_pods_their_annotations() -> None:
+    for content, path in (
+        (workload("kubeflow.org/v1", "Notebook", {"template": {"spec": SPEC}}), "metadata.annotations"),
+        (inference_service(containers=SPEC["containers"], annotations={"b": "own"}), "spec.predictor.annotations"),
+    ):
+        content["metadata"]["annotations"] = {"a": "outer", "b": "outer", "kubectl.kubernetes.io/last": "x"}
+        (found,) = sets_of(content)
+
+        assert found.annotations_path == path
+        assert found.pod["metadata"]["annotations"] == {
+            "a": "outer",
+            "b": "own" if "Inference" in content["kind"] else "outer",
+        }
+
+
+def test_a_deployment_does_not_give_its_pods_its_annotations() -> None:
+    content = apps("Deployment")
+    content["metadata"]["annotations"] = {"a": "b"}
+
+    assert sets_of(content)[0].pod["metadata"]["annotations"] == {"team": "a"}
+
+
+def test_a_model_of_an_inference_service_is_a_pod_of_which_the_object_says_only_a_part() -> None:
+    resources = {"limits": {"nvidia.com/gpu": "1"}}
+    content = inference_service(
+        model={"modelFormat": {"name": "huggingface"}, "resources": resources}, nodeSelector={"pool": "a"}
+    )
+    (found,) = sets_of(content)
+
+    assert found.pod["spec"] == {
+        "nodeSelector": {"pool": "a"},
+        "containers": [{"name": "kserve-container", "resources": resources}],
+    }
+    assert "serving runtime" in found.caveat
+
+
+@pytest.mark.parametrize(
+    ("template", "word"),
+    [
+        ({"container": {}, "podSpecPatch": "x"}, "podSpecPatch"),
+        (
+            {"container": {"resources": {"limits": {"nvidia.com/gpu": "{{inputs.parameters.gpus}}"}}}},
+            "inputs.parameters.gpus",
+        ),
+        ({"container": {"args": ["{{inputs.parameters.x}}"]}}, ""),
+    ],
+    ids=["a patch", "a parameter", "a parameter of no consequence"],
+)
+def test_a_workflow_that_computes_its_pods_is_known_in_part(template: dict[str, Any], word: str) -> None:
+    (found,) = sets_of(workload("argoproj.io/v1alpha1", "Workflow", {"templates": [template]}))
+
+    assert bool(found.caveat) is bool(word)
+    assert word in found.caveat
+
+
+def workflow(*templates: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return workload("argoproj.io/v1alpha1", "Workflow", {"templates": list(templates), **spec})
+
+
+@pytest.mark.parametrize(("fields", "name"), [({}, "web"), ({"retryStrategy": {"limit": 2}}, "web-train-")])
+def test_the_pod_of_a_workflow_that_is_one_step_has_its_name(fields: dict[str, Any], name: str) -> None:
+    """Source: github.com/argoproj/argo-workflows, workflow/util/pod_name.go, GeneratePodName."""
+    train = {"name": "train", "container": {}, **fields}
+    first, second = sets_of(workflow(train, train | {"name": "other"}, entrypoint="train"))
+
+    assert [pod_name(each.pod) for each in (first, second)] == [f"team-a/{name}", "team-a/web-other-"]
+    assert first.pod["metadata"]["labels"] == {"workflows.argoproj.io/workflow": "web"}
+
+
+def test_a_pod_of_a_workflow_has_the_volumes_that_it_mounts() -> None:
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("data", "unused")]
+    (found,) = sets_of(workflow({"container": {"volumeMounts": [{"name": "data"}]}}, volumes=volumes))
+
+    assert found.pod["spec"]["volumes"] == volumes[:1]
+
+
+def test_a_workflow_gives_its_templates_defaults() -> None:
+    defaults = {
+        "nodeSelector": {"pool": "a"},
+        "metadata": {"annotations": {"a": "default", "b": "default"}},
+        "container": {"resources": {"limits": {"nvidia.com/gpu": 1}}},
+    }
+    train = {"container": {"image": "train"}, "metadata": {"annotations": {"b": "own"}}}
+    (found,) = sets_of(workflow(train, templateDefaults=defaults))
+
+    assert found.pod["metadata"]["annotations"] == {"a": "default", "b": "own"}
+    assert found.pod["spec"]["nodeSelector"] == {"pool": "a"}
+    (container,) = found.pod["spec"]["containers"]
+    assert container == {"image": "train", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "word"),
+    [
+        ({"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}, "volumeClaimTemplates"),
+        ({"volumeClaimTemplates": [{"metadata": {"name": "other"}}]}, ""),
+        ({"caller": {"name": "all", "steps": [[]], "nodeSelector": {"pool": "a"}}}, "nodeSelector"),
+        ({"caller": {"name": "all", "steps": [[]]}}, ""),
+    ],
+    ids=["a claim of the workflow", "a claim of another template", "constraints of a caller", "a caller"],
+)
+def test_a_workflow_that_adds_to_the_pod_of_a_template_leaves_its_placement_unknown(
+    spec: dict[str, Any], word: str
+) -> None:
+    callers = [spec["caller"]] if "caller" in spec else []
+    (found,) = sets_of(workflow(*callers, {"container": {"volumeMounts": [{"name": "data"}]}}, **spec))
+
+    assert bool(found.caveat) is bool(word)
+    assert word in found.caveat
+
+
+def test_fields_of_the_pod_are_located_in_the_object() -> None:
+    (found,) = sets_of(apps("Deployment"))
+
+    assert found.locate("metadata.annotations[a/b]") == "spec.template.metadata.annotations[a/b]"
+    assert found.locate("spec.tolerations[0].key") == "spec.template.spec.tolerations[0].key"
+    assert found.locate("spec") == "spec.template.spec"
+    assert found.locate("metadata.labels") == "spec.template.metadata.labels"
+    assert found.locate("") == "spec.template"
+
+
+def test_claims_of_a_stateful_set_are_volumes_of_its_pods() -> None:
+    """Source: k8s.io/kubernetes/pkg/controller/statefulset/stateful_set_utils.go, updateStorage."""
+    claim = {"metadata": {"name": "data", "labels": {"a": "b"}}, "spec": {"storageClassName": "local"}}
+    spec = {**SPEC, "volumes": [{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]}
+    content = apps("StatefulSet", replicas=2, template={"spec": spec}, volumeClaimTemplates=[claim])
+    (found,) = sets_of(content)
+
+    assert found.pod_at(1)["spec"]["volumes"] == [
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-1"}},
+        {"name": "tmp", "emptyDir": {}},
+    ]
+    assert found.claims_at(1) == (
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data-web-1", "namespace": "team-a", "labels": {"a": "b"}},
+            "spec": {"storageClassName": "local"},
+        },
+    )
+
+
+def test_a_configured_kind() -> None:
+    template = PodTemplatePath("spec.groups.*.pod", (Count("spec.groups.*.size"),), name="{name}-{role}-")
+    kinds = kinds_by_name((WorkloadKind("example.com", "FooJob", "foojobs", (template,)),))
+    groups = {"a.b": {"size": 2, "pod": TEMPLATE}, "c": {"pod": TEMPLATE}}
+
+    found = pod_sets(workload("example.com/v1", "FooJob", {"groups": groups}), kinds)
+
+    assert [(each.path, each.role, each.replicas) for each in found] == [
+        ("spec.groups[a.b].pod", "a.b", 2),
+        ("spec.groups.c.pod", "c", 1),
+    ]
+
+
+MALFORMED = [
+    ({}, "kind: Required value"),
+    ({"kind": ""}, "kind: Required value"),
+    ({"kind": 7}, "kind: Required value"),
+    ({"kind": "Deployment"}, "apiVersion: Required value"),
+    (
+        {**apps("Deployment"), "spec": None},
+        "spec.template: Invalid value: null; must be the pod template of the Deployment",
+    ),
+    ({**apps("Deployment"), "spec": [1]}, "spec: Invalid value: [1]; must be an object"),
+    ({**apps("Deployment"), "metadata": "x"}, 'metadata: Invalid value: "x"; must be an object'),
+    ({**apps("Deployment"), "metadata": {"name": 7}}, "metadata.name: Invalid value: 7; must be text"),
+    (job(template="x"), 'spec.template: Invalid value: "x"; must be the pod template of the Job'),
+    (job(template={"metadata": [1]}), "spec.template.metadata: Invalid value: [1]; must be an object"),
+    (apps("Deployment", replicas="3"), 'spec.replicas: Invalid value: "3"; must be an integer'),
+    (apps("Deployment", replicas=-1), "spec.replicas: Invalid value: -1; must be an integer"),
+    (apps("Deployment", replicas=True), "spec.replicas: Invalid value: true; must be an integer"),
+    (apps("Deployment", replicas=1.5), "spec.replicas: Invalid value: 1.5; must be an integer"),
+    (apps("Deployment", replicas=2**31), "spec.replicas: Invalid value: 2147483648; must be an integer"),
+    (volcano(), "spec.tasks: Required value"),
+    (volcano("x"), 'spec.tasks[0]: Invalid value: "x"; must be an object'),
+    (volcano({"template": {}}, {}), "spec.tasks[1].template: Invalid value: null"),
+    (volcano({"template": {}, "replicas": []}), "spec.tasks[0].replicas: Invalid value: []"),
+    (
+        workload("batch.volcano.sh/v1", "Job", {"tasks": "x"}),
+        'spec.tasks: Invalid value: "x"; must be a list or an object',
+    ),
+    (workload("batch.volcano.sh/v1", "Job", None), "spec.tasks: Required value"),
+    (apps("StatefulSet", volumeClaimTemplates={}), "spec.volumeClaimTemplates: Invalid value: {}; must be a list"),
+    (apps("StatefulSet", volumeClaimTemplates=[None]), "spec.volumeClaimTemplates[0]: Invalid value: null"),
+    (
+        apps("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": 1}}]),
+        "spec.volumeClaimTemplates[0]: Invalid value",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "wanted"), MALFORMED, ids=[wanted[:50] for _, wanted in MALFORMED])
+def test_an_object_that_cannot_be_read_is_rejected_with_its_path(content: dict[str, Any], wanted: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        sets_of(content)
+
+    assert str(refused.value).startswith(wanted)
+
+
+def test_errors_are_bounded() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        sets_of(volcano(*[{"template": None}] * 100_000))
+
+    assert len(refused.value.errors) == 100
+
+
+def test_every_error_is_reported() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        sets_of(volcano({"template": {}, "replicas": -1}, {"template": 1}))
+
+    assert [error.path for error in refused.value.errors] == ["spec.tasks[0].replicas", "spec.tasks[1].template"]
+
+
+@given(data=st.data())
+def test_any_json_is_read_or_rejected(data: st.DataObject) -> None:
+    content = deepcopy(data.draw(st.sampled_from([content for content, _ in CASES.values()])))
+    for _ in range(data.draw(st.integers(1, 3))):
+        replace_somewhere(content, data)
+    found: tuple[PodSet, ...] = ()
+    errors: tuple[FieldError, ...] = ()
+    try:
+        found = sets_of(content)
+    except InvalidInput as error:
+        errors = error.errors
+
+    assert len(errors) <= 100
+    assert all(each.pod["kind"] == "Pod" and isinstance(each.claims_at(0), tuple) for each in found)
+
+
+def with_spec(content: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return content | {"spec": content["spec"] | fields}
+
+
+SUSPENDED = [
+    (apps("Deployment", paused=True), "spec.paused"),
+    (job(suspend=True), "spec.suspend"),
+    (workload("batch/v1", "CronJob", {"suspend": True, "jobTemplate": {"spec": job()["spec"]}}), "spec.suspend"),
+    (with_spec(jobset(), suspend=True), "spec.suspend"),
+    (
+        with_spec(kubeflow("PyTorchJob", "pytorchReplicaSpecs", Worker=2), runPolicy={"suspend": True}),
+        "spec.runPolicy.suspend",
+    ),
+    (with_spec(kubeflow("MPIJob", "mpiReplicaSpecs", Worker=2), runPolicy={"suspend": True}), "spec.runPolicy.suspend"),
+    (workload("ray.io/v1", "RayCluster", {"suspend": True, **ray_cluster_spec()}), "spec.suspend"),
+    (workload("argoproj.io/v1alpha1", "Rollout", {"paused": True, "template": TEMPLATE}), "spec.paused"),
+    (
+        workload("kubeflow.org/v1", "Notebook", {"template": TEMPLATE}, annotations={"kubeflow-resource-stopped": "x"}),
+        "metadata.annotations[kubeflow-resource-stopped]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "path"), SUSPENDED, ids=[content["kind"] for content, _ in SUSPENDED])
+def test_an_object_that_creates_no_pods_now_says_so_and_counts_those_that_it_will_create(
+    content: dict[str, Any], path: str
+) -> None:
+    found = sets_of(content)
+
+    assert {each.suspended for each in found} == {path}
+    assert all(each.replicas for each in found)
+
+
+@pytest.mark.parametrize("value", [False, None])
+def test_an_object_that_is_not_suspended_creates_its_pods(value: bool | None) -> None:
+    assert [each.suspended for each in sets_of(job(suspend=value))] == [""]
+
+
+def test_a_suspended_group_of_a_ray_cluster_has_no_pods() -> None:
+    spec = ray_cluster_spec()
+    spec["workerGroupSpecs"].append(spec["workerGroupSpecs"][0] | {"groupName": "idle", "suspend": True})
+
+    head, busy, idle = sets_of(workload("ray.io/v1", "RayCluster", spec))
+
+    assert [(each.role, each.replicas) for each in (head, busy, idle)] == [("head", 1), ("gpu", 4), ("idle", 0)]

@@ -1,0 +1,1 @@
+"""Placements beside the real kube-scheduler."""

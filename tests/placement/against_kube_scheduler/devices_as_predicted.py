@@ -1,0 +1,100 @@
+"""Predictions for pods with devices, beside what the real kube-scheduler does with them."""
+
+from typing import Any
+
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.polling import wait_for
+from tests.support.objects.builders import PodBuilder
+from tests.support.objects.devices import DRIVER
+from webhook.cluster.file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.placement.profiles.profile import DEFAULT, Profile
+from webhook.placement.scheduler import Placement, Scheduler
+
+Object = dict[str, Any]
+
+_KINDS = (
+    *(("v1", kind) for kind in ("Node", "Namespace", "Pod")),
+    *(("resource.k8s.io/v1", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceSlice", "DeviceTaintRule")),
+)
+API = "resource.k8s.io/v1"
+MODEL = f'device.attributes["{DRIVER}"].model'
+
+
+def make(cluster: Cluster, *objects: Object) -> None:
+    """Create the objects, claims in the namespace of the test, with their statuses."""
+    for each in objects:
+        given = each
+        if each["kind"] == "ResourceClaim":
+            given = each | {"metadata": each["metadata"] | {"namespace": cluster.namespace}}
+        made = cluster.client.create({key: value for key, value in given.items() if key != "status"}).object
+        if "status" in given:
+            cluster.client.patch(
+                each["kind"],
+                made["metadata"]["name"],
+                {"status": given["status"]},
+                namespace=cluster.namespace,
+                api_version=each["apiVersion"],
+                subresource="status",
+            )
+
+
+def predict(cluster: Cluster, builder: PodBuilder, profile: Profile = DEFAULT) -> Placement:
+    """Return the placement of the pod on what the cluster has."""
+    documents = [
+        Document("cluster", each)
+        for api_version, kind in _KINDS
+        for each in cluster.client.list(kind, api_version=api_version)
+    ]
+    version = Document("cluster", {"serverVersion": cluster.client.request("GET", "/version").object})
+    snapshot = snapshot_from_documents([*documents, version])
+    return Scheduler(profile).place(builder.namespace(cluster.namespace).obj(), snapshot)
+
+
+def assert_pod_as_predicted(
+    cluster: Cluster,
+    builder: PodBuilder,
+    *,
+    verdict: str,
+    nodes: set[str] | None = None,
+    profile: Profile = DEFAULT,
+) -> None:
+    """kube-scheduler's message for a pod is the predicted one, or its nodes are `nodes`, with the same scores."""
+    predicted = predict(cluster, builder, profile)
+    assert (predicted.verdict, predicted.unmodelled) == (verdict, ())
+    if verdict == "Feasible":
+        assert set(predicted.scores) == nodes
+    assert_right(cluster, predicted, builder)
+
+
+def assert_right(cluster: Cluster, predicted: Placement, builder: PodBuilder) -> None:
+    """kube-scheduler does with the pod what is predicted."""
+    pod = cluster.create(builder).object
+    if predicted.verdict == "Feasible":
+        bound = _wait_chosen(cluster, pod)
+        scores = {
+            node: {plugin: score for plugin, score in each.items() if plugin != "total"}
+            for node, each in predicted.scores.items()
+        }
+        assert bound in scores
+        assert cluster.scores(pod) == (scores if len(scores) > 1 else {})
+        return
+
+    def message() -> str:
+        conditions = cluster.client.get("Pod", pod["metadata"]["name"], cluster.namespace)["status"].get("conditions")
+        return str(conditions[0]["message"]).split(". ")[0].removesuffix(".") if conditions else ""
+
+    wait_for(
+        lambda: message() == predicted.message.removesuffix(".") or None, lambda: f"{predicted.message}: {message()}"
+    )
+
+
+def _wait_chosen(cluster: Cluster, pod: Object) -> str:
+    """The node that the scheduler has chosen: it may wait for devices to be made ready before it binds the pod."""
+
+    def chosen() -> str | None:
+        current = cluster.client.get("Pod", pod["metadata"]["name"], cluster.namespace)
+        node: str | None = current["spec"].get("nodeName") or current["status"].get("nominatedNodeName")
+        return node
+
+    return wait_for(chosen, f"a node for {pod['metadata']['name']}")

@@ -1,0 +1,1 @@
+"""A plain placement, which the fast one agrees with on random clusters."""

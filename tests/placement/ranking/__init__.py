@@ -1,0 +1,1 @@
+"""Tests of rankings, and of what they keep."""

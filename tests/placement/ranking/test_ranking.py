@@ -1,0 +1,177 @@
+"""A ranking that is brought up to date equals one that is made anew."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.placement.oracles import strategies, strategies_pods
+from tests.support.effort import examples
+from tests.support.objects.builders import make_pod
+from tests.support.plugins import node
+from webhook.cluster.file import snapshot_from_documents
+from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.update import updated
+from webhook.documents.documents import Document
+from webhook.kube.deadline import Expired
+from webhook.placement.batch_profiles.kai import KAI
+from webhook.placement.batch_profiles.volcano import VOLCANO
+from webhook.placement.framework.result import Placement
+from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, Profile
+from webhook.placement.scheduler import Scheduler
+from webhook.placement.scorer import PodSignature
+from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
+
+Object = dict[str, Any]
+Cluster = tuple[list[Object], list[Object], list[Object]]
+
+_BASIC = strategies.clusters().map(lambda found: (*found, list[Object]()))
+_STEPS = st.lists(st.tuples(st.sampled_from(("assume", "forget", "bind", "delete")), st.integers(0, 7)), max_size=8)
+
+
+def _facts(placement: Placement) -> tuple[Any, ...]:
+    best = None if placement.best_rows is None else placement.best_rows.tolist()
+    feasible = None if placement.feasible_mask is None else placement.feasible_mask.tolist()
+    return placement, best, feasible
+
+
+def _with(snapshot: Snapshot, pod: RunningPod) -> Snapshot:
+    return updated(snapshot, [snapshot.nodes[snapshot.rows[pod.node_name]].with_pods((pod,))], snapshot.generation + 1)
+
+
+def _without(snapshot: Snapshot, pod: RunningPod) -> Snapshot:
+    info = snapshot.nodes[snapshot.rows[pod.node_name]]
+    left = NodeInfo.of(info.node, [each for each in info.pods if each is not pod])
+    return updated(snapshot, [left], snapshot.generation + 1)
+
+
+def _follow(assumed: AssumedPods[int], step: str, number: int, pod: RunningPod) -> None:
+    """Make one change of the pod `number`: as assumed, or as one that is bound."""
+    bound = [each for info in assumed.base.nodes for each in info.pods if each is pod]
+    if step == "assume" and number not in assumed.by_key and not bound:
+        assumed.assume(number, AssumedPod(pod.assumed_on(pod.node_name, pod.priority), pod.priority))
+    elif step == "forget":
+        assumed.forget((number,))
+    elif step == "bind" and not bound:
+        assumed.follow(_with(assumed.base, pod), (number,))
+    elif step == "delete" and bound:
+        assumed.follow(_without(assumed.base, pod))
+
+
+@pytest.mark.parametrize("profile", [DEFAULT, BINPACK, PACK_GPUS, VOLCANO, KAI], ids=lambda each: each.name)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    cluster=_BASIC | strategies_pods.clusters(),
+    pods=st.lists(strategies.pending_pods() | strategies_pods.pending_pods(), min_size=1, max_size=3),
+    steps=_STEPS,
+)
+def test_each_change_gives_what_a_new_scheduler_finds(
+    profile: Profile, cluster: Cluster, pods: list[Object], steps: list[tuple[str, int]]
+) -> None:
+    nodes, running, others = cluster
+    base = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *others))
+    every = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *running, *others))
+    coming = [pod for info in every.nodes for pod in info.pods]
+    asked = [PodSignature.of(pod) for pod in pods]
+    scheduler, assumed = Scheduler(profile, keeps_scores=False), AssumedPods[int](base)
+    for step, number in (("look", 0), *steps):
+        if number < len(coming):
+            _follow(assumed, step, number, coming[number])
+        for each in asked:
+            before = assumed.before_pod(each.info.preemption)
+            anew = assumed.copy().before_pod(each.info.preemption)
+            fresh = Scheduler(profile, keeps_scores=False)
+            assert _facts(scheduler.answer(each, before)) == _facts(fresh.answer(each, anew))
+
+
+def _expired_after(checks: int) -> Expired:
+    left = iter(range(checks))
+    return lambda: next(left, None) is None
+
+
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    cluster=_BASIC | strategies_pods.clusters(),
+    pods=st.lists(strategies.pending_pods() | strategies_pods.pending_pods(), min_size=1, max_size=2),
+    steps=_STEPS,
+    checks=st.integers(0, 40),
+)
+def test_an_answer_that_the_deadline_ends_leaves_no_half_of_it(
+    cluster: Cluster, pods: list[Object], steps: list[tuple[str, int]], checks: int
+) -> None:
+    nodes, running, others = cluster
+    base = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *others))
+    every = snapshot_from_documents(Document("cluster", each) for each in (*nodes, *running, *others))
+    coming = [pod for info in every.nodes for pod in info.pods]
+    scheduler, assumed = Scheduler(keeps_scores=False), AssumedPods[int](base)
+    for step, number in (("look", 0), *steps):
+        if number < len(coming):
+            _follow(assumed, step, number, coming[number])
+        for each in map(PodSignature.of, pods):
+            before = assumed.before_pod(each.info.preemption)
+            scheduler.answer(each, before, _expired_after(checks))
+            anew = assumed.copy().before_pod(each.info.preemption)
+            assert _facts(scheduler.answer(each, before)) == _facts(Scheduler(keeps_scores=False).answer(each, anew))
+
+
+@pytest.mark.parametrize("checks", range(40))
+def test_a_deadline_after_the_best_node_is_full_leaves_no_half_of_it(checks: int) -> None:
+    preferred = {"weight": 10, "preference": {"matchExpressions": [{"key": "best", "operator": "Exists"}]}}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}}
+    labels = [{"best": "yes"}, {}, {}]
+    nodes = [node(f"n{at}", capacity={"nvidia.com/gpu": "1"}, labels=each) for at, each in enumerate(labels)]
+    asked = PodSignature.of(make_pod().gpu(1).affinity(affinity).obj())
+    scheduler, assumed = Scheduler(keeps_scores=False), AssumedPods[int](Snapshot.of(nodes))
+    assert scheduler.answer(asked, assumed.before(0)).node == "n0"
+    assumed.assume(0, AssumedPod(RunningPod.of(make_pod().gpu(1).obj()).assumed_on("n0", 0), 0))
+
+    scheduler.answer(asked, assumed.before(0), _expired_after(checks))
+
+    anew = Scheduler(keeps_scores=False).answer(asked, assumed.copy().before(0))
+    assert _facts(scheduler.answer(asked, assumed.before(0))) == _facts(anew)
+
+
+def test_a_burst_is_placed_by_the_rows_that_changed() -> None:
+    snapshot = Snapshot.of(node(f"n{number}", capacity={"nvidia.com/gpu": "2", "cpu": "64"}) for number in range(4))
+    pod, scheduler, assumed = make_pod().gpu(1), Scheduler(BINPACK), AssumedPods[int](snapshot)
+    signature, running = PodSignature.of(pod.obj()), RunningPod.of(pod.obj())
+    nodes = []
+    for number in range(9):
+        placement = scheduler.answer(signature, assumed.before(0))
+        nodes.append(placement.node)
+        if placement.node is not None:
+            assumed.assume(number, AssumedPod(running.assumed_on(placement.node, 0), 0))
+    assert nodes == ["n0", "n0", "n1", "n1", "n2", "n2", "n3", "n3", None]
+
+
+def test_scores_of_nodes_that_get_free_after_all_were_full_keep_their_fractions() -> None:
+    capacity = {"nvidia.com/gpu": "1", "cpu": "64", "memory": "256Gi"}
+    running = [make_pod(f"runs-{at}").requests(cpu=f"{3000 + 300 * at}m", memory="7Gi") for at in range(4)]
+    base = Snapshot.of(node(f"n{at}", pod, capacity=capacity) for at, pod in enumerate(running))
+    asked = PodSignature.of(make_pod().gpu(1).requests(cpu="1", memory="3Gi").obj())
+    scheduler, assumed = Scheduler(VOLCANO, keeps_scores=False), AssumedPods[int](base)
+    holder = RunningPod.of(make_pod().gpu(1).obj())
+    for at in range(4):
+        assumed.assume(at, AssumedPod(holder.assumed_on(f"n{at}", 0), 0))
+    assert scheduler.answer(asked, assumed.before(0)).verdict == "Waiting"
+
+    assumed.forget(range(4))
+
+    anew = Scheduler(VOLCANO, keeps_scores=False).answer(asked, assumed.copy().before(0))
+    assert _facts(scheduler.answer(asked, assumed.before(0))) == _facts(anew)
+
+
+def test_a_ranking_whose_changes_have_been_dropped_is_made_anew() -> None:
+    snapshot = Snapshot.of(node(f"n{number}", capacity={"nvidia.com/gpu": "8"}) for number in range(3))
+    pod, scheduler, assumed = make_pod().gpu(4), Scheduler(BINPACK), AssumedPods[int](snapshot)
+    signature, running = PodSignature.of(pod.obj()), RunningPod.of(pod.obj())
+    log = assumed.before(0).log
+    scheduler.answer(signature, assumed.before(0))
+    for number in range(3000):
+        assumed.forget((number - 1,))
+        assumed.assume(number, AssumedPod(running.assumed_on("n2", 0), 0))
+
+    assert (assumed.before(0).log is log, log.since(0)) == (True, None)
+    assert scheduler.answer(signature, assumed.before(0)).node == "n2"

@@ -1,0 +1,1 @@
+"""Tests of diagnoses, warnings and what is unknown."""

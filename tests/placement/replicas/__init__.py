@@ -1,0 +1,1 @@
+"""Tests of several replicas and of gangs."""

@@ -1,0 +1,25 @@
+"""The replicas of an object are placed beside the pods that wait before them."""
+
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.storage import make_csi_node, make_pv, make_pvc, uses
+from webhook.cluster.file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.placement.replicas.replica_prediction import predict_replicas
+from webhook.placement.scheduler import Scheduler
+from webhook.placement.waiting.waiting_pods import place_pending
+
+
+def test_pods_that_wait_are_not_the_reason_if_the_replicas_themselves_are() -> None:
+    """A node attaches two volumes, and each replica has one of its own."""
+    numbers = range(4)
+    volumes = [make_pv(f"v{number}") for number in numbers]
+    claims = [make_pvc(f"c{number}", volume=f"v{number}") for number in numbers]
+    objects = [make_node_object("a"), make_csi_node("a", disk=2), *volumes, *claims, make_pod("waits").obj()]
+    snapshot = snapshot_from_documents(Document("cluster", each) for each in objects)
+    pending = place_pending(Scheduler(), snapshot, [*snapshot.pending.values()]).assumed
+    replicas = [make_pod(f"web-{number}").spec(volumes=uses(f"c{number}")).obj() for number in numbers]
+
+    found = predict_replicas(Scheduler(), pending, replicas, len(replicas)).found
+
+    assert (found.placed, found.placement.waiting_before) == (2, 0)
+    assert found.placement.message == "0/1 nodes are available: 1 node(s) exceed max volume count."

@@ -1,0 +1,1 @@
+"""The real schedulers, running on the control plane."""

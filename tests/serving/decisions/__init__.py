@@ -1,0 +1,1 @@
+"""Tests of the answers, their cache and their audit records."""

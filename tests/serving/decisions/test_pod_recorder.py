@@ -1,0 +1,105 @@
+"""Which pods `serve --audit-pods` keeps, and what that costs."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from bench.running.clusters import review
+from tests.support.admission import make_request, policy_with
+from tests.support.objects.builders import make_pod
+from tests.support.programs.command import run_here
+from tests.support.servers.server import review_bytes
+from tests.support.work import calls_of
+from webhook.admission.pipeline import ClusterView
+from webhook.audit.pods import PodFile
+from webhook.cluster.file import snapshot_from_documents
+from webhook.documents.documents import Document
+from webhook.kube.api.admission import AdmissionRequest, parse_review
+from webhook.serving.decisions import pod_recorder
+from webhook.serving.decisions.pod_recorder import PodRecorder
+
+POLICY = policy_with()
+TIME = "2026-05-01T08:00:00.000000Z"
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> PodRecorder:
+    return PodRecorder(PodFile(tmp_path / "audit.jsonl"))
+
+
+def digest(
+    recorder: PodRecorder, request: AdmissionRequest, cluster: ClusterView | None = None, time: str = TIME
+) -> str:
+    return recorder.digest_of(request, POLICY, cluster, time)
+
+
+def view(**metadata: dict[str, str]) -> ClusterView:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", **metadata}}
+    return ClusterView(snapshot_from_documents([Document("cluster", namespace)]), None)
+
+
+def test_pods_of_one_template_have_one_digest(recorder: PodRecorder, tmp_path: Path) -> None:
+    found = {digest(recorder, parse_review(review(number, shape=0))) for number in range(20)}
+    other = digest(recorder, parse_review(review(20, shape=1)))
+
+    assert len(found) == 1
+    assert other not in found
+    assert len((tmp_path / "audit.jsonl.pods").read_bytes().splitlines()) == 2
+
+
+def test_a_known_template_costs_a_lookup(recorder: PodRecorder) -> None:
+    first, second = (parse_review(review(number, shape=0)) for number in range(2))
+    cold = calls_of(lambda: digest(recorder, first))
+    warm = calls_of(lambda: digest(recorder, second))
+
+    assert warm <= 15 < cold
+
+
+def test_what_the_namespace_decides_is_a_part_of_the_pod(recorder: PodRecorder) -> None:
+    request = parse_review(review_bytes(make_pod("a").obj()))
+    views = [None, view(), view(labels={"team": "a"}), view(annotations={"maip.mxsf.io/queue": "a"})]
+
+    assert len({digest(recorder, request, each) for each in views}) == 4
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        make_request(make_pod("a").obj(), dry_run=True),
+        make_request(make_pod("a").obj(), operation="UPDATE"),
+        make_request({"metadata": {}}, kind="Deployment", resource="deployments"),
+        make_request({"metadata": None, "spec": None}),
+    ],
+    ids=["dry run", "update", "another kind", "no pod"],
+)
+def test_what_is_no_new_pod_is_not_kept(recorder: PodRecorder, request_: AdmissionRequest) -> None:
+    assert digest(recorder, request_) == ""
+
+
+def test_a_namespace_adds_a_bounded_amount_in_ten_minutes(
+    recorder: PodRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pod_recorder, "SHARE_BYTES", 300)
+    requests = [make_request(make_pod("a").label("n", str(number)).obj()) for number in range(20)]
+    kept = [bool(digest(recorder, each)) for each in requests]
+
+    assert kept[0]
+    assert not kept[-1]
+    assert digest(recorder, make_request(make_pod("a").label("n", "19").obj(), namespace="team-b"))
+    assert digest(recorder, requests[-1], time="2026-05-01T08:10:00.000000Z")
+
+
+def test_records_are_printed_or_have_pods(tmp_path: Path) -> None:
+    done = run_here("serve", "--tls-dir", tmp_path, "--audit-pods")
+
+    assert done.code == 2
+    assert "--audit-pods keeps pods in FILE.pods: give --audit FILE, too" in done.errors
+
+
+def test_the_scope_of_a_pod_is_readable(recorder: PodRecorder, tmp_path: Path) -> None:
+    digest(recorder, parse_review(review_bytes(make_pod("a").obj())), view(labels={"team": "a"}))
+    line = orjson.loads((tmp_path / "audit.jsonl.pods").read_bytes())
+
+    assert line["content"]["namespace"] == {"annotations": {}, "labels": {"team": "a"}}
+    assert line["content"]["groups"] == ["system:authenticated"]

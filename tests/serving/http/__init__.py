@@ -1,0 +1,1 @@
+"""Tests of connections, requests and their limits."""

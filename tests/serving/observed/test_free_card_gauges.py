@@ -1,0 +1,134 @@
+"""The gauges of free cards: when they are counted, and what they show."""
+
+import asyncio
+import gc
+import threading
+import weakref
+
+from tests.support.servers.server import Clock
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.capacity.free_cards import FreeCards
+from webhook.runtime.metrics import Metrics
+from webhook.serving.observed.free_card_gauges import FreeCardGauges
+
+
+class Counter:
+    """Counts the free cards of any snapshot as `found`, and remembers in which threads."""
+
+    def __init__(self, *found: FreeCards) -> None:
+        self.found = found
+        self.threads: list[str] = []
+
+    def __call__(self, _: Snapshot) -> tuple[FreeCards, ...]:
+        self.threads.append(threading.current_thread().name)
+        return self.found
+
+
+class View:
+    """The snapshot of a view, which tests replace."""
+
+    snapshot = Snapshot.of([])
+
+    def __call__(self) -> Snapshot:
+        return self.snapshot
+
+
+def free(pool: str = "training", nodes: dict[int, int] | None = None, most: int = 8) -> FreeCards:
+    return FreeCards(pool, "NVIDIA-H20", nodes or {8: 1, 1: 2}, 2.5, 24, most)
+
+
+def shown(metrics: Metrics, name: str, **labels: str) -> float | None:
+    labels = {"pool": "training", "product": "NVIDIA-H20"} | labels
+    return metrics.registry.get_sample_value(f"placement_webhook_{name}", labels)
+
+
+def test_free_cards_are_shown_by_pool_and_product() -> None:
+    metrics = Metrics()
+
+    asyncio.run(FreeCardGauges(View(), Counter(free()), metrics, Clock()).refresh())
+
+    assert shown(metrics, "free_cards") == 10
+    assert shown(metrics, "unusable_free_cards_share") == 0.25
+    sizes = [shown(metrics, "nodes_by_free_cards", free=str(cards)) for cards in range(10)]
+    assert sizes == [0, 2, 0, 0, 0, 0, 0, 0, 1, None]
+
+
+def test_many_free_cards_on_a_node_are_one_series() -> None:
+    metrics = Metrics()
+
+    asyncio.run(FreeCardGauges(View(), Counter(free(nodes={16: 1, 17: 2, 80: 3}, most=80)), metrics, Clock()).refresh())
+
+    assert shown(metrics, "nodes_by_free_cards", free="16") == 1
+    assert shown(metrics, "nodes_by_free_cards", free="17+") == 5
+    assert shown(metrics, "nodes_by_free_cards", free="17") is None
+
+
+def test_cards_are_counted_in_another_thread() -> None:
+    count = Counter()
+
+    asyncio.run(FreeCardGauges(View(), count, Metrics(), Clock()).refresh())
+
+    assert len(count.threads) == 1
+    assert threading.current_thread().name not in count.threads
+
+
+def test_cards_are_counted_once_in_ten_seconds_and_for_another_snapshot_alone() -> None:
+    count, clock, view = Counter(), Clock(), View()
+
+    async def refresh_at(*seconds: float, changed: bool) -> int:
+        before = len(count.threads)
+        for each in seconds:
+            clock.seconds = each
+            view.snapshot = Snapshot.of([]) if changed else view.snapshot
+            await gauges.refresh()
+        return len(count.threads) - before
+
+    gauges = FreeCardGauges(view, count, Metrics(), clock)
+    assert asyncio.run(refresh_at(0, 5, 9.9, changed=True)) == 1
+    assert asyncio.run(refresh_at(10, changed=True)) == 1
+    assert asyncio.run(refresh_at(20, 30, 40, changed=False)) == 0
+
+
+def test_a_counted_snapshot_that_is_replaced_is_given_up() -> None:
+    view = View()
+    view.snapshot = Snapshot.of([])
+    gauges = FreeCardGauges(view, Counter(), Metrics(), Clock())
+    asyncio.run(gauges.refresh())
+
+    counted = weakref.ref(view.snapshot)
+    view.snapshot = Snapshot.of([])
+    gc.collect()
+
+    assert counted() is None
+
+
+def test_series_of_a_pool_that_is_gone_end() -> None:
+    metrics, clock, view = Metrics(), Clock(), View()
+    count = Counter(free(), free("hybrid"))
+    gauges = FreeCardGauges(view, count, metrics, clock)
+
+    asyncio.run(gauges.refresh())
+    assert shown(metrics, "free_cards", pool="hybrid") == 10
+    count.found, view.snapshot, clock.seconds = (free(),), Snapshot.of([]), 2000.0
+    asyncio.run(gauges.refresh())
+
+    assert shown(metrics, "free_cards", pool="hybrid") is None
+    assert shown(metrics, "nodes_by_free_cards", pool="hybrid", free="1") is None
+    assert shown(metrics, "free_cards") == 10
+
+
+def test_a_failed_count_leaves_the_last_values() -> None:
+    class Failing(Counter):
+        def __call__(self, _: Snapshot) -> tuple[FreeCards, ...]:
+            if self.threads:
+                raise ZeroDivisionError
+            return super().__call__(_)
+
+    metrics, clock, view = Metrics(), Clock(), View()
+    gauges = FreeCardGauges(view, Failing(free()), metrics, clock)
+
+    asyncio.run(gauges.refresh())
+    view.snapshot, clock.seconds = Snapshot.of([]), 2000.0
+    asyncio.run(gauges.refresh())
+
+    assert shown(metrics, "free_cards") == 10

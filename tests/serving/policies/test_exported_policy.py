@@ -1,0 +1,181 @@
+"""The exported policy is kept in step with the policy in force, on a real API server."""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.controlplane.client import Object
+from tests.controlplane.cluster import Cluster
+from tests.support.admission import policy_with
+from tests.support.on_cluster.exported import ADMISSION, NAME, Replica, exported, remove, run, settled, stored
+from tests.support.on_cluster.service_account import RBAC, limited_to
+from tests.support.servers.live import until
+from webhook.kube.api.admission_policy import ObjectId
+from webhook.mutation.exported import Exported, LeftOut
+from webhook.policy.policy import Policy
+from webhook.policy.policy_set import PolicySet
+
+POLICY, BINDING = f"MutatingAdmissionPolicy {NAME}", f"MutatingAdmissionPolicyBinding {NAME}"
+BOTH = {POLICY, BINDING}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(cluster: Cluster) -> Iterator[None]:
+    yield
+    remove(cluster.client)
+
+
+def make_replica(cluster: Cluster, **options: object) -> Replica:
+    return Replica(cluster.control_plane.kubeconfig, cluster.namespace, exported, **options)  # type: ignore[arg-type]
+
+
+def is_of(cluster: Cluster, policy: Policy) -> bool:
+    return revision_in(cluster) == policy.identity
+
+
+def revision_in(cluster: Cluster) -> str:
+    found = cluster.client.get("MutatingAdmissionPolicy", NAME, api_version=ADMISSION)
+    return str(found["metadata"]["annotations"]["maip.mxsf.io/exported"])
+
+
+def test_objects_follow_the_policy_in_force_also_back_and_into_shadow_mode(cluster: Cluster) -> None:
+    async def follow() -> None:
+        replica = make_replica(cluster)
+        async with replica.running():
+            await settled(cluster.client, BOTH)
+            first, second = replica.policies.current(), policy_with(productAffinity=False)
+            for policy in (second, first):
+                replica.policies.replace(policy)
+                await until(partial(is_of, cluster, policy))
+            await until(lambda: replica.in_step == 1)
+            replica.policies.replace(policy_with(mode="shadow"))
+            await settled(cluster.client, set())
+
+    run(follow)
+
+
+def test_a_foreign_edit_is_corrected_and_a_deleted_binding_made_again(cluster: Cluster) -> None:
+    condition = {"name": "never", "expression": "false"}
+    edits: list[Object] = [
+        {"spec": {"matchConditions": [condition]}},
+        {"spec": {"failurePolicy": "Ignore"}},
+        {"metadata": {"annotations": {"maip.mxsf.io/exported": "other@1"}}},
+        {"metadata": {"labels": None}},
+    ]
+
+    async def follow() -> None:
+        replica = make_replica(cluster)
+        async with replica.running():
+            made = await settled(cluster.client, BOTH)
+            await until(lambda: replica.in_step == 1)
+            for edit in edits:
+                cluster.client.patch("MutatingAdmissionPolicy", NAME, edit, api_version=ADMISSION)
+                await until(lambda: parts(stored(cluster.client)) == parts(made))
+            cluster.client.delete("MutatingAdmissionPolicyBinding", NAME, api_version=ADMISSION)
+            await settled(cluster.client, BOTH)
+
+    run(follow)
+
+
+def parts(objects: dict[ObjectId, Object]) -> dict[str, tuple[object, ...]]:
+    kept = ("labels", "annotations")
+    return {str(key): (each["spec"], *(each["metadata"].get(k) for k in kept)) for key, each in objects.items()}
+
+
+def test_a_pass_without_a_difference_writes_nothing(cluster: Cluster) -> None:
+    async def follow() -> None:
+        replica = make_replica(cluster)
+        async with replica.running():
+            made = await settled(cluster.client, BOTH)
+            await until(lambda: replica.in_step == 1)
+            with capture_logs() as logs:
+                replica.policies.put_objects([])
+                replica.exported.policy_changed()
+                await until(lambda: not replica.exported._changed.is_set())
+            assert [each for each in logs if each["event"] == "the exported policy is changed"] == []
+            assert stored(cluster.client) == made
+
+    run(follow)
+
+
+def test_one_replica_writes_and_another_takes_over(cluster: Cluster) -> None:
+    replicas = [
+        make_replica(cluster, name="first"),
+        make_replica(cluster, name="second", policy=policy_with(productAffinity=False)),
+    ]
+
+    async def follow() -> None:
+        runs = [replica.running() for replica in replicas]
+        for each in runs:
+            await each.__aenter__()
+        await until(lambda: 1 in [each.in_step for each in replicas])
+        leader = [each.in_step for each in replicas].index(1)
+        other = replicas[1 - leader]
+        assert revision_in(cluster) == replicas[leader].policies.current().identity
+        assert math.isnan(other.in_step)
+        await runs[leader].__aexit__(None, None, None)
+        await until(lambda: revision_in(cluster) == other.policies.current().identity)
+        await until(lambda: other.in_step == 1)
+        assert math.isnan(replicas[leader].in_step)
+        await runs[1 - leader].__aexit__(None, None, None)
+
+    run(follow)
+
+
+def test_objects_are_deleted_with_their_owner(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.control_plane.start_controller_manager("garbage-collector-controller")
+    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": NAME}, "rules": []}
+    cluster.client.create(role)
+
+    async def follow() -> None:
+        replica = make_replica(cluster, owner=NAME)
+        async with replica.running():
+            await settled(cluster.client, BOTH)
+            await until(lambda: replica.in_step == 1)
+        cluster.client.delete("ClusterRole", NAME, api_version=RBAC)
+        await settled(cluster.client, set())
+
+    try:
+        run(follow)
+    finally:
+        cluster.control_plane.stop_controller_manager()
+
+
+def test_an_object_that_the_api_server_refuses_is_reported_and_the_others_are_written(cluster: Cluster) -> None:
+    def with_a_fault(policies: PolicySet, *_: object) -> Exported:
+        binding, policy = exported(policies).objects
+        policy["spec"]["mutations"][0]["jsonPatch"]["expression"] = "not CEL"
+        return Exported([binding, policy], [LeftOut("default", "spec.example", "no CEL")])
+
+    async def follow() -> None:
+        replica = Replica(cluster.control_plane.kubeconfig, cluster.namespace, with_a_fault)
+        with capture_logs() as logs:
+            async with replica.running():
+                await settled(cluster.client, {BINDING})
+                await until(lambda: any(each["log_level"] == "error" for each in logs))
+                assert replica.in_step == 0
+        (error,) = [each for each in logs if each["log_level"] == "error"]
+        assert "422" in error["error"]
+        assert any(each.get("left_out") == ["default: spec.example: no CEL"] for each in logs)
+
+    run(follow)
+
+
+def test_without_rights_the_fault_is_reported(cluster: Cluster, tmp_path: Path) -> None:
+    rules = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]}]
+    with limited_to(cluster, tmp_path, rules) as kubeconfig:
+
+        async def follow() -> None:
+            replica = Replica(kubeconfig, cluster.namespace, exported)
+            with capture_logs() as logs:
+                async with replica.running():
+                    await until(lambda: any("in step" in each["event"] for each in logs))
+                    assert replica.in_step == 0
+            (error,) = [each for each in logs if "in step" in each["event"]]
+            assert "deploy/overlays/exported" in error["error"]
+
+        run(follow)

@@ -1,0 +1,164 @@
+"""Shadow mode and canary: decisions are computed, counted and on record, and change nothing for the user."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.golden.case import cluster_of
+from tests.support.admission import PRODUCT, TYPE, policy_with
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.random.random_pods import pods
+from tests.support.servers.server import Answering, World, review_bytes
+from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.audit.record import AuditRecord
+from webhook.serving.decisions.deciders import Decider, WorkerDecider
+from webhook.serving.decisions.decision_cache import DecisionCache
+
+TRAINING = make_pod("trainer").annotate(TYPE, "training").annotate(PRODUCT, "NVIDIA-H20").gpu(1).obj()
+MISSPELT = make_pod("trainer").annotate(TYPE, "trainig").obj()
+UNTYPED = make_pod("web").annotate(PRODUCT, "NVIDIA-H20").obj()
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "d"},
+    "spec": {"replicas": 1, "template": {"metadata": TRAINING["metadata"], "spec": TRAINING["spec"]}},
+}
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "annotations": {TYPE: "no"}}}
+SHADOW = {"mode": "shadow"}
+
+
+def response_to(answering: Answering, content: Any, **request: Any) -> dict[str, Any]:
+    answer = answering.answer(review_bytes(content, **request), 1000.0, None)
+    assert answer.status == 200, answer.body
+    response: dict[str, Any] = orjson.loads(answer.body)["response"]
+    return response
+
+
+def answers(content: Any, spec: dict[str, Any], **request: Any) -> tuple[dict[str, Any], AuditRecord, World]:
+    world = World(policy=policy_with(**spec))
+    response = response_to(world.admissions(), content, **request)
+    return response, world.records[-1], world
+
+
+def kind(group: str, name: str, resource: str) -> dict[str, Any]:
+    return {
+        "kind": {"group": group, "version": "v1", "kind": name},
+        "resource": {"group": group, "version": "v1", "resource": resource},
+    }
+
+
+CONTENTS = [
+    pytest.param(TRAINING, {}, id="a pod that is patched"),
+    pytest.param(MISSPELT, {}, id="a pod that is denied"),
+    pytest.param(UNTYPED, {}, id="a pod that is warned of"),
+    pytest.param(DEPLOYMENT, kind("apps", "Deployment", "deployments"), id="an object whose templates are patched"),
+    pytest.param(NAMESPACE, kind("", "Namespace", "namespaces"), id="a Namespace that is denied"),
+]
+OBJECTS = {"workloadObjects": {"mutateTemplates": True, "report": "always"}}
+
+
+@pytest.mark.parametrize(("content", "request_"), CONTENTS)
+@pytest.mark.parametrize("spec", [SHADOW, {"canaryPercent": 0}])
+def test_the_record_has_the_answer_that_was_not_given(
+    content: dict[str, Any], request_: dict[str, Any], spec: dict[str, Any]
+) -> None:
+    response, given_record, _ = answers(content, OBJECTS, **request_)
+    shadowed, record, world = answers(content, {**OBJECTS, **spec}, **request_)
+
+    assert any(key in response for key in ("patch", "warnings", "status"))
+    assert shadowed.keys() == {"uid", "allowed", "auditAnnotations"}
+    assert shadowed["allowed"]
+    assert shadowed["auditAnnotations"]["outcome"] == record.outcome == "Bypassed"
+    assert (record.patch, record.warnings, record.rules, record.placement) == ((), (), (), None)
+    assert record.workload_type == given_record.workload_type
+    assert record.shadow is not None
+    assert record.shadow.outcome == given_record.outcome == shadowed["auditAnnotations"]["shadow"]
+    assert (record.shadow.rules, record.shadow.warnings) == (given_record.rules, given_record.warnings)
+    assert [each["path"] for each in record.shadow.patch] == [each["path"] for each in given_record.patch]
+    assert record.shadow.placement == given_record.placement
+    assert record.shadow.message == given_record.error
+    assert world.count("shadowed_admissions_total", outcome=given_record.outcome) == 1
+    assert world.count("rule_edits_total", rule="NodeUsageAffinity") == 0
+
+
+def test_a_pod_that_the_policy_does_not_concern_is_on_record_as_ever() -> None:
+    pod = make_pod("web").obj()
+    _, before, _ = answers(pod, {})
+    _, record, world = answers(pod, SHADOW)
+    assert record.shadow is None
+    assert record.error == before.error == "no workload type"
+    assert world.count("shadowed_admissions_total", outcome="Bypassed") == 0
+
+
+@given(pod=pods(), spec=st.sampled_from([SHADOW, {"canaryPercent": 0}, {**SHADOW, "placementCheck": {"mode": "deny"}}]))
+def test_shadow_mode_never_changes_a_pod(pod: dict[str, Any], spec: dict[str, Any]) -> None:
+    response, _, _ = answers(pod, spec)
+    assert response.keys() == {"uid", "allowed", "auditAnnotations"}
+    assert response["allowed"]
+
+
+def test_a_pod_that_no_node_can_take_is_not_denied() -> None:
+    policy = policy_with(placementCheck={"mode": "deny"}, **SHADOW)
+    cluster = cluster_of({"cluster": [make_node_object("n", capacity={"nvidia.com/gpu": 0})]}, policy)
+    world = World(policy=policy, cluster=cluster)
+    response = response_to(world.admissions(), TRAINING)
+    assert response["allowed"]
+    (record,) = world.records
+    assert record.shadow is not None
+    assert record.shadow.outcome == "Denied"
+    assert record.shadow.placement is not None
+    assert record.shadow.placement.verdict == "Infeasible"
+
+
+class _Broken:
+    """A scorer with a bug."""
+
+    def answer(self, *_: object) -> Any:
+        raise ZeroDivisionError("out of order")
+
+    feasible_rows = answer
+
+
+@pytest.mark.parametrize(("spec", "status"), [({}, 500), (SHADOW, 200)])
+def test_an_internal_error_denies_nothing_in_shadow_mode(spec: dict[str, Any], status: int) -> None:
+    cluster = cluster_of({"cluster": [make_node_object("n")]})
+    assert cluster is not None
+    world = World(policy=policy_with(**spec), cluster=ClusterView(cluster.snapshot, _Broken()))
+    answer = world.admissions().answer(review_bytes(TRAINING), 1000.0, None)
+    assert answer.status == status
+    (record,) = world.records
+    message = record.error if status == 500 else record.shadow and record.shadow.message
+    assert message == "ZeroDivisionError: out of order"
+
+
+def test_equal_pods_of_owners_inside_and_outside_the_canary_share_no_answer() -> None:
+    """The pods have no controller, so that all that is read of them is equal."""
+    world = World(policy=policy_with(canaryPercent=50))
+    answering = world.admissions()
+    patched: dict[int, bool] = {}
+    for _round in range(2):
+        for number in range(40):
+            pod = make_pod(f"pod-{number}").annotate(TYPE, "training").obj()
+            is_patched = "patch" in response_to(answering, pod)
+            assert patched.setdefault(number, is_patched) == is_patched
+    assert set(patched.values()) == {True, False}
+
+
+@pytest.mark.parametrize("decider", [DecisionCache, lambda: WorkerDecider(scheduler_for)])
+def test_a_request_is_decided_by_its_policy_whatever_was_decided_before(decider: Callable[[], Decider]) -> None:
+    """Two policies take turns in one decider: no answer, scorer or cache of one is used for the other."""
+    cluster = cluster_of({"cluster": [make_node_object("n", capacity={"nvidia.com/gpu": 8})]})
+    assert cluster is not None
+    world, used = World(cluster=cluster), decider()
+    policies = [policy_with(), policy_with(mode="shadow"), policy_with(placementCheck={"profile": "binpack"})]
+    for policy in policies * 3:
+        world.policy = policy
+        world.cluster = ClusterView(cluster.snapshot, scheduler_for(policy))
+        response = response_to(replace(world.admissions(), decider=used), TRAINING)
+        assert ("patch" in response) == (policy.spec.mode == "enforce")
+        assert response["auditAnnotations"]["policy"] == policy.identity

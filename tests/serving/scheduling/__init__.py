@@ -1,0 +1,1 @@
+"""Tests of the order in which reviews are answered."""

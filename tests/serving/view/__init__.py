@@ -1,0 +1,1 @@
+"""Tests of the view of the cluster and of the scheduler extender."""

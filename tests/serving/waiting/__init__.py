@@ -1,0 +1,1 @@
+"""Tests of pods that wait and keep their room."""

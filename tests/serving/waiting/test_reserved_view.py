@@ -1,0 +1,212 @@
+"""Admissions of a burst: each pod finds the room that the pods before it leave."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.golden.case import cluster_of
+from tests.support.admission import DOMAIN, TYPE, USAGE, policy_with
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.scorers import ScorerOfNoNodes
+from tests.support.servers.server import policies_of
+from webhook.admission.pipeline import ClusterView, scheduler_for
+from webhook.cluster.snapshot import Namespace
+from webhook.kube.api.admission import AdmissionRequest
+from webhook.kube.names import VOLCANO_GROUP
+from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.placement.framework.result import Placement
+from webhook.serving.app import among_others, scoring
+from webhook.serving.decisions.deciders import Decider, WorkerDecider
+from webhook.serving.decisions.decision_cache import DecisionCache
+from webhook.serving.view.views import ReservedView
+from webhook.serving.work_budget import WorkBudget
+
+Object = dict[str, Any]
+
+POD = make_pod("worker").annotate(TYPE, "training").gpu(1).generate_name("worker-").obj()
+
+
+class Burst:
+    """A decider and the pods that wait, on a node with 16 GPUs, or another number."""
+
+    def __init__(self, decider: Decider, gpus: int = 16, *, are_verified: bool = True) -> None:
+        self.node = make_node_object("node-1", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": gpus})
+        cluster = cluster_of({"cluster": [self.node]})
+        assert cluster is not None
+        self.policy = policy_with()
+        self.waiting = scoring(policies_of(self.policy), are_verified=are_verified).waiting
+        self.cluster = ClusterView(cluster.snapshot, scheduler_for(self.policy))
+        self.view = ReservedView(lambda: self.cluster, self.waiting)
+        self.decider = decider
+
+    def admit(self, pod: Object = POD, *, dry_run: bool = False) -> Placement:
+        """Return the prediction for a pod, and reserve its room."""
+        request = AdmissionRequest("u", "CREATE", "Pod", "pods", "", "team-a", "", "someone", dry_run, pod)
+        budget = WorkBudget(None, 10_000, monotonic_seconds=lambda: 0.0, cpu_seconds=lambda: 0.0)
+        cluster = among_others(self.waiting, request, self.view())
+        rendered = self.decider.decide(request, self.policy, cluster, budget)
+        if rendered.candidate is not None and not dry_run:
+            self.waiting.admit(PodIdentity.of(pod, "team-a"), rendered.candidate)
+        assert rendered.placement is not None
+        return rendered.placement
+
+
+@pytest.mark.parametrize("decider", [DecisionCache, lambda: WorkerDecider(scheduler_for)])
+def test_pods_of_one_template_get_as_much_room_as_there_is(decider: Callable[[], Decider]) -> None:
+    burst = Burst(decider())
+    verdicts = [burst.admit().verdict for _ in range(60)]
+    assert verdicts == ["Feasible"] * 16 + ["Waiting"] * 44
+
+
+def test_a_pod_that_waits_for_others_is_told_so() -> None:
+    burst = Burst(DecisionCache())
+    for _ in range(16):
+        burst.admit()
+    assert burst.admit().message == (
+        "0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu. "
+        "It would fit, but 16 pods that wait before it need the room."
+    )
+
+
+def test_the_view_is_the_same_while_nothing_changes() -> None:
+    burst = Burst(DecisionCache())
+    first = burst.view()
+    burst.admit(dry_run=True)
+    assert burst.view() is first
+    cluster = cluster_of({"cluster": [make_node_object("node-1", labels={"other": "label"})]})
+    assert cluster is not None
+    burst.cluster = replace(burst.cluster, snapshot=replace(cluster.snapshot, generation=1))
+    assert burst.view() is not first
+
+
+def test_the_view_shows_the_latest_state_of_the_cluster() -> None:
+    burst = Burst(DecisionCache())
+    burst.view()
+    later = replace(burst.cluster.snapshot, generation=1, namespaces={"team-a": Namespace({}, {"key": "value"})})
+
+    burst.cluster = replace(burst.cluster, snapshot=later)
+
+    assert burst.view().snapshot is later
+
+
+def test_a_stale_view_is_passed_on() -> None:
+    burst = Burst(DecisionCache())
+    burst.cluster = ClusterView(burst.cluster.snapshot, ScorerOfNothing(), "too old")
+    assert burst.view() is burst.cluster
+    assert burst.admit().message == "too old"
+
+
+class ScorerOfNothing(ScorerOfNoNodes):
+    """A scorer that must not be asked."""
+
+    def answer(self, *_: object) -> Placement:
+        """Fail."""
+        raise AssertionError("asked all the same")
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        pytest.param(make_pod("worker"), id="by its name"),
+        pytest.param(
+            make_pod().generate_name("worker-").spec(volumes=[{"name": "kube-api-access-x7x2q", "projected": {}}]),
+            id="by its token volume",
+        ),
+    ],
+)
+def test_pod_that_is_admitted_again_does_not_count_against_itself(named: PodBuilder) -> None:
+    burst = Burst(DecisionCache())
+    pod = named.annotate(TYPE, "training").gpu(16).obj()
+
+    assert [burst.admit(pod).verdict for _ in range(2)] == ["Feasible", "Feasible"]
+    assert burst.waiting.reserved == 1
+    assert burst.admit().verdict == "Waiting"
+
+
+def test_a_pod_is_not_read_for_room_that_its_namespace_cannot_get() -> None:
+    burst = Burst(DecisionCache())
+    request = AdmissionRequest("u", "CREATE", "Pod", "pods", "", "team-a", "", "someone", False, POD)
+    budget = WorkBudget(None, 10_000, monotonic_seconds=lambda: 0.0, cpu_seconds=lambda: 0.0)
+    full = replace(burst.view(), reserves=lambda _: False)
+    assert burst.decider.decide(request, burst.policy, full, budget).candidate is None
+
+
+def of_gang(name: str, number: int) -> Object:
+    pod = make_pod(f"{name}-{number}").namespace("team-a").annotate(TYPE, "training").gpu(1)
+    return pod.annotate(f"{DOMAIN}/gang", name).annotate(f"{DOMAIN}/gang-size", "4").obj()
+
+
+def interleaved(burst: Burst, pods: int) -> list[str]:
+    """Admit so many pods of two gangs of four, one of each in turn; return the verdicts."""
+    return [burst.admit(of_gang("ab"[number % 2], number // 2)).verdict for number in range(pods)]
+
+
+def test_gang_that_does_not_start_reserves_nothing_where_the_scheduler_starts_it_whole() -> None:
+    """Volcano starts one of the two gangs, so the pods of the other leave it their room."""
+    burst = Burst(DecisionCache(), gpus=6)
+
+    assert interleaved(burst, 6) == ["Feasible"] * 5 + ["Waiting"]
+    assert burst.waiting.reserved == 3
+    seen = cluster_of({"cluster": [burst.node, of_gang("b", 2) | {"status": {"phase": "Pending"}}]})
+    assert seen is not None
+    burst.cluster = replace(burst.cluster, snapshot=replace(seen.snapshot, generation=1))
+    burst.waiting.settle(burst.cluster.snapshot)
+    assert burst.waiting.reserved == 3
+    assert [burst.admit(of_gang(name, 3)).verdict for name in "ab"] == ["Feasible", "Waiting"]
+
+
+def test_gang_that_did_not_start_has_room_again_once_it_fits() -> None:
+    burst = Burst(DecisionCache(), gpus=6)
+    interleaved(burst, 6)
+    larger = cluster_of(
+        {"cluster": [burst.node, burst.node | {"metadata": burst.node["metadata"] | {"name": "node-2"}}]}
+    )
+    assert larger is not None
+    burst.cluster = replace(burst.cluster, snapshot=replace(larger.snapshot, generation=1))
+
+    assert [burst.admit(of_gang(name, 3)).verdict for name in "ab"] == ["Feasible", "Feasible"]
+    burst.waiting.settle(burst.cluster.snapshot)
+    assert burst.waiting.reserved == 8
+
+
+@pytest.mark.parametrize("admitted", [0, 4])
+def test_gangs_that_are_seen_in_the_cluster_reserve_as_those_admitted_here(admitted: int) -> None:
+    """Another replica has admitted the others."""
+    burst = Burst(DecisionCache(), gpus=6)
+    pods = [of_gang("ab"[number % 2], number // 2) for number in range(8)]
+    for pod in pods[:admitted]:
+        burst.admit(pod)
+    see(burst, pods)
+
+    for _time in range(3):
+        burst.waiting.settle(burst.cluster.snapshot)
+
+    assert burst.waiting.reserved == 4
+
+
+def see(burst: Burst, pods: Sequence[Object]) -> None:
+    """Show the pods of gangs in the next snapshot, as they are stored for Volcano."""
+    for number, pod in enumerate(pods):
+        pod["metadata"] |= {"creationTimestamp": f"2026-01-01T00:00:0{number}Z"}
+        pod["metadata"]["annotations"][VOLCANO_GROUP] = pod["metadata"]["annotations"][f"{DOMAIN}/gang"]
+        pod["spec"]["schedulerName"] = "volcano"
+        pod["status"] = {"phase": "Pending"}
+    seen = cluster_of({"cluster": [burst.node, *pods]})
+    assert seen is not None
+    generation = burst.cluster.snapshot.generation + 1
+    burst.cluster = replace(burst.cluster, snapshot=replace(seen.snapshot, generation=generation))
+    burst.waiting.settle(burst.cluster.snapshot)
+
+
+def test_gang_that_does_not_start_leaves_its_room_once_it_is_seen_where_clients_are_not_verified() -> None:
+    """Its sixth pod has a card by itself, and was found Waiting with its gang."""
+    burst = Burst(DecisionCache(), gpus=6, are_verified=False)
+    pods = [of_gang("ab"[number % 2], number // 2) for number in range(8)]
+    verdicts = []
+    for number, pod in enumerate(pods):
+        see(burst, pods[:number])
+        verdicts.append(burst.admit(pod).verdict)
+
+    assert verdicts == ["Feasible"] * 5 + ["Waiting", "Feasible", "Waiting"]

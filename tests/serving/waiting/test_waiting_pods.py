@@ -1,0 +1,795 @@
+"""The life of a reservation: from admission over the pending pod to the bound one, and every other end."""
+
+import math
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.support.admission import policy_with
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.servers.server import policies_of
+from webhook.admission.pipeline import ClusterView
+from webhook.cluster.cache.cluster_cache import ClusterCache
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
+from webhook.cluster.pods.pending_pods import content_digest, scheduled_content
+from webhook.cluster.snapshot import Rows, Snapshot
+from webhook.kube.deadline import Expired
+from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.kube.pod.stored_pod import Binding
+from webhook.placement.framework.result import Placement
+from webhook.placement.scheduler import Scheduler
+from webhook.placement.scorer import PodSignature
+from webhook.placement.waiting.waiting_pods import WaitingPod, predict_placement
+from webhook.serving.app import scoring
+from webhook.serving.decisions.rendering import Candidate
+from webhook.serving.view.views import ReservedView
+from webhook.serving.waiting.admitted_pods import MOST_OF_A_NAMESPACE, UNSEEN_SECONDS
+from webhook.serving.waiting.waiting_entries import MOST_WAITING
+from webhook.serving.waiting.waiting_pods import WaitingPods
+
+Object = dict[str, Any]
+
+NO_SCHEDULERS = SchedulerEvidence(frozenset(), "")
+UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+
+
+def _digest(content: Object) -> bytes:
+    return content_digest(scheduled_content(content))
+
+
+@dataclass
+class SlowScorer:
+    """The scheduler, which takes the time of the cluster for each pod."""
+
+    cluster: "Cluster"
+    scheduler: Scheduler = field(default_factory=Scheduler)
+
+    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Placement:
+        """Return the placement of the scheduler; it checks the deadline at least once."""
+        for _half in range(2):
+            self.cluster.cpu_seconds += self.cluster.pod_seconds / 2
+            expired()
+        return self.scheduler.answer(asked, snapshot, expired)
+
+    def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Expired) -> Rows:
+        """Return the rows of the scheduler."""
+        return self.scheduler.feasible_rows(asked, snapshot, expired)
+
+
+@dataclass
+class Cluster:
+    """A cluster of nodes with 4 GPUs, its cache, and the pods that wait; time passes when the test says so.
+
+    `more` nodes have no GPU.
+    """
+
+    nodes: int = 2
+    more: int = 0
+    now_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    pod_seconds: float = 0.0
+    unseen_seconds: float = math.inf
+    are_verified: bool = True
+    cache: ClusterCache = field(default_factory=ClusterCache)
+    scheduler: Scheduler = field(default_factory=Scheduler)
+
+    def __post_init__(self) -> None:
+        nodes = [make_node_object(f"n{number}", capacity={"nvidia.com/gpu": 4}) for number in range(self.nodes)]
+        self.cache.replace("Node", nodes + [make_node_object(f"without-{number}") for number in range(self.more)])
+        self.waiting = WaitingPods(
+            SlowScorer(self),
+            lambda: 60,
+            self.clock_seconds,
+            lambda: self.cpu_seconds,
+            unseen_seconds=self.unseen_seconds,
+            are_verified=self.are_verified,
+        )
+
+    def clock_seconds(self) -> float:
+        """Return the time of the clock, which work takes, too."""
+        return self.now_seconds + self.cpu_seconds
+
+    def admit(self, pod: Object, address: str = "") -> str:
+        """Admit `pod` as the webhook does for the client at `address`; return the verdict."""
+        view = ReservedView(lambda: ClusterView(self.cache.snapshot(), self.scheduler), self.waiting)
+        assumed = view(address).assumed
+        assert assumed is not None
+        asked = WaitingPod.of(pod)
+        placement = predict_placement(self.scheduler, asked.signature, assumed, "seed", lambda: False)
+        if placement.verdict == "Feasible":
+            self.waiting.admit(PodIdentity.of(pod), Candidate(_digest(pod), asked, placement), address)
+        return placement.verdict
+
+    def see(self, pod: Object, event: str = "ADDED") -> None:
+        """The watch reports `pod`."""
+        self.cache.apply("Pod", event, deepcopy(pod))
+
+    def bind(self, pod: Object, node: str) -> None:
+        """The watch reports `pod` as bound."""
+        bound = deepcopy(pod)
+        bound["spec"]["nodeName"] = node
+        self.cache.apply("Pod", "MODIFIED", bound)
+        self.waiting.note_bound(Binding.of(bound))
+
+    def gpus(self, address: str = "") -> list[int]:
+        """How many GPUs running and waiting pods take of each node, for the reviews of the client at `address`."""
+        assumed = ReservedView(lambda: ClusterView(self.cache.snapshot(), self.scheduler), self.waiting)(
+            address
+        ).assumed
+        assert assumed is not None
+        return [int(amount) for amount in assumed.before(-(10**9)).requested("nvidia.com/gpu")]
+
+
+def pod(name: str = "", gpus: int = 4, *, token: str = "", **status: Any) -> Object:
+    made = make_pod(name or "p").namespace("x").gpu(gpus).owner("Job", "j").status(**status)
+    content = (made if name else made.generate_name("j-")).obj()
+    if token:
+        content["spec"]["volumes"] = [{"name": f"kube-api-access-{token}", "projected": {"sources": []}}]
+    return content
+
+
+def stored(admitted: Object, name: str, created: str = "2026-01-01T00:00:10Z") -> Object:
+    content = deepcopy(admitted)
+    content["metadata"] |= {"name": name, "uid": f"uid-of-{name}", "creationTimestamp": created}
+    return content
+
+
+def test_pods_of_a_burst_get_the_room_that_there_is() -> None:
+    cluster = Cluster(nodes=4)
+    verdicts = [cluster.admit(pod(gpus=1)) for _ in range(60)]
+    assert verdicts == ["Feasible"] * 16 + ["Waiting"] * 44
+
+
+@pytest.mark.parametrize("token", ["", "abcde"])
+def test_an_admitted_pod_counts_once_until_it_is_bound(token: str) -> None:
+    cluster = Cluster()
+    cluster.admit(pod(token=token))
+    assert sorted(cluster.gpus()) == [0, 4]
+    waits = stored(pod(token=token), "j-1")
+    cluster.see(waits)
+    assert sorted(cluster.gpus()) == [0, 4]
+    cluster.bind(waits, "n1")
+    assert cluster.gpus() == [0, 4]
+    assert len(cluster.waiting) == 0
+
+
+def test_a_pod_that_is_bound_before_it_is_seen_pending_counts_once() -> None:
+    cluster = Cluster()
+    cluster.admit(pod("p"))
+    cluster.bind(pod("p"), "n1")
+    assert cluster.gpus() == [0, 4]
+    assert len(cluster.waiting) == 0
+
+
+def test_the_room_of_a_pod_that_is_never_seen_is_given_up_in_time() -> None:
+    cluster = Cluster()
+    cluster.admit(pod("refused by a quota"))
+    cluster.now_seconds = 59.0
+    assert sorted(cluster.gpus()) == [0, 4]
+    cluster.now_seconds = 60.0
+    assert cluster.gpus() == [0, 0]
+    assert len(cluster.waiting) == 0
+
+
+def test_with_a_live_view_a_pod_that_is_not_seen_in_five_seconds_gives_its_room_back() -> None:
+    cluster = Cluster(unseen_seconds=UNSEEN_SECONDS)
+    cluster.admit(pod("refused by a quota"))
+    cluster.admit(pod("stored"))
+    cluster.see(stored(pod("stored"), "stored"))
+    cluster.now_seconds = 4.9
+    assert cluster.gpus() == [4, 4]
+    cluster.now_seconds = 5.0
+    assert sorted(cluster.gpus()) == [0, 4]
+
+
+API_SERVER, FORGER = "10.0.0.1", "10.0.0.9"
+
+
+def test_reviews_that_a_client_makes_up_take_no_room_of_others() -> None:
+    cluster = Cluster(nodes=4, unseen_seconds=UNSEEN_SECONDS, are_verified=False)
+
+    forged = [cluster.admit(pod(f"forged-{number}"), FORGER) for number in range(40)]
+
+    assert forged == ["Feasible"] * 4 + ["Waiting"] * 36
+    assert cluster.gpus() == [0, 0, 0, 0]
+    assert [cluster.admit(pod(f"pod-{number}"), API_SERVER) for number in range(5)] == ["Feasible"] * 4 + ["Waiting"]
+
+
+def test_the_first_burst_of_an_api_server_is_predicted_before_its_pods_are_seen() -> None:
+    cluster = Cluster(nodes=4, unseen_seconds=UNSEEN_SECONDS, are_verified=False)
+    verdicts = [cluster.admit(pod(gpus=1), API_SERVER) for _ in range(60)]
+    assert verdicts == ["Feasible"] * 16 + ["Waiting"] * 44
+
+
+def test_an_unconfirmed_pod_has_room_for_all_once_it_is_seen() -> None:
+    cluster = Cluster(are_verified=False)
+    cluster.admit(pod("p"), API_SERVER)
+    cluster.see(stored(pod("p"), "p"))
+    assert sorted(cluster.gpus()) == [0, 4]
+    assert not cluster.waiting.unconfirmed.by_address
+
+
+@pytest.mark.parametrize("replaced", [pytest.param({}, id="as admitted"), pytest.param({"gpus": 2}, id="changed")])
+def test_an_unconfirmed_pod_counts_once_for_its_own_address(replaced: Object) -> None:
+    cluster = Cluster(are_verified=False)
+    cluster.admit(pod("p"), API_SERVER)
+    assert sorted(cluster.gpus(API_SERVER)) == [0, 4]
+    cluster.see(stored(pod("p", **replaced), "p"))
+    wanted = [0, replaced.get("gpus", 4)]
+    assert (sorted(cluster.gpus()), sorted(cluster.gpus(API_SERVER))) == (wanted, wanted)
+
+
+def test_an_unconfirmed_pod_keeps_its_node_when_it_is_seen() -> None:
+    cluster = Cluster(nodes=8, are_verified=False)
+    cluster.admit(pod("p"), API_SERVER)
+    for_its_address, cluster.pod_seconds = cluster.gpus(API_SERVER), math.inf
+    cluster.see(stored(pod("p"), "p"))
+    assert cluster.gpus() == for_its_address
+
+
+def test_an_unconfirmed_pod_whose_node_was_taken_gets_another_one() -> None:
+    cluster = Cluster(are_verified=False)
+    cluster.admit(pod("p"), API_SERVER)
+    node = f"n{cluster.gpus(API_SERVER).index(4)}"
+    cluster.bind(pod("other"), node)
+    cluster.see(stored(pod("p"), "p"))
+    assert cluster.gpus() == [4, 4]
+
+
+def test_addresses_find_what_the_others_have_once_it_is_seen() -> None:
+    cluster = Cluster(nodes=3, are_verified=False)
+    addresses = [f"10.0.0.{number}" for number in range(6)]
+    for address in addresses:
+        cluster.admit(pod(f"p-{address}", gpus=1), address)
+    for address in addresses:
+        assert sum(cluster.gpus(address)) == 1
+    for number, address in enumerate(addresses):
+        cluster.see(stored(pod(f"p-{address}", gpus=1), f"p-{address}"))
+        assert sum(cluster.gpus(addresses[0])) == number + 1
+
+
+def test_who_creates_pods_takes_no_room_of_others_with_made_up_ones() -> None:
+    cluster = Cluster(nodes=4, unseen_seconds=UNSEEN_SECONDS, are_verified=False)
+    with_seen_pods(cluster, FORGER)
+
+    for number in range(40):
+        cluster.admit(pod(f"forged-{number}", token=f"forged-{number}"), FORGER)
+
+    assert cluster.gpus() == [0, 0, 0, 0]
+    assert [cluster.admit(pod(f"pod-{number}"), API_SERVER) for number in range(5)] == ["Feasible"] * 4 + ["Waiting"]
+
+
+def with_seen_pods(cluster: Cluster, address: str = API_SERVER) -> None:
+    for number in range(10):
+        cluster.admit(pod(gpus=0, token=f"t{number}"), address)
+        cluster.see(stored(pod(gpus=0, token=f"t{number}"), f"seen-{number}"))
+    cluster.gpus()
+
+
+def test_unconfirmed_pods_leave_a_namespace_its_places() -> None:
+    cluster = Cluster(nodes=1, are_verified=False)
+    with_seen_pods(cluster)
+    for number in range(5 * 64):
+        cluster.admit(pod(f"forged-{number}", gpus=0), f"10.0.1.{number // 64}")
+    cluster.admit(pod("real"), API_SERVER)
+    assert cluster.gpus(API_SERVER) == [4]
+
+
+@pytest.mark.parametrize(("address", "wanted"), [(FORGER, 4), (API_SERVER, 1)])
+@pytest.mark.parametrize("is_forged_before", [False, True])
+def test_only_the_address_of_a_pod_replaces_it_by_its_name(address: str, wanted: int, is_forged_before: bool) -> None:
+    cluster = Cluster(nodes=3, are_verified=False)
+    if is_forged_before:
+        cluster.admit(pod("web-0", gpus=2), FORGER)
+    cluster.admit(pod("web-0"), API_SERVER)
+    cluster.admit(pod("web-0", gpus=1), address)
+    assert sum(cluster.gpus(API_SERVER)) == wanted
+
+
+@pytest.mark.parametrize("addresses", [(FORGER, API_SERVER), (API_SERVER, FORGER)])
+def test_a_pod_that_two_clients_named_counts_once_when_it_is_seen(addresses: tuple[str, str]) -> None:
+    cluster = Cluster(nodes=3, are_verified=False)
+    for address in addresses:
+        cluster.admit(pod("web-0"), address)
+    cluster.see(stored(pod("web-0"), "web-0"))
+    assert [sum(cluster.gpus(address)) for address in ("", *addresses)] == [4, 4, 4]
+    assert len(cluster.waiting) == 1
+
+
+def test_a_token_volume_that_is_made_up_replaces_no_pod_of_the_same_controller() -> None:
+    cluster = Cluster(nodes=3, are_verified=False)
+    cluster.admit(pod(), API_SERVER)
+    cluster.admit(pod(gpus=0, token="made-up"), FORGER)
+    assert sum(cluster.gpus(API_SERVER)) == 4
+
+
+def test_an_unconfirmed_pod_that_is_not_seen_is_forgotten() -> None:
+    cluster = Cluster(unseen_seconds=UNSEEN_SECONDS, are_verified=False)
+    cluster.admit(pod("p"), FORGER)
+    cluster.now_seconds = 5.0
+    cluster.gpus()
+    assert len(cluster.waiting) == 0
+    assert not cluster.waiting.unconfirmed.by_address
+
+
+def test_an_address_has_64_pods_that_are_not_seen_at_most() -> None:
+    cluster = Cluster(nodes=70, are_verified=False)
+    for number in range(70):
+        cluster.admit(pod(f"forged-{number}"), FORGER)
+    assert len(cluster.waiting) == 64
+
+
+def test_pods_that_another_client_could_name_raise_the_limit_of_no_address() -> None:
+    cluster = Cluster(nodes=8, are_verified=False)
+    cluster.admit(pod(gpus=0), FORGER)
+    cluster.see(stored(pod(gpus=0), "j-1"))
+    cluster.gpus()
+    for number in range(70):
+        cluster.admit(pod(f"forged-{number}", gpus=0), FORGER)
+    assert len(cluster.waiting) == 64 + 1
+
+
+def test_an_address_whose_pods_were_seen_has_more() -> None:
+    cluster = Cluster(nodes=8, are_verified=False)
+    with_seen_pods(cluster)
+    for number in range(70):
+        cluster.admit(pod(f"pod-{number}", gpus=0), API_SERVER)
+    assert len(cluster.waiting) == 70 + 10
+
+
+def test_a_pod_that_is_seen_keeps_its_room() -> None:
+    cluster = Cluster()
+    cluster.admit(pod("p"))
+    cluster.see(stored(pod("p"), "p"))
+    cluster.gpus()
+    cluster.now_seconds = 3600.0
+    assert sorted(cluster.gpus()) == [0, 4]
+
+
+def gated(content: Object) -> Object:
+    return {**content, "spec": {**content["spec"], "schedulingGates": [{"name": "g"}]}}
+
+
+def dying(content: Object) -> Object:
+    return {**content, "metadata": {**content["metadata"], "deletionTimestamp": "2026-01-01T00:01:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("is_seen_first", "event", "change"),
+    [
+        pytest.param(True, "DELETED", lambda content: content, id="deleted"),
+        pytest.param(True, "MODIFIED", dying, id="being deleted"),
+        pytest.param(False, "ADDED", dying, id="seen when it is being deleted"),
+        pytest.param(True, "MODIFIED", lambda content: content | {"status": UNSCHEDULABLE}, id="unschedulable"),
+        pytest.param(False, "ADDED", lambda content: content | {"status": UNSCHEDULABLE}, id="seen as unschedulable"),
+        pytest.param(True, "MODIFIED", lambda content: content | {"status": {"phase": "Failed"}}, id="ended"),
+        pytest.param(False, "ADDED", gated, id="gated by another webhook"),
+    ],
+)
+def test_ends_of_a_reservation(is_seen_first: bool, event: str, change: Any) -> None:
+    cluster = Cluster()
+    cluster.admit(pod("p"))
+    waits = stored(pod("p"), "p")
+    if is_seen_first:
+        cluster.see(waits)
+        assert sorted(cluster.gpus()) == [0, 4]
+    cluster.see(change(waits), event)
+    assert cluster.gpus() == [0, 0]
+    assert len(cluster.waiting) == 0
+
+
+def test_a_pod_that_another_webhook_changed_has_the_room_of_what_is_stored() -> None:
+    cluster = Cluster()
+    cluster.admit(pod("p", gpus=1))
+    cluster.see(stored(pod("p", gpus=3), "p"))
+    assert sorted(cluster.gpus()) == [0, 3]
+
+
+def test_the_second_call_for_one_pod_replaces_the_first() -> None:
+    cluster = Cluster(nodes=3)
+    for gpus in (1, 2):
+        cluster.admit(pod(gpus=gpus, token="abcde"))
+        cluster.admit(pod("named", gpus=gpus))
+    assert sum(cluster.gpus()) == 4
+
+
+def test_pods_of_another_replica_are_seen_in_the_cluster() -> None:
+    cluster = Cluster()
+    cluster.see(stored(pod(), "j-1"))
+    assert cluster.admit(pod("p")) == "Feasible"
+    assert cluster.admit(pod("q")) == "Waiting"
+
+
+def test_pods_that_are_seen_are_placed_in_the_order_of_the_queue() -> None:
+    cluster = Cluster(nodes=1)
+    late = stored(pod("a"), "a", "2026-01-01T00:00:04Z")
+    early = stored(pod("b"), "b", "2026-01-01T00:00:03Z")
+    urgent = stored(pod("c"), "c", "2026-01-01T00:00:05Z")
+    urgent["spec"]["priority"] = 7
+    for each in (late, early, urgent):
+        cluster.see(each)
+    assumed = cluster.waiting.on(cluster.cache.snapshot())
+    assert [each.pod.name for each in assumed.by_key.values()] == ["c"]
+
+
+def test_a_pod_loses_its_room_to_another_one_and_gets_a_new_one() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.admit(pod("p"))
+    taken = cluster.gpus().index(4)
+    cluster.bind(stored(pod("other"), "other"), f"n{taken}")
+    assert cluster.gpus() == [4, 4]
+
+
+def packed(name: str) -> Object:
+    """A pod of one GPU that goes to the node of its like."""
+    term = {"labelSelector": {"matchLabels": {"app": "packed"}}, "topologyKey": "kubernetes.io/hostname"}
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    return make_pod(name).namespace("x").gpu(1).label("app", "packed").affinity(affinity).obj()
+
+
+@pytest.mark.parametrize("more", [0, 99])
+def test_pods_follow_the_one_before_them_that_got_another_node(more: int) -> None:
+    cluster = Cluster(more=more)
+    for name in ("a", "b", "c"):
+        cluster.admit(packed(name))
+    predicted = cluster.gpus()[:2]
+    assert sorted(predicted) == [0, 3]
+
+    cluster.bind(packed("a"), f"n{predicted.index(0)}")
+
+    assert cluster.gpus()[:2] == predicted[::-1]
+
+
+def test_a_pod_without_room_gets_what_a_pod_before_it_leaves() -> None:
+    cluster = Cluster()
+    cluster.see(stored(pod(gpus=1), "a"))
+    free = cluster.gpus().index(0)
+    second = stored(pod(gpus=3), "b")
+    second["spec"]["nodeSelector"] = {"kubernetes.io/hostname": f"n{free}"}
+    cluster.see(second)
+    for name in ("c", "d"):
+        cluster.see(stored(pod(gpus=4), name))
+        assert sum(cluster.gpus()) == 4
+    # The next retries are seconds away.
+    cluster.waiting.settle(cluster.cache.snapshot())
+
+    cluster.bind(stored(pod(gpus=1), "a"), f"n{free}")
+
+    assert cluster.gpus() == [4, 4]
+
+
+def test_pods_that_are_not_placed_yet_are_placed_before_an_admission_in_a_large_cluster() -> None:
+    cluster = Cluster(more=99)
+    cluster.see(pod("p"))
+    assert sum(cluster.gpus()) == 4
+
+
+class TestPodsThatFitMoreNodesThanAreScored:
+    def test_pods_do_not_follow_the_one_before_them(self) -> None:
+        cluster = Cluster(nodes=101)
+        for name in ("a", "b", "c"):
+            cluster.admit(packed(name))
+        names = [info.node.name for info in cluster.cache.snapshot().nodes]
+        predicted, other = cluster.gpus().index(3), cluster.gpus().index(0)
+
+        cluster.bind(packed("a"), names[other])
+
+        assert (cluster.gpus()[predicted], cluster.gpus()[other]) == (2, 1)
+
+    def test_they_do_not_follow_a_pod_that_fits_few(self) -> None:
+        cluster = Cluster(nodes=101)
+        first = packed("a")
+        first["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n7"}
+        for each in (first, packed("b"), packed("c")):
+            cluster.admit(each)
+        names = [info.node.name for info in cluster.cache.snapshot().nodes]
+
+        cluster.bind(first, "n8")
+
+        assert (cluster.gpus()[names.index("n7")], cluster.gpus()[names.index("n8")]) == (2, 1)
+
+    def test_they_are_placed_in_the_background(self) -> None:
+        cluster = Cluster(nodes=101)
+        cluster.admit(pod("p"))
+        cluster.see(pod("q"))
+        assert sum(cluster.gpus()) == 4
+        cluster.waiting.settle(cluster.cache.snapshot())
+        assert sum(cluster.gpus()) == 8
+
+
+@pytest.mark.parametrize("are_verified", [False, True])
+def test_a_pod_is_admitted_though_nodes_went_while_it_was_placed(are_verified: bool) -> None:
+    cluster = Cluster(nodes=3, are_verified=are_verified)
+    view = ReservedView(lambda: ClusterView(cluster.cache.snapshot(), cluster.scheduler), cluster.waiting)
+    assumed, asked = view("10.0.0.1").assumed, WaitingPod.of(pod("p", gpus=1))
+    assert assumed is not None
+    placement = predict_placement(cluster.scheduler, asked.signature, assumed.copy(), "seed", lambda: False)
+    for number in range(2):
+        cluster.cache.apply("Node", "DELETED", make_node_object(f"n{number}"))
+    cluster.waiting.on(cluster.cache.snapshot())
+
+    candidate = Candidate(_digest(pod("p", gpus=1)), asked, placement)
+    cluster.waiting.admit(PodIdentity.of(pod("p", gpus=1)), candidate, "10.0.0.1")
+
+    assert len(cluster.waiting) == 1
+
+
+def test_the_end_of_a_made_up_pod_places_no_other_again() -> None:
+    cluster = Cluster(nodes=8, unseen_seconds=UNSEEN_SECONDS, are_verified=False, pod_seconds=0.0001)
+    forged = pod("forged")
+    forged["spec"]["priority"] = 1000
+    cluster.admit(forged, "10.0.0.9")
+    for number in range(5):
+        cluster.see(stored(pod(f"r{number}", gpus=1), f"r{number}"))
+    cluster.waiting.on(cluster.cache.snapshot())
+    cluster.waiting.on(cluster.cache.snapshot())
+    spent_seconds = cluster.cpu_seconds
+
+    cluster.now_seconds += UNSEEN_SECONDS + 1
+    cluster.waiting.on(cluster.cache.snapshot())
+
+    assert cluster.cpu_seconds == spent_seconds
+
+
+def test_pods_before_the_one_that_got_another_node_stay() -> None:
+    cluster = Cluster()
+    for name in ("a", "b", "c"):
+        cluster.admit(packed(name))
+    predicted = cluster.gpus()
+
+    cluster.bind(packed("c"), f"n{predicted.index(0)}")
+
+    assert sorted(cluster.gpus()) == [1, 2]
+
+
+def test_pods_that_follow_are_placed_in_slices_and_keep_their_room_until_then() -> None:
+    cluster = Cluster()
+    for name in ("a", "b", "c", "d"):
+        cluster.admit(packed(name))
+    predicted = cluster.gpus()
+    cluster.pod_seconds = 0.004
+
+    cluster.bind(packed("a"), f"n{predicted.index(0)}")
+
+    assert [max(cluster.gpus()) for _ in range(3)] == [2, 3, 4]
+    assert sum(cluster.gpus()) == 4
+
+
+def test_a_pod_whose_node_disappears_gets_another() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.admit(pod("p"))
+    taken = cluster.gpus().index(4)
+    cluster.cache.apply("Node", "DELETED", make_node_object(f"n{taken}"))
+    assert cluster.gpus() == [4]
+
+
+def test_a_pod_without_room_gets_it_when_the_cluster_changes() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.bind(stored(pod("runs"), "runs"), "n0")
+    cluster.see(stored(pod("p"), "p"))
+    assert cluster.gpus() == [4]
+    assert cluster.waiting.reserved == 0
+    cluster.cache.apply("Pod", "DELETED", stored(pod("runs"), "runs"))
+    cluster.waiting.settle(cluster.cache.snapshot())
+    assert cluster.waiting.reserved == 1
+
+
+def test_a_pod_that_got_room_because_it_was_changed_is_not_placed_again() -> None:
+    cluster = Cluster(nodes=2)
+    cluster.bind(stored(pod("a", gpus=1), "a"), "n0")
+    cluster.bind(stored(pod("b", gpus=1), "b"), "n1")
+    cluster.see(stored(pod("p", gpus=4), "p"))
+    assert cluster.gpus() == [1, 1]
+    cluster.see(stored(pod("p", gpus=2), "p"), "MODIFIED")
+    assert sum(cluster.gpus()) == 4
+    cluster.waiting.settle(cluster.cache.snapshot())
+    assert sum(cluster.gpus()) == 4
+
+
+def test_of_equal_pods_without_room_one_is_asked_about() -> None:
+    cluster = Cluster(nodes=1)
+    for number in range(100):
+        cluster.see(stored(pod(f"p{number}", gpus=8 if number < 90 else 5), f"p{number}"))
+    cluster.pod_seconds = 0.0001
+    cluster.waiting.settle(cluster.cache.snapshot())
+    assert round(cluster.cpu_seconds / cluster.pod_seconds) == 2
+    assert cluster.waiting.reserved == 0
+
+
+def test_pods_are_placed_in_slices() -> None:
+    cluster = Cluster(nodes=8, pod_seconds=0.002)
+    for number in range(8):
+        cluster.see(stored(pod(f"p{number}"), f"p{number}"))
+    first = sum(cluster.gpus())
+    assert 0 < first < 32
+    for _ in range(40):
+        cluster.waiting.settle(cluster.cache.snapshot())
+    assert sum(cluster.gpus()) == 32
+
+
+def test_a_pod_that_takes_a_slice_alone_gets_no_room() -> None:
+    cluster = Cluster(nodes=1, pod_seconds=1.0)
+    cluster.see(stored(pod("p"), "p"))
+    for _ in range(3):
+        cluster.waiting.settle(cluster.cache.snapshot())
+    assert cluster.gpus() == [0]
+
+
+def test_admissions_of_pods_that_never_appear_are_bounded_by_namespace() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.gpus()
+    content = pod("p", gpus=0)
+    asked = WaitingPod.of(content)
+    placement = cluster.scheduler.answer(asked.signature, cluster.cache.snapshot())
+
+    def admit(namespace: str, name: str) -> None:
+        identity = PodIdentity.of(content)._replace(namespace=namespace, name=name)
+        cluster.waiting.admit(identity, Candidate(_digest(content), asked, placement))
+
+    for number in range(5000):
+        admit("crowd", f"p{number}")
+    assert len(cluster.waiting) == MOST_OF_A_NAMESPACE
+    before = cluster.waiting.on(cluster.cache.snapshot())
+    admit("crowd", "another")
+    # So the decisions on such pods stay in the cache.
+    assert cluster.waiting.on(cluster.cache.snapshot()) is before
+    admit("other", "p")
+    assert len(cluster.waiting) == MOST_OF_A_NAMESPACE + 1
+
+
+def test_pending_pods_are_bounded() -> None:
+    cluster = Cluster(nodes=1, pod_seconds=1.0)
+    for number in range(MOST_WAITING + 10):
+        cluster.see(stored(pod(f"p{number}", gpus=0), f"p{number}"))
+    cluster.gpus()
+    assert len(cluster.waiting) == MOST_WAITING
+
+
+def test_admitted_pods_that_are_seen_are_bounded() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.gpus()
+    asked = WaitingPod.of(pod("p", gpus=0))
+    placement = cluster.scheduler.answer(asked.signature, cluster.cache.snapshot())
+    cluster.pod_seconds = 1.0
+    for number in range(MOST_WAITING + 10):
+        seen = stored(pod(f"p{number}", gpus=0), f"p{number}")
+        cluster.waiting.admit(PodIdentity.of(seen), Candidate(_digest(seen), asked, placement))
+        if number % 500 == 0 or number > MOST_WAITING:
+            cluster.waiting.settle(cluster.cache.snapshot())
+        cluster.see(seen)
+    cluster.gpus()
+    assert len(cluster.waiting) == MOST_WAITING
+
+
+def test_a_namespace_with_many_pods_leaves_places_to_the_others() -> None:
+    cluster = Cluster(nodes=1, pod_seconds=0.004)
+    for number in range(MOST_WAITING + 10):
+        cluster.see(stored(pod(f"p{number}", gpus=0), f"p{number}"))
+    cluster.gpus()
+    other = stored(pod("p", gpus=1), "p")
+    other["metadata"]["namespace"] = "y"
+    other["spec"]["priority"] = 7
+    cluster.see(other)
+    assert cluster.gpus() == [1]
+    assert len(cluster.waiting) == MOST_WAITING
+
+
+def near(name: str, created: str) -> Object:
+    """Return a pod that must run beside one of the app b."""
+    beside = {"labelSelector": {"matchLabels": {"app": "b"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [beside]}}
+    return stored(make_pod(name).namespace("x").gpu(1).label("app", "a").affinity(affinity).obj(), name, created)
+
+
+def free_node(cluster: Cluster) -> str:
+    taken = {each.pod.node_name for each in cluster.waiting._assumed.by_key.values()}
+    return next(f"n{number}" for number in range(cluster.nodes) if f"n{number}" not in taken)
+
+
+def test_a_pod_that_a_pod_before_it_made_room_for_keeps_some_when_it_is_placed_again() -> None:
+    """An equal pod that comes before both of them has none."""
+    cluster = Cluster(nodes=4)
+    first = stored(make_pod("first").namespace("x").gpu(1).obj(), "first", "2026-01-01T00:00:01Z")
+    third = stored(make_pod("b").namespace("x").gpu(1).label("app", "b").obj(), "b", "2026-01-01T00:00:03Z")
+    for each in (first, near("early", "2026-01-01T00:00:02Z"), third, near("late", "2026-01-01T00:00:04Z")):
+        cluster.see(each)
+        cluster.gpus()
+    cluster.waiting.settle(cluster.cache.snapshot())
+    assert cluster.waiting.reserved == 4
+
+    cluster.bind(first, free_node(cluster))
+
+    assert sorted(cluster.gpus()) == [0, 0, 1, 2]
+
+
+def test_pods_that_were_left_out_are_placed_when_there_are_fewer() -> None:
+    cluster = Cluster(nodes=1, pod_seconds=1.0)
+    for number in range(MOST_WAITING + 10):
+        cluster.see(stored(pod(f"p{number}", gpus=0), f"p{number}"))
+    cluster.gpus()
+    for number in range(MOST_WAITING):
+        cluster.see(stored(pod(f"p{number}", gpus=0), f"p{number}"), "DELETED")
+    cluster.gpus()
+    cluster.see(stored(pod("q", gpus=0), "q"))
+    cluster.gpus()
+    assert len(cluster.waiting) == 11
+
+
+class TestPodsOfASchedulerThatDoesNotRun:
+    """Nothing binds them, and nothing reports that they are unschedulable."""
+
+    @staticmethod
+    def cluster(evidence: SchedulerEvidence | None, *, are_verified: bool = True) -> Cluster:
+        cluster = Cluster(nodes=1, are_verified=are_verified)
+        cluster.cache.put_scheduler_evidence(evidence)
+        return cluster
+
+    @staticmethod
+    def pod() -> Object:
+        content = pod("p")
+        content["spec"]["schedulerName"] = "absent-scheduler"
+        return content
+
+    RUNS = SchedulerEvidence(frozenset(), "absent-scheduler-1")
+
+    @pytest.mark.parametrize(
+        ("evidence", "gpus"),
+        [
+            pytest.param(None, 4, id="it is not known which schedulers run"),
+            pytest.param(NO_SCHEDULERS, 0, id="it does not run"),
+            pytest.param(RUNS, 4, id="it runs"),
+        ],
+    )
+    def test_they_take_no_room(self, evidence: SchedulerEvidence | None, gpus: int) -> None:
+        cluster = self.cluster(evidence)
+        assert cluster.admit(self.pod()) == "Feasible"
+        assert cluster.gpus() == [gpus]
+        assert cluster.admit(pod("other")) == ("Waiting" if gpus else "Feasible")
+
+    def test_they_take_no_room_when_they_are_seen(self) -> None:
+        cluster = self.cluster(NO_SCHEDULERS)
+        cluster.admit(self.pod())
+        for name in ("p", "of-another-replica"):
+            cluster.see(stored(self.pod(), name))
+            assert cluster.gpus() == [0]
+
+    def test_they_take_no_room_of_their_own_client(self) -> None:
+        """Its pods without a certificate have room for its own reviews alone."""
+        cluster = self.cluster(NO_SCHEDULERS, are_verified=False)
+        assert [cluster.admit(self.pod(), FORGER) for _ in range(2)] == ["Feasible", "Feasible"]
+
+    def test_room_returns_when_the_scheduler_runs(self) -> None:
+        cluster = self.cluster(NO_SCHEDULERS)
+        cluster.see(stored(self.pod(), "p"))
+        assert cluster.gpus() == [0]
+        cluster.now_seconds = 3.0
+        cluster.cache.put_scheduler_evidence(self.RUNS)
+        cluster.waiting.settle(cluster.cache.snapshot())
+        assert cluster.gpus() == [4]
+
+    def test_room_is_given_up_in_seconds_when_the_scheduler_goes(self) -> None:
+        cluster = self.cluster(self.RUNS)
+        cluster.admit(self.pod())
+        assert cluster.gpus() == [4]
+        cluster.cache.put_scheduler_evidence(NO_SCHEDULERS)
+        cluster.now_seconds = 3.0
+        assert cluster.gpus() == [4]
+        cluster.now_seconds = 6.0
+        assert cluster.gpus() == [0]
+
+
+def test_pods_are_placed_again_by_the_profile_of_a_new_policy() -> None:
+    """The default profile spreads over empty nodes, the profile binpack fills the node that is used already."""
+    cluster, policies = Cluster(), policies_of(policy_with())
+    cluster.waiting = scoring(policies).waiting
+    used = pod("running", gpus=1)
+    cluster.cache.apply("Pod", "ADDED", {**used, "spec": {**used["spec"], "nodeName": "n0"}})
+    cluster.see(stored(pod("p", gpus=1), "p"))
+    assert cluster.gpus() == [1, 1]
+
+    policies.replace(policy_with(placementCheck={"profile": "binpack"}))
+
+    assert cluster.gpus() == [2, 0]

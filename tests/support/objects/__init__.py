@@ -1,0 +1,1 @@
+"""Builders of Kubernetes objects, as the API has them."""

@@ -1,0 +1,1 @@
+"""What tests install in a real API server."""

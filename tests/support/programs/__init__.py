@@ -1,0 +1,1 @@
+"""Runs of the program, and its files."""

@@ -1,0 +1,122 @@
+"""Runs of the program that are forked from a process with the modules loaded: imports take most of a short run.
+
+A client sends its arguments, folder, environment and the three standard streams to a fork, forwards signals to it, and
+exits with its code. What depends on how the interpreter starts needs a process of its own (`run_alone`).
+"""
+
+import atexit
+import contextlib
+import functools
+import importlib
+import json
+import os
+import pkgutil
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).parents[3]
+_MOST_BYTES = 2**20
+
+CLIENT = """\
+#!{python} -IS
+import json, os, signal, socket, sys
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until they can be forwarded
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({path!r})
+    given = [{entry!r}, sys.argv, os.getcwd(), dict(os.environ)]
+    socket.send_fds(server, [json.dumps(given).encode()], [0, 1, 2])
+    server.shutdown(socket.SHUT_WR)
+    fork = int(server.recv(16) or sys.exit("the fork server has ended"))
+    for number in SIGNALS:
+        signal.signal(number, lambda number, _: os.kill(fork, number))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    code = int(server.recv(16))
+    if code < 0:  # ended by a signal
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    sys.exit(code)
+"""
+
+
+@functools.cache
+def server_path() -> str:
+    """Start the server, once in this process, and return the path of its socket."""
+    folder = tempfile.mkdtemp(prefix="fork-server-")
+    path = str(Path(folder) / "socket")
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "tests.support.programs.fork_server", path],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    atexit.register(process.kill)
+    return path
+
+
+def _serve(path: str) -> NoReturn:
+    """Answer clients until the process that started this one ends."""
+    commands = importlib.import_module("webhook.cli.commands")
+    for module in pkgutil.walk_packages(commands.__path__, f"{commands.__name__}."):
+        importlib.import_module(module.name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no fork of this process is waited for
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen(64)
+        print("ready", flush=True)
+        while server in select.select([server, sys.stdin], [], [])[0]:
+            connection, _ = server.accept()
+            if os.fork() == 0:
+                server.close()
+                _answer(connection)
+            connection.close()
+    sys.exit(0)
+
+
+def _answer(connection: socket.socket) -> NoReturn:
+    """Run the program in a fork of this one, and send its exit code. It is killed if the client ends before."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    given, descriptors, _, _ = socket.recv_fds(connection, _MOST_BYTES, 3)
+    while data := connection.recv(_MOST_BYTES):
+        given += data
+    entry, arguments, folder, environment = json.loads(given)
+    child = os.fork()
+    if child == 0:
+        connection.close()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number, descriptor in enumerate(descriptors):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv = arguments
+        # Streams that do not close their descriptors: the program replaces them by its own.
+        streams = (os.fdopen(number, mode, closefd=False) for number, mode in enumerate("rww"))
+        sys.stdin, sys.stdout, sys.stderr = streams
+        module, function = entry.split(":")
+        sys.exit(getattr(importlib.import_module(module), function)())
+    connection.send(f"{child:16}".encode())
+    ended = os.pidfd_open(child)
+    hangup = select.poll()
+    hangup.register(connection, select.POLLHUP)
+    hangup.register(ended, select.POLLIN)
+    if [number for number, _ in hangup.poll()] == [connection.fileno()]:
+        os.kill(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with contextlib.suppress(BrokenPipeError):
+        connection.send(str(code).encode())
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])

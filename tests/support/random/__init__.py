@@ -1,0 +1,1 @@
+"""Random objects, for property tests."""

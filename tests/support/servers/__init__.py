@@ -1,0 +1,1 @@
+"""Servers on loopback that tests talk to: fakes of others, and our own."""

@@ -1,0 +1,48 @@
+"""A TLS server on loopback that does nothing but shake hands."""
+
+import contextlib
+import socket
+import ssl
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+
+from certs.pki import KeyPair
+from tests.support.servers.threads import served_in_thread
+
+
+def server_context(pair: KeyPair) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "pair.pem"
+        file.write_bytes(pair.certificate + pair.key)
+        context.load_cert_chain(file)
+    return context
+
+
+def closed_port() -> int:
+    """Return a port on 127.0.0.1 without a listener."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+class LoopbackServer(ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+
+@contextlib.contextmanager
+def tls_server(pair: KeyPair, port: int = 0) -> Iterator[int]:
+    """A server with this certificate; its port on 127.0.0.1 (0: any free one)."""
+    context = server_context(pair)
+
+    class Handler(BaseRequestHandler):
+        def handle(self) -> None:
+            with contextlib.suppress(OSError), context.wrap_socket(self.request, server_side=True) as session:
+                session.recv(1)
+
+    with LoopbackServer(("127.0.0.1", port), Handler) as server, served_in_thread(server):
+        yield server.server_address[1]

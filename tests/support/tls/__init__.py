@@ -1,0 +1,1 @@
+"""Certificates, and the installations that keep them."""
