@@ -68,6 +68,12 @@ def test_rotated_files_that_end_before_are_left_out(log: Path) -> None:
     assert [*unpacked(packed(log, since=START + timedelta(hours=9)), log.parent)] == ["audit.jsonl"]
 
 
+def test_files_before_one_that_is_left_out_are_left_out_unread(log: Path) -> None:
+    log.with_name("audit.jsonl.2").write_bytes(b"no record\n")
+
+    assert [*unpacked(packed(log, since=START + timedelta(hours=9)), log.parent)] == ["audit.jsonl"]
+
+
 @pytest.mark.parametrize(("seconds", "is_kept"), [(60, True), (61, False)])
 def test_a_file_that_ends_within_the_longest_admission_before_is_kept(log: Path, seconds: int, is_kept: bool) -> None:
     """A later answer can belong to an earlier request."""

@@ -78,6 +78,25 @@ def test_a_pod_that_is_too_large_is_not_kept(log: Path) -> None:
     assert contents(pods_paths(log)[1]) == []
 
 
+def test_the_largest_pod_is_found_by_its_digest(log: Path) -> None:
+    content = b'"%b"' % (b"x" * (LARGEST_POD_BYTES - 2))
+    digest = PodFile(log).put(content)
+    index = PodIndex()
+    with pods_paths(log)[1].open("rb") as opened:
+        index.add("pods", opened)
+
+        assert (index.content(digest), index.faults) == (content, [])
+
+
+def test_a_line_longer_than_any_pod_is_read_in_pieces(log: Path) -> None:
+    path, index = pods_paths(log)[1], PodIndex()
+    path.write_bytes(b"x" * (3 * LARGEST_POD_BYTES))
+    with path.open("rb") as opened:
+        index.add("pods", opened)
+
+    assert [each.path for each in index.faults] == ["pods:1", "pods:2", "pods:3"]
+
+
 def test_a_failure_is_reported_once_and_leaves_whole_lines(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failures: list[OSError] = []
     file = PodFile(log, on_failure=failures.append)

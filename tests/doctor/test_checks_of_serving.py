@@ -83,6 +83,16 @@ def test_a_configuration_of_another_name_is_named() -> None:
     assert (finding.severity, finding.remedy) == (ERROR, f"`--configuration={CONFIGURATION}` names the one that exists")
 
 
+@pytest.mark.parametrize(
+    ("number", "shown"), [(0, "none"), (5, "c0, c1, c2, c3, c4"), (6, "c0, c1, c2, c3, c4 and 1 more")]
+)
+def test_a_configuration_that_is_missing_is_found_with_the_others(number: int, shown: str) -> None:
+    installation = read_of(Source.CONFIGURATIONS, *(named(f"c{at}") for at in range(number)))
+    severity, text = only(installation, "installed")
+    assert severity is ERROR
+    assert text.endswith(f"does not exist, so no pod is sent to the webhook; the cluster has {shown}")
+
+
 def test_a_configuration_without_pods_is_found() -> None:
     severity, text = only(with_webhooks(rules=[]), "installed")
     assert (severity, text) == (ERROR, f"{PLACE}: webhooks: no rule has the creation of pods")

@@ -8,7 +8,7 @@ from webhook.doctor.cluster import StoredPolicy
 from webhook.doctor.kept import kept
 from webhook.doctor.rights import needed_rights
 from webhook.doctor.source import Source
-from webhook.doctor.workloads import follows_objects, has_flag, option, policy_place
+from webhook.doctor.workloads import admin_port, follows_objects, has_flag, option, policy_place
 
 
 def test_the_policy_of_deploy_is_found() -> None:
@@ -81,6 +81,24 @@ def test_objects_count_only_where_a_server_follows_them(args: list[str], follows
     changed["spec"]["template"]["spec"]["containers"][0]["args"] += args
 
     assert follows_objects(kept(Source.DEPLOYMENTS, changed)) is follows
+
+
+@pytest.mark.parametrize(
+    ("args", "port"),
+    [
+        (["--admin-listen=0.0.0.0:8080"], "8080"),
+        (["--admin-listen=:8080"], None),
+        (["--admin-listen=127.0.0.1:8080"], None),
+        (["--admin-listen=[::1]:8080"], None),
+        (["--admin-listen=0.0.0.0:$(PORT)"], None),
+        (["--admin-listen=0.0.0.0:8080", "--admin-token-file=/token"], None),
+        ([], None),
+    ],
+)
+def test_admin_port_is_read_where_others_reach_it_without_a_token(args: list[str], port: str | None) -> None:
+    changed = deployment()
+    container_of(changed).update(args=["serve", *args])
+    assert admin_port(kept(Source.DEPLOYMENTS, changed)) == port
 
 
 def test_several_documents_of_a_config_map_are_read_as_the_server_does() -> None:

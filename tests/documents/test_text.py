@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.documents.text import cut, escaped_json, printable, printable_lines
+from webhook.documents.text import cut, escaped_json, json_bytes, printable, printable_lines
 
 UNSAFE = "\x00\x07\x08\t\r\x1b\x7f\x80\x85\x9b\xad\u061c\u200e\u2028\u202e\u2066\u2069\ufeff\ud800\U000e0041"
 
@@ -53,6 +53,10 @@ def test_escaped_json_has_the_same_value_and_no_control_characters(value: object
 )
 def test_unsafe_character_beyond_16_bits_is_a_surrogate_pair_in_json(character: str, escape: str) -> None:
     assert escaped_json(character) == escape
+
+
+def test_half_of_a_surrogate_pair_is_an_escape_in_json() -> None:
+    assert json_bytes({"a": ["\ud800", "é"]}) == rb'{"a":["\ud800","\u00e9"]}'
 
 
 def test_cut_text_ends_in_an_ellipsis() -> None:

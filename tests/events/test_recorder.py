@@ -469,6 +469,15 @@ def test_what_waits_at_the_shutdown_is_written(play: Play) -> None:
     play(scene)
 
 
+def test_shutdown_writes_the_first_event(play: Play) -> None:
+    async def scene(scene: Scene) -> None:
+        scene.report(pod_of("web", "Job"), DENIED)
+        await scene.recorder.drain(5)
+        assert scene.api.counts() == {("web", "PlacementDenied"): 1}
+
+    play(scene)
+
+
 def test_shutdown_waits_for_no_api_server_that_fails(play: Play) -> None:
     async def scene(scene: Scene) -> None:
         scene.api.failures = [(503, "")]

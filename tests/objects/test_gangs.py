@@ -71,8 +71,9 @@ def test_job_of_an_operator_that_would_start_in_part_is_warned_of() -> None:
 
     assert warnings(verdict) == [FITS.format(8), PARTIAL.format(4, 8)]
     assert verdict.placement is not None
-    assert verdict.placement.gang is not None
-    assert (verdict.placement.gang.size, verdict.placement.gang.fit) == (8, 4)
+    gang = verdict.placement.gang
+    assert gang is not None
+    assert (gang.size, gang.fit, gang.placed) == (8, 4, 0)
 
 
 def test_job_that_is_larger_than_the_cluster_is_infeasible() -> None:

@@ -1,5 +1,9 @@
 """Metrics that are computed at each scrape."""
 
+import math
+
+import pytest
+
 from webhook.runtime.byte_cache import ByteCache
 from webhook.runtime.metrics import Metrics
 
@@ -44,6 +48,13 @@ def test_durations_are_counted_from_a_tenth_of_a_millisecond_to_ten_seconds() ->
             *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025),
             *(0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, float("inf")),
         ]
+
+
+@pytest.mark.parametrize("name", ["cluster_age_seconds", "missed_pods", "exported_policy_in_step"])
+def test_a_gauge_of_what_this_replica_does_not_follow_is_not_a_number(name: str) -> None:
+    shown = Metrics().registry.get_sample_value(f"placement_webhook_{name}")
+    assert shown is not None
+    assert math.isnan(shown)
 
 
 def test_counters_have_no_second_series_of_their_creation() -> None:

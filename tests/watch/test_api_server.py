@@ -68,6 +68,8 @@ def test_answer_that_is_no_object_is_an_error(tmp_path: Path) -> None:
         pytest.param(raw(b'{"message": ""}', 403), "Forbidden", id="no message"),
         pytest.param(raw(b"<html>", 403), "Forbidden", id="no JSON"),
         pytest.param(cut_short(403), "Forbidden", id="broken off"),
+        pytest.param(raw(b'{"message": "a"}'.rjust(16_384), 403), "a", id="of 16 KiB"),
+        pytest.param(raw(b'{"message": "a"}'.rjust(16_385), 403), "Forbidden", id="larger than 16 KiB"),
     ],
 )
 def test_refusal_keeps_its_code_and_says_why_as_far_as_it_is_known(tmp_path: Path, answer: Answer, text: str) -> None:

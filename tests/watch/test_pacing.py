@@ -206,3 +206,20 @@ def test_background_uses_the_snapshot_that_an_admission_has_just_taken(monkeypat
         live._settle()
 
     assert settled == [0, 1]
+
+
+def test_changes_are_worked_in_every_50_ms(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        raise asyncio.CancelledError
+
+    def connect() -> Any:
+        raise UnreachableError("the API server does not answer")
+
+    monkeypatch.setattr("webhook.watch.live.asyncio.sleep", sleep)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(LiveCluster(connect).run())
+
+    assert pauses == [0.05]

@@ -193,6 +193,11 @@ def test_gate_is_held_while_a_long_line_arrives() -> None:
     assert locked == [False, False, True, False]
 
 
+def test_line_of_3_mib_arrives_without_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert lines_of(b"x" * (3 * 1024 * 1024), b"y", b"z\n")[1] == [False, False, True]
+
+
 def test_line_beyond_every_bound_ends_the_watch() -> None:
     with pytest.raises(TooLargeError):
         lines_of(*[b"x" * OBJECT_BYTES] * 2)

@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.support.servers.fake_api import Answer, fake_api
 from webhook.watch.api_errors import ApiServerError
 from webhook.watch.api_server import ClientConfig
-from webhook.watch.pod_streams import printed_by
+from webhook.watch.pod_streams import http_get, printed_by
 
 POD = "/api/v1/namespaces/n/pods/p"
 SUCCESS = b'\x03{"status": "Success"}'
@@ -95,3 +95,41 @@ def test_a_refused_request_has_the_words_of_the_answer(tmp_path: Path, status: i
         printed(refuse, tmp_path)
 
     assert (str(caught.value), caught.value.code) == (f"GET {POD}/exec: {status} {message}", status)
+
+
+PORT, NUMBER = 8080, (8080).to_bytes(2, "little")
+BEGUN = (b"\x00" + NUMBER, b"\x01" + NUMBER)
+
+
+def fetched(folder: Path, *messages: bytes) -> bytes:
+    """What is read of a file that a port of the pod serves."""
+
+    async def run() -> bytes:
+        answer = sending(*messages)
+        async with (
+            fake_api(f"{POD}/portforward", answer) as api,
+            ClientConfig(api.kubeconfig(folder)).connect() as server,
+        ):
+            return b"".join([chunk async for chunk in http_get(server, POD, PORT, "/file", {}, 5.0)])
+
+    return asyncio.run(run())
+
+
+def test_body_has_what_follows_the_number_of_the_port(tmp_path: Path) -> None:
+    assert fetched(tmp_path, *BEGUN, b"\x00HTTP/1.0 200 OK\r\n\r\none ", b"\x00tw", b"\x00o") == b"one two"
+
+
+@pytest.mark.parametrize(
+    ("messages", "message"),
+    [
+        ([*BEGUN, b"\x01no"], f"{POD}/portforward: no"),
+        ([*BEGUN, b"\x00HTTP/1.0 404 Not Found\r\n\r\nno file"], f"{POD}:{PORT}/file: 404 Not Found: no file"),
+        (BEGUN, f"{POD}:{PORT}/file: the response is incomplete: it has no head"),
+    ],
+    ids=["nothing listens", "refused", "closed early"],
+)
+def test_port_that_gives_no_file_is_an_error(tmp_path: Path, messages: Sequence[bytes], message: str) -> None:
+    with pytest.raises(ApiServerError) as caught:
+        fetched(tmp_path, *messages)
+
+    assert str(caught.value) == f"GET {message}"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from structlog.testing import capture_logs
 
@@ -73,6 +74,17 @@ def test_an_invalid_configuration_is_not_known(tmp_path: Path) -> None:
 
     assert found == [None, SHIPPED]
     assert errors == ["webhooks: Required value: must have one"]
+
+
+def test_configuration_of_up_to_3_mib_is_read(tmp_path: Path) -> None:
+    small = {"webhooks": [], "padding": ""}
+    padding = "x" * (3 * 1024 * 1024 - len(orjson.dumps(small)))
+    largest, larger = small | {"padding": padding}, small | {"padding": f"{padding}x"}
+
+    found, errors = polled(tmp_path, [json(largest), json(larger), json(SHIPPED)], 2)
+
+    assert [each == largest for each in found] == [True, False]
+    assert errors == [f"GET {PATH}: the response is larger than 3145728 bytes"]
 
 
 @pytest.mark.parametrize("answer", [refusal(404, "it is so"), json({})], ids=["not readable", "invalid"])

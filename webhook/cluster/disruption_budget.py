@@ -51,8 +51,8 @@ class DisruptionBudget:
         return f"{self.namespace}/{self.name}"
 
     def selects(self, pod: BoundPod) -> bool:
-        """Return true if the budget covers `pod`."""
-        return pod.namespace == self.namespace and selector_matches(self.selector, pod.labels)
+        """Return true if the budget covers `pod`, which is in its namespace."""
+        return selector_matches(self.selector, pod.labels)
 
     def counts(self, pod: BoundPod) -> bool:
         """Return true if the eviction of `pod`, which the budget covers, uses one of the allowed disruptions."""

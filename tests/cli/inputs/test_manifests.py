@@ -14,6 +14,8 @@ from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import Outcome, Run
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi, fake_api
 from tests.support.servers.threads import LocalServer, served_in_thread
+from webhook.cli.inputs import manifests
+from webhook.documents.field import InvalidInput
 
 COMMANDS = {
     "check": ("check", "-o", "json"),
@@ -105,9 +107,10 @@ def test_a_folder_without_manifests_is_an_error(run: Run, cluster: Path, tmp_pat
 def url() -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/pods.json" else 404)
+            self.send_response(404 if self.path == "/other.json" else 200)
             self.end_headers()
-            self.wfile.write(as_list(make_pod("far")).encode())
+            content = as_list(make_pod("far")).encode()
+            self.wfile.write(content.rjust(int(self.path[1:]) if self.path[1:].isdecimal() else 0))
 
         def log_message(self, *_: object) -> None:
             """Print nothing."""
@@ -118,6 +121,12 @@ def url() -> Iterator[str]:
 
 def test_a_url_is_downloaded(run: Run, command: tuple[Any, ...], url: str) -> None:
     assert pods_of(run(*command, "-f", f"{url}/pods.json")) == ["default/far"]
+
+
+def test_a_url_of_up_to_64_mib_is_downloaded(url: str) -> None:
+    assert len(manifests._download(f"{url}/{64 * 1024 * 1024}")) == 67_108_864
+    with pytest.raises(InvalidInput, match="is larger than 67108864 bytes"):
+        manifests._download(f"{url}/{64 * 1024 * 1024 + 1}")
 
 
 def test_a_url_that_cannot_be_read_is_an_error(run: Run, cluster: Path, url: str) -> None:

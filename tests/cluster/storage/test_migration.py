@@ -26,6 +26,7 @@ def _terms(*terms: dict[str, str]) -> tuple[Term, ...]:
         pytest.param(
             _terms({_ZONE: "a", _OLD_REGION: "r"}), {}, _terms({_OWN: "a", _OLD_REGION: "r"}), id="old region"
         ),
+        pytest.param(_terms({_OLD_REGION: "r"}), {}, _terms({_OLD_REGION: "r"}), id="old region without a zone"),
         pytest.param(_terms({_ZONE: "a"}), {_ZONE: "b"}, _terms({_OWN: "a"}), id="the affinity before the label"),
         pytest.param(_terms({"x": "y"}), {_ZONE: "b"}, _terms({"x": "y", _OWN: "b"}), id="a label beside others"),
         pytest.param(None, {_OLD_ZONE: "b"}, _terms({_OWN: "b"}), id="an old label alone"),

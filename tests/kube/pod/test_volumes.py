@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.kube.pod.volumes import taken_over
+from webhook.kube.pod.volumes import PodReference, read_volumes, taken_over
 from webhook.kube.reader import Reader
 
 
@@ -29,3 +29,9 @@ from webhook.kube.reader import Reader
 )
 def test_the_handle_of_a_migrated_volume(kind: str, source: dict[str, Any], zones: str, handle: str) -> None:
     assert taken_over(Reader({kind: source}), kind, zones).handle == handle
+
+
+def test_claim_counts_beside_a_volume_of_any_node() -> None:
+    volumes = [{"name": "a", "emptyDir": {}}, {"name": "b", "persistentVolumeClaim": {"claimName": "data"}}]
+    found = read_volumes(Reader({"volumes": volumes}), "team-a", PodReference("p", ""))
+    assert [use.name for use in found.claims] == ["data"]

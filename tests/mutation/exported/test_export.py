@@ -1,11 +1,13 @@
 """Which objects policies are exported as, and what is left to the webhook."""
 
+import re
 from typing import Any
 
 import pytest
 
 from tests.support.admission import policy_with
 from webhook.mutation.exported import Exported, export
+from webhook.mutation.exported.cards import card_of
 from webhook.policy.policy import Policy, Withheld
 from webhook.policy.policy_set import PolicySet
 
@@ -229,3 +231,11 @@ def test_toleration_that_an_earlier_one_covers_is_added_once() -> None:
 
     variables = {each["name"]: each["expression"] for each in found.objects[0]["spec"]["variables"]}
     assert variables["extra"].count('"key": dyn("x")') == 1
+
+
+def test_each_accelerator_has_the_label_of_its_driver() -> None:
+    """The first one is meant where no other is."""
+    policy = policy_with()
+    first, *others = (each.driver_label or f"{each.card}.driver-version" for each in policy.spec.accelerators)
+
+    assert re.findall(r'"([^"]+)"', dict(card_of(policy))["driverLabel"]) == [*others, first]

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.objects.builders import PodBuilder, make_pod
+from tests.support.objects.devices import claiming
 from tests.support.objects.moves import budget, cards, room_for, running
 from webhook.placement.capacity import make_room
 from webhook.placement.capacity.make_room import Room
@@ -78,6 +79,11 @@ def test_several_pods_are_moved_one_after_the_other() -> None:
         ),
         pytest.param(
             running("p", "a", 2).deletion("2026-03-01T00:00:00Z"), "already being deleted", id="being deleted"
+        ),
+        pytest.param(
+            running("p", "a", 2).spec(resourceClaims=claiming("cards")),
+            "with devices of ResourceClaims, which are not modelled",
+            id="with devices",
         ),
     ],
 )

@@ -133,6 +133,31 @@ def test_a_deadline_after_the_best_node_is_full_leaves_no_half_of_it(checks: int
     assert _facts(scheduler.answer(asked, assumed.before(0))) == _facts(anew)
 
 
+def test_scores_are_normalized_anew_once_the_node_with_the_largest_is_full() -> None:
+    """The label `good` then counts for more than the taint of the node."""
+    preferred = [
+        {"weight": weight, "preference": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
+        for key, weight in (("best", 40), ("good", 10))
+    ]
+    taints = ["a:PreferNoSchedule", "b:PreferNoSchedule"]
+    capacity = {"nvidia.com/gpu": "1"}
+    # The first node by name also has the best score for taints, so that only the scores for labels change.
+    nodes = [
+        node("any", capacity=capacity),
+        node("best", capacity=capacity, labels={"best": "yes"}),
+        node("good", capacity=capacity, labels={"good": "yes"}, taints=taints[:1]),
+        node("tainted", capacity=capacity, taints=taints),
+    ]
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    asked = PodSignature.of(make_pod().gpu(1).affinity(affinity).obj())
+    scheduler, assumed = Scheduler(keeps_scores=False), AssumedPods[int](Snapshot.of(nodes))
+    assert scheduler.answer(asked, assumed.before(0)).node == "best"
+
+    assumed.assume(0, AssumedPod(RunningPod.of(make_pod().gpu(1).obj()).assumed_on("best", 0), 0))
+
+    assert scheduler.answer(asked, assumed.before(0)).node == "good"
+
+
 def test_a_burst_is_placed_by_the_rows_that_changed() -> None:
     snapshot = Snapshot.of(node(f"n{number}", capacity={"nvidia.com/gpu": "2", "cpu": "64"}) for number in range(4))
     pod, scheduler, assumed = make_pod().gpu(1), Scheduler(BINPACK), AssumedPods[int](snapshot)

@@ -1,13 +1,15 @@
 """Which pods of lower priority must end for a pod to have room on a node."""
 
+import numpy as np
 import pytest
 
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node, pod_info
-from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.suggest.changes import Scenario
-from webhook.placement.suggest.free_capacity import _taken_ports, _victims
+from webhook.placement.suggest.free_capacity import _can_be_freed, _taken_ports, _victims
+from webhook.placement.suggest.node_groups import NodeGroup
 
 _ROOM = {"cpu": "8", "nvidia.com/gpu": "8", "pods": "10"}
 
@@ -85,3 +87,25 @@ def test_ports_that_are_taken_are_those_of_one_protocol_number_and_address() -> 
     wanted = make_pod().host_port(80).host_port(81).host_port(82, host_ip="10.0.0.2").host_port(83).host_port(80)
     situation = Scenario(pod_info(wanted), Snapshot.of([node("n", *pods)]))
     assert [port.port for port in _taken_ports(situation, 0)] == [80, 83]
+
+
+@pytest.mark.parametrize(("reserved", "is_freed"), [(0, True), (1, True), (2, False)])
+def test_places_that_are_reserved_are_not_freed(reserved: int, is_freed: bool) -> None:
+    full = node("n", *[running(f"bound-{at}") for at in range(2 - reserved)], capacity=_ROOM | {"pods": "2"})
+    waiting = [make_pod(f"p{at}") for at in range(reserved)]
+    assert can_be_freed(make_pod(), full, *waiting, has_too_many_pods=True) == is_freed
+
+
+@pytest.mark.parametrize(("reserved", "is_freed"), [(80, False), (81, True)])
+def test_port_that_is_reserved_is_not_freed(reserved: int, is_freed: bool) -> None:
+    taken = node("n", running("bound").host_port(80), capacity=_ROOM)
+    waiting = make_pod("p").host_port(reserved)
+    assert can_be_freed(make_pod().host_port(80), taken, waiting, has_taken_ports=True) == is_freed
+
+
+def can_be_freed(pod: PodBuilder, info: NodeInfo, *reserved: PodBuilder, **lacks: bool) -> bool:
+    """Return whether bound pods use what is missing on the node, on which room is `reserved`."""
+    assumed = [RunningPod.of(each.obj()).assumed_on("n", 0) for each in reserved]
+    found = {"has_too_many_pods": False, "has_taken_ports": False, "is_cordoned": False} | lacks
+    situation = Scenario(pod_info(pod), Snapshot.of([info.with_pods(assumed)]))
+    return _can_be_freed(NodeGroup(np.array([0]), (), (), **found), situation, 0)

@@ -296,6 +296,20 @@ def test_templates_beyond_the_bound_are_evaluated_as_they_arrive(monkeypatch: py
     assert world.apply("MODIFIED", TRAINER) == 0
 
 
+@pytest.mark.parametrize("more_bytes", [0, 1])
+def test_templates_of_16_mib_are_kept(more_bytes: int) -> None:
+    """Without its content, a template counts as before until its pods are listed again."""
+    small, world = World(), World()
+    small.apply("ADDED", TRAINER.annotate("padding", ""))
+    world.missed.work()
+    padding = "x" * (16 * 1024 * 1024 - small.missed._kept_bytes + more_bytes)
+    assert world.apply("ADDED", TRAINER.annotate("padding", padding)) == 1
+
+    world.policies = PolicySet(policy_with(mode="shadow"))
+
+    assert (world.count(), world.lists_again) == (more_bytes, more_bytes)
+
+
 def test_the_bound_is_for_the_templates_that_have_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     world.apply("ADDED", TRAINER)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
@@ -187,6 +188,20 @@ def test_memory_of_different_placements_is_bounded() -> None:
     assert len(predictions) == 2
     assert compare(predictions, bound(pod(), "large-1", "alike-4")) is None
     assert compare(predictions, bound(pod(), "large-1", "third")) == "same_node"
+
+
+def test_sets_of_nodes_of_8_mib_are_kept() -> None:
+    """A prediction for 2**17 nodes has two sets of 16 KiB."""
+    predictions, rows = Predictions(), {str(row): row for row in range(2**17)}
+    every = np.ones(len(rows), dtype=np.bool_)
+    for number in range(256):
+        placement = Placement("Feasible", "0", len(rows), len(rows), "", best_rows=np.array([0]), feasible_mask=every)
+        given = PodIdentity.of(pod(name=f"p{number}").obj(), "x")
+        predictions.remember(given, placement, rows, NOW_SECONDS, reinvoked=False)
+
+    assert len(predictions) == 256
+    remember(predictions, pod(name="more"))
+    assert len(predictions) == 256
 
 
 def test_predictions_keep_no_scores_but_the_last_in_memory() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import orjson
 import pytest
@@ -23,7 +23,7 @@ from webhook.runtime.metrics import Metrics
 from webhook.serving.policies import cluster_policies
 from webhook.serving.policies.cluster_policies import ClusterPolicies
 from webhook.serving.policies.in_force import Policies
-from webhook.serving.policies.policy_status import GoodGeneration, status_of
+from webhook.serving.policies.policy_status import GoodGeneration, JudgedObject, StatusWriter, status_of
 from webhook.watch.api_errors import UnreachableError
 from webhook.watch.api_server import ApiServer
 
@@ -511,3 +511,35 @@ def test_an_object_with_a_last_good_generation_denies_nothing(followed: Followed
     followed.see("ADDED", policy("strict", namespaceSelector=_STRICT))
     assert followed.see("MODIFIED", policy("strict", 2, namespaceSelector=_STRICT, workloadTypes={})) == ["strict 0"]
     assert denying(followed) == []
+
+
+class ServerOfStatuses:
+    """An API server that takes each status, and whose watch is slow to report it."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Keep no connection."""
+
+    async def patch(self, path: str, *_: Any) -> None:
+        self.paths.append(path)
+
+
+def test_a_status_is_written_again_after_a_minute_at_the_earliest() -> None:
+    server, clock = ServerOfStatuses(), Clock()
+
+    def connect() -> Any:
+        return server
+
+    writer, judged = StatusWriter(connect, "/policies", lambda: NOW, clock), JudgedObject(policy("a"), errors=("no",))
+    counts = []
+    for seconds in (0, 59, 1):
+        clock.seconds += seconds
+        asyncio.run(writer.write([judged]))
+        counts.append(len(server.paths))
+
+    assert (counts, set(server.paths)) == ([1, 1, 2], {"/policies/a/status"})

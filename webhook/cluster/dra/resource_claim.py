@@ -93,7 +93,6 @@ class ResourceClaim:
     name: str
     requests: tuple[Alternatives, ...]
     constraints: tuple[AttributeConstraint, ...]
-    is_template: bool
     is_being_deleted: bool
     allocation: Allocation | None
     controller_uid: str | None = None
@@ -113,7 +112,6 @@ class ResourceClaim:
             name=metadata.text("name"),
             requests=tuple([_alternatives(each) for each in devices.objects("requests")]),
             constraints=tuple([_constraint(each) for each in devices.objects("constraints")]),
-            is_template=is_template,
             is_being_deleted=metadata.raw.get("deletionTimestamp") is not None,
             allocation=_allocation(status),
             controller_uid=controller.uid if controller else None,

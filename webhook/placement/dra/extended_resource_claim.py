@@ -97,7 +97,6 @@ def _claim(pod: PodInfo, resources: frozenset[str], devices: Devices) -> Resourc
         name=_NAME,
         requests=tuple([Alternatives((each,), is_list=False) for each in sorted(requests, key=lambda each: each.name)]),
         constraints=(),
-        is_template=False,
         is_being_deleted=False,
         allocation=None,
     )
