@@ -8,7 +8,6 @@ import pytest
 from bench.absence import absent_under_load, exporting, make_training_node
 from bench.running.replicas import Replicas, replicated
 from tests.controlplane.cluster import Cluster
-from tests.support.on_cluster.exported import remove
 
 
 @pytest.fixture
@@ -16,11 +15,8 @@ def replicas(cluster: Cluster, tmp_path: Path) -> Iterator[Replicas]:
     """A replica that exports its policy."""
     make_training_node(cluster)
     flags = (f"--kubeconfig={cluster.control_plane.kubeconfig}", *exporting(cluster.client))
-    try:
-        with replicated(tmp_path, 1, *flags) as found:
-            yield found
-    finally:
-        remove(cluster.client)
+    with replicated(tmp_path, 1, *flags) as found:
+        yield found
 
 
 def test_pods_of_an_absence_are_injected_and_later_ones_have_verdicts(cluster: Cluster, replicas: Replicas) -> None:

@@ -240,8 +240,8 @@ class Cluster:
 
         def unchanged() -> bool:
             with suppress(ApiError):
-                answer = self.client.create(pod, namespace="default", dry_run=True)
-                return bool(answer.object["metadata"]["annotations"] == annotations)
+                stored = self.client.create(pod, namespace="default", dry_run=True).object["metadata"]
+                return stored["annotations"] == annotations and "labels" not in stored
             return False
 
         wait_for(unchanged, "the admission policies to be dropped")

@@ -22,7 +22,6 @@ from tests.deploy.helm import IMAGE, Helm
 from tests.doctor.healthy import commands_of
 from tests.support.objects.batch_objects import definition
 from tests.support.objects.manifests import DEPLOY, ROOT, Object, container_of
-from tests.support.on_cluster.exported import remove
 from tests.support.programs.command import run_here
 from webhook.admission.exported_policy import exported_policy
 from webhook.kube.release import NEWEST
@@ -74,7 +73,6 @@ def volcano(control_plane: ControlPlane) -> Iterator[None]:
 def removed(cluster: Cluster) -> Iterator[None]:
     """Take away afterwards what a form has in the whole cluster."""
     yield
-    remove(cluster.client)
     names = [f"{kind}/placement-webhook{part}" for kind in ("clusterrole", "clusterrolebinding") for part in PARTS]
     flags = ("--ignore-not-found", f"--namespace={NAMESPACE}")
     names += ["endpointslice/servers", "crd/placementpolicies.placement.maip.mxsf.io"]

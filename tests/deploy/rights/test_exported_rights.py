@@ -14,7 +14,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.admission import policy_with
 from tests.support.objects.manifests import read
-from tests.support.on_cluster.exported import ADMISSION, NAME, Replica, exported, remove, run, stored
+from tests.support.on_cluster.exported import ADMISSION, NAME, Replica, exported, run, stored
 from tests.support.on_cluster.service_account import RBAC, token_kubeconfig
 from tests.support.servers.live import until
 from webhook.doctor.cluster import Right
@@ -39,7 +39,6 @@ def _nothing_left(cluster: Cluster) -> Iterator[None]:
     (account,) = read("base/serviceaccount.yaml")
     cluster.client.create(account, namespace=NAMESPACE)
     yield
-    remove(cluster.client)
     for kind in ("ClusterRoleBinding", "ClusterRole"):
         cluster.client.delete(kind, OWNER, api_version=RBAC)
 

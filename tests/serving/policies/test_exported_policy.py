@@ -1,17 +1,15 @@
 """The exported policy is kept in step with the policy in force, on a real API server."""
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import pytest
 from structlog.testing import capture_logs
 
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.support.admission import policy_with
-from tests.support.on_cluster.exported import ADMISSION, NAME, Replica, exported, remove, run, settled, stored
+from tests.support.on_cluster.exported import ADMISSION, NAME, Replica, exported, run, settled, stored
 from tests.support.on_cluster.service_account import RBAC, limited_to
 from tests.support.servers.live import until
 from webhook.kube.api.admission_policy import ObjectId
@@ -21,12 +19,6 @@ from webhook.policy.policy_set import PolicySet
 
 POLICY, BINDING = f"MutatingAdmissionPolicy {NAME}", f"MutatingAdmissionPolicyBinding {NAME}"
 BOTH = {POLICY, BINDING}
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left(cluster: Cluster) -> Iterator[None]:
-    yield
-    remove(cluster.client)
 
 
 def make_replica(cluster: Cluster, **options: object) -> Replica:

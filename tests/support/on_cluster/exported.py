@@ -103,12 +103,6 @@ def stored(client: Client) -> dict[ObjectId, JsonObject]:
     return {ObjectId.of(each): each for each in found}
 
 
-def remove(client: Client) -> None:
-    """Remove all admission policies and bindings, bindings first."""
-    for each in reversed(stored(client)):
-        client.delete(each.kind, each.name, api_version=ADMISSION)
-
-
 async def settled(client: Client, names: set[str]) -> dict[ObjectId, JsonObject]:
     """Return the objects once they are those of these names."""
     await until(lambda: {str(each) for each in stored(client)} == names)
