@@ -30,7 +30,7 @@ demo: $(STAMP) ## the main job end to end on an embedded sample cluster, over re
 	@$(BIN)/placement-webhook demo
 
 # Each process has a control plane of its own. The tests of a file share a process.
-TEST_PROCESSES ?= 2
+TEST_PROCESSES ?= 3
 
 test: $(STAMP) ## all tests, including those on a real control plane
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=10 $(PYTEST_ARGS)
