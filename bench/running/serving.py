@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import click
 import orjson
 
 from certs import directory
@@ -57,7 +58,10 @@ def await_port(port: int, label: str) -> None:
             return True
         return False
 
-    wait_for(listens, label, deadline_seconds=_LONGEST_START_SECONDS)
+    try:
+        wait_for(listens, label, deadline_seconds=_LONGEST_START_SECONDS)
+    except TimeoutError as late:
+        raise click.ClickException(f"{label} did not start within {_LONGEST_START_SECONDS:g} s") from late
 
 
 def cpu_seconds(pid: int) -> float:

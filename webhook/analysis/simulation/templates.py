@@ -136,7 +136,7 @@ class Templates:
         )
 
     def _gang(self, pod: WaitingPod, result: Mutated, policy: Policy) -> tuple[GangKey | None, int]:
-        """Return the gang of which the scheduler starts so many pods together or none; None and 1 without one."""
+        """Return the gang, and the number of its pods that start together or not at all; None and 1 without a gang."""
         request, names = result.injection.gang, result.injection.references.batch
         gang = request and grouped(request, names, pod.running.namespace, self.snapshot)
         if gang is None or gang.least <= 1:
