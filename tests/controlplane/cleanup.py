@@ -1,6 +1,6 @@
 """Restore the control plane to its state before a test."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import groupby
 
@@ -62,15 +62,16 @@ _MOST_BY_NAME = 20
 
 
 class Cleanup:
-    """Deletes the objects of the given keys of etcd, without those of the control plane itself.
+    """Deletes the objects of the keys that etcd has, without those of the control plane itself.
 
     Little is listed: the API server reads a list from its cache once that is as new as etcd, for which it asks ten
     times a second at most. Source: k8s.io/apiserver/pkg/storage/cacher/progress/watch_progress.go
     """
 
-    def __init__(self, client: Client, keys: Iterable[str]) -> None:
+    def __init__(self, client: Client, stored_keys: Callable[[], Iterable[str]]) -> None:
         self._client = client
-        self._keys = [key.split("/")[2:] for key in keys if not _is_own_key(key)]
+        self._stored_keys = stored_keys
+        self._read_keys()
 
     def remove_webhook_configurations(self) -> bool:
         """Return true if there were any."""
@@ -102,8 +103,19 @@ class Cleanup:
         return pods
 
     def remove_contents(self) -> Objects:
-        """Remove the objects in the namespaces of tests and in `default`; return the pods removed."""
-        return [obj for obj in self._remove(_NAMESPACED).values() if obj["kind"] == "Pod"]
+        """Remove the objects in the namespaces of tests and in `default`; return the pods removed.
+
+        Until none is left: the scheduler, which binds a pod of the test, may make a claim for it meanwhile.
+        """
+        pods: Objects = []
+        self._read_keys()
+        while removed := self._remove(_NAMESPACED):
+            pods += (obj for obj in removed.values() if obj["kind"] == "Pod")
+            self._read_keys()
+        return pods
+
+    def _read_keys(self) -> None:
+        self._keys = [key.split("/")[2:] for key in self._stored_keys() if not _is_own_key(key)]
 
     def _remove(self, kinds: Iterable[tuple[str, str]]) -> dict[str, Object]:
         """Delete the objects of the kinds; return what the API server answered, by `namespace/name` or name."""

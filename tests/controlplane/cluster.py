@@ -229,7 +229,7 @@ class Cluster:
         return cleanup
 
     def _cleanup(self) -> Cleanup:
-        return Cleanup(self.client, self.control_plane.stored_keys())
+        return Cleanup(self.client, self.control_plane.stored_keys)
 
     def _settle_admission_policies(self) -> None:
         """Wait until removed policies change and deny nothing: the API server drops them after a moment."""

@@ -10,6 +10,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.process import StartFailed
 from tests.support.objects.builders import make_node_object, make_pod, match_expressions
+from tests.support.objects.devices import exactly, make_resource_claim
 
 GPU = {"nvidia.com/gpu": 8}
 
@@ -205,3 +206,10 @@ def test_nothing_of_a_test_is_left_for_the_next(control_plane: ControlPlane) -> 
     assert client.list("Node") == client.list("Pod") == client.list("ReplicationController") == []
     assert client.list("MutatingWebhookConfiguration", api_version="admissionregistration.k8s.io/v1") == []
     assert made.namespace not in [namespace["metadata"]["name"] for namespace in client.list("Namespace")]
+
+
+def test_what_is_made_while_a_test_is_cleaned_up_is_not_left_for_the_next(cluster: Cluster) -> None:
+    cleanup = cluster.remove_registrations()
+    cluster.create(make_resource_claim("late", exactly()))
+    cleanup.remove_namespaces()
+    assert cluster.client.list("ResourceClaim", api_version="resource.k8s.io/v1") == []
