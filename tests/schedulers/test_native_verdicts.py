@@ -27,7 +27,7 @@ TO_KUBE_SCHEDULER = policy_with(
 @pytest.fixture
 def gangs(control_plane_programs: dict[str, Path], tmp_path: Path) -> Iterator[Gangs]:
     """A kube-scheduler that schedules gangs, and its control plane."""
-    features = ("GenericWorkload", "GangScheduling")
+    features = ("GenericWorkload",)
     folder = tmp_path / "control-plane"
     folder.mkdir()
     with ControlPlane(control_plane_programs, folder, features=features, served=(POD_GROUPS,)) as control_plane:

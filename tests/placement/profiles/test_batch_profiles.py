@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod, match_expressions
 from tests.support.views import made_anew
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.batch_profiles.kai import KAI
 from webhook.placement.batch_profiles.volcano import VOLCANO
-from webhook.placement.profiles.profile import DEFAULT
+from webhook.placement.profiles.profile import DEFAULT, Profile
 from webhook.placement.scheduler import Placement, Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.policy.spec.schedulers import SchedulerSettings
@@ -52,6 +52,31 @@ def test_volcano_has_one_missing_resource_a_node_before_any_other_reason() -> No
 def test_volcano_names_the_node_selector_before_the_taint() -> None:
     placement = volcano(_POOL, sized_node("a"), sized_node("b", taints=["k=v:NoSchedule"]))
     assert placement.message == "0/2 nodes are unavailable: 2 node(s) didn't match Pod's node affinity/selector."
+
+
+@pytest.mark.parametrize("profile", [VOLCANO, KAI], ids=lambda profile: str(profile.name))
+def test_a_selector_that_requires_no_label_selects_every_namespace_as_in_1_34_to_1_36(profile: Profile) -> None:
+    """Volcano 1.15.1 and KAI 0.12.0 are linked with these releases, whatever the release of the cluster is."""
+    term = {
+        "labelSelector": {"matchLabels": {"app": "db"}},
+        "namespaceSelector": match_expressions(("team", "NotIn", ["blue"])),
+        "topologyKey": "zone",
+    }
+    pod = (
+        make_pod()
+        .affinity({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+        .requests(cpu="1")
+    )
+    blue = {"name": "blue", "labels": {"team": "blue"}}
+    view = made_anew(
+        [
+            *({"apiVersion": "v1", "kind": "Namespace", "metadata": each} for each in (blue, {"name": "default"})),
+            sized_node("a", labels={"zone": "z"}),
+            make_pod("db").namespace("blue").label("app", "db").node_name("a").status(phase="Running").obj(),
+        ]
+    )
+    assert Scheduler(profile).place(pod.obj(), view).verdict == "Feasible"
+    assert Scheduler(DEFAULT).place(pod.obj(), view).verdict != "Feasible"
 
 
 def test_volcano_counts_a_node_for_several_reasons_that_can_pass() -> None:

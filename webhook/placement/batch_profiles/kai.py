@@ -13,6 +13,7 @@ import numpy as np
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU
+from webhook.kube.release import Release
 from webhook.placement.batch_profiles.parts import NOTE, OVERUSED, ReasonsOnly, batch_profile, of_containers
 from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.framework.interface import Failure, PreFilterResult, Scope, ScoreColumn
@@ -137,7 +138,9 @@ def _reason(reason: str) -> str:
     return reason if resource is None else _NOT_ENOUGH.format(_NAMES.get(resource, resource))
 
 
-_NODE_AFFINITY, _AFFINITY, _VOLUMES, _DEVICES = NodeAffinity(), InterPodAffinity(), VolumeBinding(), DynamicResources()
+# With the plugin of the Kubernetes libraries that KAI is linked with; the release of the API server can differ.
+_AFFINITY = InterPodAffinity(linked=Release(34))
+_NODE_AFFINITY, _VOLUMES, _DEVICES = NodeAffinity(), VolumeBinding(), DynamicResources()
 
 KAI = batch_profile(
     "kai",

@@ -38,7 +38,7 @@ ERR_REASON_PODS_NUMBER = "node(s) pod number exceeded"
 ERR_REASON_NOT_IDLE = "node(s) without enough idle resources"
 _PRE_PREDICATE = "plugin {name} pre-predicates failed {reason}"
 # The release of the Kubernetes libraries that Volcano is linked with. The release of the API server can differ.
-_LINKED_MINOR = 35
+_LINKED = Release(35)
 _OVERCOMMIT_FACTOR = 1.2
 
 
@@ -166,7 +166,7 @@ class LinkedBalancedAllocation(NodeResourcesBalancedAllocation):
         return super().score(of_containers(pod), nodes, rows, expired)
 
     def _is_compared(self, release: Release) -> bool:
-        return super()._is_compared(Release(min(_LINKED_MINOR, release.minor)))
+        return super()._is_compared(_LINKED)
 
 
 class Binpack:
@@ -201,7 +201,7 @@ def _reason(reason: str) -> str:
 
 
 _ARGS = PluginArgs(balanced_resources=(CPU, MEMORY, NVIDIA_GPU), hard_pod_affinity_weight=0)
-_AFFINITY = inter_pod_affinity.InterPodAffinity(_ARGS.hard_pod_affinity_weight)
+_AFFINITY = inter_pod_affinity.InterPodAffinity(_ARGS.hard_pod_affinity_weight, linked=_LINKED)
 _SPREAD = pod_topology_spread.PodTopologySpread(_ARGS.default_constraints, system_defaulted=True)
 _FIT, _NODE_AFFINITY, _TAINTS = VolcanoFit(), NodeAffinity(), TaintToleration()
 _VOLUMES, _ZONE, _DEVICES = VolumeBinding(), VolumeZone(), DynamicResources()

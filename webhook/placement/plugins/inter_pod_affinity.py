@@ -11,7 +11,7 @@ from webhook.cluster.index.pod_term import PodTerm, WeightedPodTerm
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.release import Change
+from webhook.kube.release import Change, Release
 from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.framework.domain_counts import DomainCounts
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure
@@ -28,7 +28,8 @@ class InterPodAffinity:
     """Count by topology domain the pods that the pod's terms select, and those whose terms select the pod.
 
     The latter are indexed by labels, so that terms that do not select the pod cost nothing. `hard_pod_affinity_weight`
-    is the weight of the required affinity terms of running pods.
+    is the weight of the required affinity terms of running pods. `linked` is the release of kube-scheduler whose plugin
+    a batch scheduler is built with; without one, it is the release of the cluster.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/filtering.go and scoring.go
     """
@@ -36,10 +37,15 @@ class InterPodAffinity:
     name = "InterPodAffinity"
 
     def __init__(
-        self, hard_pod_affinity_weight: int = 1, *, ignore_preferred_terms_of_existing_pods: bool = False
+        self,
+        hard_pod_affinity_weight: int = 1,
+        *,
+        ignore_preferred_terms_of_existing_pods: bool = False,
+        linked: Release | None = None,
     ) -> None:
         self._hard_pod_affinity_weight = hard_pod_affinity_weight
         self._ignore_preferred_terms_of_existing_pods = ignore_preferred_terms_of_existing_pods
+        self._linked = linked
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes that violate the pod's required terms, or the required anti-affinity of running pods.
@@ -53,8 +59,11 @@ class InterPodAffinity:
         failures = []
         accepted = np.ones(len(nodes.nodes), dtype=np.bool_)
         for reason, rejected in (
-            (ERR_REASON_AFFINITY, _violates_affinity(pod, nodes, expired) if terms.required else None),
-            (ERR_REASON_ANTI_AFFINITY, _violates_anti_affinity(pod, nodes, expired) if terms.anti_required else None),
+            (ERR_REASON_AFFINITY, self._violates_affinity(pod, nodes, expired) if terms.required else None),
+            (
+                ERR_REASON_ANTI_AFFINITY,
+                self._violates_anti_affinity(pod, nodes, expired) if terms.anti_required else None,
+            ),
             (ERR_REASON_EXISTING_ANTI_AFFINITY, existing),
         ):
             if rejected is not None:
@@ -86,7 +95,7 @@ class InterPodAffinity:
         """
         counts = DomainCounts(nodes.labels)
         for weight, term in in_time(pod.inter_pod.terms.preferred, expired):
-            counts.add(term.topology_key, _selected_rows(term, nodes, expired), weight)
+            counts.add(term.topology_key, self._selected_rows(term, nodes, expired), weight)
         self._count_existing(in_time(_terms_selecting(pod, nodes), expired), nodes, counts)
         return counts
 
@@ -119,7 +128,7 @@ class InterPodAffinity:
         """
         found = []
         for weight, term in in_time(preferred, expired):
-            namespaces, selector = _selection(term, nodes, expired)
+            namespaces, selector = self._selection(term, nodes, expired)
             if (namespaces is None or running.namespace in namespaces) and selector_matches(selector, running.labels):
                 found.append((term.topology_key, weight))
         found += [
@@ -138,6 +147,72 @@ class InterPodAffinity:
                 pods, times = nodes.pods.carrier_rows(carried)
                 counts.add(carried.term.topology_key, pods, weight * times)
 
+    def _violates_affinity(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
+        """Return the nodes that lack a topology key of the required terms, or a pod in the domain that all select.
+
+        If no pod in the cluster is selected and the pod selects itself, it may be the first.
+        """
+        terms = pod.inter_pod.terms.required
+        complete = np.ones(len(nodes.nodes), dtype=np.bool_)
+        for term in in_time(terms, expired):
+            complete &= nodes.labels.domains(term.topology_key).codes >= 0
+        if nodes.is_without_pods:
+            # Any pod may start later, but a term without a selector selects none.
+            return ~complete | any(term.selector is None for term in terms)
+        selected = np.ones(nodes.pods.class_count, dtype=np.bool_)
+        for term in in_time(terms, expired):
+            selected &= nodes.pods.selected(*self._selection(term, nodes, expired), expired)
+        matching = nodes.pods.rows_of(selected)
+        together, is_anywhere = complete.copy(), False
+        for key in in_time({term.topology_key for term in terms}, expired):
+            sharing = _nodes_sharing_domain(key, matching, nodes)
+            is_anywhere |= bool(sharing.any())
+            together &= sharing
+        if not is_anywhere and self._selects_itself(pod, nodes, expired):
+            return ~complete
+        return ~together
+
+    def _violates_anti_affinity(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
+        """Return the nodes with a pod in the domain that a required anti-affinity term selects."""
+        found = np.zeros(len(nodes.nodes), dtype=np.bool_)
+        for term in in_time(pod.inter_pod.terms.anti_required, expired):
+            found |= _nodes_sharing_domain(term.topology_key, self._selected_rows(term, nodes, expired), nodes)
+        return found
+
+    def _selected_rows(self, term: PodTerm, nodes: Snapshot, expired: Expired) -> Codes:
+        return nodes.pods.rows_selected(*self._selection(term, nodes, expired), expired)
+
+    def _selects_itself(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
+        labels = dict(pod.inter_pod.labels)
+        return all(
+            (namespaces is None or pod.inter_pod.namespace in namespaces) and selector_matches(selector, labels)
+            for namespaces, selector in (self._selection(term, nodes, expired) for term in pod.inter_pod.terms.required)
+        )
+
+    def _selection(
+        self, term: PodTerm, nodes: Snapshot, expired: Expired
+    ) -> tuple[frozenset[str] | None, LabelSelector | None]:
+        """Return the namespaces (None: all) and the label selector of the pods that `term` selects.
+
+        A namespace that is not known is selected by its name only. kube-scheduler adds the selected namespaces to the
+        named ones, then, from 1.34 to 1.36, matches the selector against a namespace without labels. So a selector that
+        requires no label, such as a single NotIn, selects all namespaces.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/plugin.go,
+        mergeAffinityTermNamespacesIfNotEmpty, to which these releases pass the term by value
+        """
+        chooses = term.namespace_selector
+        if chooses is None:
+            return term.namespaces, term.selector
+        release = self._linked or nodes.release
+        is_broken = release.has(Change.NAMESPACES_MATCH_WITHOUT_LABELS)
+        is_broken &= not release.has(Change.NAMESPACES_MATCH_BY_LABELS)
+        if not chooses or (is_broken and selector_matches(chooses, {})):
+            return None, term.selector
+        known = in_time(nodes.namespaces.items(), expired)
+        chosen = {name for name, namespace in known if selector_matches(chooses, namespace.labels)}
+        return term.namespaces | chosen, term.selector
+
 
 def normalized(counts: DomainCounts, rows: Rows) -> Column | None:
     """Return the scores of `rows` for the weight in their domains; None if no running pod counts on any node."""
@@ -149,40 +224,6 @@ def normalized(counts: DomainCounts, rows: Rows) -> Column | None:
     if difference == 0:
         return np.zeros_like(weights)
     return (MAX_NODE_SCORE * ((weights - lowest) / difference)).astype(np.int64)
-
-
-def _violates_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
-    """Return the nodes that lack a topology key of the required terms, or a pod in the domain that all terms select.
-
-    If no pod in the cluster is selected and the pod selects itself, it may be the first.
-    """
-    terms = pod.inter_pod.terms.required
-    complete = np.ones(len(nodes.nodes), dtype=np.bool_)
-    for term in in_time(terms, expired):
-        complete &= nodes.labels.domains(term.topology_key).codes >= 0
-    if nodes.is_without_pods:
-        # Any pod may start later, but a term without a selector selects none.
-        return ~complete | any(term.selector is None for term in terms)
-    selected = np.ones(nodes.pods.class_count, dtype=np.bool_)
-    for term in in_time(terms, expired):
-        selected &= nodes.pods.selected(*_selection(term, nodes, expired), expired)
-    matching = nodes.pods.rows_of(selected)
-    together, is_anywhere = complete.copy(), False
-    for key in in_time({term.topology_key for term in terms}, expired):
-        sharing = _nodes_sharing_domain(key, matching, nodes)
-        is_anywhere |= bool(sharing.any())
-        together &= sharing
-    if not is_anywhere and _selects_itself(pod, nodes, expired):
-        return ~complete
-    return ~together
-
-
-def _violates_anti_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
-    """Return the nodes with a pod in the domain that a required anti-affinity term selects."""
-    found = np.zeros(len(nodes.nodes), dtype=np.bool_)
-    for term in in_time(pod.inter_pod.terms.anti_required, expired):
-        found |= _nodes_sharing_domain(term.topology_key, _selected_rows(term, nodes, expired), nodes)
-    return found
 
 
 def _violates_existing_anti_affinity(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask | None:
@@ -214,37 +255,3 @@ def _nodes_sharing_domain(topology_key: str, pods: Codes, nodes: Snapshot) -> Ma
     domains[-1] = False
     sharing: Mask = domains[codes]
     return sharing
-
-
-def _selected_rows(term: PodTerm, nodes: Snapshot, expired: Expired) -> Codes:
-    return nodes.pods.rows_selected(*_selection(term, nodes, expired), expired)
-
-
-def _selects_itself(pod: PodInfo, nodes: Snapshot, expired: Expired) -> bool:
-    labels = dict(pod.inter_pod.labels)
-    return all(
-        (namespaces is None or pod.inter_pod.namespace in namespaces) and selector_matches(selector, labels)
-        for namespaces, selector in (_selection(term, nodes, expired) for term in pod.inter_pod.terms.required)
-    )
-
-
-def _selection(term: PodTerm, nodes: Snapshot, expired: Expired) -> tuple[frozenset[str] | None, LabelSelector | None]:
-    """Return the namespaces (None: all) and the label selector of the pods that `term` selects.
-
-    A namespace that is not known is selected by its name only. kube-scheduler adds the selected namespaces to the named
-    ones, then, from 1.34 to 1.36, matches the selector against a namespace without labels. So a selector that requires
-    no label, such as a single NotIn, selects all namespaces.
-
-    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/plugin.go,
-    mergeAffinityTermNamespacesIfNotEmpty, to which these releases pass the term by value
-    """
-    chooses = term.namespace_selector
-    if chooses is None:
-        return term.namespaces, term.selector
-    is_broken = nodes.release.has(Change.NAMESPACES_MATCH_WITHOUT_LABELS)
-    is_broken &= not nodes.release.has(Change.NAMESPACES_MATCH_BY_LABELS)
-    if not chooses or (is_broken and selector_matches(chooses, {})):
-        return None, term.selector
-    known = in_time(nodes.namespaces.items(), expired)
-    chosen = {name for name, namespace in known if selector_matches(chooses, namespace.labels)}
-    return term.namespaces | chosen, term.selector
