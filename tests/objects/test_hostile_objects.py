@@ -82,9 +82,10 @@ def test_counts_of_roles_are_the_least_once_one_role_is_not_checked_to_its_end()
     spec["workerGroupSpecs"][0].pop("maxReplicas")
     verdict = admitted(RAY.object(template()) | {"spec": spec}, LARGE)
 
-    assert verdict.warnings == (
+    (warning,) = verdict.warnings
+    assert warning == (
         f"placement check: at least head 1 of 1, gpu {MOST_REPLICAS - 1} of 1000000 replicas fit now; "
-        "the others were not checked",
+        "the others were not checked"
     )
 
 
