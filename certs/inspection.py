@@ -96,8 +96,8 @@ def inspect(artifacts: Artifacts, now: datetime) -> Inspection:
             problems.extend(_validity_problems(file, certificate, now))
     problems.extend(_key_problems(CA_KEY, artifacts.ca_key, CA_CERTIFICATE, ca))
     problems.extend(_key_problems(KEY, artifacts.key, CERTIFICATE, server))
-    if cas and server:
-        problems.extend(_chain_problems(cas, chain, now))
+    if ca and server:
+        problems.extend(_chain_problems(cas, ca, chain, now))
     return Inspection(artifacts, ca, server, names_of(server) if server else ServerNames((), ()), tuple(problems))
 
 
@@ -149,9 +149,11 @@ def _key_problems(
         yield Problem(file, Fault.MISMATCH, pem.mismatch(file, certificate_file))
 
 
-def _chain_problems(cas: list[x509.Certificate], chain: list[x509.Certificate], now: datetime) -> Iterator[Problem]:
+def _chain_problems(
+    cas: list[x509.Certificate], ca: x509.Certificate, chain: list[x509.Certificate], now: datetime
+) -> Iterator[Problem]:
     """Yield a problem if another CA issued the chain (foreign) or API servers do not accept it (untrusted)."""
-    server, ca = chain[0], _issuing(cas, chain) or cas[0]
+    server = chain[0]
     if unfit := unfit_for_server(server):
         error = invalid(CERTIFICATE, server.subject.rfc4514_string(), f"no API server trusts it: {unfit}")
         yield Problem(CERTIFICATE, Fault.UNTRUSTED, error)

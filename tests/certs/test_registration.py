@@ -16,6 +16,7 @@ from tests.support.tls.certificates import ALL_EXPIRED, FRESH, NOW, OTHER, ca_of
 from webhook.documents.field import InvalidInput
 
 NEW, OLD, GONE = (ca_of(each).certificate for each in (FRESH, OTHER, ALL_EXPIRED))
+UNREADABLE = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
 def make_configuration(*bundles: bytes | None, url: str | None = None, **service: Any) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def test_manifest_calls_a_url_in_place_of_the_service() -> None:
         pytest.param([GONE + OLD], [NEW, OLD], id="an expired CA goes"),
         pytest.param([b"\n"], [NEW], id="a placeholder counts as nothing"),
         pytest.param(
-            [b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n" + OLD],
+            [UNREADABLE + OLD],
             [NEW, OLD],
             id="what cannot be read goes",
         ),
@@ -78,6 +79,29 @@ def test_patch_names_the_version_that_was_read() -> None:
 
 def test_nothing_is_patched_where_all_is_there() -> None:
     assert registration.ca_bundle_patch(make_configuration(NEW, NEW), NEW, None) == []
+
+
+@pytest.mark.parametrize("bundle", [NEW + OLD, OLD + NEW])
+def test_a_ca_bundle_with_the_wanted_certificates_is_left_in_its_order(bundle: bytes) -> None:
+    wanted = certificates(NEW + OLD, "CA")
+    assert registration.mending_patch(make_configuration(bundle), wanted) == []
+
+
+@pytest.mark.parametrize(
+    "bundle",
+    [
+        pytest.param(None, id="none"),
+        pytest.param(OLD, id="another CA"),
+        pytest.param(NEW + OLD, id="one more CA"),
+        pytest.param(UNREADABLE + NEW, id="an unreadable block before the CA"),
+        pytest.param(NEW + UNREADABLE, id="an unreadable block behind the CA"),
+    ],
+)
+def test_a_ca_bundle_that_is_not_the_wanted_certificates_alone_is_replaced(bundle: bytes | None) -> None:
+    """An API server rejects the whole bundle for a block that it cannot read."""
+    before = make_configuration(NEW, bundle)
+    operations = registration.mending_patch(before, certificates(NEW, "CA"))
+    assert jsonpatch.apply_patch(before, operations) == make_configuration(NEW, NEW)
 
 
 def test_patch_puts_a_url_in_place_of_the_service() -> None:

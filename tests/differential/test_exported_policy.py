@@ -181,3 +181,18 @@ def test_a_pod_of_an_owner_with_a_long_name_lacks_its_spread_alone(
     assert trial.stored is not None
     assert isinstance(trial.second, Patched)
     assert {each["path"].split("/")[2] for each in trial.second.operations} == {"affinity", "labels", "annotations"}
+
+
+@pytest.mark.parametrize("backend", ["default", "volcano"])
+def test_a_pod_without_a_scheduler_has_the_backend_of_the_default_one(
+    cluster: Cluster, exported: ExportedPolicies, backend: str
+) -> None:
+    metadata = {"name": "a", "annotations": {f"{DOMAIN}/workload-type": "inference", f"{DOMAIN}/queue": "q"}}
+    pod = {"metadata": metadata, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}
+    policies = PolicySet(policy_with(schedulers={"default-scheduler": {"backend": backend}}))
+    exported.install({backend: policies})
+
+    trial = exported.trial(exported.prepared(pod, "default"), backend, policies.default, {"name": "default"})
+
+    assert trial.difference == ""
+    assert ("scheduling.volcano.sh/queue-name" in str(trial.stored)) is (backend == "volcano")

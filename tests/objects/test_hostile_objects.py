@@ -25,12 +25,13 @@ from webhook.objects.workload import MOST_TEMPLATES
 from webhook.placement.replicas.replicas import MOST_REPLICAS
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
-DEPLOYMENT, VOLCANO, WORKFLOW = (
+DEPLOYMENT, VOLCANO, WORKFLOW, RAY = (
     next(each for each in SAMPLES if (each.group, each.kind) == name)
     for name in (
         ("apps", "Deployment"),
         ("batch.volcano.sh", "Job"),
         ("argoproj.io", "Workflow"),
+        ("ray.io", "RayCluster"),
     )
 )
 POLICY = policy_with()
@@ -72,6 +73,20 @@ def test_a_million_replicas_cost_as_much_as_the_most_that_are_placed() -> None:
         "placement check: at least 1000 of 1000000 replicas fit now; the others were not checked",
     )
     assert calls < 1.01 * work(few, LARGE)
+
+
+@pytest.mark.slow
+def test_counts_of_roles_are_the_least_once_one_role_is_not_checked_to_its_end() -> None:
+    spec = RAY.spec(template(), 1_000_000)
+    spec["headGroupSpec"]["template"] = template()
+    spec["workerGroupSpecs"][0].pop("maxReplicas")
+    verdict = admitted(RAY.object(template()) | {"spec": spec}, LARGE)
+
+    (warning,) = verdict.warnings
+    assert warning == (
+        f"placement check: at least head 1 of 1, gpu {MOST_REPLICAS - 1} of 1000000 replicas fit now; "
+        "the others were not checked"
+    )
 
 
 @pytest.mark.parametrize("kind", [VOLCANO, WORKFLOW], ids=lambda each: each.kind)

@@ -74,3 +74,23 @@ def test_a_stop_ends_the_controller_also_with_an_event(with_event: bool) -> None
             await running
 
     asyncio.run(run())
+
+
+def test_a_stop_does_not_wait_for_the_body_of_a_request_that_is_answered() -> None:
+    """aiohttp reads such a body for ten seconds."""
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        address: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
+        server = Quiet(asyncio.Event())
+        controller = Controller(OPTIONS, lambda: server, ControllerMetrics(), resync_seconds=3600)
+        running = asyncio.create_task(controller.run(stop, Address("127.0.0.1", 0), address.set_result))
+        reader, writer = await asyncio.open_connection((await address).host, (await address).port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
+        await reader.readuntil(b"ok\n")
+        stop.set()
+        async with asyncio.timeout(6):
+            await running
+        writer.close()
+
+    asyncio.run(run())

@@ -9,6 +9,7 @@ from webhook.kube.deadline import DeadlineNearError
 from webhook.placement.dra.allocator import (
     ALLOCATED,
     FREE,
+    NOT_SELECTED,
     TAINTED,
     Candidate,
     Choice,
@@ -72,6 +73,24 @@ def test_a_constraint_that_breaks_for_all_devices_is_an_error() -> None:
     choice = _choice(DeviceRequest("r", "gpu", takes_all=True), constraints=(0,))
     with pytest.raises(SearchAbortedError):
         allocate([choice], [AttributeRule("numa", is_distinct=False)], devices, StepBudget())
+
+
+def test_a_constraint_that_breaks_for_all_devices_is_an_error_beside_any_equal_device() -> None:
+    """With the first device in use, the search ends before the second, whose value differs; with the third, at it."""
+    devices = [Candidate((FREE, FREE), (("int", 0),)), Candidate((NOT_SELECTED, FREE), (("int", 1),))]
+    one = _choice(DeviceRequest("one", "gpu"))
+    every = _choice(DeviceRequest("all", "gpu", takes_all=True), claim=1, first=1, constraints=(0,))
+    with pytest.raises(SearchAbortedError):
+        allocate([one, every], [AttributeRule("numa", is_distinct=False)], [*devices, devices[0]], StepBudget())
+
+
+@pytest.mark.parametrize("shares", [False, True], ids=["devices", "access of an administrator"])
+def test_equal_devices_are_tried_once(shares: bool) -> None:
+    """Else a search without a result takes a step for each pair of the ten devices."""
+    pair = _choice(DeviceRequest("pair", "gpu", amount=2, is_admin=shares))
+    none = Choice((IndexedRequest(DeviceRequest("none", "gpu"), 3, ()),), 1)
+    device = Candidate((FREE, FREE, FREE, ALLOCATED), ())
+    assert allocate([pair, none], [], [device] * 10, StepBudget(steps=5)) is None
 
 
 def test_distinct_values_are_those_of_all_devices() -> None:

@@ -380,24 +380,51 @@ def test_a_name_of_the_wrong_type_is_rejected_behind_an_equal_pod_too(field: str
         decisions.decide(make_request(wrong), POLICY, VIEW, make_work_budget())
 
 
+def requesting(pod: Object, amounts: int) -> PodContent:
+    """Return the content of `pod` with 100 containers that request this many resources each."""
+    requests = {f"example.com/{number}": "1" for number in range(amounts)}
+    container = {"name": "c", "image": "i", "resources": {"requests": requests}}
+    return PodContent.of(make_request(pod | {"spec": pod["spec"] | {"containers": [container] * 100}}), {})
+
+
 @pytest.mark.parametrize("reason", ["no workload type", "pod of a DaemonSet", "spec.nodeName is set"])
 def test_the_resources_of_a_bypassed_pod_are_not_read(reason: str) -> None:
-    def bypassed(amounts: int) -> PodContent:
-        pod = make_pod("a").obj() if reason == "no workload type" else TRAINING.obj()
-        if reason == "pod of a DaemonSet":
-            pod["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "agent", "controller": True}]
-        elif reason == "spec.nodeName is set":
-            pod["spec"]["nodeName"] = "a"
-        requests = {f"example.com/{number}": "1" for number in range(amounts)}
-        pod["spec"]["containers"] = [{"name": "c", "image": "i", "resources": {"requests": requests}}] * 100
-        return PodContent.of(make_request(pod), {})
+    pod = make_pod("a").obj() if reason == "no workload type" else TRAINING.obj()
+    if reason == "pod of a DaemonSet":
+        pod["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "agent", "controller": True}]
+    elif reason == "spec.nodeName is set":
+        pod["spec"]["nodeName"] = "a"
+    few, many = (requesting(pod, amounts) for amounts in (0, 100))
 
-    def calls(content: PodContent) -> int:
-        return calls_of(lambda: evaluate(content, POLICY))
-
-    few, many = bypassed(0), bypassed(100)
     assert evaluate(many, POLICY) == Bypassed(reason)
-    assert calls(many) == calls(few)
+    assert calls_of(lambda: evaluate(many, POLICY)) == calls_of(lambda: evaluate(few, POLICY))
+
+
+@pytest.mark.parametrize("field", ["annotations", "ownerReferences"])
+def test_the_resources_of_a_pod_with_malformed_metadata_are_not_read(field: str) -> None:
+    pod = TRAINING.obj()
+    pod["metadata"][field] = "x"
+    few, many = (requesting(pod, amounts) for amounts in (0, 100))
+
+    def reject(content: PodContent) -> None:
+        with pytest.raises(InvalidInput) as caught:
+            evaluate(content, POLICY)
+        assert [each.path for each in caught.value.errors] == [f"metadata.{field}"]
+
+    reject(many)
+    assert calls_of(lambda: reject(many)) == calls_of(lambda: reject(few))
+
+
+def test_what_is_read_of_a_pod_counts_once_it_is_read() -> None:
+    result = evaluated(TRAINING)
+    assert isinstance(result, Mutated)
+    sizes = [result.size_bytes]
+    assert isinstance(signature := result.signature, PodSignature)
+    sizes.append(result.size_bytes)
+    assert result.waiting is not None
+    sizes.append(result.size_bytes)
+
+    assert sizes == [0, signature.size_bytes, 3 * signature.size_bytes]
 
 
 def test_a_limit_of_cards_holds_behind_a_pod_that_differs_in_amounts_alone() -> None:

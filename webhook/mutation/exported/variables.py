@@ -89,8 +89,7 @@ def is_of_backend(policy: Policy, backend: str, scheduler: Cel) -> Cel:
     """Return whether `scheduler`, empty for the default one, has this backend."""
     names = {*policy.spec.schedulers, *BUILT_IN_SCHEDULERS}
     found = sorted(name for name in names if settings_of(policy.spec.schedulers, name).backend == backend)
-    is_default = settings_of(policy.spec.schedulers, DEFAULT_SCHEDULER).backend == backend
-    found += [""] if is_default and DEFAULT_SCHEDULER in found else []
+    found += [""] if DEFAULT_SCHEDULER in found else []
     return f"{scheduler} in {texts(found)}" if found else "false"
 
 

@@ -113,11 +113,13 @@ class _Search:
         self._consumed = [[0] * len(each) for each in free_counters]
         self._shared: dict[int, list[int]] = {}
         self._counts = {choice.claim: 0 for choice in choices}
-        # If only the number of equal devices matters, one that failed stands for all equal ones.
+        # If only the number of equal devices matters, one that failed stands for all equal ones. It is the first one
+        # that an administrator can share, too. But a constraint that breaks for all devices is an error if the search
+        # meets it before a device in use.
         self._is_plain = (
             not any(each.rule.is_distinct for each in constraint_states)
             and not any(device.consumed_capacity is not None or device.counters for device in devices)
-            and not any(indexed.request.is_admin for choice in choices for indexed in choice.alternatives)
+            and not any(each.request.takes_all and each.constraints for one in choices for each in one.alternatives)
         )
         self.chosen = [0] * len(choices)
 
