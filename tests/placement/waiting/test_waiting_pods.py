@@ -225,7 +225,8 @@ def test_a_new_pod_is_the_load_that_it_is_once_it_runs(pod: Object) -> None:
     info = PodSignature.of(pod).info
     # A pod-level amount of zero, also one that follows from containers, replaces their defaults; no pod is written so.
     of_pod = pod["spec"].get("resources")
-    parts = [of_pod, *(each.get("resources", {}) for each in pod["spec"]["containers"])] if of_pod else []
+    containers = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())]
+    parts = [of_pod, *(each.get("resources", {}) for each in containers)] if of_pod else []
     assume(not any("0" in {**each.get("limits", {}), **each.get("requests", {})}.values() for each in parts))
 
     assert _same_amounts(running_pod(info, pod["metadata"])).is_same_load(_same_amounts(RunningPod.of(pod)))
