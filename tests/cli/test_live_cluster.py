@@ -265,8 +265,9 @@ def test_snapshot_of_all_kinds_has_them_and_check_reads_them(cluster: Cluster, t
     done = command("snapshot", "--kubeconfig", kubeconfig, "--all-kinds", "-o", str(file))
     assert done.returncode == 0, done.stderr
     assert b"1 deviceclasses" in done.stderr
-    *items, version = json.loads(file.read_text())["items"]
-    assert version["serverVersion"]["gitVersion"] == cluster.client.request("GET", "/version").object["gitVersion"]
+    written = json.loads(file.read_text())
+    items = written["items"]
+    assert written["serverVersion"]["gitVersion"] == cluster.client.request("GET", "/version").object["gitVersion"]
     kinds = [each["kind"] for each in items]
     assert kinds[:2] == ["Node", "Node"]
     assert {"Pod", "Namespace", "PriorityClass", "DeviceClass"} <= set(kinds)

@@ -24,7 +24,7 @@ from webhook.documents.field import InvalidInput
 # webhook.cli.NAME. The module is imported when the command runs, so that offline commands do not import the server.
 COMMANDS: Mapping[str, str] = {
     "allowed": "Print what the pods of a namespace may use.",
-    "audit": "Read the audit log: list, show, summary, verify, export.",
+    "audit": "Read the audit log: list, show, summary, verify, export, sql.",
     "capacity": "Report how many more of each pod fit, and what stops the next one.",
     "certs": "Issue, register and check the certificates of the webhook.",
     "check": "Report which node can take a pod, and why the others cannot.",
@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, str] = {
     "doctor": "Report what is wrong with an installation, and how to mend it.",
     "mutate": "Print pods as the webhook would admit them.",
     "nodes": "Print the cards of each pool and product, free or not.",
-    "policy": "Check or export a policy file, print the JSON schema or a policy.",
+    "policy": "Check, test or export a policy, print it or the JSON schema.",
     "report": "Write the pages of the console into one file.",
     "replay": "Report what another policy would decide on recorded admissions.",
     "serve": "Serve the admission webhook over TLS.",

@@ -63,7 +63,7 @@ def mutate(pod: JsonObject, workload: Workload, policy: Policy, rules: Mapping[s
             effective_rules.append(name)
     SetAnnotation(policy.policy_annotation, policy.identity).apply(editor)
     SetAnnotation(policy.rules_annotation, ",".join(effective_rules)).apply(editor)
-    return Mutation(editor.pod, editor.operations, tuple(outcomes), tuple(warnings))
+    return Mutation(editor.pod, editor.operations, tuple(outcomes), tuple(dict.fromkeys(warnings)))
 
 
 def _outcome(name: str, edits: Sequence[Edit], effects: Sequence[Effect]) -> RuleOutcome:

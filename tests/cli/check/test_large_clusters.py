@@ -32,6 +32,7 @@ def _outcome(file: Path) -> Any:
     "text",
     [
         pytest.param(_list(_NODE, _POD, _VERSION), id="a list"),
+        pytest.param(json.dumps({"kind": "List", **_VERSION, "items": [_NODE, _POD]}), id="a list with a version"),
         pytest.param("\n".join(json.dumps(each) for each in (_NODE, _POD)), id="a stream of objects"),
         pytest.param(_list(_NODE) + _list(_POD), id="two lists"),
         pytest.param("kind: Node\napiVersion: v1\nmetadata: {name: a}\n---\nkind: List\nitems: []\n", id="YAML"),

@@ -32,6 +32,7 @@ def write(path: Path, *texts: str) -> Path:
         pytest.param([as_list(_NODE), json.dumps(_PRINTED_BY_KUBECTL, indent=2)], id="after the objects"),
         pytest.param([json.dumps(_PRINTED_BY_KUBECTL), as_list(_NODE)], id="before the objects"),
         pytest.param([as_list(_NODE, _PRINTED_BY_KUBECTL)], id="an item of the list"),
+        pytest.param([json.dumps(json.loads(as_list(_NODE)) | _PRINTED_BY_KUBECTL)], id="a key of the list"),
         pytest.param(
             [as_list(_NODE), "---", "serverVersion:", "  gitVersion: v1.33.5+k3s1", "  minor: '33'"], id="YAML"
         ),

@@ -198,7 +198,10 @@ class TestOutput:
 
     @pytest.mark.parametrize(("what", "code"), [("denied", 7), ("any", 7), ("denied,any", 7), ("", 0)])
     def test_fail_on_is_an_exit_code_for_pipelines(self, what: str, code: int) -> None:
-        assert run_here("replay", "--policy", "new.yaml", "--fail-on", what, "audit.jsonl").code == code
+        done = run_here("replay", "--policy", "new.yaml", "--fail-on", what, "audit.jsonl")
+
+        assert done.code == code
+        assert ("--fail-on denied: 6 pods would be refused\n" in done.errors) == ("denied" in what)
 
     def test_a_policy_against_itself_fails_on_nothing(self) -> None:
         done = run_here("replay", "--policy", "new.yaml", "--against", "new.yaml", "--fail-on", "any", "audit.jsonl")

@@ -61,6 +61,15 @@ def test_cards_are_unusable_for_the_typical_pods_that_do_not_fit(nodes: list[Nod
     assert found.unusable_share == pytest.approx(share)
 
 
+def test_rounding_makes_no_share_negative() -> None:
+    mix = {TypicalPod(0, 0, cards): weight for cards, weight in {1: 0.1, 2: 0.1, 4: 0.3, 8: 0.2}.items()}
+    mixes = ExpectedMixes(CardMixes(RESOURCES, {GPU: mix}))
+
+    (found,) = FreeCardsByProduct(USAGE, BUILT_IN_ACCELERATORS, mixes).of(Snapshot.of([eight("a", "p", "H20", 0)]))
+
+    assert found.unusable_share == 0
+
+
 def test_running_pods_are_the_typical_ones_of_a_policy_without_a_mix() -> None:
     """Four pods of four cards run; beside them count, with a small weight, pods of 1, 2, 4 and 8 cards."""
     nodes = [eight(name, "p", "H20", 4) for name in "abcd"]

@@ -77,7 +77,7 @@ def _row(group: FreeCards) -> Row:
     pool, product, nodes, *numbers, _ = map(str, group_facts(group).values())
     if not group.offered:
         return Row([pool, "no cards", nodes, "-", "-", "-", "-"], "dim")
-    return Row([pool, product, nodes, *numbers, f"{max(group.unusable_share, 0.0):.0%}"])
+    return Row([pool, product, nodes, *numbers, f"{group.unusable_share:.0%}"])
 
 
 def _to_json(snapshot: Snapshot, groups: Sequence[FreeCards], mistyped: Sequence[Finding]) -> dict[str, object]:

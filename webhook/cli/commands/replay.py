@@ -27,7 +27,7 @@ _EXIT_FAILED, _EXIT_INTERRUPTED = 7, 130
 _BETWEEN_PROGRESS = 256
 
 _FAILURES: dict[str, tuple[Callable[[Report], int], str]] = {
-    "denied": (lambda report: report.refused, "would be refused, and are not"),
+    "denied": (lambda report: report.refused, "would be refused"),
     "verdict": (lambda report: report.worse, "would have a worse verdict"),
     "any": (lambda report: report.changed, "would be decided otherwise"),
 }

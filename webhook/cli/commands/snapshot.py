@@ -51,8 +51,8 @@ def snapshot(
 
     Managed fields, environment variables and commands of containers are left out. --hash-names replaces names by
     numbers in the same order, which changes no placement. Labels, taints, image names and the annotations of namespaces
-    stay, so review them before you share the file. The last item is the version of the API server, as `kubectl version
-    -o json` prints it.
+    stay, so review them before you share the file. The key `serverVersion` beside the items is the version of the API
+    server, as `kubectl version -o json` prints it.
 
     \b
     Examples:
@@ -85,14 +85,15 @@ def snapshot(
     objects += [{"apiVersion": each.api_version, "kind": f"{each.kind}List", "items": []} for each in empty]
     if hash_names:
         objects = with_other_names(objects)
-    if (release := read_live_release(source)) is not None:
-        objects.append({"serverVersion": {"gitVersion": release.version}})
-    write_atomically(output, "--output", lambda file: _write(file, objects))
+    release = read_live_release(source)
+    version = {} if release is None else {"serverVersion": {"gitVersion": release.version}}
+    write_atomically(output, "--output", lambda file: _write(file, objects, version))
 
 
-def _write(file: IO[bytes], objects: Iterable[JsonObject]) -> None:
+def _write(file: IO[bytes], objects: Iterable[JsonObject], version: JsonObject) -> None:
     """Write a v1 List with one object a line."""
-    file.write(b'{"apiVersion":"v1","kind":"List","items":[\n')
+    head = json_bytes({"apiVersion": "v1", "kind": "List", **version})
+    file.write(head.removesuffix(b"}") + b',"items":[\n')
     for number, content in enumerate(objects):
         file.write((b",\n" if number else b"") + json_bytes(content))
     file.write(b"\n]}\n")

@@ -125,7 +125,7 @@ def group_facts(group: FreeCards) -> dict[str, Any]:
         "cards": group.offered,
         "free": group.free,
         "largest": max(group.nodes, default=0),
-        "fragmented": round(max(group.unusable_share, 0.0), 3),
+        "fragmented": round(group.unusable_share, 3),
     }
 
 

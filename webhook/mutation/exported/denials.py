@@ -90,14 +90,9 @@ def _of_annotation(policy: Policy, annotation: Annotation[Any]) -> Cel:
         is_valid = any_of(f"{value} == {text(each)}" for each in supported)
         error = f"[{text(f'{path}: Unsupported value: ')} + {_shown(own)} + {detail}]"
         return when(f"{text(key)} in {OWN} && !({is_valid})", error)
-    given, is_invalid = own, f"!({_VALID[annotation.attribute]})"
-    if annotation is Keys.gpu_fraction:
-        # The message shows a decimal in its shortest form.
-        given = f"({cards.IS_FRACTION} ? {cards.SHORTEST_FRACTION} : {own})"
-        is_invalid = 'variables.fraction == ""'
-    begin = f"{text(f'{path}: Invalid value: ')} + {_shown(given)}"
+    begin = f"{text(f'{path}: Invalid value: ')} + {_shown(own)}"
     details = choose(_details(policy, annotation), text("; " + _detail(policy, annotation, _PROBE)))
-    return when(f"{text(key)} in {OWN} && {is_invalid}", f"[{begin} + {details}]")
+    return when(f"{text(key)} in {OWN} && !({_VALID[annotation.attribute]})", f"[{begin} + {details}]")
 
 
 def _supported(policy: Policy, annotation: Annotation[Any]) -> tuple[str, ...] | None:

@@ -58,10 +58,10 @@ class Annotations:
             self._report(key, invalid(self.path(key), value, str(error)))
         return None
 
-    def reject(self, annotation: Annotation[Any], value: str, detail: str) -> None:
-        """Report a `value` that parses and cannot hold for this pod."""
+    def reject(self, annotation: Annotation[Any], detail: str) -> None:
+        """Report the value of `annotation`, which parses and cannot hold for this pod."""
         key = self._policy.keys.of(annotation)
-        self._report(key, invalid(self.path(key), value, detail))
+        self._report(key, invalid(self.path(key), self.text(key), detail))
 
     def ignore(self, error: FieldError) -> None:
         """Add the warning that a value of the namespace is ignored because of `error`."""

@@ -156,5 +156,5 @@ def _read_fraction(annotations: Annotations, accelerators: Sequence[Accelerator]
     if fraction is None or not accelerators:
         return fraction
     detail = f"the pod requests whole cards of {accelerators[0].name}: remove that request or this annotation"
-    annotations.reject(Keys.gpu_fraction, fraction, detail)
+    annotations.reject(Keys.gpu_fraction, detail)
     return None

@@ -97,7 +97,8 @@ class FreeCards:
     @property
     def unusable_share(self) -> float:
         """Return the share of the free cards that typical pods cannot use; 0 if no card is free."""
-        return self.unusable / self.free if self.free else 0.0
+        # The shares of a mix add up to 1 but for rounding.
+        return max(self.unusable / self.free, 0.0) if self.free else 0.0
 
 
 class FreeCardsByProduct:
