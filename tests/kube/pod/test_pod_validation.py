@@ -14,7 +14,43 @@ def with_resources(**resources: dict[str, str]) -> PodBuilder:
     return make_pod("p").spec(containers=[container])
 
 
+def with_affinity(*terms: dict[str, object]) -> PodBuilder:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    return make_pod("p").spec(affinity={"nodeAffinity": required})
+
+
+def expression(operator: str, *values: str, key: str = "disk") -> dict[str, object]:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def tolerating(**toleration: object) -> PodBuilder:
+    return make_pod("p").spec(tolerations=[toleration])
+
+
+PREFERRED = {"weight": 1, "preference": expression("Is", "ssd")}
 REJECTED = {
+    "a resource without a domain": with_resources(limits={"gpus": "3"}),
+    "a resource of a quota": with_resources(requests={"pods": "1"}),
+    "a resource of a quota with a domain": with_resources(limits={"requests.nvidia.com/gpu": "1"}),
+    "a resource without a name": with_resources(limits={"nvidia.com/": "1"}),
+    "a resource with two slashes": with_resources(limits={"nvidia.com/gpu/x": "1"}),
+    "a toleration of every key with a value": tolerating(operator="Equal", value="x"),
+    "an empty toleration": tolerating(),
+    "a value that exists": tolerating(key="a", operator="Exists", value="x"),
+    "an unknown effect, with seconds": tolerating(key="a", operator="In", effect="Never", tolerationSeconds=4),
+    "seconds without an effect": tolerating(key="a", tolerationSeconds=4),
+    "a bad key of a taint": tolerating(key="a b", operator="Exists"),
+    "a bad value of a taint": tolerating(key="a", value="a b"),
+    "a bad label of a node": make_pod("p").spec(nodeSelector={"a b": "b c"}),
+    "no term": with_affinity(),
+    "an unknown operator": with_affinity({}, expression("Is", "ssd")),
+    "no value": with_affinity(expression("NotIn")),
+    "a value of what exists": with_affinity(expression("Exists", "ssd")),
+    "two values to be above": with_affinity(expression("Gt", "1", "2")),
+    "a bad key of a requirement": with_affinity(expression("Exists", key="a b")),
+    "an unknown operator of a preference": make_pod("p").spec(
+        affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [PREFERRED]}}
+    ),
     "a part of a card": with_resources(limits={"nvidia.com/gpu": "0.5"}, requests={"nvidia.com/gpu": "0.5"}),
     "cards without a limit": with_resources(requests={"nvidia.com/gpu": "2"}),
     "fewer cards than the limit": with_resources(limits={"nvidia.com/gpu": "4"}, requests={"nvidia.com/gpu": "2"}),
@@ -42,6 +78,11 @@ REJECTED = {
     "a bad container name": make_pod("p").spec(containers=[{"name": "Main", "image": "pause"}]),
 }
 STORED = {
+    "a term without a requirement": with_affinity({}),
+    "what is no number to be above": with_affinity(expression("Gt", "x")),
+    "a resource of Kubernetes": with_resources(limits={"kubernetes.io/foo": "1", "ephemeral-storage": "1Gi"}),
+    "every taint": tolerating(operator="Exists"),
+    "an evicting taint": tolerating(key="a", effect="NoExecute", tolerationSeconds=4),
     "a generated name": make_pod("").generate_name("trainer-"),
     "whole cards": with_resources(limits={"nvidia.com/gpu": "2"}),
     "milli cards that are whole": with_resources(limits={"nvidia.com/gpu": "2000m"}),

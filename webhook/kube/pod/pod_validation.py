@@ -1,4 +1,4 @@
-"""Check names and amounts of a pod as the API server does before it stores the pod. Not on the hot path.
+"""Check names, amounts and constraints of a pod as the API server does before it stores the pod. Not on the hot path.
 
 A manifest in a file has not been seen by an API server, so a pod in it can be one that no API server stores.
 """
@@ -11,12 +11,26 @@ from typing import Any
 
 from webhook.documents.documents import field
 from webhook.documents.field import MOST_ERRORS, InvalidInput, RejectedFieldError
-from webhook.kube.pod.amounts import HUGE_PAGES_PREFIX, is_extended_resource
+from webhook.kube.pod.amounts import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    HUGE_PAGES_PREFIX,
+    MEMORY,
+    PODS,
+    is_extended_resource,
+)
 from webhook.kube.quantity import canonical, milli_value
 
 _EMPTY = "must be non-empty"
 _OPTIONAL_PREFIX = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
 _LIMIT_NEEDED = "Limit must be set for non overcommitable resources"
+_EVERY_KEY = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_OF_CONTAINERS = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_OF_QUOTAS = (
+    *(PODS, "storage", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps"),
+    *("persistentvolumeclaims", "services.nodeports", "services.loadbalancers"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +92,18 @@ _KEY_NAME = _Rule(
 
 
 def check_storable(pod: Mapping[str, Any]) -> None:
-    """Return if no API server rejects the names, labels and container resources of `pod`.
+    """Return if no API server rejects the names, labels, container resources, tolerations and node affinity of `pod`.
 
     `pod` has the types of a Pod. Its name can be missing: a generated name is valid if its prefix is. Malformed
-    quantities are left to the modules that read the amounts.
+    quantities are left to the modules that read the amounts. What depends on the release or its feature gates is no
+    error: the operators `Lt` and `Gt` of a toleration, and values of node affinity that are no label values.
 
     Raises:
         InvalidInput: an API server rejects the pod; holds the first MOST_ERRORS errors, in its words.
 
     Source: k8s.io/kubernetes/pkg/apis/core/validation/validation.go, ValidatePodCreate
     """
-    if errors := [*_metadata_errors(pod), *_container_errors(pod)]:
+    if errors := [*_metadata_errors(pod), *_container_errors(pod), *_toleration_errors(pod), *_node_errors(pod)]:
         raise InvalidInput(errors[:MOST_ERRORS])
 
 
@@ -147,6 +162,7 @@ def _resource_errors(limits: Mapping[str, Any], requests: Mapping[str, Any], pat
     """
     for part, amounts in (("limits", limits), ("requests", requests)):
         for name, quantity in amounts.items():
+            yield from _invalid(f"{path}.{part}[{name}]", name, _resource_name_errors(name))
             with suppress(ValueError):
                 yield from _invalid(f"{path}.{part}[{name}]", canonical(quantity), _amount_errors(name, quantity))
     for name, quantity in requests.items():
@@ -166,6 +182,22 @@ def _resource_errors(limits: Mapping[str, Any], requests: Mapping[str, Any], pat
                 yield from _invalid(f"{path}.requests", canonical(quantity), [detail])
 
 
+def _resource_name_errors(name: str) -> Iterator[str]:
+    """Yield the errors of the name of a resource.
+
+    Source: k8s.io/kubernetes/pkg/apis/core/validation/validation.go, validateContainerResourceName
+    """
+    errors = [*_key_errors(name)]
+    yield from errors
+    if "/" not in name:
+        if name not in _OF_CONTAINERS and not name.startswith(HUGE_PAGES_PREFIX):
+            if not errors and name not in _OF_QUOTAS:
+                yield "must be a standard resource type or fully qualified"
+            yield "must be a standard resource for containers"
+    elif "kubernetes.io/" not in name and (errors or not is_extended_resource(name)):
+        yield "doesn't follow extended resource name standard"
+
+
 def _amount_errors(name: str, quantity: object) -> Iterator[str]:
     """Yield the errors of one amount.
 
@@ -177,3 +209,75 @@ def _amount_errors(name: str, quantity: object) -> Iterator[str]:
         yield "must be greater than or equal to 0"
     if is_extended_resource(name) and milli % 1000:
         yield "must be an integer"
+
+
+def _toleration_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
+    """Yield the errors of the tolerations.
+
+    Source: k8s.io/kubernetes/pkg/apis/core/validation/validation.go, ValidateTolerations
+    """
+    for index, each in enumerate(field(pod, "spec", "tolerations") or ()):
+        path = f"spec.tolerations[{index}]"
+        key, operator, value, effect = (each.get(name) or "" for name in ("key", "operator", "value", "effect"))
+        if key:
+            yield from _invalid(f"{path}.key", key, _key_errors(key))
+        elif operator != "Exists":
+            yield from _invalid(f"{path}.operator", operator, [_EVERY_KEY])
+        if effect != "NoExecute" and each.get("tolerationSeconds") is not None:
+            detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            yield from _invalid(f"{path}.effect", effect, [detail])
+        if operator in ("", "Equal"):
+            yield from _invalid(f"{path}.operator", value, _LABEL_VALUE.errors(value))
+        elif operator == "Exists" and value:
+            yield from _invalid(f"{path}.operator", value, ["value must be empty when `operator` is 'Exists'"])
+        elif operator not in ("Exists", "Lt", "Gt"):
+            yield _unsupported(f"{path}.operator", operator, ("Equal", "Exists"))
+        if effect and effect not in _EFFECTS:
+            yield _unsupported(f"{path}.effect", effect, _EFFECTS)
+
+
+def _unsupported(path: str, value: str, supported: Iterable[str]) -> RejectedFieldError:
+    detail = "supported values: " + ", ".join(f'"{each}"' for each in supported)
+    return RejectedFieldError(path, "Unsupported value", value, detail)
+
+
+def _node_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
+    """Yield the errors of the node selector and of the node affinity.
+
+    Source: k8s.io/kubernetes/pkg/apis/core/validation/validation.go, validateNodeAffinity
+    """
+    for key, value in (field(pod, "spec", "nodeSelector") or {}).items():
+        yield from _invalid("spec.nodeSelector", key, _key_errors(key))
+        yield from _invalid("spec.nodeSelector", value, _LABEL_VALUE.errors(value))
+    affinity = field(pod, "spec", "affinity", "nodeAffinity") or {}
+    required, preferred = (f"{each}DuringSchedulingIgnoredDuringExecution" for each in ("required", "preferred"))
+    path = f"spec.affinity.nodeAffinity.{required}.nodeSelectorTerms"
+    terms = field(affinity, required, "nodeSelectorTerms") or ()
+    if affinity.get(required) is not None and not terms:
+        yield RejectedFieldError(path, "Required value", None, "must have at least one node selector term")
+    for index, term in enumerate(terms):
+        yield from _term_errors(term, f"{path}[{index}]")
+    for index, each in enumerate(affinity.get(preferred) or ()):
+        yield from _term_errors(
+            each.get("preference") or {}, f"spec.affinity.nodeAffinity.{preferred}[{index}].preference"
+        )
+
+
+def _term_errors(term: Mapping[str, Any], path: str) -> Iterator[RejectedFieldError]:
+    for index, each in enumerate(term.get("matchExpressions") or ()):
+        place = f"{path}.matchExpressions[{index}]"
+        key, operator, values = each.get("key") or "", each.get("operator") or "", each.get("values") or ()
+        yield from _invalid(f"{place}.key", key, _key_errors(key))
+        if operator in ("In", "NotIn"):
+            if not values:
+                detail = "must be specified when `operator` is 'In' or 'NotIn'"
+                yield RejectedFieldError(f"{place}.values", "Required value", None, detail)
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                yield RejectedFieldError(f"{place}.values", "Forbidden", None, detail)
+        elif operator not in ("Gt", "Lt"):
+            yield from _invalid(f"{place}.operator", operator, ["not a valid selector operator"])
+        elif len(values) != 1:
+            detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            yield RejectedFieldError(f"{place}.values", "Required value", None, detail)
