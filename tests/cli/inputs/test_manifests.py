@@ -219,6 +219,15 @@ def test_objects_without_pods_are_counted_by_kind(run: Run, command: tuple[Any, 
     assert passed == ["passed over, because they make no pod: 1 Namespace, 2 Node"]
 
 
+def test_the_version_in_a_snapshot_is_no_object(run: Run, command: tuple[Any, ...]) -> None:
+    snapshot = json.loads(as_list(make_pod("p"))) | {"serverVersion": {"gitVersion": "v1.35.4"}}
+
+    outcome = run(*command, "-f", "-", stdin=json.dumps(snapshot))
+
+    assert (outcome.code, pods_of(outcome)) == (0, ["default/p"])
+    assert "Error" not in outcome.errors
+
+
 UNKNOWN = {"apiVersion": "example.com/v1", "kind": "Trainer", "metadata": {"name": "t"}}
 
 

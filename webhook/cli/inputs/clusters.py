@@ -17,7 +17,7 @@ from webhook.documents.documents import Document, JsonObject, field, parse, pars
 from webhook.documents.field import InvalidInput, invalid
 from webhook.documents.json_text import NotAListError
 from webhook.kube.api.kubeconfig import contexts
-from webhook.kube.release import NEWEST, OLDEST, Release
+from webhook.kube.release import NEWEST, OLDEST, Release, is_server_version
 
 T = TypeVar("T")
 
@@ -121,7 +121,8 @@ def _read_cluster(filename: str, read: Callable[[Iterable[Document]], T], docume
 
     def noted() -> Iterator[Document]:
         for document in documents:
-            kinds[str(document.content.get("kind"))] = None
+            if not is_server_version(document.content):
+                kinds[str(document.content.get("kind"))] = None
             yield document
 
     try:

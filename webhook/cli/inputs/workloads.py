@@ -13,6 +13,7 @@ from webhook.cluster.planned_objects import is_planned, with_planned_claims
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid, prefixed_errors
+from webhook.kube.release import is_server_version
 from webhook.kube.workloads.pod_set import PodSet, pod_name
 from webhook.kube.workloads.pod_sets import kind_of, pod_sets
 from webhook.kube.workloads.pod_template_path import group_of
@@ -75,7 +76,8 @@ def read_pods(
 ) -> tuple[list[Workload], Sequence[FieldError]]:
     """Return the pods of `documents` in order, and the errors of objects that cannot be read or are not known.
 
-    Objects that create no pods (a Service) are counted on standard error. The policy of each is chosen by the labels
+    Objects that create no pods (a Service) are counted on standard error; the version of an API server, which
+    `snapshot` writes, is passed over. The policy of each is chosen by the labels
     of its namespace in `documents` and in `snapshot`.
     """
     found: list[Workload] = []
@@ -83,6 +85,8 @@ def read_pods(
     choice = NamespacePolicies(known.policies, snapshot, documents)
     without_pods: Counter[str] = Counter()
     for document in documents:
+        if is_server_version(document.content):
+            continue
         try:
             made = _workloads(document, choice, without_pods)
             found += (replace(each, policy_place=known.place_of(each.policy)) for each in made)
