@@ -31,6 +31,9 @@ PREFERRED = {"weight": 1, "preference": expression("Is", "ssd")}
 REJECTED = {
     "a resource without a domain": with_resources(limits={"gpus": "3"}),
     "a resource of a quota": with_resources(requests={"pods": "1"}),
+    "the requests of a quota": with_resources(
+        limits=dict.fromkeys(("requests.cpu", "limits.memory", "requests.storage", "requests.hugepages-2Mi"), "1")
+    ),
     "a resource of a quota with a domain": with_resources(limits={"requests.nvidia.com/gpu": "1"}),
     "a resource without a name": with_resources(limits={"nvidia.com/": "1"}),
     "a resource with two slashes": with_resources(limits={"nvidia.com/gpu/x": "1"}),
@@ -41,12 +44,14 @@ REJECTED = {
     "seconds without an effect": tolerating(key="a", tolerationSeconds=4),
     "a bad key of a taint": tolerating(key="a b", operator="Exists"),
     "a bad value of a taint": tolerating(key="a", value="a b"),
+    "a bad and long value of a taint": tolerating(key="a", value="a b" * 30),
     "a bad label of a node": make_pod("p").spec(nodeSelector={"a b": "b c"}),
     "no term": with_affinity(),
     "an unknown operator": with_affinity({}, expression("Is", "ssd")),
     "no value": with_affinity(expression("NotIn")),
     "a value of what exists": with_affinity(expression("Exists", "ssd")),
     "two values to be above": with_affinity(expression("Gt", "1", "2")),
+    "a bad value of a requirement": with_affinity(expression("In", "ssd", "a b")),
     "a bad key of a requirement": with_affinity(expression("Exists", key="a b")),
     "an unknown operator of a preference": make_pod("p").spec(
         affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [PREFERRED]}}
@@ -78,6 +83,15 @@ REJECTED = {
     "a bad container name": make_pod("p").spec(containers=[{"name": "Main", "image": "pause"}]),
 }
 STORED = {
+    "a bad value of a preference": make_pod("p").spec(
+        affinity={
+            "nodeAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 1, "preference": expression("In", "a b")}
+                ]
+            }
+        }
+    ),
     "a term without a requirement": with_affinity({}),
     "what is no number to be above": with_affinity(expression("Gt", "x")),
     "a resource of Kubernetes": with_resources(limits={"kubernetes.io/foo": "1", "ephemeral-storage": "1Gi"}),
@@ -113,3 +127,12 @@ def test_what_an_api_server_stores_is_no_error(cluster: Cluster, pod: PodBuilder
     check_storable(pod.obj())
 
     cluster.client.create(pod.namespace(cluster.namespace).obj(), dry_run=True)
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [tolerating(key="a", operator=operator, value="5") for operator in ("Lt", "Gt")],
+    ids=["Lt", "Gt"],
+)
+def test_what_some_api_servers_store_is_no_error(pod: PodBuilder) -> None:
+    check_storable(pod.obj())

@@ -29,7 +29,8 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _OF_CONTAINERS = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _OF_QUOTAS = (
     *(PODS, "storage", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps"),
-    *("persistentvolumeclaims", "services.nodeports", "services.loadbalancers"),
+    *("persistentvolumeclaims", "services.nodeports", "services.loadbalancers", "requests.storage"),
+    *(f"{part}.{name}" for part in ("requests", "limits") for name in _OF_CONTAINERS),
 )
 
 
@@ -96,7 +97,7 @@ def check_storable(pod: Mapping[str, Any]) -> None:
 
     `pod` has the types of a Pod. Its name can be missing: a generated name is valid if its prefix is. Malformed
     quantities are left to the modules that read the amounts. What depends on the release or its feature gates is no
-    error: the operators `Lt` and `Gt` of a toleration, and values of node affinity that are no label values.
+    error: the operators `Lt` and `Gt` of a toleration.
 
     Raises:
         InvalidInput: an API server rejects the pod; holds the first MOST_ERRORS errors, in its words.
@@ -191,7 +192,7 @@ def _resource_name_errors(name: str) -> Iterator[str]:
     yield from errors
     if "/" not in name:
         if name not in _OF_CONTAINERS and not name.startswith(HUGE_PAGES_PREFIX):
-            if not errors and name not in _OF_QUOTAS:
+            if not errors and name not in _OF_QUOTAS and not name.startswith(f"requests.{HUGE_PAGES_PREFIX}"):
                 yield "must be a standard resource type or fully qualified"
             yield "must be a standard resource for containers"
     elif "kubernetes.io/" not in name and (errors or not is_extended_resource(name)):
@@ -227,7 +228,8 @@ def _toleration_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             yield from _invalid(f"{path}.effect", effect, [detail])
         if operator in ("", "Equal"):
-            yield from _invalid(f"{path}.operator", value, _LABEL_VALUE.errors(value))
+            if errors := [*_LABEL_VALUE.errors(value)]:
+                yield from _invalid(f"{path}.operator", value, [";".join(errors)])
         elif operator == "Exists" and value:
             yield from _invalid(f"{path}.operator", value, ["value must be empty when `operator` is 'Exists'"])
         elif operator not in ("Exists", "Lt", "Gt"):
@@ -257,6 +259,10 @@ def _node_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
         yield RejectedFieldError(path, "Required value", None, "must have at least one node selector term")
     for index, term in enumerate(terms):
         yield from _term_errors(term, f"{path}[{index}]")
+        for number, each in enumerate(term.get("matchExpressions") or ()):
+            for place, value in enumerate(each.get("values") or ()):
+                errors = _LABEL_VALUE.errors(value)
+                yield from _invalid(f"{path}[{index}].matchExpressions[{number}].values[{place}]", value, errors)
     for index, each in enumerate(affinity.get(preferred) or ()):
         yield from _term_errors(
             each.get("preference") or {}, f"spec.affinity.nodeAffinity.{preferred}[{index}].preference"
