@@ -23,6 +23,8 @@ from webhook.placement.scheduler import Scheduler
 
 _SIZES = ((6, 12), (12, 30))
 _FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
+# The fields of a pod's status that report its resize in place.
+_OF_RESIZES = {"resources", "allocatedResources", "containerStatuses", "initContainerStatuses", "conditions"}
 # Predicted scores have two decimals.
 _ROUNDING = 0.01
 
@@ -47,10 +49,7 @@ def world_for_batch_scheduler(dice: Dice) -> World:
     while (world := random_world(dice, _SIZES)).storage:
         pass
     nodes = tuple(_without(node, {"images"}) for node in world.nodes)
-    pods = tuple(
-        _without(pod, {"resources", "allocatedResources", "containerStatuses", "initContainerStatuses"})
-        for pod in world.pods
-    )
+    pods = tuple(_without(pod, _OF_RESIZES) for pod in world.pods)
     return replace(world, nominated=(), nodes=nodes, pods=pods)
 
 

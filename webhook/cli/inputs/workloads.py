@@ -77,8 +77,8 @@ def read_pods(
     """Return the pods of `documents` in order, and the errors of objects that cannot be read or are not known.
 
     Objects that create no pods (a Service) are counted on standard error; the version of an API server, which
-    `snapshot` writes, is passed over. The policy of each is chosen by the labels
-    of its namespace in `documents` and in `snapshot`.
+    `snapshot` writes, is passed over. The policy of each is chosen by the labels of its namespace in `documents` and in
+    `snapshot`.
     """
     found: list[Workload] = []
     errors: list[FieldError] = []
