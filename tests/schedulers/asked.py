@@ -43,8 +43,7 @@ def world_for_batch_scheduler(dice: Dice) -> World:
 
     Volcano takes the number of nodes with an image when a node last changed, so its score of images depends on the
     order in which nodes came. Claims would be bound by controllers that do not run. Volcano counts what a resized pod
-    requests, not what is allocated to it; the libraries of 1.35 that it is linked with differ from both. KAI gets the
-    same clusters.
+    requests, not what is allocated to it. KAI gets the same clusters.
     """
     while (world := random_world(dice, _SIZES)).storage:
         pass
