@@ -20,12 +20,14 @@ CONTROLLERS = (
 
 
 def kubeconfig(credentials: Credentials, url: str) -> dict[str, Any]:
-    """Return the administrator's kubeconfig, with the certificates in it."""
-    user = {
-        "client-certificate-data": _base64(credentials.admin_certificate),
-        "client-key-data": _base64(credentials.admin_key),
-    }
-    cluster = {"server": url, "certificate-authority-data": _base64(credentials.ca)}
+    """Return the administrator's kubeconfig."""
+    return kubeconfig_of(credentials.ca, credentials.admin_certificate, credentials.admin_key, url)
+
+
+def kubeconfig_of(ca: Path, certificate: Path, key: Path, url: str) -> dict[str, Any]:
+    """Return the kubeconfig of a client, with the certificates in it."""
+    user = {"client-certificate-data": _base64(certificate), "client-key-data": _base64(key)}
+    cluster = {"server": url, "certificate-authority-data": _base64(ca)}
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -53,15 +55,12 @@ def webhook_authentication(kubeconfig: Path) -> dict[str, Any]:
     }
 
 
-def webhook_kubeconfig(credentials: Credentials) -> dict[str, Any]:
+def webhook_kubeconfig(certificate: Path, key: Path) -> dict[str, Any]:
     """Return the kubeconfig of all webhooks: its users have the names of the webhooks' servers, `*` is the rest.
 
     Source: k8s.io/apiserver/pkg/util/webhook/authentication.go, clientConfig
     """
-    user = {
-        "client-certificate": str(credentials.webhook_client_certificate),
-        "client-key": str(credentials.webhook_client_key),
-    }
+    user = {"client-certificate": str(certificate), "client-key": str(key)}
     return {"apiVersion": "v1", "kind": "Config", "users": [{"name": "*", "user": user}]}
 
 

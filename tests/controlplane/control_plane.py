@@ -229,7 +229,10 @@ class ControlPlane:
 
     def _start_api_server(self) -> None:
         policy = self._write("audit-policy.json", audit_policy())
-        webhooks = self._write("webhooks.kubeconfig", webhook_kubeconfig(self._credentials))
+        client = webhook_kubeconfig(
+            self._credentials.webhook_client_certificate, self._credentials.webhook_client_key
+        )
+        webhooks = self._write("webhooks.kubeconfig", client)
         admission = self._write("admission.json", webhook_authentication(webhooks))
         key = self._credentials.service_account_key
         self._start(

@@ -38,7 +38,8 @@ class Recipe:
     """The programs of a scheduler and the folders or files of its module that tests read.
 
     The Go module is `name` in the folder `modules`. Its `tool` lines name the main packages, or its own main package is
-    the program `name`. A build takes up to `minutes` on two cores.
+    the program `name`. A build takes up to `minutes` on two cores. If the variable `version` is named, it is set to the
+    version of the module.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Recipe:
     local_copy: LocalCopy | None = None
     modules: Path = field(default=_MODULES, repr=False)
     minutes: int = field(default=9, repr=False)
+    version: str = field(default="", repr=False)
 
 
 VOLCANO = Recipe(
@@ -108,7 +110,7 @@ def built(recipe: Recipe, environ: Mapping[str, str], progress: Progress) -> Bui
 
 def _key(recipe: Recipe) -> str:
     content = hashlib.sha256(repr(recipe).encode())
-    for path in sorted((recipe.modules / recipe.name).iterdir()):
+    for path in sorted(each for each in (recipe.modules / recipe.name).rglob("*") if each.is_file()):
         content.update(path.read_bytes())
     return content.hexdigest()[:16]
 
@@ -129,7 +131,8 @@ def _build(recipe: Recipe, target: Path, environ: Mapping[str, str], progress: P
             _copy_with_addition(recipe.local_copy, module, run)
         source = _downloaded(recipe.module, run)[0]
         packages = re.findall(r"^(?:tool)?\s+(\S+/cmd/\S+)$", definition, re.MULTILINE) or ["."]
-        arguments = ("-v", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", f"{made}{os.sep}")
+        stamp = f" -X {recipe.version}={version}" if recipe.version else ""
+        arguments = ("-v", "-trimpath", "-buildvcs=false", "-ldflags", f"-s -w{stamp}", "-o", f"{made}{os.sep}")
         run("build", *arguments, *packages, doing=f"compiling {recipe.name}")
         for path in recipe.files:
             _copy(source / path, made / _FILES / path)

@@ -1,0 +1,62 @@
+"""`make node` and `make node-down`: one real node on this machine."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from tests.controlplane.binaries import MissingPrograms
+from tests.controlplane.cache import cache_folder
+from tests.controlplane.go_command import BuildFailed
+from tests.node.machine import MissingMachine, require_machine
+from tests.node.node import Node
+from tests.node.programs import node_programs
+
+_USAGE = "usage: python -m tests.node up|down"
+
+
+def node_folder(name: str) -> Path:
+    """Return the folder of the files of a node."""
+    return cache_folder(os.environ).parent / "node" / name
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; return its exit code."""
+    if arguments not in (["up"], ["down"]):
+        print(_USAGE, file=sys.stderr)
+        return 2
+    try:
+        require_machine()
+        return _up() if arguments == ["up"] else _down()
+    except (MissingMachine, MissingPrograms, BuildFailed) as missing:
+        print(f"node: {missing}", file=sys.stderr)
+        return 1
+
+
+def _up() -> int:
+    began = time.monotonic()
+
+    def progress(line: str) -> None:
+        print(f"node: {time.monotonic() - began:5.1f} s  {line}", file=sys.stderr, flush=True)
+
+    programs = node_programs(os.environ, progress)
+    began = time.monotonic()
+    node = Node(programs, node_folder("node"), progress, held=False)
+    node.create()
+    enter = f"nsenter --net=/proc/{node.namespaces.pid}/ns/net"
+    print(f"{enter} env KUBECONFIG={node.kubeconfig} {programs['kubectl']} get nodes")
+    return 0
+
+
+def _down() -> int:
+    folder = node_folder("node")
+    if not folder.exists():
+        print("node: there is none", file=sys.stderr)
+        return 0
+    Node.remove_at(folder)
+    print("node: removed", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

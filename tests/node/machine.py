@@ -1,0 +1,84 @@
+"""What a machine needs for a real node, and what is missing here."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+CNI_PLUGINS = Path("/usr/lib/cni")
+"""The folder of Debian's package containernetworking-plugins."""
+
+# Program: Debian's package.
+_PROGRAMS = {
+    "runc": "runc",
+    "iptables": "iptables",
+    "conntrack": "conntrack",
+    "ip": "iproute2",
+    "mount": "mount",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+    "sysctl": "procps",
+}
+_CNI_PLUGINS = ("bridge", "host-local", "loopback", "portmap")
+# The numbers of the capabilities in the kernel's capability.h.
+_NEEDED = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12}
+_CAP_SYS_RESOURCE = 24
+
+
+class MissingMachine(Exception):  # noqa: N818 - a finding: the short form of the tests reports it
+    """This machine cannot run a node; says in one line what is missing and what to do."""
+
+
+def require_machine() -> None:
+    """Return if this machine can run a node.
+
+    Raises:
+        MissingMachine: the system, a privilege or a program is missing.
+    """
+    if sys.platform != "linux":
+        raise MissingMachine(f"a node needs Linux: this is {sys.platform}")
+    lacking = [name for name, bit in _NEEDED.items() if not _has(bit)]
+    if os.geteuid() != 0 or lacking:
+        raise MissingMachine(f"a node needs root with {' and '.join(_NEEDED)}: {_privileges(lacking)}")
+    packages = {package for program, package in _PROGRAMS.items() if shutil.which(program, path=_search_path()) is None}
+    if any(not (CNI_PLUGINS / plugin).exists() for plugin in _CNI_PLUGINS):
+        packages.add("containernetworking-plugins")
+    if packages:
+        raise MissingMachine(f"a node needs more programs: apt-get install {' '.join(sorted(packages))}")
+    if not cgroup_mounts():
+        raise MissingMachine("a node needs a mounted cgroup file system below /sys/fs/cgroup")
+
+
+def may_lower_oom_scores() -> bool:
+    """Return whether processes may lower their oom_score_adj, as runc does for sandboxes."""
+    return _has(_CAP_SYS_RESOURCE)
+
+
+def cgroup_hierarchies() -> list[Path]:
+    """Return the mount points of the cgroup hierarchies that have controllers: one of cgroup v2, or several of v1."""
+    return _mounts("cgroup") or _mounts("cgroup2")
+
+
+def cgroup_mounts() -> list[Path]:
+    """Return the mount points of all cgroup hierarchies."""
+    return _mounts("cgroup", "cgroup2")
+
+
+def _mounts(*kinds: str) -> list[Path]:
+    fields = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
+    return [Path(each[1]) for each in fields if each[2] in kinds]
+
+
+def _has(capability: int) -> bool:
+    status = Path("/proc/self/status").read_text()
+    (effective,) = [line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")]
+    return bool(int(effective, 16) >> capability & 1)
+
+
+def _privileges(lacking: list[str]) -> str:
+    return f"this process lacks {', '.join(lacking)}" if os.geteuid() == 0 else "run it as root"
+
+
+def _search_path(environ: Mapping[str, str] = os.environ) -> str:
+    return os.pathsep.join([environ.get("PATH", ""), "/usr/sbin", "/sbin"])
