@@ -13,6 +13,7 @@ from certs.names import names_of
 from certs.registration import Endpoint, ca_bundles, endpoint_of, parse_endpoint
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
+from webhook.watch.trust import trusting_as_go
 
 _ATTEMPT_SECONDS = 3.0
 
@@ -111,12 +112,7 @@ def _session(endpoint: Endpoint, context: Callable[[], ssl.SSLContext]) -> Itera
 def _context(ca_bundle: bytes) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=ca_bundle.decode("ascii", "ignore"))
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Go, and thus the API server, accepts chains that Python rejects from 3.13 on, trusts intermediate certificates of
-    # the caBundle, which Python does from 3.13 on, and never looks at the common name.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    context.hostname_checks_common_name = False
-    return context
+    return trusting_as_go(context)
 
 
 def _unverified() -> ssl.SSLContext:

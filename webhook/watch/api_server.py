@@ -28,6 +28,7 @@ from webhook.watch.api_errors import (
     read_body,
     refusal,
 )
+from webhook.watch.trust import trusting_as_go
 
 JsonObject = dict[str, Any]
 Query = Mapping[str, str | int]
@@ -109,6 +110,7 @@ class ApiServer:
         try:
             configuration, self.cluster = await self._client_config.read()
             self._client = ApiClient(configuration)
+            trusting_as_go(self._client.rest_client.ssl_context)
         except OSError as error:  # a certificate file
             raise ApiServerError(f"the client cannot be configured: {error}") from error
         return self

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import ssl
 import subprocess
 import urllib.request
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,7 @@ from webhook.cli.output.terminal import echo, plural
 from webhook.documents.documents import Document, field, parse
 from webhook.documents.field import InvalidInput, invalid, required
 from webhook.kube.names import DNS_LABEL_RULE, is_dns_label
+from webhook.watch.trust import trusting_as_go
 
 _FLAG, _KUSTOMIZE = "--filename", "--kustomize"
 _URL = re.compile("https?://")
@@ -102,7 +104,8 @@ def _files(filename: str, *, recursive: bool) -> Iterator[str]:
 
 def _download(url: str) -> bytes:
     try:
-        with urllib.request.urlopen(url, timeout=_MOST_SECONDS) as answer:  # noqa: S310 - http or https alone
+        trust = trusting_as_go(ssl.create_default_context())
+        with urllib.request.urlopen(url, timeout=_MOST_SECONDS, context=trust) as answer:  # noqa: S310 - http or https alone
             text: bytes = answer.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         raise InvalidInput([invalid(_FLAG, url, f"cannot be read: {_reason(error)}")]) from error

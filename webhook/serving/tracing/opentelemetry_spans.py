@@ -18,9 +18,13 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from requests import Session
+from requests.adapters import HTTPAdapter
+from urllib3.util.ssl_ import create_urllib3_context
 
 from webhook.runtime.admission_counts import AdmissionCount
 from webhook.serving.tracing import spans
+from webhook.watch.trust import trusting_as_go
 
 # A stopping server exports its last spans for about the sum of both at most.
 _LAST_EXPORTS_SECONDS = 3.0
@@ -80,7 +84,9 @@ def exporting(endpoint: str) -> Iterator[None]:
         "service.name": os.environ.get("OTEL_SERVICE_NAME") or _NAME,
         "service.instance.id": os.environ.get("POD_NAME") or socket.gethostname(),
     }
-    exporter = OTLPSpanExporter(endpoint, timeout=_EXPORT_SECONDS)
+    session = Session()
+    session.mount("https://", _TrustingAdapter())
+    exporter = OTLPSpanExporter(endpoint, timeout=_EXPORT_SECONDS, session=session)
     provider = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     logger, handler = logging.getLogger("opentelemetry"), _LogToStructlog(logging.WARNING)
@@ -97,6 +103,14 @@ def exporting(endpoint: str) -> Iterator[None]:
         giving_up.cancel()
         logger.removeHandler(handler)
         logger.propagate = True
+
+
+class _TrustingAdapter(HTTPAdapter):
+    """Connects to a collector that the collector's own clients trust, most of them written in Go."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        """Make the pool of connections."""
+        super().init_poolmanager(*args, ssl_context=trusting_as_go(create_urllib3_context()), **kwargs)
 
 
 class _LogToStructlog(logging.Handler):
