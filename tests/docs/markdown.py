@@ -39,6 +39,10 @@ class Block:
     def text(self) -> str:
         return "".join(f"{line}\n" for line in self.lines)
 
+    @property
+    def line(self) -> int:
+        return int(self.place.rpartition(":")[2])
+
 
 def blocks(document: Path, *languages: str) -> list[Block]:
     """Return the code blocks of the document, of `languages` only if given."""
@@ -56,6 +60,15 @@ def blocks(document: Path, *languages: str) -> list[Block]:
             lines.append(line)
     assert language is None, f"{name_of(document)}: a block has no end"
     return [block for block in found if not languages or block.language in languages]
+
+
+def blocks_under(document: Path, heading: str, *languages: str) -> list[Block]:
+    """Return the code blocks between this heading and the next one, of `languages` only if given."""
+    lines = document.read_text().splitlines()
+    headings = [number for number, line in enumerate(lines, start=1) if re.match(r"#+ ", line)]
+    (begin,) = [number for number in headings if lines[number - 1].lstrip("#").strip() == heading]
+    end = min((number for number in headings if number > begin), default=len(lines) + 1)
+    return [block for block in blocks(document, *languages) if begin < block.line < end]
 
 
 @dataclass

@@ -8,9 +8,9 @@ from pathlib import Path
 from tests.controlplane.binaries import MissingPrograms
 from tests.controlplane.cache import cache_folder
 from tests.controlplane.go_command import BuildFailed
-from tests.node.machine import MissingMachine, require_machine
-from tests.node.node import Node
-from tests.node.programs import node_programs
+from tests.node.running.machine import MissingMachine, require_machine
+from tests.node.running.node import Node
+from tests.node.running.programs import node_programs
 
 _USAGE = "usage: python -m tests.node up|down"
 

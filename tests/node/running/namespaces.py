@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import IO
 
 from tests.controlplane.polling import wait_for
-from tests.node.machine import cgroup_hierarchies, cgroup_mounts
+from tests.node.running.machine import cgroup_hierarchies, cgroup_mounts
 
 KUBELET_FOLDER = Path("/var/lib/kubelet")
 """Kubelets expect device plugins and DRA drivers below it, whatever their --root-dir is."""

@@ -17,11 +17,11 @@ from urllib3.util.ssl_ import create_urllib3_context
 from tests.controlplane.client import ApiError, Client
 from tests.controlplane.configuration import webhook_authentication, webhook_kubeconfig
 from tests.controlplane.polling import wait_for
-from tests.node import configuration
-from tests.node.archive import write_image
-from tests.node.configuration import CONTAINERD_SOCKET, NODE_NAME, SERVER
-from tests.node.credentials import WEBHOOK_CLIENT, NodeCredentials, issue
-from tests.node.namespaces import (
+from tests.node.running import configuration
+from tests.node.running.archive import write_image
+from tests.node.running.configuration import CONTAINERD_SOCKET, NODE_NAME, SERVER
+from tests.node.running.credentials import WEBHOOK_CLIENT, NodeCredentials, issue
+from tests.node.running.namespaces import (
     Namespaces,
     kernel_settings,
     make_cgroup,
@@ -31,7 +31,7 @@ from tests.node.namespaces import (
     restore_kernel_settings,
     run,
 )
-from tests.node.programs import Programs
+from tests.node.running.programs import Programs
 
 Progress = Callable[[str], None]
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.node.credentials import (
+from tests.node.running.credentials import (
     API_SERVER,
     FRONT_PROXY,
     KUBELET_CLIENT,
@@ -11,7 +11,7 @@ from tests.node.credentials import (
     SERVICE_ACCOUNT,
     NodeCredentials,
 )
-from tests.node.machine import CNI_PLUGINS, may_lower_oom_scores
+from tests.node.running.machine import CNI_PLUGINS, may_lower_oom_scores
 
 NODE_NAME = "node-1"
 ADDRESS = "10.99.0.2"

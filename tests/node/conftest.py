@@ -1,0 +1,66 @@
+"""One real node for all tests of this folder, with the image of the project; collected only if TEST_NODE is set."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.cache import cache_folder
+from tests.node.image import build_image
+from tests.node.installation import CARD, CARDS, Installation, denied_calls
+from tests.node.running.machine import require_machine
+from tests.node.running.node import Node
+from tests.node.running.programs import Programs, node_programs
+from tests.node.shell import Shell
+
+ASKED = "TEST_NODE"
+
+collect_ignore_glob = [] if os.environ.get(ASKED, "0") != "0" else ["test_*_on_node.py"]
+
+_BEGAN = time.monotonic()
+_PROGRAMS = pytest.StashKey[Programs]()
+_IMAGE = pytest.StashKey[Path]()
+
+
+def _progress(line: str) -> None:
+    print(f"node: {time.monotonic() - _BEGAN:6.1f} s  {line}", file=sys.stderr, flush=True)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Find or build the programs and the image if a test needs them: longer than a test may take."""
+    asked = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if "node" not in asked or session.config.option.collectonly:
+        return
+    require_machine()
+    session.config.stash[_PROGRAMS] = node_programs(os.environ, _progress)
+    image = build_image(os.environ, _progress)
+    session.config.stash[_IMAGE] = image.archive
+    _progress(f"{image.reference}, {image.bytes / 2**20:.0f} MiB, base: {image.base}")
+
+
+@pytest.fixture(scope="session")
+def node(pytestconfig: pytest.Config) -> Iterator[Node]:
+    """A cluster of one node with eight cards and the image of the webhook, whose network the tests use."""
+    folder = cache_folder(os.environ).parent / "node" / "tests"
+    with Node(pytestconfig.stash[_PROGRAMS], folder, _progress) as running:
+        running.load_image(pytestconfig.stash[_IMAGE])
+        running.add_cards(CARD, CARDS)
+        _progress("the node has the image and its cards")
+        with running.network():
+            yield running
+
+
+@pytest.fixture
+def installation(node: Node, tmp_path: Path) -> Iterator[Installation]:
+    """The node, without the webhook. No request of our service accounts is denied in the test."""
+    began = node.audit_log.stat().st_size
+    yield Installation(node, Shell(node, tmp_path / "project", extra_programs()))
+    assert denied_calls(node.audit_log, began) == []
+
+
+def extra_programs() -> dict[str, Path]:
+    """Return further programs of the shell."""
+    return {}

@@ -1,0 +1,60 @@
+"""A shell of an administrator at the root of the project: the commands of the pages run in it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from tests.docs.markdown import blocks_under
+from tests.node.running.namespaces import run
+from tests.node.running.node import Node
+from tests.support.objects.manifests import ROOT
+
+
+class Shell:
+    """Runs commands in a copy of the project's manifests, with kubectl, helm and placement-webhook in PATH.
+
+    It must be used within the network of the node.
+    """
+
+    def __init__(self, node: Node, folder: Path, programs: Mapping[str, Path] = MappingProxyType({})) -> None:
+        self.folder = folder
+        for copied in ("deploy", "examples"):
+            shutil.copytree(ROOT / copied, folder / copied)
+        own = folder / "bin"
+        own.mkdir()
+        for name, program in programs.items():
+            (own / name).symlink_to(program)
+        environment = node.kubectl_environment
+        found = [str(own), str(Path(sys.executable).parent), environment["PATH"]]
+        homes = {f"HELM_{name}_HOME": str(folder / "helm" / name) for name in ("CACHE", "CONFIG", "DATA")}
+        self._environment = {**environment, **homes, "PATH": os.pathsep.join(found)}
+
+    def __call__(self, command: str, *, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Return the outcome of a command of bash, which stops at the first failure.
+
+        Raises:
+            CalledProcessError: it failed, and `check` was left on; with its output as a note.
+        """
+        script = f"cd {self.folder} && {command}"
+        return run(["bash", "-euc", script], check=check, environment=self._environment)
+
+    def run_blocks(self, page: str, heading: str, *languages: str) -> str:
+        """Run the code blocks below a heading of a page; return their output.
+
+        Raises:
+            CalledProcessError: a command failed.
+        """
+        found = blocks_under(ROOT / page, heading, *(languages or ("console",)))
+        assert found, f"{page}: no block below {heading!r}"
+        return "".join(self(block.text).stdout for block in found)
+
+    def replace(self, path: str, old: str, new: str) -> None:
+        """Edit a file of the copy, as a page asks for."""
+        file = self.folder / path
+        text = file.read_text()
+        assert old in text, f"{path}: no {old!r}"
+        file.write_text(text.replace(old, new))
