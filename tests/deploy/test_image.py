@@ -36,15 +36,19 @@ INSTRUCTIONS = instructions((ROOT / "Dockerfile").read_text())
 BUILD, RUNTIME = stages(INSTRUCTIONS)
 
 
+INSTALL, PRUNE, BUILD_CODE = [rest for word, rest in BUILD if word == "RUN"]
+
+
 def the(word: str, stage: list[Instruction]) -> str:
     (rest,) = [rest for found, rest in stage if found == word]
     return rest
 
 
 def test_both_stages_start_from_the_same_slim_python_pinned_by_digest() -> None:
-    assert the("FROM", BUILD) == "${PYTHON_IMAGE} AS build"
+    assert the("FROM", BUILD) == "${BUILD_IMAGE} AS build"
     assert the("FROM", RUNTIME) == "${PYTHON_IMAGE}"
-    image = the("ARG", INSTRUCTIONS[: INSTRUCTIONS.index(BUILD[0])])
+    image, of_the_build = [rest for word, rest in INSTRUCTIONS[: INSTRUCTIONS.index(BUILD[0])] if word == "ARG"]
+    assert of_the_build == "BUILD_IMAGE=${PYTHON_IMAGE}"
     assert re.fullmatch(r"PYTHON_IMAGE=python:3\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", image)
 
 
@@ -81,10 +85,23 @@ def test_copied_sources_exist_and_reach_the_build(source: str) -> None:
 
 
 def test_runtime_takes_what_the_build_made() -> None:
-    flag, source, target = the("COPY", RUNTIME).split()
-    assert (flag, source) == ("--from=build", target)
-    assert f"{target}/bin:$PATH" in the("ENV", RUNTIME)
-    assert f"--without-pip {target}" in the("RUN", BUILD)
+    dependencies, code = [rest.split() for word, rest in RUNTIME if word == "COPY"]
+    assert dependencies == ["--from=build", "/opt/placement-webhook", "/opt/placement-webhook"]
+    assert code == ["--from=build", "/code", "/opt/placement-webhook"]
+    assert "/opt/placement-webhook/bin:$PATH" in the("ENV", RUNTIME)
+    assert "--without-pip /opt/placement-webhook" in INSTALL
+    assert "--prefix /code" in BUILD_CODE
+
+
+def test_changed_code_leaves_the_layers_of_the_dependencies() -> None:
+    """A layer is taken from the cache as long as no earlier step has changed."""
+    steps = [rest for word, rest in BUILD if word in {"COPY", "RUN"}]
+    assert steps.index(PRUNE) < steps.index("webhook/ webhook/") < steps.index(BUILD_CODE)
+    assert steps[0] == "requirements.lock requirements-build.lock ./"
+
+
+def test_pruned_image_has_run_the_demo() -> None:
+    assert "-m webhook demo" in BUILD_CODE
 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -129,12 +146,13 @@ def test_lock_names_a_hash_of_everything_and_no_index(file: str) -> None:
 
 
 def test_image_is_installed_from_the_locks_alone() -> None:
-    installs = [step for step in the("RUN", BUILD).split("&&") if " install " in step]
-    of_the_lock = [step for step in installs if "--require-hashes --only-binary :all:" in step]
-    (of_the_wheel,) = [step for step in installs if step not in of_the_lock]
+    of_the_lock, of_the_wheel = (
+        [step for step in run.split("&&") if " install " in step] for run in (INSTALL, BUILD_CODE)
+    )
+    assert all("--require-hashes --only-binary :all:" in step for step in of_the_lock)
     assert sorted(step.split()[-1] for step in of_the_lock) == sorted(LOCKS)
-    assert "--no-deps --no-index /tmp/wheel/*.whl" in of_the_wheel
-    assert "pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/wheel ." in the("RUN", BUILD)
+    assert all("--no-deps --no-index --prefix /code /tmp/wheel/*.whl" in step for step in of_the_wheel)
+    assert "pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/wheel ." in BUILD_CODE
 
 
 # The first releases without these known holes: CVE-2026-69244 of aiohttp, CVE-2026-69247 of cryptography,
