@@ -1,15 +1,14 @@
 """Helm, built before the first test that needs it, and kinds of operators that the manifests use."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.controlplane.client import Object
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.go_command import BuildFailed
 from tests.deploy.helm import Helm, build
+from tests.support.on_cluster.kinds import serving_kinds
 from tests.support.programs.prepared import Prepared
 
 _HELM = Prepared("helm", build, BuildFailed, OSError)
@@ -33,39 +32,12 @@ def helm(
 @pytest.fixture(scope="module")
 def cert_manager_kinds(control_plane: ControlPlane) -> Iterator[None]:
     """Issuer and Certificate, as kinds that hold anything."""
-    with _served(control_plane, "cert-manager.io", ("Issuer", "Certificate")):
+    with serving_kinds(control_plane.client, "cert-manager.io", ("Issuer", "Certificate")):
         yield
 
 
 @pytest.fixture(scope="module")
 def operator_kinds(control_plane: ControlPlane) -> Iterator[None]:
     """ServiceMonitor and PrometheusRule, as kinds that hold anything; promtool tests what the rules state."""
-    with _served(control_plane, "monitoring.coreos.com", ("ServiceMonitor", "PrometheusRule")):
+    with serving_kinds(control_plane.client, "monitoring.coreos.com", ("ServiceMonitor", "PrometheusRule")):
         yield
-
-
-@contextmanager
-def _served(control_plane: ControlPlane, group: str, kinds: tuple[str, ...]) -> Iterator[None]:
-    """Serve the kinds by name alone: what their own schemas state is not tested here."""
-    names = [control_plane.client.create(_definition(group, kind)).object["metadata"]["name"] for kind in kinds]
-    for name in names:
-        control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
-    yield
-    for name in names:
-        control_plane.kubectl("delete", "crd", name, "--timeout=30s")
-
-
-def _definition(group: str, kind: str) -> Object:
-    plural = f"{kind.lower()}s"
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "names": {"kind": kind, "plural": plural},
-            "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-        },
-    }

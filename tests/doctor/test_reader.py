@@ -177,6 +177,13 @@ def test_the_checks_judge_by_the_policy_that_a_replica_has_in_force(tmp_path: Pa
     assert finding.what.endswith(f"; all checks judge by {in_force.identity} of a replica")
 
 
+def test_the_default_schedulers_that_a_replica_prints_are_not_those_of_the_policy(tmp_path: Path) -> None:
+    policy = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}}})
+    found = read(ApiWithReplica(policies_of(policy).describe()), tmp_path, Source.POLICY)
+    assert found.in_force is not None
+    assert found.policy.spec.named_schedulers() == {}
+
+
 @pytest.mark.parametrize("described", [{}, {"policy": {"spec": {"of": "another version"}}}])
 def test_a_replica_that_gives_no_policy_is_no_fault(tmp_path: Path, described: Any) -> None:
     found = read(ApiWithReplica(described), tmp_path, Source.POLICY)

@@ -102,7 +102,9 @@ def running_engine(environ: Mapping[str, str], folder: Path, progress: Progress)
         return
     missing = [name for name in ("dockerd", "setpriv", "unshare") if shutil.which(name) is None]
     if missing:
-        raise NoImage(f"no docker runs, and {missing[0]} is not installed: start docker, or `apt-get install docker.io`")
+        raise NoImage(
+            f"no docker runs, and {missing[0]} is not installed: start docker, or `apt-get install docker.io`"
+        )
     if os.geteuid() != 0:
         raise NoImage("no docker runs, and only root can start one: start docker, or run this as root")
     private = {**environ, "DOCKER_HOST": f"unix://{folder / 'docker.sock'}"}
@@ -135,7 +137,9 @@ def _dockerd(environ: Mapping[str, str], folder: Path, progress: Progress) -> It
         subprocess.Popen(command, env=environ, stdout=output, stderr=output, start_new_session=True) as process,
     ):
         try:
-            wait_for(lambda: process.poll() is not None or _answers(environ), "dockerd", deadline_seconds=_START_SECONDS)
+            wait_for(
+                lambda: process.poll() is not None or _answers(environ), "dockerd", deadline_seconds=_START_SECONDS
+            )
             if process.poll() is not None:
                 raise NoImage(f"no private dockerd starts here, see {log}: {_end(log.read_text())}")
             yield

@@ -73,10 +73,10 @@ class Installation:
 
     @contextmanager
     def pool(self) -> Iterator[None]:
-        """Let the node be one of the training pool, which takes no pod without the injected tolerations."""
-        labels = f"{DOMAIN}/node.usage=training {CARD}.product={PRODUCT}"
+        """Let the node be one of the hybrid pool, which takes no pod without the injected tolerations."""
+        labels = f"{DOMAIN}/node.usage=hybrid {CARD}.product={PRODUCT}"
         self.shell(f"kubectl label node {NODE_NAME} --overwrite {labels}")
-        taints = f"{DOMAIN}/node.usage=training:NoSchedule {CARD}.product={PRODUCT}:NoSchedule"
+        taints = f"{DOMAIN}/node.usage=hybrid:NoSchedule {CARD}.product={PRODUCT}:NoSchedule"
         self.shell(f"kubectl taint node {NODE_NAME} --overwrite {taints}")
         try:
             yield
@@ -109,9 +109,25 @@ class Installation:
 
         return wait_for(running, lambda: json.dumps(self.client.get("Pod", name, TEAM)["status"], indent=1))
 
-    def events(self, name: str) -> list[Object]:
-        """Return the Events about an object of the team."""
-        return self.client.list("Event", TEAM, field_selector=f"involvedObject.name={name}")
+    def wait_event(self, name: str, reason: str) -> Object:
+        """Return the Event about an object of the team with this reason."""
+
+        def found() -> Object | None:
+            events = self.client.list("Event", TEAM, field_selector=f"involvedObject.name={name},reason={reason}")
+            return events[0] if events else None
+
+        return wait_for(found, f"the Event {reason} about {name}")
+
+    def choose_default_scheduler(self) -> None:
+        """Choose the scheduler as deploy/README.md asks for, in the policy of the base."""
+        self.shell.replace("deploy/base/policy.yaml", "schedulerName: volcano", "schedulerName: default-scheduler")
+
+    def assert_pod_security(self) -> None:
+        """The namespace of the webhook enforces the Pod Security Standard `restricted`."""
+        privileged = f"kubectl -n {NAMESPACE} run privileged --image={PAUSE_IMAGE} --privileged --restart=Never"
+        outcome = self.shell(privileged, check=False)
+        assert outcome.returncode != 0
+        assert 'violates PodSecurity "restricted' in outcome.stderr
 
     def records(self, name: str) -> list[dict[str, Any]]:
         """Return the audit records of the running replicas about a pod, by the command of the pages."""

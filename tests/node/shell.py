@@ -42,15 +42,15 @@ class Shell:
         script = f"cd {self.folder} && {command}"
         return run(["bash", "-euc", script], check=check, environment=self._environment)
 
-    def run_blocks(self, page: str, heading: str, *languages: str) -> str:
-        """Run the code blocks below a heading of a page; return their output.
+    def run_block(self, page: str, heading: str, number: int = 0) -> str:
+        """Run a code block below a heading of a page, counted from 0; return its output.
 
         Raises:
             CalledProcessError: a command failed.
         """
-        found = blocks_under(ROOT / page, heading, *(languages or ("console",)))
-        assert found, f"{page}: no block below {heading!r}"
-        return "".join(self(block.text).stdout for block in found)
+        found = blocks_under(ROOT / page, heading, "console", "sh", "text")
+        assert len(found) > number, f"{page}: {len(found)} blocks of commands below {heading!r}"
+        return self(found[number].text).stdout
 
     def replace(self, path: str, old: str, new: str) -> None:
         """Edit a file of the copy, as a page asks for."""

@@ -5,9 +5,9 @@ python:slim: `python`, `python3` and pip in /usr/local. Its size and its build o
 """
 
 import hashlib
+import os
 import shutil
 import subprocess
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +73,9 @@ def make_stand_in(engine: Engine, environ: Mapping[str, str], folder: Path, prog
         engine("import", "--change", f"ENV PATH={_PATH}", str(kept / "root.tar"), final)
     build = f"placement-webhook-stand-in-build:{RECIPE}"
     _build_stage(engine, folder / "engine" / "stand-in-context", ("--build-arg", f"STAND_IN={final}", "--tag", build))
-    return Base(final, build, f"a stand-in, Debian trixie with its own Python {version}, not the base of the Dockerfile")
+    return Base(
+        final, build, f"a stand-in, Debian trixie with its own Python {version}, not the base of the Dockerfile"
+    )
 
 
 def _debootstrap(target: Path, environ: Mapping[str, str], progress: Progress) -> None:

@@ -101,8 +101,8 @@ class Namespaces:
 
 def new_namespaces(
     folder: Path, address: str, name: str, process_one: Path, log: IO[bytes], *, held: bool
-) -> Namespaces:
-    """Return new namespaces with the network of a node, whose files are in `folder`.
+) -> tuple[Namespaces, "subprocess.Popen[bytes]"]:
+    """Return new namespaces with the network of a node, whose files are in `folder`, and the parent of process 1.
 
     If `held`, they end with this process.
     """
@@ -126,7 +126,7 @@ def new_namespaces(
         ready = children and Path(f"/proc/{children[0]}/exe").resolve() == process_one.resolve()
         return int(children[0]) if ready else None
 
-    return Namespaces(wait_for(process_1, "process 1 of the node"))
+    return Namespaces(wait_for(process_1, "process 1 of the node")), unshare
 
 
 def make_cgroup(name: str) -> None:

@@ -105,7 +105,7 @@ class Node:
         settings = kernel_settings()
         make_cgroup(self._cgroup)
         with (self.folder / "process-1.log").open("ab") as log:
-            self._namespaces = new_namespaces(
+            self._namespaces, self._processes["unshare"] = new_namespaces(
                 self.folder, configuration.ADDRESS, NODE_NAME, self.programs["pause"], log, held=self._held
             )
         state = {"pid": self.namespaces.pid, "cgroup": self._cgroup, "kernelSettings": settings}
@@ -121,16 +121,12 @@ class Node:
     def switch_off(self) -> None:
         """End all at once, as a power cut does. The disk stays."""
         self.namespaces.end()
-        for process in self._processes.values():
-            process.wait()
-        self._processes.clear()
-        self._namespaces = None
+        self._forget()
 
     def remove(self) -> None:
         """End all and remove all files."""
         self.remove_at(self.folder)
-        self._processes.clear()
-        self._namespaces = None
+        self._forget()
 
     @staticmethod
     def remove_at(folder: Path) -> None:
@@ -143,6 +139,12 @@ class Node:
             remove_cgroup(state["cgroup"])
             restore_kernel_settings(state["kernelSettings"])
         remove_folder(folder)
+
+    def _forget(self) -> None:
+        for process in self._processes.values():
+            process.wait()
+        self._processes.clear()
+        self._namespaces = None
 
     @contextmanager
     def network(self) -> Iterator[None]:

@@ -31,11 +31,8 @@ def schedulers(cluster: Cluster) -> Iterator[Finding]:
         return
     reported = {"", DEFAULT_SCHEDULER}
     for policy in cluster.policies:
-        fields = _of_types(policy)
-        if "allowed_schedulers" in policy.spec.model_fields_set:
-            fields |= {f"allowedSchedulers[{index}]": name for index, name in enumerate(policy.spec.allowed_schedulers)}
-        for path, name in fields.items():
-            if name is None or name in reported:
+        for path, name in policy.spec.named_schedulers().items():
+            if name in reported:
                 continue
             reported.add(name)
             groups = api_groups_of(policy.spec.schedulers, name)

@@ -162,12 +162,9 @@ def absent_schedulers_of(spec: PolicySpec, snapshot: Snapshot) -> Iterator[str]:
 
     Schedulers that are only in the default of `allowedSchedulers` are not checked.
     """
-    fields = {f"workloadTypes.{name}.schedulerName": each.scheduler_name for name, each in spec.workload_types.items()}
-    if "allowed_schedulers" in spec.model_fields_set:
-        fields |= {f"allowedSchedulers[{index}]": name for index, name in enumerate(spec.allowed_schedulers)}
     reported = set()
-    for path, scheduler in fields.items():
-        if scheduler is not None and scheduler not in reported:
+    for path, scheduler in spec.named_schedulers().items():
+        if scheduler not in reported:
             reported.add(scheduler)
             found = absent_scheduler(scheduler, snapshot, spec.schedulers)
             yield from (f"spec.{path}: {warning}" for warning in found)

@@ -237,6 +237,17 @@ class PolicySpec(StrictModel):
     """Test cases, at most 100. A policy with a case that fails is not valid, so that it never gets into force. They do
     not change the revision. `placement-webhook policy test` runs them."""
 
+    def named_schedulers(self) -> dict[str, str]:
+        """Return the schedulers that the policy names, by field, without those of the default of `allowedSchedulers`.
+
+        A replica prints its policy with all defaults, so a list that is set to the default counts as the default.
+        """
+        types = self.workload_types.items()
+        fields = {f"workloadTypes.{name}.schedulerName": each.scheduler_name or "" for name, each in types}
+        if self.allowed_schedulers != type(self).model_fields["allowed_schedulers"].default:
+            fields |= {f"allowedSchedulers[{index}]": name for index, name in enumerate(self.allowed_schedulers)}
+        return {field: name for field, name in fields.items() if name}
+
 
 class Metadata(StrictModel):
     """The policy's identity."""
