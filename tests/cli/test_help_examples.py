@@ -28,7 +28,8 @@ from webhook.cli.root import root
 from webhook.policy.loader import built_in_policy
 
 PROGRAM = "placement-webhook"
-_EXAMPLE = re.compile(rf"^ +((?:{PROGRAM}|kubectl|cat) .*)$", re.MULTILINE)
+# Since Python 3.13, a docstring has no common indentation.
+_EXAMPLE = re.compile(rf"^ *((?:{PROGRAM}|kubectl|cat) .*)$", re.MULTILINE)
 
 
 def leaves(command: click.Command, path: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -2,8 +2,10 @@
 
 import functools
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import yaml
@@ -101,12 +103,22 @@ def test_self_managed_overlay_leaves_the_configuration_to_its_controller(cluster
     assert ("Deployment", "placement-webhook-certs") in objects
 
 
-def test_overlay_of_templates_changes_one_field_of_the_policy() -> None:
-    policy, of_templates = (
-        yaml.safe_load((DEPLOY / folder / "policy.yaml").read_text()) for folder in ("base", "overlays/templates")
-    )
-    policy["spec"]["workloadObjects"]["mutateTemplates"] = True
-    assert of_templates == policy
+@pytest.mark.parametrize("overlay", [each for each in OVERLAYS if each not in (*ADDED, "base", "quickstart")])
+def test_each_overlay_follows_the_policy_of_base(cluster: Cluster, overlay: str, tmp_path: Path) -> None:
+    """The overlay of templates changes one field of it."""
+    shutil.copytree(DEPLOY, tmp_path / "deploy")
+    file = tmp_path / "deploy" / "base" / "policy.yaml"
+    file.write_text(file.read_text().replace("schedulerName: volcano", "schedulerName: default-scheduler"))
+    with file.open("a") as stream:
+        stream.write("  queueing: kueue\n")
+    policy = yaml.safe_load(file.read_text())
+    policy["spec"]["workloadObjects"]["mutateTemplates"] = overlay == "overlays/templates"
+
+    text = cluster.control_plane.kubectl("kustomize", str(tmp_path / "deploy" / overlay)).stdout
+
+    (found,) = [each["data"] for each in yaml.safe_load_all(text) if each["kind"] == "ConfigMap"]
+    assert yaml.safe_load(found["policy.yaml"]) == policy
+    assert policy["spec"]["workloadTypes"]["training"]["schedulerName"] == "default-scheduler"
 
 
 @pytest.mark.usefixtures("rights_removed")

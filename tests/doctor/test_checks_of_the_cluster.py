@@ -1,5 +1,7 @@
 """Each check of nodes, schedulers, quotas and the objects that the policy names: healthy, and with its faults."""
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -26,6 +28,7 @@ from tests.doctor.healthy import (
 )
 from tests.support.admission import policy_with
 from tests.support.objects.manifests import Object
+from tests.support.tls.certificates import NOW
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor.check import MOST_FINDINGS, Severity, diagnose
 from webhook.doctor.cluster import Cluster
@@ -256,7 +259,7 @@ def test_nodes_without_cards_are_judged_without_cards() -> None:
         ({}, True),
         ({"evidence": SchedulerEvidence(frozenset({"scheduling.volcano.sh"}), "")}, False),
         ({"evidence": SchedulerEvidence(frozenset(), "volcano_1\nother")}, False),
-        ({"bound_schedulers": frozenset({"volcano"})}, False),
+        ({"bound_schedulers": {"volcano": ""}}, False),
         ({"objects": {**objects(), Source.DEPLOYMENTS: (deployed("volcano"),)}}, False),
         ({"evidence": None}, False),
     ],
@@ -265,6 +268,55 @@ def test_a_scheduler_that_nothing_shows_is_found(signs: dict[str, Any], is_found
     findings = found(make_installation(**{"evidence": NO_SIGN, **signs}), "schedulers")
     assert [each.where for each in findings] == ["policy: spec.workloadTypes.training.schedulerName"] * is_found
     assert {each.severity for each in findings} <= {Severity.ERROR}
+
+
+def lease_of(name: str, *, minutes: float) -> Object:
+    """Return a Lease that was renewed so many minutes ago."""
+    renewed = (NOW - timedelta(minutes=minutes)).isoformat()
+    spec = {"holderIdentity": f"{name}-0_3f2a", "leaseDurationSeconds": 15, "renewTime": renewed}
+    return {**named(name, namespace="kube-system"), "spec": spec}
+
+
+def bound(scheduler: str, *, minutes: float) -> dict[str, str]:
+    return {scheduler: (NOW - timedelta(minutes=minutes)).isoformat()}
+
+
+@pytest.mark.parametrize(
+    ("name", "groups", "bound_schedulers", "severities"),
+    [
+        pytest.param("kube-scheduler", [], bound("default-scheduler", minutes=10), [ERROR], id="kube-scheduler"),
+        pytest.param("kube-scheduler", [], bound("default-scheduler", minutes=8.5), [ERROR], id="its last binding"),
+        pytest.param("kube-scheduler", [], bound("default-scheduler", minutes=1), [], id="it binds without a Lease"),
+        pytest.param("kube-scheduler", [], {}, [ERROR], id="it has bound no pod"),
+        pytest.param("volcano", ["scheduling.volcano.sh"], {}, [WARNING], id="Volcano without its CRDs removed"),
+        pytest.param("volcano", [], bound("volcano", minutes=60), [WARNING], id="pods of a removed Volcano still run"),
+        pytest.param("volcano", [], {}, [ERROR], id="Volcano is removed"),
+    ],
+)
+def test_a_scheduler_that_stopped_renewing_its_lease_is_found(
+    name: str, groups: list[str], bound_schedulers: dict[str, str], severities: list[Severity]
+) -> None:
+    leases = (lease_of(name, minutes=9), lease_of("kube-controller-manager", minutes=0))
+    signs = SchedulerEvidence.of({"groups": [{"name": each} for each in groups]}, {"items": list(leases)}, NOW)
+    if name != "volcano":
+        signs = replace(signs, groups=frozenset({"scheduling.volcano.sh"}))
+    installation = make_installation(
+        objects={**objects(), Source.LEASES: leases}, evidence=signs, bound_schedulers=bound_schedulers
+    )
+
+    findings = found(installation, "schedulers")
+
+    assert [each.severity for each in findings] == severities
+    renewed = f"{name} does not run: it renewed its Lease 9 min ago and bound no pod since"
+    assert all(renewed in each.what or "no sign that it runs" in each.what for each in findings)
+
+
+@pytest.mark.parametrize("minutes", [0, 4, -60])
+def test_a_scheduler_that_renews_its_lease_is_no_fault(minutes: float) -> None:
+    """Also if it has just restarted, or its clock is ahead."""
+    leases = (lease_of("kube-scheduler", minutes=minutes), lease_of("volcano", minutes=minutes))
+    signs = SchedulerEvidence.of({}, {"items": list(leases)}, NOW)
+    assert found(make_installation(objects={**objects(), Source.LEASES: leases}, evidence=signs), "schedulers") == []
 
 
 def test_a_scheduler_that_a_pod_can_only_ask_for_is_a_warning() -> None:

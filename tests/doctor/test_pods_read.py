@@ -80,11 +80,16 @@ def test_the_first_are_kept_and_the_others_counted() -> None:
     assert (len(found.missed), found.missed_count) == (MOST_NAMED, MOST_NAMED + 5)
 
 
-def test_schedulers_are_those_of_bound_pods() -> None:
+def test_schedulers_are_those_of_bound_pods_with_their_newest_binding() -> None:
+    scheduled = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-05-01T08:00:00Z"}]
+    newer = [{**scheduled[0], "lastTransitionTime": "2026-05-01T09:00:00Z"}]
+    mirror = make_pod("m").scheduler("mine").node_name("n").annotate("kubernetes.io/config.mirror", "x").obj()
     pods: list[PodBuilder | dict[str, Any]] = [
-        make_pod("a").scheduler("volcano").node_name("n"),
+        {**make_pod("a").scheduler("volcano").node_name("n").obj(), "status": {"conditions": newer}},
+        {**make_pod("a").scheduler("volcano").node_name("n").obj(), "status": {"conditions": scheduled}},
+        {**mirror, "status": {"conditions": newer}},
         make_pod("b").scheduler("pending-only"),
         {},
         {"spec": 1},
     ]
-    assert read(*pods).bound_schedulers == {"volcano"}
+    assert read(*pods).bound_schedulers == {"volcano": "2026-05-01T09:00:00Z", "mine": ""}

@@ -187,7 +187,7 @@ def test_templates_that_are_nested_too_deeply_to_be_compared_count_as_changed() 
     def nested() -> Object:
         made = DEPLOYMENT.object(template(), replicas=5)
         inner: list[Any] = []
-        for _ in range(1000):
+        for _ in range(100_000):
             inner = [inner]
         made["spec"]["template"]["spec"]["unknownField"] = inner
         return made

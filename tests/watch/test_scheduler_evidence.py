@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,17 @@ def test_leases_of_all_namespaces_are_read_without_those_of_nodes(cluster: Clust
     assert {"apps", "coordination.k8s.io"} <= evidence.groups
     assert not evidence.shows("volcano", Volcano.api_groups)
     cluster.client.delete("Lease", "lease-of-a-node", namespace="kube-node-lease", api_version="coordination.k8s.io/v1")
+
+
+def test_lease_that_is_not_renewed_is_no_sign(cluster: Cluster) -> None:
+    for name, age in (("fresh-scheduler", 0), ("old-scheduler", 9)):
+        lease = make_lease(name)
+        renewed = datetime.now(UTC) - timedelta(minutes=age)
+        lease["spec"] |= {"leaseDurationSeconds": 15, "renewTime": f"{renewed:%Y-%m-%dT%H:%M:%S.%fZ}"}
+        cluster.create(lease)
+
+    wait_for(lambda: read_evidence(cluster.control_plane.kubeconfig).shows("fresh-scheduler", ()), "the Leases")
+    assert not read_evidence(cluster.control_plane.kubeconfig).shows("old-scheduler", ())
 
 
 @pytest.mark.usefixtures("volcano_api_group")

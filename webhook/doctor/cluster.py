@@ -116,7 +116,8 @@ class Cluster:
     `policy_objects` the objects themselves, None if their kind is not served; there are none if no server follows them.
     `in_force` is the default policy of a replica that was asked, which is that of `file`, too; None if none was.
     `unserved_kinds` are those of an exported policy that the API server does not serve.
-    `bound_schedulers` are the schedulers of running pods. `selects_a_pod` is whether the objectSelector of the webhook
+    `bound_schedulers` are the schedulers of running pods, with the time of the newest binding; empty if that is not
+    known. `selects_a_pod` is whether the objectSelector of the webhook
     for pods selects one of the cluster; None without an objectSelector, or without pods. `missed` are the first missed
     pods of `missed_count`. `probes` has for each address the TLS handshake on behalf of each webhook.
     """
@@ -131,7 +132,7 @@ class Cluster:
     in_force: Policy | None = None
     accepted: tuple[Policy, ...] = ()
     policy_objects: tuple[JsonObject, ...] | None = ()
-    bound_schedulers: frozenset[str] = frozenset()
+    bound_schedulers: Mapping[str, str] = field(default_factory=dict)
     selects_a_pod: bool | None = None
     missed: tuple[MissedPod, ...] = ()
     missed_count: int = 0
@@ -155,6 +156,11 @@ class Cluster:
     def knows(self, source: Source) -> bool:
         """Return whether `source` was read."""
         return source in self.objects
+
+    @property
+    def server_time(self) -> datetime:
+        """The time by the API server's clock, if that was asked for."""
+        return self.clock.server if self.clock else self.now
 
     @cached_property
     def policies(self) -> PolicySet:

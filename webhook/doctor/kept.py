@@ -13,7 +13,7 @@ from webhook.doctor.source import Source
 from webhook.doctor.workloads import VARIABLE_PREFIX, containers_of
 from webhook.documents import documents
 from webhook.documents.documents import JsonObject
-from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
+from webhook.kube.names import DEFAULT_NAMESPACE, MIRROR_POD_ANNOTATION
 from webhook.policy.policy_set import PolicySet
 
 Shape = Mapping[str, Any]
@@ -22,7 +22,7 @@ _ALL: Shape = {}
 _NAMES: Shape = {"name": _ALL, "namespace": _ALL}
 _CONTAINER: Shape = dict.fromkeys(("name", "command", "args", "ports", "volumeMounts", "env", "resources"), _ALL)
 _POD: Shape = {"volumes": _ALL, "serviceAccountName": _ALL, "priorityClassName": _ALL, "containers": _CONTAINER}
-_WRITTEN: Shape = {"time": _ALL, "fieldsV1": {"f:spec": {"f:renewTime": _ALL}}}
+_WRITTEN: Shape = {"time": _ALL, "fieldsV1": {"f:spec": {"f:renewTime": _ALL, "f:holderIdentity": _ALL}}}
 # Sources without a shape are few objects, which are kept as they are.
 _SHAPES: Mapping[Source, Shape] = {
     Source.NAMESPACES: {"metadata": {**_NAMES, "labels": _ALL, "annotations": _ALL}},
@@ -38,8 +38,8 @@ _SHAPES: Mapping[Source, Shape] = {
         "status": {"readyReplicas": _ALL, "conditions": _ALL},
     },
     Source.LEASES: {
-        "metadata": {**_NAMES, "managedFields": _WRITTEN},
-        "spec": {"renewTime": _ALL, "holderIdentity": _ALL},
+        "metadata": {**_NAMES, "creationTimestamp": _ALL, "managedFields": _WRITTEN},
+        "spec": {"renewTime": _ALL, "holderIdentity": _ALL, "leaseDurationSeconds": _ALL},
     },
     Source.QUOTAS: {"metadata": _NAMES, "spec": _ALL, "status": _ALL},
     Source.LIMIT_RANGES: {"metadata": _NAMES, "spec": _ALL},
@@ -74,6 +74,8 @@ def _part(value: Any, shape: Shape) -> Any:
 class PodsRead:
     """The schedulers of bound pods, and the first of the `missed_count` pods that were missed.
 
+    `bound_schedulers` has the time of the newest binding; empty if that is not known.
+
     `selection` are the pods that are sent to the webhook; None: no pod counts as missed. `scopes` are the namespaces.
     `selects_a_pod` is whether its objectSelector selects one of the pods; None without an objectSelector or a pod.
     """
@@ -82,7 +84,7 @@ class PodsRead:
     selection: Selection | None
     scopes: Mapping[str, Scope]
     selects_a_pod: bool | None = None
-    bound_schedulers: set[str] = field(default_factory=set)
+    bound_schedulers: dict[str, str] = field(default_factory=dict)
     missed: list[MissedPod] = field(default_factory=list)
     missed_count: int = 0
 
@@ -99,8 +101,8 @@ class PodsRead:
     def add(self, pod: JsonObject) -> None:
         """Take note of `pod`, which has not ended."""
         scheduler = documents.field(pod, "spec", "schedulerName")
-        if documents.field(pod, "spec", "nodeName") and isinstance(scheduler, str) and scheduler != DEFAULT_SCHEDULER:
-            self.bound_schedulers.add(scheduler)
+        if documents.field(pod, "spec", "nodeName") and isinstance(scheduler, str):
+            self.bound_schedulers[scheduler] = max(self.bound_schedulers.get(scheduler, ""), _bound_at(pod))
         if self.selection is None:
             return
         if self.selection.pods:
@@ -113,3 +115,12 @@ class PodsRead:
             self.missed_count += 1
             if len(self.missed) < MOST_NAMED:
                 self.missed.append(missed)
+
+
+def _bound_at(pod: JsonObject) -> str:
+    """Return when a scheduler bound `pod`; empty if the kubelet created it, or if that is not known."""
+    if MIRROR_POD_ANNOTATION in texts(pod, "metadata", "annotations"):
+        return ""
+    conditions = listed(pod, "status", "conditions")
+    times = (each.get("lastTransitionTime") for each in conditions if each.get("type") == "PodScheduled")
+    return next((each for each in times if isinstance(each, str)), "")

@@ -213,7 +213,7 @@ class _Reader:
         self._objects[Source.PODS] = ()
         self._found = replace(
             self._found,
-            bound_schedulers=frozenset(read.bound_schedulers),
+            bound_schedulers=read.bound_schedulers,
             missed=tuple(read.missed),
             missed_count=read.missed_count,
             selects_a_pod=read.selects_a_pod,
@@ -290,4 +290,4 @@ class _Reader:
 
     def _evidence(self) -> SchedulerEvidence:
         leases = [each for each in self._found.of(Source.LEASES) if not name_of(each).startswith(_NODE_LEASES)]
-        return SchedulerEvidence.of(self._groups, {"items": leases})
+        return SchedulerEvidence.of(self._groups, {"items": leases}, self._found.server_time)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -51,7 +52,7 @@ async def read_scheduler_evidence(server: ApiServer) -> SchedulerEvidence:
     """
     groups = await server.get("/apis", {}, most_bytes=_MOST_LEASES_BYTES)
     leases = await server.get(_LEASES_PATH, _LEASES_QUERY, most_bytes=_MOST_LEASES_BYTES)
-    found = SchedulerEvidence.of(groups, leases)
+    found = SchedulerEvidence.of(groups, leases, datetime.now(UTC))
     if KUEUE_GROUP not in found.groups:
         return found
     try:

@@ -1,15 +1,20 @@
-"""Signs that a scheduler runs in a cluster: API groups and Leases. Bound pods are a third sign, in the snapshot."""
+"""Signs that a scheduler runs in a cluster: API groups and Leases. Bound pods are a third sign, in the snapshot.
+
+A Lease is a sign while its holder renews it.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from webhook.cluster.objects.lease import is_expired, newest_write
 from webhook.documents.documents import field
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerEvidence:
-    """The API groups that a cluster serves, and the names and holders of its Leases, one a line.
+    """The API groups that a cluster serves, and the names and holders of its renewed Leases, one a line.
 
     `pods_ready_timeout` is the time after which Kueue evicts what it admitted unless all pods are ready, as `5m`; empty
     if it does not, or if that is not known.
@@ -20,19 +25,25 @@ class SchedulerEvidence:
     pods_ready_timeout: str = ""
 
     @classmethod
-    def of(cls, groups: Mapping[str, Any], leases: Mapping[str, Any]) -> "SchedulerEvidence":
-        """Return the evidence in an APIGroupList and a LeaseList; malformed items are no evidence."""
+    def of(cls, groups: Mapping[str, Any], leases: Mapping[str, Any], now: datetime) -> "SchedulerEvidence":
+        """Return the evidence in an APIGroupList and a LeaseList; malformed items are no evidence.
+
+        `now` is used where the Leases themselves do not show the API server's time.
+        """
+        items = _items(leases, "items")
+        now = newest_write(items) or now
         names = (field(group, "name") for group in _items(groups, "groups"))
         texts = {
             text
-            for lease in _items(leases, "items")
+            for lease in items
+            if not is_expired(lease, now)
             for text in (field(lease, "metadata", "name"), field(lease, "spec", "holderIdentity"))
             if isinstance(text, str)
         }
         return cls(frozenset(name for name in names if isinstance(name, str)), "\n".join(sorted(texts)))
 
     def shows(self, scheduler: str, api_groups: Collection[str]) -> bool:
-        """Return whether one of `api_groups` is served, or the name or holder of a Lease contains the name.
+        """Return whether one of `api_groups` is served, or the name or holder of a renewed Lease contains it.
 
         `api_groups` are those of the CRDs of `scheduler`.
 

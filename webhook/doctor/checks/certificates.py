@@ -9,6 +9,7 @@ from certs.cluster.probe import Called
 from certs.inspection import expires_soon, time_left
 from certs.names import names_of
 from certs.registration import ca_bundles
+from webhook.cluster.objects.lease import time_of, writes_of
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, Severity, check, error, named, warning
 from webhook.doctor.cluster import Cluster, listed, name_of
@@ -145,8 +146,8 @@ def _crashes(pod: JsonObject, now: datetime) -> str | None:
     """Return how often and why the container of a pod ends, if it keeps doing so."""
     for each in listed(pod, "status", "containerStatuses"):
         restarts, code = each.get("restartCount"), field(each, "lastState", "terminated", "exitCode")
-        ended = _time(field(each, "lastState", "terminated", "finishedAt"))
-        started = _time(field(each, "state", "running", "startedAt"))
+        ended = time_of(field(each, "lastState", "terminated", "finishedAt"))
+        started = time_of(field(each, "state", "running", "startedAt"))
         # As after an outage of the API server.
         is_steady = each.get("ready") is True and started is not None and now - started >= _STEADY
         often = isinstance(restarts, int) and restarts >= _MOST_RESTARTS and not is_steady
@@ -214,25 +215,9 @@ def _skew(lease: JsonObject) -> timedelta | None:
     """Return by how much the holder's clock is ahead, None if it is about right or not known.
 
     `renewTime` is by the holder's clock; the API server writes the time of the same update into managedFields.
-
-    Source: k8s.io/apimachinery/pkg/util/managedfields/internal/managedfieldsupdater.go, Update
     """
-    renewed = _time(field(lease, "spec", "renewTime"))
-    written = [
-        time
-        for each in listed(lease, "metadata", "managedFields")
-        if field(each, "fieldsV1", "f:spec", "f:renewTime") is not None and (time := _time(each.get("time")))
-    ]
+    renewed, written = time_of(field(lease, "spec", "renewTime")), writes_of(lease, "renewTime")
     if renewed is None or not written:
         return None
     skew = renewed - max(written)
     return skew if abs(skew) > _LARGEST_HOLDER_SKEW else None
-
-
-def _time(text: object) -> datetime | None:
-    """Return a time with its zone; None if `text` is none."""
-    try:
-        found = datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    return found if found is not None and found.tzinfo is not None else None

@@ -1,9 +1,12 @@
 """The schedulers, backends, PriorityClasses and queues that the policies name are there."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from webhook.backends.kueue import Kueue
 from webhook.backends.registry import api_groups_of
+from webhook.cluster.objects.lease import last_renewal, time_of
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.doctor import commands
 from webhook.doctor.check import Finding, check, error, warning
 from webhook.doctor.cluster import Cluster, name_of
@@ -26,9 +29,10 @@ def _of_types(policy: Policy) -> dict[str, str | None]:
     needs={Source.POLICY, Source.GROUPS, Source.LEASES, Source.PODS, Source.DEPLOYMENTS},
 )
 def schedulers(cluster: Cluster) -> Iterator[Finding]:
-    """Nothing shows that a scheduler runs that the policy names: no API group, Lease, Deployment or running pod."""
+    """Nothing shows that a scheduler runs that the policy names, or kube-scheduler no longer renews its Lease."""
     if cluster.evidence is None or not cluster.knows(Source.PODS):
         return
+    yield from _stopped(cluster, cluster.evidence, DEFAULT_SCHEDULER, "kube-scheduler")
     reported = {"", DEFAULT_SCHEDULER}
     for policy in cluster.policies:
         for path, name in policy.spec.named_schedulers().items():
@@ -37,6 +41,7 @@ def schedulers(cluster: Cluster) -> Iterator[Finding]:
             reported.add(name)
             groups = api_groups_of(policy.spec.schedulers, name)
             if cluster.evidence.shows(name, groups) or name in cluster.bound_schedulers or _is_deployed(cluster, name):
+                yield from _stopped(cluster, cluster.evidence, name, name)
                 continue
             signs = f"no API group {' or '.join(groups)}, Lease" if groups else "no Lease"
             signs = f"{signs}, Deployment or running pod names it"
@@ -46,6 +51,33 @@ def schedulers(cluster: Cluster) -> Iterator[Finding]:
             # Pods get that of a type without asking for it.
             severity = error if path.startswith("workloadTypes.") else warning
             yield severity(f"{cluster.place_of(policy)}: spec.{path}", what, remedy)
+
+
+def _stopped(cluster: Cluster, evidence: SchedulerEvidence, scheduler: str, lease_name: str) -> Iterator[Finding]:
+    """Yield a finding if Leases show that a scheduler ran, none is renewed, and it has bound no pod since.
+
+    Without leader election, a scheduler has no Lease.
+    """
+    if lease_name in evidence.leases:
+        return
+    expired = {
+        renewed: name_of(each)
+        for each in cluster.of(Source.LEASES)
+        if lease_name in f"{name_of(each)}\n{field(each, 'spec', 'holderIdentity')}"
+        and (renewed := last_renewal(each)) is not None
+    }
+    bound = time_of(cluster.bound_schedulers.get(scheduler))
+    # The last binding can be newer than the last renewal by the time between renewals.
+    if not expired or (bound is not None and bound > max(expired) + timedelta(minutes=1)):
+        return
+    minutes = (cluster.server_time - max(expired)).total_seconds() // 60
+    what = f"{lease_name} does not run: it renewed its Lease {minutes:.0f} min ago and bound no pod since"
+    severity = error if scheduler == DEFAULT_SCHEDULER else warning
+    yield severity(
+        f"Lease {expired[max(expired)]}: spec.renewTime",
+        f"{what}, so its pods stay Pending",
+        "start it, or find in its log why it does not renew the Lease; without leader election, delete the Lease",
+    )
 
 
 def _is_deployed(cluster: Cluster, scheduler: str) -> bool:

@@ -1,0 +1,62 @@
+"""The age of a Lease: of leader election, or of an API server."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from webhook.documents.documents import field
+
+_SYSTEM = "kube-system"
+# The clock of the holder can differ, and a scheduler that is restarted or moved does not renew its Lease meanwhile.
+_SLACK = timedelta(minutes=5)
+
+
+def time_of(text: object) -> datetime | None:
+    """Return a time with its zone; None if `text` is none."""
+    try:
+        found = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return found if found is not None and found.tzinfo is not None else None
+
+
+def writes_of(lease: Any, *fields: str) -> list[datetime]:
+    """Return when the API server stored these fields of `spec`, by its clock, for each client that owns all of them.
+
+    Source: k8s.io/apimachinery/pkg/util/managedfields/internal/managedfieldsupdater.go, Update
+    """
+    managed = field(lease, "metadata", "managedFields")
+    return [
+        time
+        for each in (managed if isinstance(managed, list) else ())
+        if all(field(each, "fieldsV1", "f:spec", f"f:{name}") is not None for name in fields)
+        and (time := time_of(field(each, "time"))) is not None
+    ]
+
+
+def last_renewal(lease: Any) -> datetime | None:
+    """Return when the holder last renewed `lease`; None if that is not known.
+
+    This is by the API server's clock if the holder has written the Lease since it was created. `renewTime` is by the
+    clock of the holder.
+    """
+    created = time_of(field(lease, "metadata", "creationTimestamp"))
+    written = [time for time in writes_of(lease, "renewTime", "holderIdentity") if created and time > created]
+    return max(written) if written else time_of(field(lease, "spec", "renewTime"))
+
+
+def is_expired(lease: Any, now: datetime) -> bool:
+    """Return whether the holder has stopped renewing `lease`; false if its age is not known."""
+    seconds, renewed = field(lease, "spec", "leaseDurationSeconds"), last_renewal(lease)
+    if renewed is None or type(seconds) is not int:
+        return False
+    return (now - renewed).total_seconds() > seconds + _SLACK.total_seconds()
+
+
+def newest_write(leases: Iterable[Any]) -> datetime | None:
+    """Return the time of the newest write to a Lease of kube-system: about the present, by the API server's clock.
+
+    API servers renew a Lease there every ten seconds. Users may not write there. None: there is none.
+    """
+    own = (each for each in leases if field(each, "metadata", "namespace") == _SYSTEM)
+    return max((time for each in own for time in writes_of(each, "renewTime")), default=None)
