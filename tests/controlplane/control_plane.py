@@ -229,9 +229,7 @@ class ControlPlane:
 
     def _start_api_server(self) -> None:
         policy = self._write("audit-policy.json", audit_policy())
-        client = webhook_kubeconfig(
-            self._credentials.webhook_client_certificate, self._credentials.webhook_client_key
-        )
+        client = webhook_kubeconfig(self._credentials.webhook_client_certificate, self._credentials.webhook_client_key)
         webhooks = self._write("webhooks.kubeconfig", client)
         admission = self._write("admission.json", webhook_authentication(webhooks))
         key = self._credentials.service_account_key

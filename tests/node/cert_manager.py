@@ -29,7 +29,7 @@ def playing_cert_manager(client: Client, seconds: float) -> Iterator[None]:
     def fulfil() -> None:
         try:
             _fulfil(client, seconds)
-        except Exception as failure:  # noqa: BLE001 - raised below, in the thread of the test
+        except Exception as failure:
             failures.append(failure)
 
     player = threading.Thread(target=fulfil)
@@ -48,20 +48,21 @@ def _fulfil(client: Client, seconds: float) -> None:
     now = dt.datetime.now(dt.UTC)
     ca = issue_ca(now=now)
     pair = issue_server(ca, dns_names=certificate["spec"]["dnsNames"], now=now)
-    data = {"ca.crt": ca.certificate, "tls.crt": pair.certificate, "tls.key": pair.key}
+    files = {"ca.crt": ca.certificate, "tls.crt": pair.certificate, "tls.key": pair.key}
+    data = {name: base64.b64encode(content).decode() for name, content in files.items()}
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
         "type": "kubernetes.io/tls",
         "metadata": {"name": certificate["spec"]["secretName"], "namespace": NAMESPACE},
-        "data": {name: base64.b64encode(content).decode() for name, content in data.items()},
+        "data": data,
     }
     client.create(secret)
     # cainjector reads the annotation of the configuration.
     configuration = client.get(_WEBHOOKS[0], CONFIGURATION, api_version=_WEBHOOKS[1])
     assert configuration["metadata"]["annotations"][f"{_GROUP}/inject-ca-from"] == f"{NAMESPACE}/{_CERTIFICATE}"
     injected = [
-        {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": secret["data"]["ca.crt"]}
+        {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": data["ca.crt"]}
         for index in range(len(configuration["webhooks"]))
     ]
     client.patch(_WEBHOOKS[0], CONFIGURATION, injected, api_version=_WEBHOOKS[1])

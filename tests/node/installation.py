@@ -25,7 +25,7 @@ PRODUCT = "NVIDIA-H20"
 CARDS = 8
 
 _PART_OF = f"app.kubernetes.io/part-of={NAMESPACE}"
-_ROLLOUT_SECONDS = 60.0
+ROLLOUT_SECONDS = 60.0
 _CLUSTER_KINDS = (
     ("v1", "Namespace"),
     ("rbac.authorization.k8s.io/v1", "ClusterRole"),
@@ -61,14 +61,15 @@ class Installation:
         self.node = node
         self.shell = shell
         self.client: Client = node.client()
+        self._began = node.audit_log.stat().st_size
 
     def wait_for_rollout(self, began: float, *deployments: str) -> None:
         """Return when the Deployments are available and the webhook is registered, a minute after `began` at most."""
         for name in deployments or (NAMESPACE,):
-            left = max(1.0, began + _ROLLOUT_SECONDS - time.monotonic())
+            left = max(1.0, began + ROLLOUT_SECONDS - time.monotonic())
             namespace = CERTS_NAMESPACE if name == CERTS_NAMESPACE else NAMESPACE
             self.shell(f"kubectl -n {namespace} rollout status deployment/{name} --timeout={left:.0f}s")
-        left = max(1.0, began + _ROLLOUT_SECONDS - time.monotonic())
+        left = max(1.0, began + ROLLOUT_SECONDS - time.monotonic())
         wait_for(self._is_registered, "a caBundle of the webhook", deadline_seconds=left)
 
     @contextmanager
@@ -158,6 +159,11 @@ class Installation:
         """
         return self.shell(f"placement-webhook doctor --kubeconfig {self.node.kubeconfig}").stdout
 
+    def assert_no_call_is_denied(self) -> None:
+        """No request of our service accounts was denied; to be asked before a removal, which takes their rights."""
+        denied = denied_calls(self.node.audit_log, self._began)
+        assert not denied, "\n".join(denied)
+
     def leftovers(self) -> list[str]:
         """Return the objects of the installation that the cluster still has."""
         found = []
@@ -198,7 +204,7 @@ def denied_calls(audit_log: Path, since: int) -> list[str]:
     with audit_log.open("rb") as log:
         log.seek(since)
         for event in map(json.loads, log):
-            user, status = event["user"]["username"], event.get("responseStatus", {})
+            user, status = event["user"].get("username", ""), event.get("responseStatus", {})
             if user.startswith(ours) and status.get("code") in (401, 403):
                 denied.add(f"{user}: {event['verb']} {event['requestURI']}: {status.get('message', '')}")
     return sorted(denied)

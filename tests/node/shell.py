@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -40,17 +41,33 @@ class Shell:
             CalledProcessError: it failed, and `check` was left on; with its output as a note.
         """
         script = f"cd {self.folder} && {command}"
-        return run(["bash", "-euc", script], check=check, environment=self._environment)
+        began = time.monotonic()
+        try:
+            return run(["bash", "-euc", script], check=check, environment=self._environment)
+        finally:
+            # pytest shows it with a failure.
+            print(f"{time.monotonic() - began:6.1f} s  $ {command.strip()}", file=sys.stderr)
 
-    def run_block(self, page: str, heading: str, number: int = 0) -> str:
-        """Run a code block below a heading of a page, counted from 0; return its output.
+    def run_block(
+        self, page: str, heading: str, number: int = 0, replaced: Mapping[str, str] = MappingProxyType({})
+    ) -> str:
+        """Run a code block below a heading of a page, counted from 0, with words `replaced`; return its output.
 
         Raises:
             CalledProcessError: a command failed.
         """
-        found = blocks_under(ROOT / page, heading, "console", "sh", "text")
-        assert len(found) > number, f"{page}: {len(found)} blocks of commands below {heading!r}"
-        return self(found[number].text).stdout
+        command = self.block(page, heading, number)
+        for old, new in replaced.items():
+            assert old in command
+            command = command.replace(old, new)
+        return self(command).stdout
+
+    def block(self, page: str, heading: str, number: int = 0) -> str:
+        """Return a code block of commands below a heading of a page, counted from 0."""
+        found = [each for each in blocks_under(ROOT / page, heading) if each.language in ("console", "sh", "text")]
+        commands = [each.text for each in found if each.text.startswith(("kubectl", "placement-webhook", "helm"))]
+        assert len(commands) > number, f"{page}: {len(commands)} blocks of commands below {heading!r}"
+        return commands[number]
 
     def replace(self, path: str, old: str, new: str) -> None:
         """Edit a file of the copy, as a page asks for."""

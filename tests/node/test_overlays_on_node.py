@@ -1,59 +1,136 @@
 """Each overlay, installed on a real node by the commands of the pages, used, and removed."""
 
+import json
 import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 
+import pytest
+
+from tests.controlplane.polling import wait_for
+from tests.node.cert_manager import playing_cert_manager
 from tests.node.installation import (
     CARD,
     CARDS,
     CERTS_NAMESPACE,
     DOMAIN,
     NAMESPACE,
+    ROLLOUT_SECONDS,
+    TEAM,
     Installation,
     pod,
 )
 from tests.node.running.configuration import NODE_NAME
 
 DEPLOY_PAGE = "deploy/README.md"
+REMOVED = "deploy/overlays/self-managed"
 
 
-def install_self_managed(installation: Installation) -> None:
-    installation.shell.run_block(DEPLOY_PAGE, "Self-managed certificates")
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """The page and the heading of the commands that install the overlay, and the Deployments that it has."""
+
+    page: str = DEPLOY_PAGE
+    heading: str = "Self-managed certificates"
+    deployments: tuple[str, ...] = (NAMESPACE, CERTS_NAMESPACE)
+    outcome: str = "Patched"
 
 
-def use(installation: Installation) -> None:
-    """A GPU pod is injected, bound where it was predicted, and runs; one that fits nowhere has a warning and an Event."""
-    with installation.team(), installation.pool():
-        assert installation.create(pod("trainer")) == ""
-        running = installation.wait_running("trainer")
-        assert running["spec"]["nodeName"] == NODE_NAME
-        annotations = running["metadata"]["annotations"]
-        assert "NodeUsageAffinity" in annotations[f"{DOMAIN}/placement-rules"].split(",")
-        tolerated = {each["key"] for each in running["spec"]["tolerations"]}
-        assert {f"{DOMAIN}/node.usage", f"{CARD}.product"} <= tolerated
-
-        warning = installation.create(pod("too-large", CARDS + 1))
-        assert f"Insufficient {CARD}" in warning
-        installation.wait_event("too-large", "PlacementInfeasible")
-
-        (record,) = installation.records("trainer")
-        assert record["outcome"] in ("Patched", "Unchanged")
-        assert record["placement"]["verdict"] == "Feasible"
-        assert record["placement"]["node"] == NODE_NAME
-        (record,) = installation.records("too-large")
-        assert record["placement"]["verdict"] == "Infeasible"
-        outcome = 'placement_webhook_admission_requests_total{outcome="'
-        assert installation.metric(outcome) >= 2
-        assert installation.metric('placement_webhook_placement_verdicts_total{verdict="Infeasible"}') >= 1
-        assert installation.metric("placement_webhook_audit_records_total{") >= 2
-        assert "no fault" in installation.doctor()
+OVERLAYS = {
+    "self-managed": Overlay(),
+    "cert-manager": Overlay(heading="cert-manager", deployments=(NAMESPACE,)),
+    "crd": Overlay("docs/policy.md", "Policies in the cluster"),
+    "exported": Overlay("docs/exported-policy.md", "In the cluster", outcome="Unchanged"),
+    "templates": Overlay("docs/workloads.md", "Templates"),
+    "mtls": Overlay("docs/mtls.md", "The API server's side"),
+}
 
 
-def test_self_managed(installation: Installation) -> None:
+@contextmanager
+def installed(name: str, installation: Installation) -> Iterator[None]:
+    """Install the overlay by its page, and remove it by deploy/README.md."""
+    overlay = OVERLAYS[name]
     installation.choose_default_scheduler()
+    (installation.shell.folder / "ca.crt").write_bytes(installation.node.ca.read_bytes())
     began = time.monotonic()
-    install_self_managed(installation)
-    installation.wait_for_rollout(began, NAMESPACE, CERTS_NAMESPACE)
-    installation.assert_pod_security()
-    use(installation)
-    installation.shell.run_block(DEPLOY_PAGE, "Removal")
+    with playing(name, installation):
+        installation.shell.run_block(overlay.page, overlay.heading)
+    installation.wait_for_rollout(began, *overlay.deployments)
+    yield
+    installation.assert_no_call_is_denied()
+    installation.shell.run_block(DEPLOY_PAGE, "Removal", replaced={REMOVED: f"deploy/overlays/{name}"})
+    if name == "crd":
+        installation.shell("kubectl delete -k deploy/crd")
     installation.wait_removed()
+
+
+def playing(name: str, installation: Installation) -> AbstractContextManager[None]:
+    return playing_cert_manager(installation.client, ROLLOUT_SECONDS) if name == "cert-manager" else nullcontext()
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_overlay_serves_a_pod_that_runs(name: str, installation: Installation) -> None:
+    """A GPU pod is injected, bound where it was predicted, and runs; one that fits nowhere is warned of."""
+    with installed(name, installation):
+        installation.assert_pod_security()
+        with installation.team(), installation.pool():
+            assert installation.create(pod("trainer")) == ""
+            running = installation.wait_running("trainer")
+            assert running["spec"]["nodeName"] == NODE_NAME
+            annotations = running["metadata"]["annotations"]
+            assert "NodeUsageAffinity" in annotations[f"{DOMAIN}/placement-rules"].split(",")
+            tolerated = {each["key"] for each in running["spec"]["tolerations"]}
+            assert {f"{DOMAIN}/node.usage", f"{CARD}.product"} <= tolerated
+
+            assert f"Insufficient {CARD}" in installation.create(pod("too-large", CARDS + 1))
+            installation.wait_event("too-large", "PlacementInfeasible")
+
+            (record,) = installation.records("trainer")
+            assert record["outcome"] == OVERLAYS[name].outcome
+            placement = record["placement"]
+            assert (placement["verdict"], placement["node"]) == ("Feasible", NODE_NAME)
+            (record,) = installation.records("too-large")
+            assert record["placement"]["verdict"] == "Infeasible"
+            assert installation.metric("placement_webhook_admission_requests_total{") >= 2
+            assert installation.metric('placement_webhook_placement_verdicts_total{verdict="Infeasible"}') >= 1
+            assert installation.metric('placement_webhook_audit_records_total{result="written"}') >= 2
+            assert "no fault" in installation.doctor()
+            assert_part_of(name, installation)
+
+
+def assert_part_of(name: str, installation: Installation) -> None:
+    """What the overlay adds has its effect."""
+    if name == "crd":
+        policy = {"apiVersion": "placement.maip.mxsf.io/v1alpha1", "kind": "PlacementPolicy"}
+        installation.create(policy | {"metadata": {"name": "default"}, "spec": {"mode": "shadow"}})
+        kind, version = policy["kind"], policy["apiVersion"]
+
+        def accepted() -> bool:
+            status = installation.client.get(kind, "default", api_version=version).get("status", {})
+            return any(each["reason"] == "Applied" for each in status.get("conditions", []))
+
+        wait_for(accepted, "the status of the policy")
+    if name == "templates":
+        created = pod("template")
+        template = {"metadata": {"labels": {"app": "t"}, **created["metadata"]}, "spec": created["spec"]}
+        del template["metadata"]["name"], template["metadata"]["namespace"]
+        spec = {"replicas": 0, "selector": {"matchLabels": {"app": "t"}}, "template": template}
+        metadata = {"name": "template", "namespace": TEAM}
+        installation.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+        stored = installation.client.get("Deployment", "template", TEAM, api_version="apps/v1")
+        assert stored["spec"]["template"]["spec"]["schedulerName"] == "default-scheduler"
+        assert "tolerations" in stored["spec"]["template"]["spec"]
+    if name == "mtls":
+        assert installation.metric('placement_webhook_http_refused_requests_total{code="403"}') == 0
+
+
+def test_the_console_shows_the_node(installation: Installation) -> None:
+    with installed("self-managed", installation):
+        installation.shell.run_block("docs/console.md", "In a cluster")
+        installation.wait_for_rollout(time.monotonic(), "placement-webhook-console")
+        forward = installation.shell.block("docs/console.md", "In a cluster", 1)
+        ask = "for _ in $(seq 50); do curl -sf 127.0.0.1:8090/state && break || sleep 0.2; done"
+        shown = installation.shell(f"{forward.strip()} >/dev/null & trap 'kill %1' EXIT; {ask}").stdout
+        assert NODE_NAME in json.dumps(json.loads(shown))
+        installation.shell("kubectl delete -k deploy/overlays/console")
