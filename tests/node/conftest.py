@@ -43,17 +43,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def node(pytestconfig: pytest.Config) -> Iterator[Node]:
-    """A cluster of one node with eight cards and the image of the webhook, whose network the tests use."""
+    """A cluster of one node with eight cards and the image of the webhook."""
     folder = cache_folder(os.environ).parent / "node" / "tests"
     with Node(pytestconfig.stash[_PROGRAMS], folder, _progress) as running:
         running.load_image(pytestconfig.stash[_IMAGE])
         running.add_cards(CARD, CARDS)
         _progress("the node has the image and its cards")
-        with running.network():
-            yield running
+        yield running
 
 
 @pytest.fixture
-def installation(node: Node, tmp_path: Path) -> Installation:
-    """The node, without the webhook."""
-    return Installation(node, Shell(node, tmp_path / "project"))
+def installation(node: Node, tmp_path: Path) -> Iterator[Installation]:
+    """The node, without the webhook; the test uses its network."""
+    with node.network():
+        yield Installation(node, Shell(node, tmp_path / "project"))

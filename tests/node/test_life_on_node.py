@@ -1,0 +1,222 @@
+"""Nothing is lost while replicas, node, certificates and tokens come and go under load.
+
+Each test creates thousands of pods through the API server, which calls the webhook by its Service. `failurePolicy` is
+Ignore as shipped, so a call that fails is a pod without injection.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.client import Client, Object
+from tests.controlplane.polling import wait_for
+from tests.node.installation import CERTS_NAMESPACE, CONFIGURATION, NAMESPACE, TEAM, Installation
+from tests.node.load import CREATIONS, creating, until
+from tests.node.running.configuration import NODE_NAME
+from tests.node.running.node import Node
+from tests.node.shell import Shell
+
+ADMISSION = "admissionregistration.k8s.io/v1"
+
+pytestmark = pytest.mark.timeout(1200)
+
+
+@pytest.fixture(scope="module")
+def installed(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """The webhook, self-managed, and the namespace of a team."""
+    shell = Shell(node, tmp_path_factory.mktemp("life") / "project")
+    with node.network():
+        made = Installation(node, shell)
+        made.choose_default_scheduler()
+        began = time.monotonic()
+        shell("kubectl apply -k deploy/overlays/self-managed")
+        made.wait_for_rollout(began, NAMESPACE, CERTS_NAMESPACE)
+        with made.team():
+            yield made
+    # The network is another one after a power cut.
+    with node.network():
+        shell.run_block("deploy/README.md", "Removal")
+        Installation(node, shell).wait_removed()
+
+
+def processes(node: Node, replica: str) -> list[int]:
+    """Return the processes of the server in a replica, as the machine numbers them."""
+    uid = node.client().get("Pod", replica, NAMESPACE)["metadata"]["uid"]
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            in_pod = uid in (folder / "cgroup").read_text()
+            if in_pod and b"serve" in (folder / "cmdline").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def restarts(client: Client, replica: str) -> int:
+    statuses = client.get("Pod", replica, NAMESPACE)["status"].get("containerStatuses", [])
+    return sum(each["restartCount"] for each in statuses if each["ready"])
+
+
+def kill(installed: Installation, replica: str) -> None:
+    """Kill the server of a replica, and return when it is ready again."""
+    before = restarts(installed.client, replica)
+    (pid,) = processes(installed.node, replica)
+    os.kill(pid, signal.SIGKILL)
+    wait_restarted(installed.client, replica, before)
+
+
+def wait_restarted(client: Client, replica: str, before: int) -> None:
+    wait_for(lambda: restarts(client, replica) > before, f"a new server in {replica}", deadline_seconds=120)
+
+
+def test_rollouts(installed: Installation) -> None:
+    with creating(installed.node) as load:
+        for _ in range(2):
+            installed.shell(f"kubectl -n {NAMESPACE} rollout restart deployment/{NAMESPACE}")
+            installed.shell(f"kubectl -n {NAMESPACE} rollout status deployment/{NAMESPACE} --timeout=120s")
+    load.assert_nothing_lost()
+
+
+def test_a_server_that_is_killed(installed: Installation) -> None:
+    with creating(installed.node) as load:
+        for replica in installed.replicas():
+            kill(installed, replica)
+    load.assert_nothing_lost()
+
+
+def test_a_server_at_its_memory_limit(installed: Installation) -> None:
+    """The kernel kills the server when its container has used up its memory."""
+    replica = installed.replicas()[0]
+    with creating(installed.node) as load:
+        before = restarts(installed.client, replica)
+        (pid,) = processes(installed.node, replica)
+        # The kernel kills the process that is the largest by this score.
+        Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+        use_memory_of(pid, 600 << 20)
+        wait_restarted(installed.client, replica, before)
+    load.assert_nothing_lost()
+    ended = installed.client.get("Pod", replica, NAMESPACE)["status"]["containerStatuses"][0]["lastState"]["terminated"]
+    assert ended["reason"] in ("OOMKilled", "Error")
+    assert ended["exitCode"] == 137
+
+
+def use_memory_of(pid: int, size: int) -> None:
+    """Allocate memory in a process that joins the cgroup of `pid` first."""
+    (line,) = [
+        each
+        for each in Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        if ":memory:" in each or each.startswith("0::/placement")
+    ]
+    cgroup = line.rpartition(":")[2].lstrip("/")
+    mounted = Path("/sys/fs/cgroup/memory") if ":memory:" in line else Path("/sys/fs/cgroup")
+    child = os.fork()
+    if child == 0:
+        try:
+            (mounted / cgroup / "cgroup.procs").write_text(str(os.getpid()))
+            held = bytearray(size)
+            held[::4096] = b"x" * len(range(0, size, 4096))
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+def test_a_drain(installed: Installation) -> None:
+    """The PodDisruptionBudget keeps a replica until there is another."""
+    with creating(installed.node) as load:
+        selector = "app.kubernetes.io/component=server"
+        drain = f"kubectl drain {NODE_NAME} --pod-selector={selector} --delete-emptydir-data --timeout=20s"
+        outcome = installed.shell(drain, check=False)
+        assert "would violate the pod's disruption budget" in outcome.stderr
+        installed.shell(f"kubectl uncordon {NODE_NAME}")
+        installed.shell(f"kubectl -n {NAMESPACE} rollout status deployment/{NAMESPACE} --timeout=120s")
+    load.assert_nothing_lost()
+
+
+def test_a_restart_of_the_kubelet(installed: Installation) -> None:
+    with creating(installed.node) as load:
+        installed.node.stop("kubelet")
+        wait_for(until(load, load.created + CREATIONS // 10), "creations without a kubelet", deadline_seconds=120)
+        installed.node.start_kubelet()
+        installed.shell(f"kubectl wait --for=condition=Ready node/{NODE_NAME} --timeout=60s")
+    load.assert_nothing_lost()
+
+
+def test_rotations_of_the_certificates(installed: Installation) -> None:
+    with creating(installed.node) as load:
+        installed.shell.run_block("docs/certificates.md", "Renewal and rotation")
+    load.assert_nothing_lost()
+
+
+def test_a_rotation_of_the_token(installed: Installation) -> None:
+    """Tokens that the kubelet replaces, after 80 % of the ten minutes that a token lives at least."""
+    token = {"serviceAccountToken": {"path": "token", "expirationSeconds": 600}}
+    ca = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
+    volume = {"name": "token", "projected": {"sources": [token, ca]}}
+    spec: Object = {
+        "automountServiceAccountToken": False,
+        "volumes": [volume],
+        "containers": [
+            {
+                "name": "webhook",
+                "volumeMounts": [
+                    {"name": "token", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": True}
+                ],
+            }
+        ],
+    }
+    patch = {"spec": {"template": {"spec": spec}}}
+    installed.client.request(
+        "PATCH",
+        f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAMESPACE}",
+        body=patch,
+        content_type="application/strategic-merge-patch+json",
+    )
+    installed.shell(f"kubectl -n {NAMESPACE} rollout status deployment/{NAMESPACE} --timeout=120s")
+    began = time.monotonic()
+    with creating(installed.node) as load:
+        # Tokens live ten minutes, and a minute of grace.
+        wait_for(lambda: time.monotonic() - began > 690, "the end of the first token", deadline_seconds=800)
+    load.assert_nothing_lost()
+    assert installed.metric("placement_webhook_cluster_age_seconds") < 60
+    installed.assert_no_call_is_denied()
+
+
+def test_all_servers_killed_at_once(installed: Installation) -> None:
+    """Ignore lets pods through; `missed` names them all."""
+    with creating(installed.node, stored=True) as load:
+        wait_for(until(load, 100), "pods before")
+        replicas = installed.replicas()
+        before = {each: restarts(installed.client, each) for each in replicas}
+        for pid in [pid for replica in replicas for pid in processes(installed.node, replica)]:
+            os.kill(pid, signal.SIGKILL)
+        wait_for(
+            lambda: all(restarts(installed.client, each) for each in replicas), "new servers", deadline_seconds=120
+        )
+        wait_for(until(load, load.created + 100), "pods after")
+    assert load.errors == {}
+    assert load.not_injected, "no call failed"
+    printed = installed.shell(f"placement-webhook missed --kubeconfig {installed.node.kubeconfig}", check=False)
+    assert printed.returncode == 3
+    assert [name for name in load.not_injected if f"{TEAM}/{name}" not in printed.stdout] == []
+
+
+def test_a_power_cut_under_fail(installed: Installation) -> None:
+    """The cluster comes back by itself, although no pod could be created without the webhook."""
+    node, kind = installed.node, "MutatingWebhookConfiguration"
+    count = len(installed.client.get(kind, CONFIGURATION, api_version=ADMISSION)["webhooks"])
+    fail = [{"op": "replace", "path": f"/webhooks/{index}/failurePolicy", "value": "Fail"} for index in range(count)]
+    installed.client.patch(kind, CONFIGURATION, fail, api_version=ADMISSION)
+    node.switch_off()
+    node.switch_on()
+    with node.network():
+        again = Installation(node, installed.shell)
+        again.shell(f"kubectl -n {NAMESPACE} rollout status deployment/{NAMESPACE} --timeout=180s")
+        again.shell("kubectl -n kube-system rollout status deployment/coredns --timeout=120s")
+        with creating(node) as load:
+            pass
+        load.assert_nothing_lost()
