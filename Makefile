@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
 	bench-absence bench-console bench-exported-cost bench-outcome bench-simulate bench-feed-real rotate-under-load soak abuse \
 	docs lock audit-dependencies sbom control-plane clean differential differential-capacity differential-export \
-	differential-moves differential-releases test-schedulers test-ray upstream-tables release-changes mutants golden examples \
+	differential-moves differential-releases test-schedulers node node-down test-node test-node-short test-ray upstream-tables release-changes mutants golden examples \
 	rules screenshots site
 
 help: ## list the targets
@@ -71,6 +71,18 @@ differential-moves: $(STAMP) ## make the moves of 100 random clusters on the rea
 
 test-schedulers: $(STAMP) ## run the real Volcano, KAI, Kueue and Coscheduling, built if need be
 	TEST_SCHEDULERS=1 REQUIRE_CONTROL_PLANE=1 $(BIN)/python -m pytest tests/schedulers $(PYTEST_ARGS)
+
+node: $(STAMP) ## bring up one real node on this machine, with its control plane (root, Linux; built if need be)
+	$(BIN)/python -m tests.node up
+
+node-down: $(STAMP) ## remove what `make node` brought up, also after a crash
+	$(BIN)/python -m tests.node down
+
+test-node: $(STAMP) ## install the image on a real node by the commands of the pages, use it and disturb it
+	TEST_NODE=1 $(BIN)/python -m pytest tests/node $(PYTEST_ARGS)
+
+test-node-short: $(STAMP) ## the same with one overlay, one pod that runs, and doctor
+	TEST_NODE=1 $(BIN)/python -m pytest tests/node/test_overlays_on_node.py -k self-managed $(PYTEST_ARGS)
 
 test-ray: $(STAMP) ## run a sweep of `simulate` on a local Ray of two workers, installed if need be
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray]'

@@ -1,8 +1,9 @@
-"""`make node` and `make node-down`: one real node on this machine."""
+"""`make node` and `make node-down`: one real node on this machine. `check` reports whether it can run one."""
 
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.controlplane.binaries import MissingPrograms
@@ -12,7 +13,7 @@ from tests.node.running.machine import MissingMachine, require_machine
 from tests.node.running.node import Node
 from tests.node.running.programs import node_programs
 
-_USAGE = "usage: python -m tests.node up|down"
+_USAGE = "usage: python -m tests.node up|down|check"
 
 
 def node_folder(name: str) -> Path:
@@ -22,12 +23,13 @@ def node_folder(name: str) -> Path:
 
 def main(arguments: list[str]) -> int:
     """Run the command; return its exit code."""
-    if arguments not in (["up"], ["down"]):
+    commands: dict[str, Callable[[], int]] = {"up": _up, "down": _down, "check": lambda: 0}
+    if len(arguments) != 1 or arguments[0] not in commands:
         print(_USAGE, file=sys.stderr)
         return 2
     try:
         require_machine()
-        return _up() if arguments == ["up"] else _down()
+        return commands[arguments[0]]()
     except (MissingMachine, MissingPrograms, BuildFailed) as missing:
         print(f"node: {missing}", file=sys.stderr)
         return 1

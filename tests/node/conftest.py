@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.controlplane.binaries import MissingPrograms
 from tests.controlplane.cache import cache_folder
+from tests.controlplane.go_command import BuildFailed
 from tests.node.image import build_image
+from tests.node.image_engine import NoImage
 from tests.node.installation import CARD, CARDS, Installation
-from tests.node.running.machine import require_machine
+from tests.node.running.machine import MissingMachine, require_machine
 from tests.node.running.node import Node
 from tests.node.running.programs import Programs, node_programs
 from tests.node.shell import Shell
@@ -34,9 +37,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     asked = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     if "node" not in asked or session.config.option.collectonly:
         return
-    require_machine()
-    session.config.stash[_PROGRAMS] = node_programs(os.environ, _progress)
-    image = build_image(os.environ, _progress)
+    try:
+        require_machine()
+        session.config.stash[_PROGRAMS] = node_programs(os.environ, _progress)
+        image = build_image(os.environ, _progress)
+    except (MissingMachine, MissingPrograms, BuildFailed, NoImage) as missing:
+        pytest.exit(f"node: {missing}", returncode=2)
     session.config.stash[_IMAGE] = image.archive
     _progress(f"{image.reference}, {image.bytes / 2**20:.0f} MiB, base: {image.base}")
 

@@ -110,6 +110,16 @@ class Installation:
 
         return wait_for(running, lambda: json.dumps(self.client.get("Pod", name, TEAM)["status"], indent=1))
 
+    def wait_unschedulable(self, name: str) -> str:
+        """Return the message of kube-scheduler about a pod that waits."""
+
+        def message() -> str | None:
+            conditions = self.client.get("Pod", name, TEAM)["status"].get("conditions", [])
+            found = [each["message"] for each in conditions if each.get("reason") == "Unschedulable"]
+            return found[0] if found else None
+
+        return wait_for(message, f"a verdict of kube-scheduler on {name}")
+
     def wait_event(self, name: str, reason: str) -> Object:
         """Return the Event about an object of the team with this reason."""
 

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 CNI_PLUGINS = Path("/usr/lib/cni")
@@ -38,10 +37,9 @@ def require_machine() -> None:
     """
     if sys.platform != "linux":
         raise MissingMachine(f"a node needs Linux: this is {sys.platform}")
-    lacking = [name for name, bit in _NEEDED.items() if not _has(bit)]
-    if os.geteuid() != 0 or lacking:
-        raise MissingMachine(f"a node needs root with {' and '.join(_NEEDED)}: {_privileges(lacking)}")
-    packages = {package for program, package in _PROGRAMS.items() if shutil.which(program, path=_search_path()) is None}
+    if lacking := lacking_privileges():
+        raise MissingMachine(f"a node needs root with {' and '.join(_NEEDED)}: {lacking}")
+    packages = {package for program, package in _PROGRAMS.items() if shutil.which(program, path=search_path()) is None}
     if any(not (CNI_PLUGINS / plugin).exists() for plugin in _CNI_PLUGINS):
         packages.add("containernetworking-plugins")
     if packages:
@@ -76,9 +74,14 @@ def _has(capability: int) -> bool:
     return bool(int(effective, 16) >> capability & 1)
 
 
-def _privileges(lacking: list[str]) -> str:
-    return f"this process lacks {', '.join(lacking)}" if os.geteuid() == 0 else "run it as root"
+def lacking_privileges() -> str:
+    """Return what to do about missing privileges; empty if nothing is missing."""
+    if os.geteuid() != 0:
+        return "run it as root"
+    lacking = [name for name, bit in _NEEDED.items() if not _has(bit)]
+    return f"this process lacks {', '.join(lacking)}" if lacking else ""
 
 
-def _search_path(environ: Mapping[str, str] = os.environ) -> str:
-    return os.pathsep.join([environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+def search_path() -> str:
+    """Return the folders in which the programs are looked for."""
+    return os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])

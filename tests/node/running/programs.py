@@ -27,7 +27,7 @@ DRA_EXAMPLE_DRIVER = _recipe("dra-example-driver", "sigs.k8s.io/dra-example-driv
 class Programs:
     """The programs by name: those of the control plane and of the node."""
 
-    paths: Mapping[str, Path]
+    paths: dict[str, Path]
 
     def __getitem__(self, name: str) -> Path:
         return self.paths[name]
