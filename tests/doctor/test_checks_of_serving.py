@@ -26,6 +26,7 @@ from tests.doctor.healthy import (
     slices,
     texts,
     under,
+    with_args,
     with_webhooks,
 )
 from tests.support.admission import policy_with
