@@ -12,6 +12,8 @@ A command writes everything at once (`plan_at_once`):
 The certs controller goes step by step (`plan`), because replicas and API servers read a change late:
 docs/certificates.md has the states, Keep, NextCAAdded and Switched, and the steps between them.
 
+Without a Secret and a trusted CA, AddNextCA issues the server certificate, too: no API server calls yet.
+
 In every state, each caBundle has the CAs of the Secret and those that it had, so a certificate that a replica may serve
 stays trusted. Only DropOldCA removes a CA, when every replica serves a certificate of the other one. IssueServing and
 SwitchToNextCA wait until API servers trust the CA that signs, also after a caBundle was edited.
@@ -255,7 +257,9 @@ def carried_out(step: Step, held: Artifacts, rules: Rules, now: datetime) -> Art
     Raises:
         InvalidInput: the names of `rules` are none.
     """
-    if step.action is Action.ISSUE:
+    # The first Secret is written whole: the volumes of the pods that wait for it name its keys.
+    is_first = step.action is Action.ADD_NEXT_CA and not held and not step.ca_bundle
+    if step.action is Action.ISSUE or is_first:
         ca = issue_ca(now=now, validity=rules.ca_validity)
         return _with_pair(Artifacts(ca.certificate, ca.key), ca, (rules.names,), rules, now)
     if step.action is Action.RENEW:

@@ -195,12 +195,16 @@ def check_not_injected(configuration: JsonObject) -> None:
     Raises:
         InvalidInput: cert-manager manages this caBundle and would overwrite a change.
     """
+    if key := injected_by(configuration):
+        place = f"MutatingWebhookConfiguration {field(configuration, 'metadata', 'name')}"
+        detail = f"cert-manager keeps this caBundle (annotation {key}); remove the annotation first"
+        raise InvalidInput([forbidden(place, detail)])
+
+
+def injected_by(configuration: JsonObject) -> str | None:
+    """Return the annotation by which cert-manager keeps the caBundle of a configuration; None if it does not."""
     annotations = field(configuration, "metadata", "annotations") or {}
-    for key in INJECTED_BY_CERT_MANAGER:
-        if key in annotations:
-            place = f"MutatingWebhookConfiguration {field(configuration, 'metadata', 'name')}"
-            detail = f"cert-manager keeps this caBundle (annotation {key}); remove the annotation first"
-            raise InvalidInput([forbidden(place, detail)])
+    return next((key for key in INJECTED_BY_CERT_MANAGER if key in annotations), None)
 
 
 def endpoint_of(configuration: JsonObject, webhook: JsonObject | None = None) -> Endpoint:

@@ -96,12 +96,13 @@ def report(
     each webhook of `configuration`, if any. `called` has a result for each of these webhooks, or none; with
     `require_call`, a server that is not reachable is a problem.
     """
+    is_injected = registration.injected_by(configuration or {}) is not None
     described: list[JsonObject] = []
     problems: list[FieldError] = []
     for place in places:
         found = inspect(place.artifacts, now)
         described.append(_place(place, found, now))
-        errors = [*place.errors, *_errors(place, found, now, least_left)]
+        errors = [*place.errors, *_errors(place, found, now, least_left, is_injected=is_injected)]
         if configuration is not None:
             # cert-manager stores no CA for an ACME issuer: the caBundle decides.
             errors = [each for each in errors if each.path != CA_CERTIFICATE or place.artifacts.ca_certificate]
@@ -119,7 +120,9 @@ def report(
     }
 
 
-def _errors(place: Place, found: Inspection, now: datetime, least_left: timedelta | None) -> Iterator[FieldError]:
+def _errors(
+    place: Place, found: Inspection, now: datetime, least_left: timedelta | None, *, is_injected: bool
+) -> Iterator[FieldError]:
     for problem in found.problems:
         # The CA's key may be kept elsewhere or not at all.
         if problem.fault is not Fault.MISSING or problem.file in (CA_CERTIFICATE, CERTIFICATE, KEY):
@@ -127,6 +130,8 @@ def _errors(place: Place, found: Inspection, now: datetime, least_left: timedelt
     renewal = "`placement-webhook certs register` renews it"
     if place.rotation is not None:
         renewal = "the certs controller renews it; check that it runs"
+    elif is_injected and not place.ca_key_kept:
+        renewal = "cert-manager renews it; check its Certificate"
     elif place.ca_key_kept:
         renewal = "`placement-webhook certs issue` and `certs register` renew it"
     for file, certificate in ((CA_CERTIFICATE, found.ca), (CERTIFICATE, found.server)):
@@ -222,18 +227,23 @@ def _untrusting(configuration: JsonObject, artifacts: Artifacts, now: datetime) 
     """Yield an error for each webhook whose caBundle does not trust the server certificate."""
     chain = pem.certificates(artifacts.certificate or b"", CERTIFICATE)
     name = field(configuration, "metadata", "name")
+    is_injected = registration.injected_by(configuration) is not None
     trusted = registration.trusted_certificates([configuration])
     if not trusted:
-        yield required(f"MutatingWebhookConfiguration {name}", "a webhook; `placement-webhook certs register` makes it")
+        remedy = "its manifest has them" if is_injected else "`placement-webhook certs register` makes it"
+        yield required(f"MutatingWebhookConfiguration {name}", f"a webhook; {remedy}")
     for index, found in enumerate(trusted):
         cas = [ca for ca in found if now < ca.not_valid_after_utc]
         if unfit_for_server(chain[0]) is None and distrust(chain, cas, now) is not None:
             path = f"MutatingWebhookConfiguration {name}: webhooks[{index}].clientConfig.caBundle"
-            yield required(path, f"must hold the CA of {CERTIFICATE}; `placement-webhook certs register` puts it there")
+            remedy = "cert-manager's cainjector" if is_injected else "`placement-webhook certs register`"
+            yield required(path, f"must hold the CA of {CERTIFICATE}; {remedy} puts it there")
 
 
-def as_text(facts: JsonObject) -> str:
+def as_text(facts: JsonObject, configuration: JsonObject | None) -> str:
     """Return the facts of a report, a few lines for each place and webhook; the caller shows the problems."""
+    is_injected = registration.injected_by(configuration or {}) is not None
+    remedy = "apply its manifest again" if is_injected else "`placement-webhook certs register` adds it"
     lines: list[str] = []
     for place in facts["places"]:
         lines += [place["place"], *_place_lines(place)]
@@ -242,7 +252,7 @@ def as_text(facts: JsonObject) -> str:
         lines.extend(f"  caBundle     {_described(ca)}" for ca in webhook["caBundle"] or [None])
         lines.extend(_served_lines(webhook["served"]) if webhook["served"] else ())
     for name in facts["missingWebhooks"]:
-        lines += [f"webhook {name}", "  not registered; `placement-webhook certs register` adds it"]
+        lines += [f"webhook {name}", f"  not registered; {remedy}"]
     return "".join(f"{printable(line)}\n" for line in lines)
 
 

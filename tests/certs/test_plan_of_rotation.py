@@ -189,3 +189,19 @@ def test_times_begin_anew_with_each_change() -> None:
     assert memory.unchanged_for("uid/1", 10) == timedelta(0)
     assert memory.unchanged_for("uid/1", 12) == timedelta(seconds=2)
     assert memory.unchanged_for("uid/2", 13) == timedelta(0)
+
+
+@pytest.mark.parametrize("bundles", [(), ((),)], ids=["no webhook", "a webhook without a CA"])
+def test_the_first_secret_is_written_whole(bundles: tuple[tuple[KeyPair, ...], ...]) -> None:
+    """A kubelet that finds only a part of it mounts the volume up to two minutes later."""
+    first = carried_out(planned(Artifacts(), *bundles), Artifacts(), RULES, NOW)
+
+    assert None not in (first.ca_certificate, first.ca_key, first.certificate, first.key)
+    cas = tuple(pem.certificates(first.ca_certificate or b"", "ca.crt"))
+    assert plan(Observed(first, (cas,), {cas[0]: LONG}, LONG), RULES, NOW).action is Action.KEEP
+
+
+def test_a_certificate_waits_where_api_servers_trust_another_ca() -> None:
+    """Replicas serve the pair of the Secret that was deleted."""
+    after = carried_out(planned(Artifacts(), (FIRST,)), Artifacts(), RULES, NOW)
+    assert (after.certificate, after.key) == (None, None)

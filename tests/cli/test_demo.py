@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.objects.manifests import ROOT
 from tests.support.programs.command import run_alone
 from tests.support.programs.programs import forked, write_program
 from webhook.audit.record import parse_line
@@ -97,3 +98,49 @@ def test_the_command_of_a_module_is_named_as_one(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "argv", ["/srv/webhook/__main__.py", "demo"])
 
     assert as_called() == f"{Path(sys.executable).name} -m webhook"
+
+
+READ_ONLY = """
+import errno, os, sys, tempfile
+
+def refuse(event, arguments):
+    if event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+        if not str(arguments[0]).startswith(("/proc/", *memory)) and not isinstance(arguments[0], int):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), arguments[0])
+    if event == "os.mkdir" and not str(arguments[0]).startswith(("/proc/", *memory)):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), arguments[0])
+
+memory = tuple(sys.argv.pop(1).split())
+sys.addaudithook(refuse)
+from webhook.cli import root
+root._SHARED_MEMORY = memory[0] if memory else "/none"
+root.main()
+"""
+
+
+def read_only(folder: Path, memory: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command where no file can be written, but for those in the folder `memory`, if any."""
+    command = [sys.executable, "-c", READ_ONLY, memory, *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_demo_runs_where_no_file_can_be_written(tmp_path: Path) -> None:
+    done = read_only(tmp_path, "", "demo")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "outcomes  1 Bypassed, 1 Denied, 4 Patched" in done.stdout
+    assert "file      not kept" in done.stdout
+
+
+def test_what_needs_a_file_has_one_in_memory_or_a_clear_error(tmp_path: Path) -> None:
+    without = read_only(tmp_path, "", "demo", "--keep")
+    assert (without.returncode, without.stdout) == (1, "")
+    assert without.stderr == "Error: TMPDIR: no folder for temporary files can be written; set it to one that can\n"
+
+    memory = tmp_path / "shm"
+    memory.mkdir()
+    kept = read_only(tmp_path, str(memory), "demo", "--keep")
+    assert (kept.returncode, kept.stderr) == (0, "")
+    (log,) = memory.rglob("*.jsonl")
+    assert len(log.read_bytes().splitlines()) == 6

@@ -59,6 +59,14 @@ def skewed_lease(made: Installed) -> Planted:
     return made.made(lease, "kube-node-lease")
 
 
+def stopped_scheduler(made: Installed) -> Planted:
+    renewed = datetime.now(UTC) - timedelta(minutes=9)
+    spec = {"holderIdentity": "a_1", "leaseDurationSeconds": 15, "renewTime": f"{renewed:%Y-%m-%dT%H:%M:%S.%fZ}"}
+    metadata = {"name": "kube-scheduler"}
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+    return made.made(lease, "kube-system")
+
+
 def full_quota(made: Installed) -> Planted:
     scope = {"scopeName": "CrossNamespacePodAffinity", "operator": "Exists"}
     spec = {"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": [scope]}}
@@ -407,6 +415,7 @@ PLANTED: Mapping[str, Fault] = {
         ),
     ),
     "clock": Fault({"clock"}, skewed_lease, ("synchronise the clock",), mends=False),
+    "schedulers: stopped": Fault({"schedulers", "clock"}, stopped_scheduler, ("start it",), mends=False),
     "schedulers": Fault(
         {"schedulers", "policy"}, policy(allowedSchedulers=["volcano", "gone"]), ("install it",), mends=False
     ),

@@ -26,6 +26,7 @@ from tests.doctor.healthy import (
     slices,
     texts,
     under,
+    with_args,
     with_webhooks,
 )
 from tests.support.admission import policy_with
@@ -233,6 +234,27 @@ def test_a_dry_run_that_is_not_injected_is_found(trial: Trial, severity: Severit
     finding = only(make_installation(trial=trial), "answer")
     assert finding[0] is severity
     assert what in finding[1]
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        Trial("default", "training", 0.1, {"metadata": {}}),
+        Trial("default", "training", 0.1, None, FAILED.format("pods.placement.maip.mxsf.io")),
+    ],
+    ids=["Ignore", "Fail"],
+)
+def test_a_client_ca_that_api_servers_do_not_answer_to_is_named(trial: Trial) -> None:
+    requiring = with_args(deployment(), "--client-ca=/etc/clients/ca.crt")
+    installation = make_installation(trial=trial, objects={**objects(), Source.DEPLOYMENTS: (requiring,)})
+
+    (finding,) = found(installation, "answer")
+
+    assert finding.what.endswith(
+        "the servers refuse API servers that present no certificate of the client CA /etc/clients/ca.crt"
+    )
+    assert "`client certificate refused`, give API servers a certificate of the CA of --client-ca" in finding.remedy
+    assert "client CA" not in only(make_installation(trial=trial), "answer")[1]
 
 
 def test_a_policy_that_is_not_found_is_a_note() -> None:

@@ -286,7 +286,9 @@ def bound(scheduler: str, *, minutes: float) -> dict[str, str]:
     [
         pytest.param("kube-scheduler", [], bound("default-scheduler", minutes=10), [ERROR], id="kube-scheduler"),
         pytest.param("kube-scheduler", [], bound("default-scheduler", minutes=8.5), [ERROR], id="its last binding"),
-        pytest.param("kube-scheduler", [], bound("default-scheduler", minutes=1), [], id="it binds without a Lease"),
+        pytest.param(
+            "kube-scheduler", [], bound("default-scheduler", minutes=1), [INFO], id="it binds without a Lease"
+        ),
         pytest.param("kube-scheduler", [], {}, [ERROR], id="it has bound no pod"),
         pytest.param("volcano", ["scheduling.volcano.sh"], {}, [WARNING], id="Volcano without its CRDs removed"),
         pytest.param("volcano", [], bound("volcano", minutes=60), [WARNING], id="pods of a removed Volcano still run"),
@@ -307,7 +309,7 @@ def test_a_scheduler_that_stopped_renewing_its_lease_is_found(
     findings = found(installation, "schedulers")
 
     assert [each.severity for each in findings] == severities
-    renewed = f"{name} does not run: it renewed its Lease 9 min ago and bound no pod since"
+    renewed = "renewed it 9 min ago"
     assert all(renewed in each.what or "no sign that it runs" in each.what for each in findings)
 
 

@@ -16,7 +16,7 @@ from webhook.audit.archive import Archive
 from webhook.audit.head import ChainHead, parse_head
 from webhook.audit.pods import PodIndex, pods_beside
 from webhook.audit.reading import Entry, InvalidLine, is_audit_log, read
-from webhook.audit.record import BEGINNING, LARGEST_BYTES, moment
+from webhook.audit.record import BEGINNING, FIRST, LARGEST_BYTES, AuditRecord, moment
 from webhook.documents.field import FieldError, InvalidInput, invalid
 
 STANDARD_INPUT = "-"
@@ -67,7 +67,8 @@ class Sources:
 
     `heads` has the chain heads that were kept beside the files, by the name of the head file; `head_faults` names the
     head files of archives that hold something else. `unread` states what is not complete, and why. While the records
-    are read, `without_records` collects the first line of each file that has something else than records.
+    are read, `without_records` collects the first line of each file that has something else than records, and
+    `cut_logs` the first record of each printed log that has lost older ones.
     """
 
     def __init__(self, heads: Mapping[str, ChainHead] | None = None) -> None:
@@ -75,6 +76,7 @@ class Sources:
         self.head_faults: list[FieldError] = []
         self.unread: list[str] = []
         self.without_records: dict[str, InvalidLine] = {}
+        self.cut_logs: dict[str, AuditRecord] = {}
         self.has_records = False
         self._files: list[_File] = []
         self._pods: dict[str, _Pods] = {}
@@ -212,6 +214,8 @@ class Sources:
             if file.is_printed and not line.line.startswith(BEGINNING):
                 continue
             if isinstance(line, Entry):
+                if file.is_printed and not has_records and line.record.previous != FIRST:
+                    self.cut_logs[file.name] = line.record
                 self.has_records = has_records = True
             else:
                 wrong = wrong or line

@@ -8,6 +8,7 @@ import gc
 import io
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Mapping
 from importlib import import_module
@@ -46,6 +47,7 @@ COMMANDS: Mapping[str, str] = {
 
 # Source: github.com/spf13/cobra, ShellCompDirective
 _FILES, _NO_FILES = ":0", ":4"
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a folder in memory that containers have
 
 
 class LazyGroup(SuggestingGroup):
@@ -108,6 +110,7 @@ def _show(error: click.ClickException) -> None:
 def main() -> None:
     """Run the command line and exit with its code."""
     prepare_streams()
+    _choose_temporary_folder()
     output = sys.stdout
     try:
         code = _run()
@@ -135,6 +138,15 @@ def main() -> None:
     sys.exit(code)
 
 
+def _choose_temporary_folder() -> None:
+    """Use memory for temporary files if no other folder can be written, as with `docker run --read-only`."""
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        if os.access(_SHARED_MEMORY, os.W_OK):
+            tempfile.tempdir = _SHARED_MEMORY
+
+
 def _run() -> int:
     """Run the command and return its exit code. The output is written before an error is printed."""
     try:
@@ -148,6 +160,13 @@ def _run() -> int:
         sys.stdout.flush()
         _show(error)
         code = error.exit_code
+    except FileNotFoundError as error:
+        # Python's error has neither a file name nor a type of its own.
+        if error.filename is not None or tempfile.tempdir is not None:
+            raise
+        sys.stdout.flush()
+        echo("Error: TMPDIR: no folder for temporary files can be written; set it to one that can", err=True)
+        code = 1
     sys.stdout.flush()
     return code if isinstance(code, int) else 0
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from webhook.admission.pipeline import ClusterView, scheduler_for
@@ -40,6 +41,7 @@ from webhook.serving.http.certificate import Certificate
 from webhook.serving.http.endpoint import REFUSALS, MutateEndpoint
 from webhook.serving.http.health import Health
 from webhook.serving.http.request_head import RegisteredTimeout
+from webhook.serving.http.tls import Pair, read_pair
 from webhook.serving.observed.free_card_gauges import FreeCardGauges
 from webhook.serving.observed.predictions import PredictionRecorder, Predictions
 from webhook.serving.policies.cluster_policies import PolicySource
@@ -123,18 +125,20 @@ def build_server(
     profiles: Mapping[str, Profile] = _NO_PROFILES,
     timeout: RegisteredTimeout | None = None,
     pods: PodRecorder | None = None,
+    read_pair: Callable[[Path], Pair] = read_pair,
 ) -> Server:
     """Return the server, ready to run. Its predictions are recorded in `predictions`, its decisions in `events`.
 
     It decides by the policy in force in `policies`, and follows `policy_file`. `placing` has the pods that wait in a
     live `view`; with another view they are those that are admitted here. `profiles` are those of a
     KubeSchedulerConfiguration by schedulerName. `timeout` is the registered one. `pods` keeps the pods of records.
+    `read_pair` reads the certificate of `settings`.
 
     Raises:
         InvalidInput: the certificate cannot be served.
     """
     now = partial(datetime.now, UTC)
-    certificate = Certificate(settings.tls_dir, metrics, now, settings.server_name, settings.client_ca)
+    certificate = Certificate(settings.tls_dir, metrics, now, settings.server_name, settings.client_ca, read_pair)
     metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, RULES)
     observe = metrics.placement_seconds.observe
     small_scorer, waiting, bound = scoring(policies, profiles, observe) if placing is None else placing

@@ -155,3 +155,16 @@ def test_explain_has_the_record_of_a_running_replica(
     (found,) = lines(outcome.output)
     assert (found["audit"]["name"], found["audit"]["outcome"]) == ("trainer", "Patched")
     assert f"audit record {found['audit']['decision']}: Patched at " in text.output
+
+
+def test_explain_prints_the_cluster_of_the_environment_once(
+    cluster: Cluster, replica: Kubelet, run: Run, token: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.create(make_pod("trainer"))
+    monkeypatch.setenv("KUBECONFIG", str(cluster.control_plane.kubeconfig))
+    where = ("-n", cluster.namespace, "--webhook-namespace", cluster.namespace, "--admin-token-file", token)
+
+    outcome = run("explain", "pod/trainer", *where)
+
+    assert outcome.code == 0
+    assert outcome.errors.count("cluster: context ") == 1

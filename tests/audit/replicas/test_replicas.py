@@ -103,6 +103,46 @@ def test_logs_without_any_record_are_reported(cluster: Cluster, replicas: Kubele
     assert outcome.errors == "no replica has an audit record\n"
 
 
+def rotate(replicas: Kubelet) -> None:
+    """Leave only the newest record of webhook-a in its log."""
+    replicas.logs["webhook-a", False] = LOG_LINE + replicas.logs["webhook-a", False].split(LOG_LINE)[-2] + LOG_LINE
+
+
+@pytest.mark.parametrize("command", [("list",), ("show", "d0005"), ("show", "d0000"), ("summary",)], ids=" ".join)
+@pytest.mark.parametrize("since", [(), ("--since", "2026-05-01T08:00:04Z")], ids=["all", "since"])
+def test_what_the_kubelet_rotated_away_is_reported_in_one_line(
+    cluster: Cluster, replicas: Kubelet, run: Run, command: tuple[str, ...], since: tuple[str, ...]
+) -> None:
+    rotate(replicas)
+
+    outcome = audit(run, cluster, *command, *since)
+
+    assert outcome.code == (2 if "d0000" in command else 0)
+    reason = "written before --since, or rotated away" if since else "rotated away"
+    missing = "webhook-a: 2 records before 2026-05-01T08:00:05"
+    (line, *others) = outcome.errors.splitlines()
+    assert line.startswith(f"warning: not in the logs that the kubelet keeps: {missing}")
+    assert line.endswith(f": {reason}")
+    assert len(others) == ("d0000" in command)
+
+
+def test_an_empty_table_is_explained(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    rotate(replicas)
+
+    outcome = audit(run, cluster, "list", "--pod", "other/*")
+
+    assert outcome.code == 0
+    assert "webhook-a: 2 records before" in outcome.errors
+    assert "no record that was read is selected\n" in outcome.errors
+
+
+def test_verify_reports_a_rotated_log_once(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
+    rotate(replicas)
+    outcome = audit(run, cluster, "verify")
+    assert (outcome.code, outcome.errors) == (0, "")
+    assert "the chain continues here: 2 records before it, not in these files" in outcome.output
+
+
 def test_no_selected_pod_is_an_error(cluster: Cluster, replicas: Kubelet, run: Run) -> None:
     outcome = audit(run, cluster, "list", "--selector", "app=other")
 

@@ -1,12 +1,13 @@
 """The report about certificates in a place, for all commands."""
 
+import base64
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from certs.cluster.status import Place, report
+from certs.cluster.status import Place, as_text, report
 from certs.inspection import Artifacts
 from tests.support.tls.certificates import FRESH, NOW, OTHER
 
@@ -48,6 +49,29 @@ def test_chain_and_key_are_distinguished(held: Artifacts, verifies: bool, matche
 def test_only_the_key_of_the_ca_may_be_absent(held: Artifacts, problems: list[str]) -> None:
     found = reported(held)
     assert (found["problems"], found["healthy"]) == (problems, not problems)
+
+
+@pytest.mark.parametrize(
+    ("webhooks", "days", "problem"),
+    [
+        pytest.param([], 30, "a webhook; its manifest has them", id="no webhook"),
+        pytest.param([{"name": "a"}], 30, "cert-manager's cainjector puts it there", id="no caBundle"),
+        pytest.param(None, 10_000, "cert-manager renews it; check its Certificate", id="expires soon"),
+    ],
+)
+def test_cert_manager_is_named_where_it_keeps_the_ca_bundle(webhooks: Any, days: int, problem: str) -> None:
+    """`certs register` refuses such a configuration."""
+    trusted = [{"name": "a", "clientConfig": {"caBundle": base64.b64encode(FRESH.ca_certificate or b"").decode()}}]
+    annotations = {"cert-manager.io/inject-ca-from": "placement-webhook/placement-webhook"}
+    configuration = {
+        "metadata": {"name": "web", "annotations": annotations},
+        "webhooks": trusted if webhooks is None else webhooks,
+    }
+    found = report([Place("tls", replace(FRESH, ca_key=None), ca_key_kept=False)], configuration, NOW, timedelta(days))
+
+    assert found["problems"]
+    assert all(problem in each for each in found["problems"])
+    assert "certs register" not in as_text(found, configuration)
 
 
 def test_configuration_without_a_webhook_trusts_no_ca() -> None:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from webhook.cli.inputs.files import PATH, file_option, output_choice
 from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.program import SuggestingGroup
 from webhook.cli.output.screen import Column, Row, print_table, text_console
-from webhook.cli.output.terminal import echo_json, echo_json_lines
+from webhook.cli.output.terminal import echo, echo_json, echo_json_lines
 from webhook.cli.records import audit_text as text
 from webhook.cli.records.audit_filters import filters, selection_of
 from webhook.cli.records.audit_following import BrokenLines, follow_file
@@ -82,8 +83,12 @@ def list_(source: Source, limit: int | None, follow: bool, output: str, **chosen
         if output == "json":
             echo_json_lines(entry.line for entry in entries)
         else:
-            rows = (text.list_row(entry.record) for entry in entries)
+            remaining = iter(entries)
+            first = list(islice(remaining, 1))
+            rows = (text.list_row(entry.record) for entry in chain(first, remaining))
             print_table(text_console(), text.LIST_COLUMNS, rows)
+            if not first and sources.has_records:
+                echo("no record that was read is selected", err=True)
     broken.report_rest()
 
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import base64
+import os
 import shlex
 import ssl
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -21,7 +22,7 @@ from rich.console import Console
 from certs.pki import issue_ca, issue_server
 from webhook.audit.pods import PodFile
 from webhook.audit.record import AuditRecord, PlacementEntry, parse_line
-from webhook.audit.writer import AuditWriter
+from webhook.audit.writer import STANDARD_OUTPUT, AuditWriter
 from webhook.cli.inputs.files import PATH, file_option
 from webhook.cli.output.logs import configure_logs
 from webhook.cli.output.program import as_called
@@ -40,6 +41,7 @@ from webhook.runtime.settings import Address, Settings
 from webhook.serving.app import build_server
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.decisions.pod_recorder import PodRecorder
+from webhook.serving.http.tls import Pair, in_memory
 from webhook.serving.policies.in_force import Policies
 from webhook.serving.server import Server
 from webhook.serving.view.views import FixedView
@@ -83,17 +85,16 @@ def demo(audit_file: Path | None, keep: bool) -> None:
     snapshot = replace(snapshot, scheduler_evidence=SchedulerEvidence(frozenset(), "kube-scheduler"))
     pods = [document.content for document in _sample("pods.yaml")]
     _print_cluster(console, snapshot)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        log = audit_file or folder / "audit.jsonl"
-        trust = _issue(folder)
-        settings = Settings(tls_dir=folder, listen=_LOOPBACK, admin_listen=_LOOPBACK, replica="demo")
-        metrics = Metrics()
-        policies = Policies(built_in_policy(), metrics, rfc3339_now)
-        with AuditWriter(log) as audit, closing(PodFile(log)) as kept:
-            server = build_server(settings, policies, FixedView(snapshot), audit, metrics, pods=PodRecorder(kept))
-            answers = asyncio.run(_post_pods(server, trust, pods))
-        records = [parse_line(line) for line in log.read_bytes().splitlines()[-len(pods) :]]
+    pair, trust = _issue()
+    settings = Settings(tls_dir=pair.tls_dir, listen=_LOOPBACK, admin_listen=_LOOPBACK, replica="demo")
+    metrics = Metrics()
+    policies = Policies(built_in_policy(), metrics, rfc3339_now)
+    with _log(audit_file) as (audit, kept, read_log):
+        server = build_server(
+            settings, policies, FixedView(snapshot), audit, metrics, pods=kept, read_pair=lambda _: pair
+        )
+        answers = asyncio.run(_post_pods(server, trust, pods))
+        records = [parse_line(line) for line in read_log().splitlines()[-len(pods) :]]
     steps = [Step(*step) for step in zip(range(1, len(pods) + 1), pods, answers, records, strict=True)]
     for step in steps:
         _print_step(console, step, snapshot)
@@ -104,15 +105,27 @@ def _sample(name: str) -> list[Document]:
     return parse(files("webhook.cli").joinpath("sample", name).read_bytes(), f"sample/{name}")
 
 
-def _issue(folder: Path) -> ssl.SSLContext:
-    """Write a server certificate to `folder`. Return the TLS context of a client that trusts only its CA."""
+@contextmanager
+def _log(file: Path | None) -> Iterator[tuple[AuditWriter, PodRecorder | None, Callable[[], bytes]]]:
+    """Yield a writer to `file`, what keeps the pods beside it, and a function that reads it.
+
+    Without a file, the log is in memory: the demo also runs where no file can be written.
+    """
+    if file is not None:
+        with AuditWriter(file) as writer, closing(PodFile(file)) as kept:
+            yield writer, PodRecorder(kept), file.read_bytes
+        return
+    with in_memory("audit") as memory, AuditWriter(STANDARD_OUTPUT, output_descriptor=memory.fileno()) as writer:
+        yield writer, None, lambda: os.pread(memory.fileno(), os.fstat(memory.fileno()).st_size, 0)
+
+
+def _issue() -> tuple[Pair, ssl.SSLContext]:
+    """Return a server certificate, and the TLS context of a client that trusts only its CA."""
     now = datetime.now(UTC)
     ca = issue_ca(now=now)
     server = issue_server(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"], now=now)
-    (folder / "tls.crt").write_bytes(server.certificate)
-    (folder / "tls.key").touch(mode=0o600)
-    (folder / "tls.key").write_bytes(server.key)
-    return ssl.create_default_context(cadata=ca.certificate.decode())
+    pair = Pair(Path("demo"), server.certificate, server.key)
+    return pair, ssl.create_default_context(cadata=ca.certificate.decode())
 
 
 async def _post_pods(server: Server, trust: ssl.SSLContext, pods: list[JsonObject]) -> list[JsonObject]:

@@ -25,6 +25,7 @@ OnPage = Callable[[Resource, list[JsonObject], bool], None]
 T = TypeVar("T")
 
 _PAGE_SIZE = 500
+_PRINTED = "webhook.cli: names of clusters that were printed"
 _WORKLOADS = (
     Resource("Namespace", "v1", "namespaces", is_required=True),
     Resource("Pod", "v1", "pods", is_required=True),
@@ -167,16 +168,20 @@ def ask_live(source: ClientConfig, what: str, read: Callable[[ApiServer], Awaita
 
 
 def ask(source: ClientConfig, read: Callable[[ApiServer], Awaitable[T]], *, prints_name: bool = False) -> T:
-    """Return what `read` finds; with `prints_name`, print the name of a cluster whose kubeconfig is not given.
+    """Return what `read` finds; with `prints_name`, print the name of a cluster whose kubeconfig is not given, once.
 
     Raises:
         ApiServerError: the API server does not answer a request.
         InvalidInput: the configuration is missing or wrong.
     """
+    # A command can ask several times, such as for pods and for audit records.
+    context = click.get_current_context(silent=True)
+    printed: list[str] = [] if context is None else context.meta.setdefault(_PRINTED, [])
 
     async def connected() -> T:
         async with source.connect() as server:
-            if prints_name and source.kubeconfig is None:
+            if prints_name and source.kubeconfig is None and server.cluster not in printed:
+                printed.append(server.cluster)
                 echo(f"cluster: {server.cluster}", err=True)
             return await read(server)
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.audit.archive import is_archive
-from webhook.audit.head import SUFFIX, ChainHead, head_path, read_head
+from webhook.audit.head import SUFFIX, ChainHead, count, head_path, read_head
 from webhook.audit.pods import SUFFIXES as POD_SUFFIXES
 from webhook.audit.reading import rotated_files
 from webhook.audit.selection import parse_moment
 from webhook.audit.sources import STANDARD_INPUT, Download, Sources
 from webhook.cli.inputs.clusters import complete_context
 from webhook.cli.inputs.files import FILE, PATH, Command, Option, file_option, options
-from webhook.cli.output.terminal import echo
+from webhook.cli.output.terminal import echo, plural
 from webhook.documents.field import InvalidInput, invalid, required
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FILE = "audit.jsonl"
 _INCOMPLETE = 1
+_MOST_NAMED = 5
 _ODD = "holds no audit record; see what the replica writes there, and compare its image with that of the others"
 
 
@@ -57,8 +58,8 @@ class Source:
     def opened(self, since: datetime | None = None, *, with_heads: bool = False) -> Iterator[Sources]:
         """Open the records until the block ends: of running replicas those written at or after `since`.
 
-        `with_heads`: also read the heads beside audit files. What was not read to its end is reported on standard
-        error.
+        `with_heads`: for `verify`, which reports itself what is missing before a record: also read the heads beside
+        audit files. What was not read to its end is reported on standard error.
 
         Raises:
             InvalidInput: a file cannot be read or holds something else, the kubeconfig is wrong, or no pod is selected.
@@ -72,7 +73,13 @@ class Source:
             self.unread = len(sources.unread)
             for each in sources.unread:
                 echo(f"warning: {each}", fg="yellow", err=True)
-            yield sources
+            try:
+                yield sources
+            except InvalidInput:
+                self._report_cut_logs(sources, since)
+                raise
+            if not with_heads:
+                self._report_cut_logs(sources, since)
             self.unread += len(sources.without_records)
             for name in sources.without_records:
                 echo(f"warning: {name}: {_ODD}", fg="yellow", err=True)
@@ -80,6 +87,23 @@ class Source:
                 echo("no replica has an audit record", err=True)
                 # A quiet hour is no fault, but replicas without any record show nothing of what was decided.
                 self.unread += since is None
+
+    def _report_cut_logs(self, sources: Sources, since: datetime | None) -> None:
+        """Report what is missing before the first record of printed logs, in one line."""
+        if not sources.cut_logs:
+            return
+        cut = [
+            f"{name}: {count(record.sequence - 1)} before {record.time}"
+            for name, record in list(sources.cut_logs.items())[:_MOST_NAMED]
+        ]
+        if others := len(sources.cut_logs) - len(cut):
+            cut.append(plural(others, "other log"))
+        reason = (
+            "written before --since, or rotated away"
+            if since or (self.replicas and self.replicas.since)
+            else "rotated away"
+        )
+        echo(f"warning: not in the logs that the kubelet keeps: {'; '.join(cut)}: {reason}", fg="yellow", err=True)
 
     @contextmanager
     def _downloads(self, since: datetime | None) -> Iterator[Sequence[Download]]:

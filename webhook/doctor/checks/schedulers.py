@@ -5,17 +5,19 @@ from datetime import timedelta
 
 from webhook.backends.kueue import Kueue
 from webhook.backends.registry import api_groups_of
-from webhook.cluster.objects.lease import last_renewal, time_of
-from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
+from webhook.cluster.objects.lease import is_expired, last_renewal, time_of
 from webhook.doctor import commands
-from webhook.doctor.check import Finding, check, error, warning
+from webhook.doctor.check import Finding, check, error, info, warning
 from webhook.doctor.cluster import Cluster, name_of
 from webhook.doctor.nodes import meant
 from webhook.doctor.source import Source
 from webhook.doctor.workloads import args_of, containers_of
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.policy.policy import Policy
+
+_LEASE = "kube-system/kube-scheduler"
+"""The Lease of kube-scheduler, which has the profile default-scheduler."""
 
 
 def _of_types(policy: Policy) -> dict[str, str | None]:
@@ -32,7 +34,7 @@ def schedulers(cluster: Cluster) -> Iterator[Finding]:
     """Nothing shows that a scheduler runs that the policy names, or kube-scheduler no longer renews its Lease."""
     if cluster.evidence is None or not cluster.knows(Source.PODS):
         return
-    yield from _stopped(cluster, cluster.evidence, DEFAULT_SCHEDULER, "kube-scheduler")
+    yield from _stopped(cluster, DEFAULT_SCHEDULER)
     reported = {"", DEFAULT_SCHEDULER}
     for policy in cluster.policies:
         for path, name in policy.spec.named_schedulers().items():
@@ -41,7 +43,7 @@ def schedulers(cluster: Cluster) -> Iterator[Finding]:
             reported.add(name)
             groups = api_groups_of(policy.spec.schedulers, name)
             if cluster.evidence.shows(name, groups) or name in cluster.bound_schedulers or _is_deployed(cluster, name):
-                yield from _stopped(cluster, cluster.evidence, name, name)
+                yield from _stopped(cluster, name)
                 continue
             signs = f"no API group {' or '.join(groups)}, Lease" if groups else "no Lease"
             signs = f"{signs}, Deployment or running pod names it"
@@ -53,31 +55,30 @@ def schedulers(cluster: Cluster) -> Iterator[Finding]:
             yield severity(f"{cluster.place_of(policy)}: spec.{path}", what, remedy)
 
 
-def _stopped(cluster: Cluster, evidence: SchedulerEvidence, scheduler: str, lease_name: str) -> Iterator[Finding]:
-    """Yield a finding if Leases show that a scheduler ran, none is renewed, and it has bound no pod since.
-
-    Without leader election, a scheduler has no Lease.
-    """
-    if lease_name in evidence.leases:
+def _stopped(cluster: Cluster, scheduler: str) -> Iterator[Finding]:
+    """Yield a finding if none of the Leases of a scheduler is renewed. Without leader election, it has none."""
+    own = [each for each in cluster.of(Source.LEASES) if _is_lease_of(scheduler, each)]
+    renewed = {time: name_of(each) for each in own if (time := last_renewal(each)) is not None}
+    if not renewed or not all(is_expired(each, cluster.server_time) for each in own):
         return
-    expired = {
-        renewed: name_of(each)
-        for each in cluster.of(Source.LEASES)
-        if lease_name in f"{name_of(each)}\n{field(each, 'spec', 'holderIdentity')}"
-        and (renewed := last_renewal(each)) is not None
-    }
-    bound = time_of(cluster.bound_schedulers.get(scheduler))
+    newest, bound = max(renewed), time_of(cluster.bound_schedulers.get(scheduler))
+    where = f"Lease {renewed[newest]}: spec.renewTime"
+    what = f"{scheduler} renewed it {(cluster.server_time - newest).total_seconds() // 60:.0f} min ago"
     # The last binding can be newer than the last renewal by the time between renewals.
-    if not expired or (bound is not None and bound > max(expired) + timedelta(minutes=1)):
+    if bound is not None and bound > newest + timedelta(minutes=1):
+        remedy = "delete the Lease if the scheduler runs without leader election"
+        yield info(where, f"{what}, and has bound pods since", remedy)
         return
-    minutes = (cluster.server_time - max(expired)).total_seconds() // 60
-    what = f"{lease_name} does not run: it renewed its Lease {minutes:.0f} min ago and bound no pod since"
     severity = error if scheduler == DEFAULT_SCHEDULER else warning
-    yield severity(
-        f"Lease {expired[max(expired)]}: spec.renewTime",
-        f"{what}, so its pods stay Pending",
-        "start it, or find in its log why it does not renew the Lease; without leader election, delete the Lease",
-    )
+    remedy = "start it, or find in its log why it does not renew the Lease"
+    yield severity(where, f"{what} and has bound no pod since: it does not run, so its pods stay Pending", remedy)
+
+
+def _is_lease_of(scheduler: str, lease: JsonObject) -> bool:
+    """Return whether name or holder has the name of the scheduler, as in SchedulerEvidence."""
+    if scheduler == DEFAULT_SCHEDULER:
+        return name_of(lease) == _LEASE
+    return scheduler in f"{field(lease, 'metadata', 'name')}\n{field(lease, 'spec', 'holderIdentity')}"
 
 
 def _is_deployed(cluster: Cluster, scheduler: str) -> bool:

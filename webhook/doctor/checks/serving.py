@@ -10,10 +10,11 @@ from webhook.doctor.check import Finding, check, error, info, named, warning
 from webhook.doctor.cluster import Cluster, Trial, listed, name_of
 from webhook.doctor.matching import is_called_for_pods, selects_pods_of, timeout_seconds
 from webhook.doctor.source import Source
-from webhook.doctor.workloads import containers_of, controller_of, has_flag
+from webhook.doctor.workloads import containers_of, controller_of, has_flag, option
 from webhook.documents.documents import JsonObject, field
 
 _HTTPS = 443
+_OTHERS = "the other findings may name the cause"
 _FAILED = re.compile(r'failed calling webhook "(?P<name>[^"]+)": (?P<reason>.*)', re.DOTALL)
 _DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request: (?P<reason>.*)', re.DOTALL)
 
@@ -161,7 +162,7 @@ def answer(cluster: Cluster) -> Iterator[Finding]:
         return
     place, webhook = own
     if trial.pod is None:
-        yield _refused(place, trial, {str(each.get("name")) for each in cluster.webhooks})
+        yield _refused(cluster, place, trial)
         return
     if trial.not_enforced is not None and not cluster.mark:
         what = f"a dry-run pod cannot show whether API servers get an answer: {trial.not_enforced}"
@@ -170,20 +171,39 @@ def answer(cluster: Cluster) -> Iterator[Finding]:
         yield error(
             place,
             f"a dry-run pod of type {trial.workload_type} in namespace {trial.namespace} is created without injection: "
-            "API servers get no answer and failurePolicy is Ignore, or they do not call the webhook",
-            "the other findings may name the cause; the log of the API server has `failed calling webhook`",
+            "API servers get no answer and failurePolicy is Ignore, or they do not call the webhook"
+            + _client_ca(cluster),
+            _client_ca_remedy(cluster) or f"{_OTHERS}; the log of the API server has `failed calling webhook`",
         )
     if trial.seconds > timeout_seconds(webhook) / 2:
         what = f"the dry-run creation of a pod takes {trial.seconds:.1f} s; all webhooks are in it"
         yield warning(place, what, "`apiserver_admission_webhook_admission_duration_seconds` has the time of each")
 
 
-def _refused(place: str, trial: Trial, own: set[str]) -> Finding:
+def _client_ca(cluster: Cluster) -> str:
+    """Return what the servers require of API servers, to be added to a finding; empty without `--client-ca`."""
+    file = option(cluster.deployment or {}, "--client-ca")
+    return f"; the servers refuse API servers that present no certificate of the client CA {file}" if file else ""
+
+
+def _client_ca_remedy(cluster: Cluster) -> str:
+    if not _client_ca(cluster):
+        return ""
+    logs = commands.servers(cluster, "logs")
+    return (
+        f"if {logs} has `client refused` or `client certificate refused`, give API servers a certificate of the CA of "
+        "--client-ca that --client-name allows (docs/mtls.md), or correct the CA"
+    )
+
+
+def _refused(cluster: Cluster, place: str, trial: Trial) -> Finding:
     """Return the finding of a dry-run pod that was refused: by the webhook, for want of it, or by something else."""
+    own = {str(each.get("name")) for each in cluster.webhooks}
     failed, denied = _FAILED.search(trial.error), _DENIED.search(trial.error)
     if failed and failed["name"] in own:
         what = f"API servers cannot call it, and pods are refused (failurePolicy Fail): {failed['reason']}"
-        return error(place, what, "the other findings may name the cause; check that the webhook runs")
+        remedy = _client_ca_remedy(cluster) or f"{_OTHERS}; check that the webhook runs"
+        return error(place, f"{what}{_client_ca(cluster)}", remedy)
     if denied and denied["name"] in own:
         what = f"the webhook denies the smallest pod of type {trial.workload_type}: {denied['reason']}"
         return warning(place, what, "check the policy, and the annotations of the namespace")

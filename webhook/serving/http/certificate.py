@@ -24,7 +24,7 @@ _REMEDY = "renew it (`placement-webhook certs issue`, or its issuer); it is read
 
 
 class Certificate:
-    """The pair in `tls_dir`, served by `context`; `now` returns the time in UTC.
+    """The pair that `read_pair` finds in `tls_dir`, served by `context`; `now` returns the time in UTC.
 
     `server_name` is the name by which API servers call; empty if it is not known. `client_ca` is the file of the CAs of
     clients; new ones are a new `context`, since CAs cannot be taken out of one.
@@ -40,8 +40,10 @@ class Certificate:
         now: Callable[[], datetime],
         server_name: str = "",
         client_ca: Path | None = None,
+        read_pair: Callable[[Path], tls.Pair] = tls.read_pair,
     ) -> None:
         self._tls_dir = tls_dir
+        self._read_pair = read_pair
         self._server_name = server_name
         self._metrics = metrics
         self._now = now
@@ -50,7 +52,7 @@ class Certificate:
         self._logged = ""
         self._client_ca_path = client_ca
         self._client_ca = tls.read_client_ca(client_ca)
-        self._pair = tls.read_pair(tls_dir)
+        self._pair = read_pair(tls_dir)
         self.context: ssl.SSLContext = tls.server_context(self._pair, self._client_ca)
         self._validity = tls.validity(self._pair, server_name)
         self._publish_validity()
@@ -76,7 +78,7 @@ class Certificate:
         """Read the files again, serve a new valid pair, and log a change of the validity."""
         try:
             self._log_validity()
-            pair = tls.read_pair(self._tls_dir)
+            pair = self._read_pair(self._tls_dir)
             if pair != self._pair:
                 self._replace(pair)
             self._reload_client_ca()

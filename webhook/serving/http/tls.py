@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import IO
 
 from cryptography import x509
 
@@ -120,15 +121,19 @@ def _explained(pair: Pair, error: ssl.SSLError) -> str:
     return reason
 
 
+def in_memory(name: str) -> IO[bytes]:
+    """Return a file that only this process can read: in memory if possible, else on disk until it is closed."""
+    # The image's file systems are read-only, and the key must not be on disk.
+    return os.fdopen(os.memfd_create(name), "w+b") if hasattr(os, "memfd_create") else tempfile.NamedTemporaryFile()
+
+
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
     """Yield the path of a file with `content` that only this process can read, until the block ends."""
-    # The image's file systems are read-only, and the key must not be on disk, so memfd is used if available.
-    in_memory = hasattr(os, "memfd_create")
-    with os.fdopen(os.memfd_create("tls"), "wb") if in_memory else tempfile.NamedTemporaryFile() as file:
+    with in_memory("tls") as file:
         file.write(content)
         file.flush()
-        yield f"/proc/self/fd/{file.fileno()}" if in_memory else file.name
+        yield f"/proc/self/fd/{file.fileno()}" if isinstance(file.name, int) else file.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,7 +206,7 @@ def status(
     if output == "json":
         echo_json(document)
     else:
-        echo_lines(as_text(document))
+        echo_lines(as_text(document, found))
         for problem in document["problems"]:
             echo(f"wrong: {problem}", err=True, fg="red")
     if not document["healthy"]:
