@@ -32,10 +32,11 @@ def _progress(line: str) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Find or build the programs and the image if a test needs them: longer than a test may take."""
     asked = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    if "node" not in asked or session.config.option.collectonly:
+    if not {"node", "image"} & asked or session.config.option.collectonly:
         return
-    require_machine()
-    session.config.stash[_PROGRAMS] = node_programs(os.environ, _progress)
+    if "node" in asked:
+        require_machine()
+        session.config.stash[_PROGRAMS] = node_programs(os.environ, _progress)
     image = build_image(os.environ, _progress)
     session.config.stash[_IMAGE] = image.archive
     _progress(f"{image.reference}, {image.bytes / 2**20:.0f} MiB, base: {image.base}")

@@ -13,6 +13,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -51,6 +52,22 @@ def build_image(environ: Mapping[str, str], progress: Progress) -> BuiltImage:
                 _build(target, environ, progress)
     facts = json.loads((target / _FACTS).read_text())
     return BuiltImage(archive=target / _ARCHIVE, **facts)
+
+
+@contextmanager
+def loaded_image(environ: Mapping[str, str], progress: Progress) -> Iterator[tuple[Engine, BuiltImage]]:
+    """Return an engine that has the image, for the time of the context; nothing else builds meanwhile.
+
+    Raises:
+        NoImage: see `build_image`.
+    """
+    image = build_image(environ, progress)
+    with (
+        locked(image.archive.parents[1], progress),
+        running_engine(environ, image.archive.parents[1] / "engine", progress) as engine,
+    ):
+        engine("load", "--quiet", "--input", str(image.archive))
+        yield engine, image
 
 
 def _build(target: Path, environ: Mapping[str, str], progress: Progress) -> None:

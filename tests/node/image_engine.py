@@ -19,8 +19,9 @@ from tests.controlplane.polling import wait_for
 _START_SECONDS = 60.0
 _STOP_SECONDS = 20.0
 
-# dockerd would use a containerd of the machine whose socket is there.
-_WITHOUT_CONTAINERD = 'if [ -d /run/containerd ]; then mount -t tmpfs none /run/containerd; fi; exec "$@"'
+# dockerd would read the settings of the machine's docker, and use its containerd.
+_HIDDEN = ("/etc/docker", "/run/docker", "/run/containerd")
+_HIDE = f'for folder in {" ".join(_HIDDEN)}; do mkdir -p $folder; mount -t tmpfs none $folder; done; exec "$@"'
 
 ISOLATED = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 """Run a command with mounts and processes of its own, which end with this process."""
@@ -49,7 +50,7 @@ class Engine:
             raise NoImage(f"docker {arguments[0]}: {_end(outcome.stderr or outcome.stdout)}")
         return outcome.stdout.strip()
 
-    def build(self, *arguments: str, progress: Progress) -> None:
+    def build(self, *arguments: str, progress: Progress | None = None) -> None:
         """Build an image, with all output in `log` and each step as progress.
 
         Raises:
@@ -69,7 +70,7 @@ class Engine:
             for line in process.stdout or ():
                 log.write(line)
                 output.append(line)
-                if line.startswith("Step "):
+                if progress and line.startswith("Step "):
                     progress(line.strip()[:100])
         if process.returncode:
             raise NoImage(f"docker build failed, see {self.log}: {_end(''.join(output))}")
@@ -126,7 +127,7 @@ def _dockerd(environ: Mapping[str, str], folder: Path, progress: Progress) -> It
     flags = {"data-root": folder / "data", "exec-root": folder / "run", "pidfile": folder / "pid"}
     command = [
         *ISOLATED,
-        *("sh", "-c", _WITHOUT_CONTAINERD, "sh"),
+        *("sh", "-c", _HIDE, "sh"),
         *("dockerd", "--host", environ["DOCKER_HOST"], "--iptables=false", "--ip-masq=false", "--bridge=none"),
         *(word for name, path in flags.items() for word in (f"--{name}", str(path))),
     ]
