@@ -212,7 +212,7 @@ release: $(STAMP) ## make wheel, sdist, chart, manifests, image, SBOM and checks
 	@$(BIN)/python -m tests.deploy.release dist $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(filter no,$(IMAGE)),--no-image)
 
 test-release: $(STAMP) ## install and try what `make release` makes, with the dependencies of the package index
-	TEST_RELEASE=1 REQUIRE_CONTROL_PLANE=1 $(BIN)/python -m pytest tests/deploy/test_release.py $(PYTEST_ARGS)
+	TEST_RELEASE=1 REQUIRE_CONTROL_PLANE=1 $(BIN)/python -m pytest tests/deploy/release/test_release.py $(PYTEST_ARGS)
 
 control-plane: $(STAMP) ## build (or find) the etcd, kube-apiserver and kube-scheduler of the tests
 	$(BIN)/python -m tests.controlplane.binaries

@@ -24,6 +24,7 @@ from tests.support.objects.manifests import ROOT
 
 BASE = "PYTHON_IMAGE"
 
+_BASE_LABEL = "org.opencontainers.image.base.name"
 _ARCHIVE, _FACTS = "image.tar", "image.json"
 _KEPT = 3
 
@@ -80,7 +81,7 @@ def _build(target: Path, environ: Mapping[str, str], progress: Progress) -> None
         arguments = (*stages, "--build-arg", f"VERSION={version}", str(ROOT))
         # With names, both stages stay when what has none is removed: the next build takes its layers from them.
         engine.build("--target", "build", "--tag", "placement-webhook-build-stage", *arguments, progress=progress)
-        engine.build("--tag", reference, *arguments, progress=progress)
+        engine.build("--tag", reference, "--label", f"{_BASE_LABEL}={base.shown}", *arguments, progress=progress)
         if engine.private:
             engine("image", "prune", "--force")
         size = int(engine("image", "inspect", "--format", "{{.Size}}", reference))

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.deploy import release
 from tests.deploy.helm import Helm, with_required
+from tests.deploy.release import artifacts
 from tests.support.objects.manifests import DEPLOY
 
 pytestmark = pytest.mark.slow
@@ -37,10 +37,10 @@ class Release:
 def made(control_plane_programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Release:
     """A release without image and bill of materials, which need an engine and the package index."""
     folder, kubectl = tmp_path_factory.mktemp("dist"), control_plane_programs["kubectl"]
-    release.write_packages(folder, TIME)
-    release.write_chart(folder, TIME)
-    release.write_manifests(folder, kubectl)
-    release.write_sums(folder)
+    artifacts.write_packages(folder, TIME)
+    artifacts.write_chart(folder, TIME)
+    artifacts.write_manifests(folder, kubectl)
+    artifacts.write_sums(folder)
     return Release(folder, kubectl)
 
 
@@ -80,7 +80,7 @@ def test_wheel_runs_in_a_clean_environment(made: Release, environment: Environme
     offline = () if FROM_THE_INDEX else ("--no-index", "--no-deps", "--ignore-installed")
     environment.run("python", "-m", "pip", "install", "--quiet", *offline, str(made.the("*.whl")))
 
-    assert release.VERSION in environment.run("placement-webhook", "version")
+    assert artifacts.VERSION in environment.run("placement-webhook", "version")
     assert "free GPUs" in environment.run("placement-webhook", "demo")
     assert str(environment.folder) in environment.run("python", "-c", "import webhook; print(webhook.__file__)")
 
@@ -90,7 +90,7 @@ def test_sdist_builds_the_same_wheel(made: Release, tmp_path: Path) -> None:
         archive.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
-    environ = {**os.environ, release.EPOCH: str(TIME)}
+    environ = {**os.environ, artifacts.EPOCH: str(TIME)}
     subprocess.run(command, cwd=source, env=environ, stdout=subprocess.DEVNULL, check=True)
 
     (wheel,) = tmp_path.glob("*.whl")
@@ -98,7 +98,7 @@ def test_sdist_builds_the_same_wheel(made: Release, tmp_path: Path) -> None:
 
 
 def test_chart_package_renders_as_the_chart(made: Release, helm: Helm, tmp_path: Path) -> None:
-    package = made.the(f"placement-webhook-{release.VERSION}.tgz")
+    package = made.the(f"placement-webhook-{artifacts.VERSION}.tgz")
     values = yaml.safe_dump(with_required({}))
     of_the_package = helm(
         "template", "placement-webhook", str(package), "--namespace", "placement-webhook", "--values", "-", stdin=values
@@ -112,10 +112,10 @@ def test_chart_package_renders_as_the_chart(made: Release, helm: Helm, tmp_path:
         assert ours.getnames()[0] == theirs.getnames()[0] == "placement-webhook/Chart.yaml"
 
 
-@pytest.mark.parametrize("name", release.MANIFESTS)
+@pytest.mark.parametrize("name", artifacts.MANIFESTS)
 def test_manifests_are_those_of_the_overlay(made: Release, name: str) -> None:
     written = [*yaml.safe_load_all((made.folder / "manifests" / f"{name}.yaml").read_text())]
-    command = [str(made.kubectl), "kustomize", str(release.MANIFESTS[name])]
+    command = [str(made.kubectl), "kustomize", str(artifacts.MANIFESTS[name])]
     rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     assert written
@@ -129,26 +129,30 @@ def test_every_overlay_has_its_manifests(made: Release) -> None:
 
 
 def test_manifests_name_the_repository_of_the_image(made: Release, tmp_path: Path) -> None:
-    release.write_manifests(tmp_path, made.kubectl, repository="registry.example.com/team/placement-webhook")
+    artifacts.write_manifests(tmp_path, made.kubectl, repository="registry.example.com/team/placement-webhook")
 
     text = (tmp_path / "manifests" / "self-managed.yaml").read_text()
-    assert text.count(f"image: registry.example.com/team/placement-webhook:{release.VERSION}") == 2
+    assert text.count(f"image: registry.example.com/team/placement-webhook:{artifacts.VERSION}") == 2
     assert "image: placement-webhook" not in text
 
 
 def test_checksums_are_of_every_file(made: Release) -> None:
     checked = subprocess.run(
-        ["sha256sum", "--check", "--strict", release.SUMS], cwd=made.folder, capture_output=True, text=True, check=True
+        ["sha256sum", "--check", "--strict", artifacts.SUMS],
+        cwd=made.folder,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
 
     names = {line.removesuffix(": OK") for line in checked.splitlines()}
     files = {str(path.relative_to(made.folder)) for path in made.folder.rglob("*") if path.is_file()}
-    assert names == files - {release.SUMS, ".gitignore"}
+    assert names == files - {artifacts.SUMS, ".gitignore"}
 
 
 def test_the_same_commit_makes_the_same_files(made: Release, tmp_path: Path) -> None:
-    release.write_packages(tmp_path, TIME)
-    release.write_chart(tmp_path, TIME)
+    artifacts.write_packages(tmp_path, TIME)
+    artifacts.write_chart(tmp_path, TIME)
 
     for path in tmp_path.glob("placement*"):
         assert path.read_bytes() == (made.folder / path.name).read_bytes(), path.name
