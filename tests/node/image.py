@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.controlplane.cache import Progress, cache_folder, locked, made_whole
-from tests.node.image_engine import Engine, NoImage, running_engine
+from tests.node.image_engine import Engine, NoImage, answers, running_engine
 from tests.node.stand_in_base import RECIPE, Base, make_stand_in
 from tests.support.objects.manifests import ROOT
 
@@ -69,6 +69,15 @@ def loaded_image(environ: Mapping[str, str], progress: Progress) -> Iterator[tup
     ):
         engine("load", "--quiet", "--input", str(image.archive))
         yield engine, image
+
+
+def keep_in_running_docker(image: BuiltImage, environ: Mapping[str, str], progress: Progress) -> None:
+    """Load the image into the docker that runs, if one does and does not have it, as `docker build` would leave it."""
+    log = image.archive.parents[1] / "engine" / "build.log"
+    running = Engine(environ, log, private=False)
+    if answers(environ) and not running.has(image.reference):
+        progress(f"loading {image.reference} into docker")
+        running("load", "--quiet", "--input", str(image.archive))
 
 
 def _build(target: Path, environ: Mapping[str, str], progress: Progress) -> None:
@@ -137,8 +146,13 @@ def _sources() -> Iterator[Path]:
 
 def main() -> int:
     """Print the archive, the base and the size of the image."""
+
+    def progress(line: str) -> None:
+        print(f"image: {line}", file=sys.stderr, flush=True)
+
     try:
-        image = build_image(os.environ, lambda line: print(f"image: {line}", file=sys.stderr, flush=True))
+        image = build_image(os.environ, progress)
+        keep_in_running_docker(image, os.environ, progress)
     except NoImage as missing:
         print(f"image: {missing}", file=sys.stderr)
         return 1

@@ -98,7 +98,7 @@ def running_engine(environ: Mapping[str, str], folder: Path, progress: Progress)
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "build.log"
     log.write_text("")
-    if _answers(environ):
+    if answers(environ):
         yield Engine(environ, log, private=False)
         return
     missing = [name for name in ("dockerd", "setpriv", "unshare") if shutil.which(name) is None]
@@ -113,7 +113,10 @@ def running_engine(environ: Mapping[str, str], folder: Path, progress: Progress)
         yield Engine(private, log, private=True)
 
 
-def _answers(environ: Mapping[str, str]) -> bool:
+def answers(environ: Mapping[str, str]) -> bool:
+    """Return whether a docker runs that this process may use; without the command, none does."""
+    if shutil.which("docker") is None:
+        return False
     command = ["docker", "version", "--format", "{{.Server.Version}}"]
     return subprocess.run(command, env=environ, capture_output=True, check=False).returncode == 0
 
@@ -138,9 +141,7 @@ def _dockerd(environ: Mapping[str, str], folder: Path, progress: Progress) -> It
         subprocess.Popen(command, env=environ, stdout=output, stderr=output, start_new_session=True) as process,
     ):
         try:
-            wait_for(
-                lambda: process.poll() is not None or _answers(environ), "dockerd", deadline_seconds=_START_SECONDS
-            )
+            wait_for(lambda: process.poll() is not None or answers(environ), "dockerd", deadline_seconds=_START_SECONDS)
             if process.poll() is not None:
                 raise NoImage(f"no private dockerd starts here, see {log}: {_end(log.read_text())}")
             yield
