@@ -12,8 +12,8 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
 	bench-absence bench-console bench-exported-cost bench-outcome bench-simulate bench-feed-real rotate-under-load soak abuse \
 	docs lock audit-dependencies sbom control-plane clean differential differential-capacity differential-export \
-	differential-moves differential-releases test-schedulers node node-down test-node test-node-short test-ray upstream-tables release-changes mutants golden examples \
-	rules screenshots site
+	differential-moves differential-releases test-schedulers node node-down test-node test-node-short test-ray \
+	upstream-tables release-changes mutants golden examples rules screenshots site image release test-release
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -204,6 +204,27 @@ SBOM ?= dist/sbom.cdx.json
 sbom: $(LOCK_TOOLS)/.installed ## write the software bill of materials of the image's Python packages (CycloneDX, SBOM=FILE)
 	@mkdir -p $(dir $(SBOM))
 	$(LOCK_TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file $(SBOM) requirements.lock
+
+# Name and tag of the image in `make image PLATFORMS=…`, such as of a registry, and more flags, such as --push.
+IMAGE_NAME  ?= placement-webhook:0.1.0
+BUILDX_ARGS ?= --output type=oci,dest=dist/image.tar
+
+image: $(STAMP) ## build the image; print archive, base and size (PLATFORMS=linux/amd64,linux/arm64: by buildx, to dist/image.tar)
+ifdef PLATFORMS
+	@docker buildx version >/dev/null 2>&1 || { echo "image: PLATFORMS needs docker buildx: install it, or unset PLATFORMS" >&2; exit 1; }
+	@mkdir -p dist
+	docker buildx build --platform $(PLATFORMS) --tag $(IMAGE_NAME) $(BUILDX_ARGS) .
+else
+	@$(BIN)/python -m tests.node.image
+endif
+
+release: $(STAMP) ## make wheel, sdist, chart, manifests, image, SBOM and checksums in dist/ (IMAGE=no: no image; REPOSITORY: its name in the manifests)
+	rm -rf dist
+	@$(MAKE) --no-print-directory sbom
+	@$(BIN)/python -m tests.deploy.release dist $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(filter no,$(IMAGE)),--no-image)
+
+test-release: $(STAMP) ## install and try what `make release` makes, with the dependencies of the package index
+	TEST_RELEASE=1 REQUIRE_CONTROL_PLANE=1 $(BIN)/python -m pytest tests/deploy/release/test_release.py $(PYTEST_ARGS)
 
 control-plane: $(STAMP) ## build (or find) the etcd, kube-apiserver and kube-scheduler of the tests
 	$(BIN)/python -m tests.controlplane.binaries

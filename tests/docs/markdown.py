@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-OWN = ("README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CHANGELOG.md")
+OWN = ("README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 OPERATIONS = ROOT / "docs" / "operations.md"
 MONITORING = ROOT / "docs" / "monitoring.md"
 DOCUMENTS = [

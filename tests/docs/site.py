@@ -7,7 +7,15 @@ from mkdocs.structure.files import File, Files
 
 from tests.docs.markdown import ROOT, anchor_of
 
-_PAGES = ("README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE")
+_PAGES = (
+    "README.md",
+    "README.zh-CN.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "LICENSE",
+)
 _FOLDERS = ("docs", "deploy", "examples")
 _ITEM = re.compile(r"- \[(.+?)\]\((.+?)\)")
 

@@ -35,11 +35,12 @@ def _progress(line: str) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Find or build the programs and the image if a test needs them: longer than a test may take."""
     asked = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    if "node" not in asked or session.config.option.collectonly:
+    if not {"node", "image"} & asked or session.config.option.collectonly:
         return
     try:
-        require_machine()
-        session.config.stash[_PROGRAMS] = node_programs(os.environ, _progress)
+        if "node" in asked:
+            require_machine()
+            session.config.stash[_PROGRAMS] = node_programs(os.environ, _progress)
         image = build_image(os.environ, _progress)
     except (MissingMachine, MissingPrograms, BuildFailed, NoImage) as missing:
         pytest.exit(f"node: {missing}", returncode=2)

@@ -13,16 +13,18 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.controlplane.cache import Progress, cache_folder, locked, made_whole
-from tests.node.image_engine import Engine, NoImage, running_engine
+from tests.node.image_engine import Engine, NoImage, answers, running_engine
 from tests.node.stand_in_base import RECIPE, Base, make_stand_in
 from tests.support.objects.manifests import ROOT
 
 BASE = "PYTHON_IMAGE"
 
+_BASE_LABEL = "org.opencontainers.image.base.name"
 _ARCHIVE, _FACTS = "image.tar", "image.json"
 _KEPT = 3
 
@@ -53,6 +55,31 @@ def build_image(environ: Mapping[str, str], progress: Progress) -> BuiltImage:
     return BuiltImage(archive=target / _ARCHIVE, **facts)
 
 
+@contextmanager
+def loaded_image(environ: Mapping[str, str], progress: Progress) -> Iterator[tuple[Engine, BuiltImage]]:
+    """Return an engine that has the image, for the time of the context; nothing else builds meanwhile.
+
+    Raises:
+        NoImage: see `build_image`.
+    """
+    image = build_image(environ, progress)
+    with (
+        locked(image.archive.parents[1], progress),
+        running_engine(environ, image.archive.parents[1] / "engine", progress) as engine,
+    ):
+        engine("load", "--quiet", "--input", str(image.archive))
+        yield engine, image
+
+
+def keep_in_running_docker(image: BuiltImage, environ: Mapping[str, str], progress: Progress) -> None:
+    """Load the image into the docker that runs, if one does and does not have it, as `docker build` would leave it."""
+    log = image.archive.parents[1] / "engine" / "build.log"
+    running = Engine(environ, log, private=False)
+    if answers(environ) and not running.has(image.reference):
+        progress(f"loading {image.reference} into docker")
+        running("load", "--quiet", "--input", str(image.archive))
+
+
 def _build(target: Path, environ: Mapping[str, str], progress: Progress) -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     reference = f"placement-webhook:{version}"
@@ -63,7 +90,7 @@ def _build(target: Path, environ: Mapping[str, str], progress: Progress) -> None
         arguments = (*stages, "--build-arg", f"VERSION={version}", str(ROOT))
         # With names, both stages stay when what has none is removed: the next build takes its layers from them.
         engine.build("--target", "build", "--tag", "placement-webhook-build-stage", *arguments, progress=progress)
-        engine.build("--tag", reference, *arguments, progress=progress)
+        engine.build("--tag", reference, "--label", f"{_BASE_LABEL}={base.shown}", *arguments, progress=progress)
         if engine.private:
             engine("image", "prune", "--force")
         size = int(engine("image", "inspect", "--format", "{{.Size}}", reference))
@@ -119,8 +146,13 @@ def _sources() -> Iterator[Path]:
 
 def main() -> int:
     """Print the archive, the base and the size of the image."""
+
+    def progress(line: str) -> None:
+        print(f"image: {line}", file=sys.stderr, flush=True)
+
     try:
-        image = build_image(os.environ, lambda line: print(f"image: {line}", file=sys.stderr, flush=True))
+        image = build_image(os.environ, progress)
+        keep_in_running_docker(image, os.environ, progress)
     except NoImage as missing:
         print(f"image: {missing}", file=sys.stderr)
         return 1

@@ -19,8 +19,9 @@ from tests.controlplane.polling import wait_for
 _START_SECONDS = 60.0
 _STOP_SECONDS = 20.0
 
-# dockerd would use a containerd of the machine whose socket is there.
-_WITHOUT_CONTAINERD = 'if [ -d /run/containerd ]; then mount -t tmpfs none /run/containerd; fi; exec "$@"'
+# dockerd would read the settings of the machine's docker, and use its containerd.
+_HIDDEN = ("/etc/docker", "/run/docker", "/run/containerd")
+_HIDE = f'for folder in {" ".join(_HIDDEN)}; do mkdir -p $folder; mount -t tmpfs none $folder; done; exec "$@"'
 
 ISOLATED = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 """Run a command with mounts and processes of its own, which end with this process."""
@@ -49,7 +50,7 @@ class Engine:
             raise NoImage(f"docker {arguments[0]}: {_end(outcome.stderr or outcome.stdout)}")
         return outcome.stdout.strip()
 
-    def build(self, *arguments: str, progress: Progress) -> None:
+    def build(self, *arguments: str, progress: Progress | None = None) -> None:
         """Build an image, with all output in `log` and each step as progress.
 
         Raises:
@@ -69,7 +70,7 @@ class Engine:
             for line in process.stdout or ():
                 log.write(line)
                 output.append(line)
-                if line.startswith("Step "):
+                if progress and line.startswith("Step "):
                     progress(line.strip()[:100])
         if process.returncode:
             raise NoImage(f"docker build failed, see {self.log}: {_end(''.join(output))}")
@@ -97,7 +98,7 @@ def running_engine(environ: Mapping[str, str], folder: Path, progress: Progress)
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "build.log"
     log.write_text("")
-    if _answers(environ):
+    if answers(environ):
         yield Engine(environ, log, private=False)
         return
     missing = [name for name in ("dockerd", "setpriv", "unshare") if shutil.which(name) is None]
@@ -112,7 +113,10 @@ def running_engine(environ: Mapping[str, str], folder: Path, progress: Progress)
         yield Engine(private, log, private=True)
 
 
-def _answers(environ: Mapping[str, str]) -> bool:
+def answers(environ: Mapping[str, str]) -> bool:
+    """Return whether a docker runs that this process may use; without the command, none does."""
+    if shutil.which("docker") is None:
+        return False
     command = ["docker", "version", "--format", "{{.Server.Version}}"]
     return subprocess.run(command, env=environ, capture_output=True, check=False).returncode == 0
 
@@ -126,7 +130,7 @@ def _dockerd(environ: Mapping[str, str], folder: Path, progress: Progress) -> It
     flags = {"data-root": folder / "data", "exec-root": folder / "run", "pidfile": folder / "pid"}
     command = [
         *ISOLATED,
-        *("sh", "-c", _WITHOUT_CONTAINERD, "sh"),
+        *("sh", "-c", _HIDE, "sh"),
         *("dockerd", "--host", environ["DOCKER_HOST"], "--iptables=false", "--ip-masq=false", "--bridge=none"),
         *(word for name, path in flags.items() for word in (f"--{name}", str(path))),
     ]
@@ -137,9 +141,7 @@ def _dockerd(environ: Mapping[str, str], folder: Path, progress: Progress) -> It
         subprocess.Popen(command, env=environ, stdout=output, stderr=output, start_new_session=True) as process,
     ):
         try:
-            wait_for(
-                lambda: process.poll() is not None or _answers(environ), "dockerd", deadline_seconds=_START_SECONDS
-            )
+            wait_for(lambda: process.poll() is not None or answers(environ), "dockerd", deadline_seconds=_START_SECONDS)
             if process.poll() is not None:
                 raise NoImage(f"no private dockerd starts here, see {log}: {_end(log.read_text())}")
             yield

@@ -45,7 +45,7 @@ tar --numeric-owner --one-file-system -C "$FOLDER/root" -cf "$FOLDER/root.tar" .
 rm -r --one-file-system "$FOLDER/root"
 """
 
-RECIPE = hashlib.sha256("".join((_PACKAGES, _LAYOUT, _MAKE, _DOCKERFILE.read_text())).encode()).hexdigest()[:16]
+RECIPE = hashlib.sha256(f"{_PACKAGES}{_LAYOUT}{_MAKE}{_DOCKERFILE.read_text()}".encode()).hexdigest()[:16]
 """Changes with what the stand-in is made of."""
 
 
@@ -117,6 +117,6 @@ def _build_stage(engine: Engine, context: Path, arguments: tuple[str, ...]) -> N
                 copy = context / "machine" / path.relative_to("/")
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, copy)
-        engine.build(*arguments, "--file", str(_DOCKERFILE), str(context), progress=lambda line: None)
+        engine.build(*arguments, "--file", str(_DOCKERFILE), str(context))
     finally:
         shutil.rmtree(context)
