@@ -1,11 +1,11 @@
-"""Pods that are created through the API server at a steady rate, while something happens to the webhook."""
+"""Pods that are created through the API server by several clients, while something happens to the webhook."""
 
 import asyncio
 import collections
+import itertools
 import os
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,8 +20,7 @@ from tests.node.running.node import Node
 CREATIONS = int(os.environ.get("NODE_CREATIONS", "5000"))
 """The number of creations that each test waits for."""
 
-_RATE = 60.0
-_CONNECTIONS = 64
+_CLIENTS = 8
 _LONGEST_SECONDS = 30.0
 
 
@@ -47,7 +46,7 @@ class Load:
 
 @contextmanager
 def creating(node: Node, *, stored: bool = False) -> Iterator[Load]:
-    """Create pods at a steady rate within the block, and after it until there were CREATIONS; on dry run by default."""
+    """Let clients create pods within the block, and after it until there were CREATIONS; on dry run unless `stored`."""
     load, is_over = Load(), threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(_create(node, load, is_over, stored=stored)), daemon=True)
     thread.start()
@@ -62,18 +61,15 @@ async def _create(node: Node, load: Load, is_over: threading.Event, *, stored: b
     trust = ssl.create_default_context(cafile=str(node.ca))
     trust.verify_flags &= ~ssl.VERIFY_X509_STRICT
     trust.load_cert_chain(*node.admin)
-    connector = aiohttp.TCPConnector(ssl=trust, limit=_CONNECTIONS)
-    async with aiohttp.ClientSession(SERVER, connector=connector) as session, asyncio.TaskGroup() as group:
-        began, sent = time.monotonic(), 0
+    connector, numbers = aiohttp.TCPConnector(ssl=trust), itertools.count()
 
-        def is_wanted() -> bool:
-            return not is_over.is_set() or (not stored and sent < CREATIONS)
+    async def write(session: aiohttp.ClientSession) -> None:
+        while not is_over.is_set() or (not stored and load.created < CREATIONS):
+            await _post(session, load, next(numbers), stored=stored)
 
-        while is_wanted():
-            while sent < (time.monotonic() - began) * _RATE and is_wanted():
-                group.create_task(_post(session, load, sent, stored=stored))
-                sent += 1
-            await asyncio.sleep(0.01)
+    async with aiohttp.ClientSession(SERVER, connector=connector) as session, asyncio.TaskGroup() as clients:
+        for _ in range(_CLIENTS):
+            clients.create_task(write(session))
 
 
 async def _post(session: aiohttp.ClientSession, load: Load, number: int, *, stored: bool) -> None:
