@@ -185,8 +185,15 @@ class Node:
 
     def load_image(self, archive: Path) -> None:
         """Import an image archive, as `docker save` writes it."""
+        self._ctr("images", "import", "--no-unpack", archive)
+
+    def tag_image(self, reference: str, other: str) -> None:
+        """Give an image another name."""
+        self._ctr("images", "tag", "--force", reference, other)
+
+    def _ctr(self, *arguments: str | Path) -> None:
         program = (self.programs["ctr"], "--address", CONTAINERD_SOCKET, "--namespace", "k8s.io")
-        run(self.namespaces.command(*program, "images", "import", "--no-unpack", archive))
+        run(self.namespaces.command(*program, *arguments))
 
     def load_program(self, name: str, reference: str) -> None:
         """Import an image of one static program."""

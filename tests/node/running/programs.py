@@ -20,6 +20,7 @@ CONTAINERD = _recipe("containerd", "github.com/containerd/containerd/v2")
 COREDNS = _recipe("coredns", "github.com/coredns/coredns")
 NODE = _recipe("node", "k8s.io/kubelet")
 KUBE_ROUTER = _recipe("kube-router", "github.com/cloudnativelabs/kube-router/v2")
+KWOK = _recipe("kwok", "sigs.k8s.io/kwok")
 DRA_EXAMPLE_DRIVER = _recipe("dra-example-driver", "sigs.k8s.io/dra-example-driver")
 
 
@@ -65,7 +66,7 @@ def main() -> None:
         print(f"node: {line}", file=sys.stderr, flush=True)
 
     node_programs(os.environ, progress)
-    for recipe in (KUBE_ROUTER, DRA_EXAMPLE_DRIVER):
+    for recipe in (KUBE_ROUTER, KWOK, DRA_EXAMPLE_DRIVER):
         program_paths(recipe, os.environ, progress)
 
 
