@@ -57,6 +57,7 @@ _LARGE_BYTES = 1024 * 1024
 
 
 _NO_PROFILES: Mapping[str, Profile] = {}
+_utc_now = partial(datetime.now, UTC)
 
 
 class Scoring(NamedTuple):
@@ -130,15 +131,13 @@ def build_server(
     """Return the server, ready to run. Its predictions are recorded in `predictions`, its decisions in `events`.
 
     It decides by the policy in force in `policies`, and follows `policy_file`. `placing` has the pods that wait in a
-    live `view`; with another view they are those that are admitted here. `profiles` are those of a
-    KubeSchedulerConfiguration by schedulerName. `timeout` is the registered one. `pods` keeps the pods of records.
-    `read_pair` reads the certificate of `settings`.
+    live `view`; with another view they are those that are admitted here. `profiles` are those of a configuration by
+    schedulerName. `timeout` is the registered one. `pods` keeps the pods of records, `read_pair` reads the certificate.
 
     Raises:
         InvalidInput: the certificate cannot be served.
     """
-    now = partial(datetime.now, UTC)
-    certificate = Certificate(settings.tls_dir, metrics, now, settings.server_name, settings.client_ca, read_pair)
+    certificate = Certificate(settings.tls_dir, metrics, _utc_now, settings.server_name, settings.client_ca, read_pair)
     metrics.start_at_zero(get_args(Outcome), get_args(PlacementVerdict), REFUSALS, RULES)
     observe = metrics.placement_seconds.observe
     small_scorer, waiting, bound = scoring(policies, profiles, observe) if placing is None else placing
