@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,8 @@ _STOP_SECONDS = 20.0
 # dockerd would read the settings of the machine's docker, and use its containerd.
 _HIDDEN = ("/etc/docker", "/run/docker", "/run/containerd")
 _HIDE = f'for folder in {" ".join(_HIDDEN)}; do mkdir -p $folder; mount -t tmpfs none $folder; done; exec "$@"'
+
+_CGROUP = "placement-webhook-image"
 
 ISOLATED = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 """Run a command with mounts and processes of its own, which end with this process."""
@@ -132,6 +134,7 @@ def _dockerd(environ: Mapping[str, str], folder: Path, progress: Progress) -> It
         *ISOLATED,
         *("sh", "-c", _HIDE, "sh"),
         *("dockerd", "--host", environ["DOCKER_HOST"], "--iptables=false", "--ip-masq=false", "--bridge=none"),
+        *("--cgroup-parent", f"/{_CGROUP}"),
         *(word for name, path in flags.items() for word in (f"--{name}", str(path))),
     ]
     progress("no docker runs: starting a private one")
@@ -148,6 +151,7 @@ def _dockerd(environ: Mapping[str, str], folder: Path, progress: Progress) -> It
         finally:
             if process.poll() is None:
                 _end_of(process)
+            _remove_cgroups()
 
 
 def _end_of(process: "subprocess.Popen[bytes]") -> None:
@@ -157,3 +161,11 @@ def _end_of(process: "subprocess.Popen[bytes]") -> None:
         process.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
+
+
+def _remove_cgroups() -> None:
+    """Remove the empty groups that containers of a build leave behind."""
+    for hierarchy in (Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").iterdir()):
+        for folder in sorted((hierarchy / _CGROUP).glob("**/"), reverse=True):
+            with suppress(OSError):
+                folder.rmdir()
