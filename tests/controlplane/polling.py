@@ -12,6 +12,18 @@ LONGEST_PAUSE_SECONDS = 0.05
 DEADLINE_SECONDS = 30.0
 
 
+class Stopwatch:
+    """The seconds since it was made, for progress and for deadlines of programs that are not ours."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """The seconds until now."""
+        return time.monotonic() - self._began
+
+
 def wait_for(
     ask: Callable[[], _T | None], what: str | Callable[[], str], *, deadline_seconds: float = DEADLINE_SECONDS
 ) -> _T:

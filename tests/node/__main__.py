@@ -2,13 +2,13 @@
 
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.controlplane.binaries import MissingPrograms
 from tests.controlplane.cache import cache_folder
 from tests.controlplane.go_command import BuildFailed
+from tests.controlplane.polling import Stopwatch
 from tests.node.running.machine import MissingMachine, require_machine
 from tests.node.running.node import Node
 from tests.node.running.programs import node_programs
@@ -36,13 +36,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _up() -> int:
-    began = time.monotonic()
+    began = Stopwatch()
 
     def progress(line: str) -> None:
-        print(f"node: {time.monotonic() - began:5.1f} s  {line}", file=sys.stderr, flush=True)
+        print(f"node: {began.seconds:5.1f} s  {line}", file=sys.stderr, flush=True)
 
     programs = node_programs(os.environ, progress)
-    began = time.monotonic()
+    began = Stopwatch()
     node = Node(programs, node_folder("node"), progress, held=False)
     node.create()
     enter = f"nsenter --net=/proc/{node.namespaces.pid}/ns/net"

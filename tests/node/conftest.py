@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from tests.controlplane.binaries import MissingPrograms
 from tests.controlplane.cache import cache_folder
 from tests.controlplane.go_command import BuildFailed
+from tests.controlplane.polling import Stopwatch
 from tests.node.image import build_image
 from tests.node.image_engine import NoImage
 from tests.node.installation import CARD, CARDS, Installation
@@ -23,22 +23,23 @@ ASKED = "TEST_NODE"
 
 collect_ignore_glob = [] if os.environ.get(ASKED, "0") != "0" else ["test_*_on_node.py"]
 
-_BEGAN = time.monotonic()
+_BEGAN = Stopwatch()
 _PROGRAMS = pytest.StashKey[Programs]()
 _IMAGE = pytest.StashKey[Path]()
 
 
 def _progress(line: str) -> None:
-    print(f"node: {time.monotonic() - _BEGAN:6.1f} s  {line}", file=sys.stderr, flush=True)
+    print(f"node: {_BEGAN.seconds:6.1f} s  {line}", file=sys.stderr, flush=True)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Find or build the programs and the image if a test needs them: longer than a test may take."""
-    asked = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    if not {"node", "image"} & asked or session.config.option.collectonly:
+    own = [item for item in session.items if Path(__file__).parent in item.path.parents]
+    asked = {name for item in own for name in getattr(item, "fixturenames", ())}
+    if not {"real_node", "image"} & asked or session.config.option.collectonly:
         return
     try:
-        if "node" in asked:
+        if "real_node" in asked:
             require_machine()
             session.config.stash[_PROGRAMS] = node_programs(os.environ, _progress)
         image = build_image(os.environ, _progress)
@@ -49,7 +50,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="session")
-def node(pytestconfig: pytest.Config) -> Iterator[Node]:
+def real_node(pytestconfig: pytest.Config) -> Iterator[Node]:
     """A cluster of one node with eight cards and the image of the webhook."""
     folder = cache_folder(os.environ).parent / "node" / "tests"
     with Node(pytestconfig.stash[_PROGRAMS], folder, _progress) as running:
@@ -60,7 +61,7 @@ def node(pytestconfig: pytest.Config) -> Iterator[Node]:
 
 
 @pytest.fixture
-def installation(node: Node, tmp_path: Path) -> Iterator[Installation]:
+def installation(real_node: Node, tmp_path: Path) -> Iterator[Installation]:
     """The node, without the webhook; the test uses its network."""
-    with node.network():
-        yield Installation(node, Shell(node, tmp_path / "project"))
+    with real_node.network():
+        yield Installation(real_node, Shell(real_node, tmp_path / "project"))

@@ -1,7 +1,6 @@
 """What must hold of the webhook after it was installed on the node, and after it was removed."""
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import yaml
 
 from tests.controlplane.client import ApiError, Client, NotFound, Object
-from tests.controlplane.polling import wait_for
+from tests.controlplane.polling import Stopwatch, wait_for
 from tests.node.running.configuration import NODE_NAME, PAUSE_IMAGE
 from tests.node.running.node import Node
 from tests.node.shell import Shell
@@ -63,13 +62,13 @@ class Installation:
         self.client: Client = node.client()
         self._began = node.audit_log.stat().st_size
 
-    def wait_for_rollout(self, began: float, *deployments: str) -> None:
+    def wait_for_rollout(self, began: Stopwatch, *deployments: str) -> None:
         """Return when the Deployments are available and the webhook is registered, a minute after `began` at most."""
         for name in deployments or (NAMESPACE,):
-            left = max(1.0, began + ROLLOUT_SECONDS - time.monotonic())
+            left = max(1.0, ROLLOUT_SECONDS - began.seconds)
             namespace = CERTS_NAMESPACE if name == CERTS_NAMESPACE else NAMESPACE
             self.shell(f"kubectl -n {namespace} rollout status deployment/{name} --timeout={left:.0f}s")
-        left = max(1.0, began + ROLLOUT_SECONDS - time.monotonic())
+        left = max(1.0, ROLLOUT_SECONDS - began.seconds)
         wait_for(self._is_registered, "a caBundle of the webhook", deadline_seconds=left)
 
     @contextmanager

@@ -4,11 +4,11 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from tests.controlplane.polling import Stopwatch
 from tests.docs.markdown import blocks_under
 from tests.node.running.namespaces import run
 from tests.node.running.node import Node
@@ -41,12 +41,12 @@ class Shell:
             CalledProcessError: it failed, and `check` was left on; with its output as a note.
         """
         script = f"cd {self.folder} && {command}"
-        began = time.monotonic()
+        began = Stopwatch()
         try:
             return run(["bash", "-euc", script], check=check, environment=self._environment)
         finally:
             # pytest shows it with a failure.
-            print(f"{time.monotonic() - began:6.1f} s  $ {command.strip()}", file=sys.stderr)
+            print(f"{began.seconds:6.1f} s  $ {command.strip()}", file=sys.stderr)
 
     def run_block(
         self, page: str, heading: str, number: int = 0, replaced: Mapping[str, str] = MappingProxyType({})

@@ -1,11 +1,11 @@
 """The chart on a real node: installed, upgraded, rolled back and removed."""
 
 import os
-import time
 from collections.abc import Iterator
 
 import pytest
 
+from tests.controlplane.polling import Stopwatch
 from tests.deploy.helm import build
 from tests.node.installation import CERTS_NAMESPACE, CONFIGURATION, NAMESPACE, Installation, pod
 from tests.node.running.node import Node
@@ -15,11 +15,11 @@ ADMISSION = "admissionregistration.k8s.io/v1"
 
 
 @pytest.fixture
-def with_helm(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def with_helm(real_node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """The node, without the webhook, and helm in the shell."""
     folder = tmp_path_factory.mktemp("chart") / "project"
-    with node.network():
-        yield Installation(node, Shell(node, folder, {"helm": build(os.environ, lambda _: None)}))
+    with real_node.network():
+        yield Installation(real_node, Shell(real_node, folder, {"helm": build(os.environ, lambda _: None)}))
 
 
 def policies(installed: Installation) -> list[str]:
@@ -30,7 +30,7 @@ def policies(installed: Installation) -> list[str]:
 def test_the_chart_is_installed_upgraded_rolled_back_and_removed(with_helm: Installation) -> None:
     shell = with_helm.shell
     (shell.folder / "values.yaml").write_text("image: {repository: placement-webhook}\nscheduler: default-scheduler\n")
-    began = time.monotonic()
+    began = Stopwatch()
     shell.run_block("docs/helm.md", "Helm chart")
     with_helm.wait_for_rollout(began, NAMESPACE, CERTS_NAMESPACE)
     # `helm install` makes a plain namespace; the pods fulfil the standard that the page names.
@@ -44,7 +44,7 @@ def test_the_chart_is_installed_upgraded_rolled_back_and_removed(with_helm: Inst
     assert policies(with_helm) == ["Fail"]
     shell(f"helm rollback {NAMESPACE} --namespace {NAMESPACE} --wait")
     assert policies(with_helm) == ["Ignore"]
-    with_helm.wait_for_rollout(time.monotonic(), NAMESPACE)
+    with_helm.wait_for_rollout(Stopwatch(), NAMESPACE)
     with with_helm.team(), with_helm.pool():
         with_helm.create(pod("again"))
         with_helm.wait_running("again")

@@ -20,16 +20,16 @@ API = "resource.k8s.io/v1"
 
 
 @pytest.fixture
-def devices(node: Node, installation: Installation) -> Iterator[None]:
+def devices(real_node: Node, installation: Installation) -> Iterator[None]:
     """Eight devices of the driver, and their DeviceClass."""
-    node.programs.paths.update(program_paths(DRA_EXAMPLE_DRIVER, os.environ, lambda _: None))
+    real_node.programs.paths.update(program_paths(DRA_EXAMPLE_DRIVER, os.environ, lambda _: None))
     flags = (
         f"--node-name={NODE_NAME}",
-        f"--kubeconfig={node.kubeconfig}",
+        f"--kubeconfig={real_node.kubeconfig}",
         f"--num-devices={DEVICES}",
         "--cdi-root=/run/cdi",
     )
-    node.start("dra-example-kubeletplugin", *flags)
+    real_node.start("dra-example-kubeletplugin", *flags)
     selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
     device_class = {
         "apiVersion": API,
@@ -40,7 +40,7 @@ def devices(node: Node, installation: Installation) -> Iterator[None]:
     installation.create(device_class)
     wait_for(lambda: installation.client.list("ResourceSlice", api_version=API), "the devices", deadline_seconds=60)
     yield
-    node.stop("dra-example-kubeletplugin")
+    real_node.stop("dra-example-kubeletplugin")
     installation.shell(f"kubectl delete deviceclass {DRIVER}; kubectl delete resourceslices --all")
 
 

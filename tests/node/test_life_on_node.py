@@ -6,14 +6,13 @@ Ignore as shipped, so a call that fails is a pod without injection.
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.controlplane.client import Client, Object
-from tests.controlplane.polling import wait_for
+from tests.controlplane.polling import Stopwatch, wait_for
 from tests.node.installation import CERTS_NAMESPACE, CONFIGURATION, NAMESPACE, TEAM, Installation
 from tests.node.load import CREATIONS, creating, until
 from tests.node.running.configuration import NODE_NAME
@@ -26,21 +25,21 @@ pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")
-def installed(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def installed(real_node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """The webhook, self-managed, and the namespace of a team."""
-    shell = Shell(node, tmp_path_factory.mktemp("life") / "project")
-    with node.network():
-        made = Installation(node, shell)
+    shell = Shell(real_node, tmp_path_factory.mktemp("life") / "project")
+    with real_node.network():
+        made = Installation(real_node, shell)
         made.choose_default_scheduler()
-        began = time.monotonic()
+        began = Stopwatch()
         shell("kubectl apply -k deploy/overlays/self-managed")
         made.wait_for_rollout(began, NAMESPACE, CERTS_NAMESPACE)
         with made.team():
             yield made
     # The network is another one after a power cut.
-    with node.network():
+    with real_node.network():
         shell.run_block("deploy/README.md", "Removal")
-        Installation(node, shell).wait_removed()
+        Installation(real_node, shell).wait_removed()
 
 
 def processes(node: Node, replica: str) -> list[int]:
@@ -177,10 +176,10 @@ def test_a_rotation_of_the_token(installed: Installation) -> None:
         content_type="application/strategic-merge-patch+json",
     )
     installed.shell(f"kubectl -n {NAMESPACE} rollout status deployment/{NAMESPACE} --timeout=120s")
-    began = time.monotonic()
+    began = Stopwatch()
     with creating(installed.node) as load:
         # Tokens live ten minutes, and a minute of grace.
-        wait_for(lambda: time.monotonic() - began > 690, "the end of the first token", deadline_seconds=800)
+        wait_for(lambda: began.seconds > 690, "the end of the first token", deadline_seconds=800)
     load.assert_nothing_lost()
     assert installed.metric("placement_webhook_cluster_age_seconds") < 60
     installed.assert_no_call_is_denied()

@@ -1,11 +1,11 @@
 """The NetworkPolicies, enforced by kube-router, let through what is needed and nothing else."""
 
 import os
-import time
 from collections.abc import Iterator
 
 import pytest
 
+from tests.controlplane.polling import Stopwatch
 from tests.node.installation import CERTS_NAMESPACE, NAMESPACE, TEAM, Installation, pod
 from tests.node.running.configuration import API_SERVICE, DNS_SERVICE, NODE_NAME
 from tests.node.running.node import Node
@@ -17,24 +17,24 @@ CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.ar
 
 
 @pytest.fixture
-def enforced(node: Node) -> Iterator[None]:
+def enforced(real_node: Node) -> Iterator[None]:
     """kube-router enforces NetworkPolicies on the node; nothing else of it runs."""
-    node.programs.paths.update(program_paths(KUBE_ROUTER, os.environ, lambda _: None))
-    node.start(
+    real_node.programs.paths.update(program_paths(KUBE_ROUTER, os.environ, lambda _: None))
+    real_node.start(
         "kube-router",
         "--run-firewall=true",
         "--run-router=false",
         "--run-service-proxy=false",
         "--enable-cni=false",
-        f"--kubeconfig={node.kubeconfig}",
+        f"--kubeconfig={real_node.kubeconfig}",
         f"--hostname-override={NODE_NAME}",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--iptables-sync-period=5s",
     )
     yield
-    node.stop("kube-router")
+    real_node.stop("kube-router")
     # Its rules stay in the kernel when it ends.
-    node.run("kube-router", "--cleanup-config", f"--kubeconfig={node.kubeconfig}")
+    real_node.run("kube-router", "--cleanup-config", f"--kubeconfig={real_node.kubeconfig}")
 
 
 def reaches(installation: Installation, place: str, address: str, port: int) -> bool:
@@ -67,7 +67,7 @@ def client_pod(installation: Installation, namespace: str) -> str:
 
 def test_only_what_is_needed_is_let_through(installation: Installation, enforced: None) -> None:
     installation.choose_default_scheduler()
-    began = time.monotonic()
+    began = Stopwatch()
     installation.shell.run_block("deploy/README.md", "Self-managed certificates")
     # The probes of the kubelet, the calls of the certs controller and those to the API server pass.
     installation.wait_for_rollout(began, NAMESPACE, CERTS_NAMESPACE)

@@ -1,14 +1,13 @@
 """Each overlay, installed on a real node by the commands of the pages, used, and removed."""
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import pytest
 
-from tests.controlplane.polling import wait_for
+from tests.controlplane.polling import Stopwatch, wait_for
 from tests.node.cert_manager import playing_cert_manager
 from tests.node.installation import (
     CARD,
@@ -53,7 +52,7 @@ def installed(name: str, installation: Installation) -> Iterator[None]:
     overlay = OVERLAYS[name]
     installation.choose_default_scheduler()
     (installation.shell.folder / "ca.crt").write_bytes(installation.node.ca.read_bytes())
-    began = time.monotonic()
+    began = Stopwatch()
     with playing(name, installation):
         installation.shell.run_block(overlay.page, overlay.heading)
     installation.wait_for_rollout(began, *overlay.deployments)
@@ -128,7 +127,7 @@ def assert_part_of(name: str, installation: Installation) -> None:
 def test_the_console_shows_the_node(installation: Installation) -> None:
     with installed("self-managed", installation):
         installation.shell.run_block("docs/console.md", "In a cluster")
-        installation.wait_for_rollout(time.monotonic(), "placement-webhook-console")
+        installation.wait_for_rollout(Stopwatch(), "placement-webhook-console")
         forward = installation.shell.block("docs/console.md", "In a cluster", 1)
         ask = "for _ in $(seq 50); do curl -sf 127.0.0.1:8090/state && break || sleep 0.2; done"
         shown = installation.shell(f"{forward.strip()} >/dev/null & trap 'kill %1' EXIT; {ask}").stdout

@@ -33,13 +33,13 @@ exec $KUBECTL "${{arguments[@]}}"
 
 
 @pytest.fixture
-def simulated_nodes(node: Node) -> Iterator[None]:
+def simulated_nodes(real_node: Node) -> Iterator[None]:
     """KWOK keeps the nodes ready that have its annotation, and says that their pods run."""
-    node.programs.paths.update(program_paths(KWOK, os.environ, lambda _: None))
+    real_node.programs.paths.update(program_paths(KWOK, os.environ, lambda _: None))
     selector = "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"
-    node.start("kwok", f"--kubeconfig={node.kubeconfig}", "--manage-all-nodes=false", selector)
+    real_node.start("kwok", f"--kubeconfig={real_node.kubeconfig}", "--manage-all-nodes=false", selector)
     yield
-    node.stop("kwok")
+    real_node.stop("kwok")
 
 
 def test_the_quickstart_binds_a_training_pod(installation: Installation, simulated_nodes: None) -> None:

@@ -122,11 +122,16 @@ def new_namespaces(
     def process_1() -> int | None:
         if unshare.poll() is not None:
             raise ChildProcessError(f"the namespaces of the node ended: see {log.name}")
-        children = Path(f"/proc/{unshare.pid}/task/{unshare.pid}/children").read_text().split()
-        ready = children and Path(f"/proc/{children[0]}/exe").resolve() == process_one.resolve()
-        return int(children[0]) if ready else None
+        found = children(unshare.pid)
+        ready = found and Path(f"/proc/{found[0]}/exe").resolve() == process_one.resolve()
+        return found[0] if ready else None
 
     return Namespaces(wait_for(process_1, "process 1 of the node")), unshare
+
+
+def children(pid: int) -> list[int]:
+    """Return the child processes of a process."""
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def make_cgroup(name: str) -> None:

@@ -11,18 +11,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-import urllib3
-from urllib3.util.ssl_ import create_urllib3_context
-
-from tests.controlplane.client import ApiError, Client
+from tests.controlplane.client import Client
 from tests.controlplane.configuration import webhook_authentication, webhook_kubeconfig
 from tests.controlplane.polling import wait_for
 from tests.node.running import configuration
+from tests.node.running.admin_client import admin_client, allocatable, is_ready, is_serving
 from tests.node.running.archive import write_image
 from tests.node.running.configuration import CONTAINERD_SOCKET, NODE_NAME, SERVER
 from tests.node.running.credentials import WEBHOOK_CLIENT, NodeCredentials, issue
 from tests.node.running.namespaces import (
     Namespaces,
+    children,
     kernel_settings,
     make_cgroup,
     new_namespaces,
@@ -116,7 +115,7 @@ class Node:
         self.start("kube-proxy", f"--config={self.folder / 'kube-proxy.json'}")
         with self.network():
             client = self.client()
-            self._wait("a node that is ready", lambda: _is_ready(client), "kubelet")
+            self._wait("a node that is ready", lambda: is_ready(client), "kubelet")
 
     def switch_off(self) -> None:
         """End all at once, as a power cut does. The disk stays."""
@@ -154,13 +153,7 @@ class Node:
 
     def client(self) -> Client:
         """Return a client of the administrator, to be used within `network`."""
-        certificate, key = self.admin
-        trust = create_urllib3_context()
-        # The CA has no keyUsage: see credentials.py.
-        trust.verify_flags &= ~_STRICT
-        trust.load_verify_locations(self.ca)
-        trust.load_cert_chain(certificate, key)
-        return Client(urllib3.PoolManager(ssl_context=trust), SERVER)
+        return admin_client(self.ca, *self.admin)
 
     @property
     def kubectl_environment(self) -> dict[str, str]:
@@ -207,7 +200,7 @@ class Node:
         self.start("device-plugin", resource, str(count), log=f"device-plugin-{resource.replace('/', '-')}")
         with self.network():
             client = self.client()
-            self._wait(f"{count} {resource}", lambda: _allocatable(client, resource) == str(count), "kubelet")
+            self._wait(f"{count} {resource}", lambda: allocatable(client, resource) == str(count), "kubelet")
 
     def start(
         self, program: str, *arguments: str, log: str = "", environment: Mapping[str, str] = MappingProxyType({})
@@ -237,8 +230,8 @@ class Node:
     def stop(self, name: str, ended_by: signal.Signals = signal.SIGTERM) -> None:
         """End a program that `start` started under this name of its log."""
         process = self._processes.pop(name)
-        (shell,) = _children(process.pid)
-        programs = _children(shell)
+        (shell,) = children(process.pid)
+        programs = children(shell)
         os.kill(shell, signal.SIGKILL)
         for pid in programs:
             with suppress(ProcessLookupError):
@@ -261,7 +254,7 @@ class Node:
         self.start("kube-apiserver", *configuration.api_server(self._credentials, self.folder))
         with self.network():
             client = self.client()
-            self._wait("the API server", lambda: _is_serving(client), "kube-apiserver")
+            self._wait("the API server", lambda: is_serving(client), "kube-apiserver")
         self._progress("kube-apiserver is ready")
         self.start("kube-controller-manager", *configuration.controller_manager(self._credentials))
         self.start("kube-scheduler", *configuration.scheduler(self._credentials))
@@ -308,29 +301,3 @@ class Node:
     def _search_path(self) -> str:
         # containerd finds its shim, kubelet and kube-proxy their tools.
         return os.pathsep.join([str(self.programs["containerd"].parent), "/usr/sbin", "/sbin", os.environ["PATH"]])
-
-
-_STRICT = 0x20  # ssl.VERIFY_X509_STRICT, which create_urllib3_context sets from Python 3.13 on
-
-
-def _is_serving(client: Client) -> bool:
-    with suppress(ApiError, urllib3.exceptions.HTTPError):
-        client.request("GET", "/readyz")
-        return True
-    return False
-
-
-def _is_ready(client: Client) -> bool:
-    with suppress(ApiError, urllib3.exceptions.HTTPError):
-        conditions = client.get("Node", NODE_NAME)["status"].get("conditions", [])
-        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-    return False
-
-
-def _allocatable(client: Client, resource: str) -> str | None:
-    allocatable: dict[str, str] = client.get("Node", NODE_NAME)["status"]["allocatable"]
-    return allocatable.get(resource)
-
-
-def _children(pid: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
