@@ -1,7 +1,7 @@
 """Predict the node of a pod: kube-scheduler's scheduling cycle over a snapshot."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
+from webhook.kube.pod.taints import TEMPORARY_TAINTS
 from webhook.placement.framework.filtering import named_nodes, pre_filter_rejection, run_filters, run_pre_filters
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import (
@@ -29,7 +30,7 @@ from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.profiles.profile import DEFAULT, Profile
 from webhook.placement.ranking.ranking_cache import KeptAnswer, RankingCache
-from webhook.placement.reasons.deny_exemption import deny_exemption
+from webhook.placement.reasons.deny_exemption import SHARED, UNLISTED, Restored, deny_exemption
 from webhook.placement.reasons.diagnosis import NodeToStatus, explain, rejecting_plugins
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.suggest.changes import Scenario
@@ -54,8 +55,10 @@ class _Filtered:
 class Scheduler:
     """Run the plugins of a profile, with a cache of `cache_bytes` for answers and for rankings of nodes.
 
-    Not thread-safe. `templates` are the nodes that an autoscaler can add. A pod that cannot be placed gets up to
-    `suggestions` suggestions. Without `keeps_scores`, answers have no scores, which keep a snapshot in memory.
+    Not thread-safe. `templates` are the nodes that an autoscaler can add, `temporary_taints` the keys of taints that
+    pass, beside those of Kubernetes. A pod that cannot be placed gets up to `suggestions` suggestions. Without
+    `keeps_scores`, answers have no scores, which keep a snapshot in memory. Unless it `is_listed`, it stands for a
+    scheduler whose rules are not known: it never finds a pod Infeasible.
     """
 
     def __init__(
@@ -64,14 +67,21 @@ class Scheduler:
         *,
         cache_bytes: int = ANSWER_CACHE_BYTES,
         templates: Sequence[TemplateNode] = (),
+        temporary_taints: Collection[str] = TEMPORARY_TAINTS,
         suggestions: int = 0,
         keeps_scores: bool = True,
+        is_listed: bool = True,
     ) -> None:
-        self.profile = profile
+        self.profile, self.is_listed = profile, is_listed
+        self.temporary_taints = temporary_taints
         self._templates = templates
         self._suggestions = suggestions
         self._keeps_scores = keeps_scores
         self._kept = RankingCache(profile, cache_bytes)
+
+    def alone(self) -> "Scheduler":
+        """Return a scheduler of the same profile, with caches of its own, without templates and suggestions."""
+        return Scheduler(self.profile, temporary_taints=self.temporary_taints, is_listed=self.is_listed)
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
@@ -150,6 +160,10 @@ class Scheduler:
         table = self._score(info, snapshot, self._filter(info, snapshot, expired).feasible, expired)
         return table.best_rows() if len(table.rows) else table.rows
 
+    def restored(self, signature: PodSignature, snapshot: Snapshot) -> Restored | None:
+        """Return the pod and the nodes of `snapshot`, without pods, as if states that pass were over; None without."""
+        return Restored.of(signature.info.normalized_for(snapshot), snapshot.without_pods(), self.temporary_taints)
+
     def explain(self, signature: PodSignature, snapshot: Snapshot) -> NodeToStatus:
         """Return the reasons of each node of `snapshot` that rejects the pod, in the words that the message counts."""
         return explain(self.profile, signature.info.normalized_for(snapshot), snapshot)
@@ -192,7 +206,7 @@ class Scheduler:
             return self._filter(scenario.pod, scenario.nodes, expired).feasible
 
         scenario = Scenario(signature.info.normalized_for(snapshot), snapshot)
-        return suggest(self.profile, scenario, verdict, feasible_nodes, most, expired)
+        return suggest(self.profile, scenario, verdict, feasible_nodes, most, expired, self.temporary_taints)
 
     def _answer(self, kept: KeptAnswer, snapshot: Snapshot, expired: Expired) -> Placement:
         info = kept.info
@@ -248,7 +262,12 @@ class Scheduler:
             fitting = [each.name for each in self._templates if feasible[new_nodes.rows[each.info.node.name]]]
             if fitting:
                 return Placement("Waiting", None, total, 0, with_templates(message, fitting), unmodelled=unmodelled)
-        exemption = deny_exemption(info, snapshot, lambda changed: int(passing(changed, empty).feasible.sum()))
+        if info.shares or not self.is_listed:
+            doubt = SHARED if info.shares else UNLISTED
+            return Placement("Unknown", None, total, 0, message, unmodelled=unmodelled, deny_exemption=doubt)
+        exemption = deny_exemption(
+            info, empty, self.temporary_taints, lambda changed, nodes: passing(changed, nodes).feasible
+        )
         return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, deny_exemption=exemption)
 
     def _filter(

@@ -20,7 +20,6 @@ from webhook.placement.framework.result import GangFit, Placement, with_template
 from webhook.placement.gang.gang_bound import most_on_empty_nodes
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
-from webhook.placement.reasons.deny_exemption import CORDONED, tolerating_conditions
 from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.replicas.replicas import FillingCluster, needs_devices
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -209,16 +208,23 @@ def _not_now(
     return _with_fit(replace(stopped, verdict="Infeasible", deny_exemption=exemption), replace(fit, most=most))
 
 
-def most_possible(scheduler: Scheduler, signature: PodSignature, base: Snapshot, expired: Expired) -> int | None:
+def most_possible(
+    scheduler: Scheduler, signature: PodSignature, base: Snapshot, expired: Expired, *, restores: bool = False
+) -> int | None:
     """Return a number of pods with `signature` that `base` could not exceed without its pods; None without a bound.
+
+    `restores`: states of nodes that pass do not count, such as a temporary taint.
 
     Raises:
         DeadlineNearError: `expired()` holds.
     """
-    if signature.info.volumes.claims or needs_devices(signature, base):
+    if not scheduler.is_listed or signature.info.volumes.claims or needs_devices(signature, base):
         return None
-    nodes = scheduler.feasible(signature, base.without_pods(), expired)
-    return most_on_empty_nodes(signature.info, base, nodes, expired)
+    info, empty = signature.info, base.without_pods()
+    if restores and (restored := scheduler.restored(signature, base)):
+        info, empty = restored.info, restored.nodes
+    nodes = scheduler.feasible(PodSignature(info), empty, expired)
+    return most_on_empty_nodes(info, empty, nodes, expired)
 
 
 def _with_fit(placement: Placement, fit: GangFit) -> Placement:
@@ -265,11 +271,12 @@ def _fitting_templates(question: _Question, base: Snapshot) -> list[str]:
 
 
 def _exemption(question: _Question, base: Snapshot, size: int) -> str:
-    """Return the reason not to deny an Infeasible gang: nodes that are cordoned or not ready; empty without one."""
-    tolerating = tolerating_conditions(question.info, base)
-    if tolerating is question.info:
+    """Return the reason not to deny an Infeasible gang: a state of nodes that passes; empty without one."""
+    restored = question.scheduler.restored(question.pod.signature, base)
+    if restored is None:
         return ""
-    nodes = question.scheduler.feasible(PodSignature(tolerating), base.without_pods(), question.expired)
-    if most_on_empty_nodes(tolerating, base, nodes, question.expired) < size:
+    most = most_possible(question.scheduler, question.pod.signature, base, question.expired, restores=True)
+    if most is None or most < size:
         return ""
-    return f"nodes would do that are {CORDONED}"
+    nodes = question.scheduler.feasible(PodSignature(restored.info), restored.nodes, question.expired)
+    return restored.doubt(np.flatnonzero(nodes), of_each=False)
