@@ -38,6 +38,7 @@ TEMPORARY_TAINTS = (
 
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
+NOT_READY_TAINTS = frozenset((_NOT_READY, _UNREACHABLE))
 
 
 class Taint(NamedTuple):

@@ -12,7 +12,15 @@ from webhook.cluster.node_info import Node
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Snapshot
 from webhook.kube.names import INSTANCE_TYPE_LABEL
 from webhook.kube.pod.amounts import is_extended_resource
-from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, TEMPORARY_TAINTS, UNSCHEDULABLE, Toleration, is_temporary
+from webhook.kube.pod.taints import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    NOT_READY_TAINTS,
+    TEMPORARY_TAINTS,
+    UNSCHEDULABLE,
+    Toleration,
+    is_temporary,
+)
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS, Accelerator
 
@@ -33,11 +41,16 @@ class UnhealthyDevices(NamedTuple):
         return f"{self.node}: {self.healthy} of {self.total} {self.resource} are healthy"
 
 
+def is_ready(node: Node) -> bool:
+    """Return whether the kubelet of `node` reports, by its condition and its taints."""
+    return node.is_ready and all(each.key not in NOT_READY_TAINTS for each in node.taints)
+
+
 def state_of(node: Node, temporary: Collection[str] = TEMPORARY_TAINTS) -> str:
     """Return the state for which no new pod is to run on `node`; empty if it takes pods."""
     if node.unschedulable:
         return "cordoned"
-    if not node.is_ready:
+    if not is_ready(node):
         return "not ready"
     keys = (each.key for each in node.taints if each.effect in (NO_SCHEDULE, NO_EXECUTE))
     return next((f"taint {key}" for key in keys if is_temporary(key, temporary)), "")

@@ -16,6 +16,7 @@ from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, 
 from webhook.kube.pod.gang_key import GANG, GangKey
 from webhook.placement.capacity.free_cards import free_amounts
 from webhook.placement.capacity.independent_nodes import are_nodes_independent, fill
+from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement, with_templates
 from webhook.placement.gang.gang_bound import most_on_empty_nodes
 from webhook.placement.pod.pod_info import PodInfo
@@ -193,7 +194,7 @@ def _not_now(
     """Return the placement of a gang that does not fit now, since one of its pods has the placement `stopped`."""
     base, expired = assumed.base, question.expired
     on_empty = question.scheduler.feasible(question.pod.signature, base.without_pods(), expired)
-    fit = replace(fit, block=_largest_block(question.info, before, on_empty), next_message=stopped.message)
+    fit = replace(fit, block=_largest_block(question, before, on_empty), next_message=stopped.message)
     if waiting := _waiting_before(question, assumed):
         fit = replace(fit, waiting_before=waiting)
         return _with_fit(replace(stopped, verdict="Waiting", waiting_before=waiting), fit)
@@ -246,12 +247,13 @@ def _waiting_before(question: _Question, assumed: AssumedPods[Any]) -> int:
     return others if found.is_complete and found.stopped is None else 0
 
 
-def _largest_block(info: PodInfo, snapshot: Snapshot, nodes: Mask) -> str:
+def _largest_block(question: _Question, snapshot: Snapshot, nodes: Mask) -> str:
     """Return the largest free amount of a card on one of `nodes` in words; empty for pods without cards."""
-    cards = [(resource, amount) for resource, amount in info.requests if "/" in resource and amount > 0]
+    cards = [(resource, amount) for resource, amount in question.info.requests if "/" in resource and amount > 0]
     if not cards:
         return ""
-    free = {resource: np.where(nodes, free_amounts(snapshot, resource), 0) for resource, _ in cards}
+    nodes = nodes & open_nodes(snapshot, question.scheduler.temporary_taints)
+    free = {resource: free_amounts(snapshot, resource, nodes) for resource, _ in cards}
     # Of several, such as cards and network devices, the one that fewer pods find.
     scarcest, _ = min(cards, key=lambda each: int((free[each[0]] // each[1]).sum()))
     most = int(free[scarcest].max(initial=0))

@@ -225,5 +225,5 @@ def _keeps_away(taint: Taint, pod: PodInfo) -> bool:
     return taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any_tolerates(pod.tolerations, taint)
 
 
-def _may_be_tolerated(taint: Taint, temporary: Collection[str]) -> bool:
+def _may_be_tolerated(taint: Taint, temporary: Collection[str] = TEMPORARY_TAINTS) -> bool:
     return not is_temporary(taint.key, temporary) and taint.key.rpartition("/")[2] not in _CONTROL_PLANES
