@@ -8,7 +8,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
-from webhook.kube.pod.amounts import CPU, MEMORY, PODS, Amounts, is_extended_resource, is_schedulable_resource, read_amounts
+from webhook.kube.pod.amounts import (
+    CPU,
+    MEMORY,
+    PODS,
+    Amounts,
+    is_extended_resource,
+    is_schedulable_resource,
+    read_amounts,
+)
 from webhook.kube.pod.gang_key import GangKey, gangs_of
 from webhook.kube.pod.ports import HostPort, read_host_ports
 from webhook.kube.pod.resources import read_pod_resources

@@ -53,9 +53,10 @@ def test_nodes_has_the_cards_of_each_pool_and_product(run: Run, tmp_path: Path) 
 
 
 def test_the_text_of_nodes_is_a_total_and_a_table(run: Run, tmp_path: Path) -> None:
-    first, head, *rows = run("nodes", "--cluster", write(tmp_path)).output.splitlines()
+    first, head, *rows, title, closed = run("nodes", "--cluster", write(tmp_path)).output.splitlines()
 
-    assert first == "6 nodes, 1 of them cordoned; 28 cards, 13 free"
+    assert (title, closed.split()[-1]) == ("nodes that take no pods:", "cordoned")
+    assert first == ("6 nodes, 1 of them cordoned; 20 usable cards, 13 free; not usable: 8 on nodes that take no pods")
     assert head.split() == ["POOL", "PRODUCT", "NODES", "CARDS", "FREE", "LARGEST", "FRAGMENTED"]
     assert [row.split()[:2] for row in rows] == [
         ["inference", "NVIDIA-H20"],

@@ -1,5 +1,6 @@
 """Random nodes in states that pass, each also as it is once the state is gone, and pods that ask for their cards."""
 
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ _KEYS = (
     "node.cloudprovider.kubernetes.io/uninitialized",
 )
 # What keeps pods off in both states: a taint that stays, another zone.
-_LASTING = ({"taints": ["reserved=x:NoSchedule"]}, {"labels": {"zone": "b"}})
+_LASTING: Sequence[tuple[dict[str, str], list[str]]] = (({}, ["reserved=x:NoSchedule"]), ({"zone": "b"}, []))
 
 
 class PassingNode(NamedTuple):
@@ -35,16 +36,17 @@ class PassingNode(NamedTuple):
 def passing_node(dice: Dice, name: str) -> PassingNode:
     """Return a node of one kind of card with up to two states that pass, and sometimes an obstacle that stays."""
     resource = dice.choice((*_COUNTS, "nvidia.com/gpu", "nvidia.com/gpu"))
-    lasting = dice.choice(_LASTING) if dice.chance(20) else {}
-    labels = {USAGE: "training", "zone": "a", **lasting.get("labels", {})}
+    lasting_labels, lasting_taints = dice.choice(_LASTING) if dice.chance(20) else ({}, [])
+    labels = {USAGE: "training", "zone": "a", **lasting_labels}
     later = make_node_object(
         name,
         labels=labels | ({_PRODUCT: "H20", "nvidia.com/gpu.count": "8"} if resource == "nvidia.com/gpu" else {}),
-        taints=[f"{USAGE}=training:NoSchedule", *lasting.get("taints", ())],
+        taints=[f"{USAGE}=training:NoSchedule", *lasting_taints],
         capacity={resource: _COUNTS[resource], "cpu": 64, "memory": "256Gi"},
     )
     now = deepcopy(later)
-    for state in dice.some((_taint, _cordon, _break, _forget, _leave), 1, 2):
+    states: Sequence[Callable[[Dice, Object, str], None]] = (_taint, _cordon, _break, _forget, _leave)
+    for state in dice.some(states, 1, 2):
         state(dice, now, resource)
     return PassingNode(now, later)
 
@@ -94,5 +96,5 @@ def _forget(_: Dice, node: Object, resource: str) -> None:
             node["status"][part].pop(resource, None)
 
 
-def _leave(*_: object) -> None:
+def _leave(_: Dice, __: Object, ___: str) -> None:
     """Leave the node as it is."""

@@ -53,9 +53,7 @@ class Schedulers:
         spec: PolicySpec = _BUILT_IN,
         fallback: str | None = None,
     ) -> None:
-        make = partial(
-            Scheduler, templates=templates, suggestions=suggestions, temporary_taints=spec.temporary_taints
-        )
+        make = partial(Scheduler, templates=templates, suggestions=suggestions, temporary_taints=spec.temporary_taints)
         self._schedulers = {name: make(profile) for name, profile in profiles.items()}
         self._by_backend = schedulers_by_name(make, spec.schedulers)
         self._profiles, self._chosen, self._settings, self._fallback = profiles, chosen, spec.schedulers, fallback

@@ -18,8 +18,8 @@ CONDITION_DOMAINS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 # Keys with which autoscalers, network and storage plugins and the GPU operator mark a node that starts, is upgraded or
 # is deleted. A key that ends with "/" stands for all keys of that domain.
-# Source: k8s.io/autoscaler/cluster-autoscaler/utils/taints/taints.go; sigs.k8s.io/karpenter/pkg/apis/v1/taints.go;
-# the documentation of Cilium ("Taint Effects"), of the CSI drivers of AWS ("Node Startup Taint") and of the GPU operator
+# Source: k8s.io/autoscaler/cluster-autoscaler/utils/taints/taints.go, sigs.k8s.io/karpenter/pkg/apis/v1/taints.go, and
+# the documentation of Cilium ("Taint Effects"), the CSI drivers of AWS ("Node Startup Taint") and the GPU operator
 TEMPORARY_TAINTS = (
     "ToBeDeletedByClusterAutoscaler",
     "DeletionCandidateOfClusterAutoscaler",
@@ -60,7 +60,7 @@ class Taint(NamedTuple):
 
 
 def is_temporary(key: str, listed: Collection[str] = TEMPORARY_TAINTS) -> bool:
-    """Return true if a taint of `key` is a state of the node that passes: of Kubernetes itself, or one that is `listed`.
+    """Return true if a taint of `key` is a state of the node that passes: one of Kubernetes, or one that is `listed`.
 
     A listed key that ends with "/" stands for all keys of that domain.
     """

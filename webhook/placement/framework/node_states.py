@@ -88,8 +88,8 @@ def healthy_amounts(nodes: Snapshot, resource: str) -> Column:
     """Return the amount of `resource` that each node offers once its devices are healthy and registered.
 
     A device plugin that has not registered yet leaves no amount. Labels of the node then state its cards (`CARD.count`,
-    `CARD.present`), or other nodes of its product or instance type offer some. `LARGEST_AMOUNT`: the node has cards, and
-    their number is not known.
+    `CARD.present`), or other nodes of its product or instance type offer some. With `LARGEST_AMOUNT`, the node has an
+    unknown number of cards.
     """
     lost = np.array([info.node.unhealthy.get(resource, 0) for info in nodes.nodes], dtype=np.int64)
     healthy: Column = nodes.allocatable(resource) + lost
@@ -121,7 +121,7 @@ def _most_on_alike(nodes: Snapshot, amounts: Column, keys: Iterable[str]) -> Col
 
 
 def unhealthy_devices(nodes: Iterable[Node], accelerators: Iterable[Accelerator]) -> Iterator[UnhealthyDevices]:
-    """Yield the devices that `nodes` have and cannot offer, in order of the nodes; cards that only labels state, too."""
+    """Yield the devices that `nodes` have and do not offer, in their order; also cards that only labels state."""
     cards = {each.card: each.resources[0] for each in accelerators}
     for node in nodes:
         for resource, lost in sorted(node.unhealthy.items()):
@@ -135,9 +135,7 @@ def unhealthy_devices(nodes: Iterable[Node], accelerators: Iterable[Accelerator]
 
 def _card_labels(resource: str) -> tuple[str, ...]:
     """Return the prefixes of the labels that can state the cards of `resource`."""
-    cards = (
-        each.card for each in BUILT_IN_ACCELERATORS if any(fnmatchcase(resource, name) for name in each.resources)
-    )
+    cards = (each.card for each in BUILT_IN_ACCELERATORS if any(fnmatchcase(resource, name) for name in each.resources))
     return tuple(dict.fromkeys((resource, *cards)))
 
 

@@ -93,7 +93,7 @@ class PodInfo(NamedTuple):
             "image_volumes": _image_volumes(spec),
             "containers": sum(len(spec.objects(field)) for field in _CONTAINERS),
             "volumes": _volumes(metadata, spec),
-            "shares": tuple([name for name in resources.requests if is_share_of_card(name)]) if resources.by_container else (),
+            "shares": tuple(filter(is_share_of_card, resources.requests)) if resources.by_container else (),
             # A new pod has no UID.
             "stored": _reference(metadata) if resources.by_container and metadata.raw.get("uid") else None,
         }

@@ -184,8 +184,8 @@ class PolicySpec(StrictModel):
     template could, the verdict is Waiting instead of Infeasible."""
 
     temporary_taints: Annotated[Values[TaintKey], _FEW] = TEMPORARY_TAINTS
-    """Keys of taints that mark a state of a node that passes, beside those of Kubernetes (`node.kubernetes.io/…`): the
-    node starts, is upgraded or is deleted. `example.com/` stands for all keys of that domain. At most 100 keys; a policy
+    """Keys of taints for a state of a node that passes, beside those of Kubernetes (`node.kubernetes.io/…`): the node
+    starts, is upgraded or is deleted. `example.com/` stands for all keys of that domain. At most 100 keys; a policy
     that sets this field must list all of them. A pod that only such taints keep off a node is not denied, no suggestion
     tolerates them, and the cards of such a node are not free."""
 
