@@ -4,7 +4,6 @@ While they are added, amounts are in thousandths, so that a sum is rounded once.
 for `cpu`, and in bytes or units for other resources.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +19,6 @@ HUGE_PAGES_PREFIX = "hugepages-"
 
 _VOLUMES_PREFIX = "attachable-volumes-"
 DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
-_SHARE = re.compile(r"(mem|memory|cores?|percentage)$|^nvidia\.com/priority$", re.IGNORECASE)
 
 
 def is_extended_resource(name: str) -> bool:
@@ -29,16 +27,6 @@ def is_extended_resource(name: str) -> bool:
     Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName
     """
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
-
-
-def is_share_of_card(name: str) -> bool:
-    """Return true if `name` is that of a share of a card, such as nvidia.com/gpumem, which HAMi's extender counts.
-
-    Its device plugins register the cards only. The names are configurable; these match all defaults.
-
-    Source: github.com/Project-HAMi/HAMi/charts/hami/templates/scheduler/device-configmap.yaml
-    """
-    return is_extended_resource(name) and _SHARE.search(name) is not None
 
 
 def is_schedulable_resource(name: str) -> bool:

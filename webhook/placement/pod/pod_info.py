@@ -8,7 +8,8 @@ from webhook.cluster.index.node_selector import Term, WeightedTerm, read_node_af
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
 from webhook.kube.names import DEFAULT_NAMESPACE, KAI_SHARES, KUEUE_GATES, KUEUE_QUEUE, VOLCANO_GROUP
-from webhook.kube.pod.amounts import Amounts, is_schedulable_resource, is_share_of_card
+from webhook.kube.pod.amounts import Amounts, is_schedulable_resource
+from webhook.kube.pod.card_names import may_be_share
 from webhook.kube.pod.ports import HostPort, read_host_ports
 from webhook.kube.pod.resources import ContainerRequests, read_pod_resources
 from webhook.kube.pod.taints import Toleration, with_default_tolerations
@@ -93,7 +94,7 @@ class PodInfo(NamedTuple):
             "image_volumes": _image_volumes(spec),
             "containers": sum(len(spec.objects(field)) for field in _CONTAINERS),
             "volumes": _volumes(metadata, spec),
-            "shares": tuple(filter(is_share_of_card, resources.requests)) if resources.by_container else (),
+            "shares": tuple(filter(may_be_share, resources.requests)) if resources.by_container else (),
             # A new pod has no UID.
             "stored": _reference(metadata) if resources.by_container and metadata.raw.get("uid") else None,
         }
