@@ -67,7 +67,7 @@ differential-export: $(STAMP) ## compare 2,000 pods under 500 exported policies 
 		$(BIN)/python -m pytest tests/differential/test_exported_policy.py $(PYTEST_ARGS)
 
 differential-refusals: $(STAMP) ## ask the real kube-scheduler about refusals in 100 random clusters whose states pass (make test: 2)
-	DIFFERENTIAL_REFUSALS=100 $(BIN)/python -m pytest tests/differential/test_never_refused.py $(PYTEST_ARGS)
+	DIFFERENTIAL_REFUSALS=100 $(BIN)/python -m pytest tests/admission/test_refusals_against_kube_scheduler.py $(PYTEST_ARGS)
 
 differential-moves: $(STAMP) ## make the moves of 100 random clusters on the real kube-scheduler (make test: 4)
 	DIFFERENTIAL_MOVES=100 $(BIN)/python -m pytest tests/placement/capacity/test_moves_against_kube_scheduler.py

@@ -18,7 +18,7 @@ from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.names import DEFAULT_NAMESPACE
-from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers, Unlisted, listed_schedulers
+from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers, Unlisted
 from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
@@ -90,7 +90,7 @@ def scheduler_for(
         keeps_scores=False,
     )
     profile = profiles_for(policy.spec)[policy.spec.placement_check.profile]
-    unlisted = Unlisted(make(profile, is_listed=False), listed_schedulers(policy.spec))
+    unlisted = Unlisted(partial(make, profile, is_listed=False), policy.spec)
     return BackendSchedulers.of(make(profile), make, policy.spec.schedulers, profiles, unlisted)
 
 

@@ -1,8 +1,8 @@
 """The one place that maps the name of a scheduler to what predicts its choice."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from webhook.backends.registry import BACKENDS
 from webhook.cluster.snapshot import Rows, Snapshot
@@ -47,11 +47,20 @@ def listed_schedulers(spec: PolicySpec) -> frozenset[str]:
     return frozenset((DEFAULT_SCHEDULER, *BUILT_IN_SCHEDULERS, *spec.allowed_schedulers, *spec.schedulers))
 
 
-class Unlisted(NamedTuple):
-    """The `scheduler` that stands for all that are not `listed`."""
+@dataclass(slots=True)
+class Unlisted:
+    """The scheduler that stands for all that the policy `spec` does not list; it is made when it is needed."""
 
-    scheduler: Scheduler
-    listed: Collection[str]
+    make: Callable[[], Scheduler]
+    spec: PolicySpec
+    made: Scheduler | None = None
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Return the scheduler."""
+        if self.made is None:
+            self.made = self.make()
+        return self.made
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,7 @@ class BackendSchedulers:
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
         """The caches, for metrics."""
-        others = () if self.unlisted is None else (self.unlisted.scheduler,)
+        others = (self.unlisted.made,) if self.unlisted is not None and self.unlisted.made is not None else ()
         own = {id(each): each for each in (self.default, *self.by_name.values(), *others)}
         return tuple(cache for each in own.values() for cache in each.caches)
 
@@ -107,4 +116,6 @@ class BackendSchedulers:
         found = self.by_name.get(name)
         if found is not None:
             return found
-        return self.default if self.unlisted is None or name in self.unlisted.listed else self.unlisted.scheduler
+        if self.unlisted is None or name == DEFAULT_SCHEDULER or name in listed_schedulers(self.unlisted.spec):
+            return self.default
+        return self.unlisted.scheduler

@@ -30,7 +30,7 @@ from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.profiles.profile import DEFAULT, Profile
 from webhook.placement.ranking.ranking_cache import KeptAnswer, RankingCache
-from webhook.placement.reasons.deny_exemption import SHARED, UNLISTED, Restored, deny_exemption
+from webhook.placement.reasons.deny_exemption import SHARED, UNLISTED, deny_exemption
 from webhook.placement.reasons.diagnosis import NodeToStatus, explain, rejecting_plugins
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.suggest.changes import Scenario
@@ -58,7 +58,7 @@ class Scheduler:
     Not thread-safe. `templates` are the nodes that an autoscaler can add, `temporary_taints` the keys of taints that
     pass, beside those of Kubernetes. A pod that cannot be placed gets up to `suggestions` suggestions. Without
     `keeps_scores`, answers have no scores, which keep a snapshot in memory. Unless it `is_listed`, it stands for a
-    scheduler whose rules are not known: it never finds a pod Infeasible.
+    scheduler whose rules are not known, and finds no pod Infeasible.
     """
 
     def __init__(
@@ -72,16 +72,11 @@ class Scheduler:
         keeps_scores: bool = True,
         is_listed: bool = True,
     ) -> None:
-        self.profile, self.is_listed = profile, is_listed
-        self.temporary_taints = temporary_taints
+        self.profile, self.is_listed, self.temporary_taints = profile, is_listed, temporary_taints
         self._templates = templates
         self._suggestions = suggestions
         self._keeps_scores = keeps_scores
         self._kept = RankingCache(profile, cache_bytes)
-
-    def alone(self) -> "Scheduler":
-        """Return a scheduler of the same profile, with caches of its own, without templates and suggestions."""
-        return Scheduler(self.profile, temporary_taints=self.temporary_taints, is_listed=self.is_listed)
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
@@ -159,10 +154,6 @@ class Scheduler:
         info = signature.info.normalized_for(snapshot)
         table = self._score(info, snapshot, self._filter(info, snapshot, expired).feasible, expired)
         return table.best_rows() if len(table.rows) else table.rows
-
-    def restored(self, signature: PodSignature, snapshot: Snapshot) -> Restored | None:
-        """Return the pod and the nodes of `snapshot`, without pods, as if states that pass were over; None without."""
-        return Restored.of(signature.info.normalized_for(snapshot), snapshot.without_pods(), self.temporary_taints)
 
     def explain(self, signature: PodSignature, snapshot: Snapshot) -> NodeToStatus:
         """Return the reasons of each node of `snapshot` that rejects the pod, in the words that the message counts."""
@@ -253,22 +244,20 @@ class Scheduler:
     ) -> Placement:
         """Return Waiting if a node without its pods, or a new node of a template, can take the pod; else Infeasible."""
         total, empty = len(snapshot.nodes), snapshot.without_pods()
+        answer = partial(Placement, node=None, total=total, feasible=0, message=message, unmodelled=unmodelled)
         passing = partial(self._filter, expired=expired, ignore_transient=True)
         if total and passing(info, empty).feasible.any():
-            return Placement("Waiting", None, total, 0, message, unmodelled=unmodelled)
+            return answer("Waiting")
         if self._templates:
             new_nodes = snapshot.with_other_nodes(template.info for template in self._templates)
             feasible = passing(info, new_nodes).feasible
             fitting = [each.name for each in self._templates if feasible[new_nodes.rows[each.info.node.name]]]
             if fitting:
-                return Placement("Waiting", None, total, 0, with_templates(message, fitting), unmodelled=unmodelled)
+                return answer("Waiting", message=with_templates(message, fitting))
         if info.shares or not self.is_listed:
-            doubt = SHARED if info.shares else UNLISTED
-            return Placement("Unknown", None, total, 0, message, unmodelled=unmodelled, deny_exemption=doubt)
-        exemption = deny_exemption(
-            info, empty, self.temporary_taints, lambda changed, nodes: passing(changed, nodes).feasible
-        )
-        return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, deny_exemption=exemption)
+            return answer("Unknown", deny_exemption=SHARED if info.shares else UNLISTED)
+        doubt = deny_exemption(info, empty, self.temporary_taints, lambda *changed: passing(*changed).feasible)
+        return answer("Infeasible", deny_exemption=doubt)
 
     def _filter(
         self, info: PodInfo, snapshot: Snapshot, expired: Expired, *, ignore_transient: bool = False

@@ -10,7 +10,7 @@ resourcereqs; github.com/Project-HAMi/HAMi/charts/hami/templates/scheduler/devic
 import re
 from collections.abc import Mapping
 
-from webhook.kube.pod.amounts import NVIDIA_GPU, is_extended_resource
+from webhook.kube.pod.amounts import NVIDIA_GPU
 
 _NUMBERS: Mapping[str, str] = {
     "volcano.sh/gpu-number": NVIDIA_GPU,
@@ -32,7 +32,10 @@ CARD_BY_OTHER_NAME: Mapping[str, str] = {**_NUMBERS, **_SHARES}
 """The resource of a card by its other names."""
 
 # HAMi's names are configurable; these match all of its defaults.
-_LIKE_A_SHARE = re.compile(r"(mem|memory|cores?|percentage)$|^nvidia\.com/priority$", re.IGNORECASE)
+may_be_share = re.compile(
+    r"^(?!.*kubernetes\.io/)[^/]+/(.*(mem|memory|cores?|percentage)|priority)$", re.IGNORECASE
+).search
+"""Match a resource that, if no node offers it, can be a share of a card that an extender such as HAMi counts."""
 
 ASCEND, ASCEND_SHARES = "huawei.com/Ascend", ("-memory", "-core")
 
@@ -40,8 +43,3 @@ ASCEND, ASCEND_SHARES = "huawei.com/Ascend", ("-memory", "-core")
 def is_share(resource: str) -> bool:
     """Return whether the amount of `resource` is memory or cores of one card, not a number of cards."""
     return resource in _SHARES or (resource.startswith(ASCEND) and resource.endswith(ASCEND_SHARES))
-
-
-def may_be_share(resource: str) -> bool:
-    """Return whether `resource`, if no node offers it, may be a share that a scheduler extender such as HAMi counts."""
-    return is_extended_resource(resource) and _LIKE_A_SHARE.search(resource) is not None

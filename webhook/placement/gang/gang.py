@@ -21,6 +21,7 @@ from webhook.placement.framework.result import GangFit, Placement, with_template
 from webhook.placement.gang.gang_bound import most_on_empty_nodes
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
+from webhook.placement.reasons.deny_exemption import Restored
 from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.replicas.replicas import FillingCluster, needs_devices
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -222,10 +223,15 @@ def most_possible(
     if not scheduler.is_listed or signature.info.volumes.claims or needs_devices(signature, base):
         return None
     info, empty = signature.info, base.without_pods()
-    if restores and (restored := scheduler.restored(signature, base)):
+    if restores and (restored := _restored(scheduler, signature, base)):
         info, empty = restored.info, restored.nodes
     nodes = scheduler.feasible(PodSignature(info), empty, expired)
     return most_on_empty_nodes(info, empty, nodes, expired)
+
+
+def _restored(scheduler: Scheduler, signature: PodSignature, base: Snapshot) -> Restored | None:
+    """Return the pod and the nodes of `base`, without pods, as if states that pass were over; None without one."""
+    return Restored.of(signature.info.normalized_for(base), base.without_pods(), scheduler.temporary_taints)
 
 
 def _with_fit(placement: Placement, fit: GangFit) -> Placement:
@@ -274,7 +280,7 @@ def _fitting_templates(question: _Question, base: Snapshot) -> list[str]:
 
 def _exemption(question: _Question, base: Snapshot, size: int) -> str:
     """Return the reason not to deny an Infeasible gang: a state of nodes that passes; empty without one."""
-    restored = question.scheduler.restored(question.pod.signature, base)
+    restored = _restored(question.scheduler, question.pod.signature, base)
     if restored is None:
         return ""
     most = most_possible(question.scheduler, question.pod.signature, base, question.expired, restores=True)
