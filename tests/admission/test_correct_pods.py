@@ -24,7 +24,7 @@ POD = make_pod().annotate(TYPE, "training").annotate(f"{DOMAIN}/scheduler", "def
 JOB = POD.gpu(8)
 
 
-def training_node(
+def node_with_cards(
     name: str = "gpu-1",
     *taints: str,
     devices: Mapping[str, int] | None = None,
@@ -67,11 +67,11 @@ KEYS = [f"{key}gpu" if key.endswith("/") else key for key in TEMPORARY_TAINTS]
 def test_temporary_taint_is_waited_for_and_never_to_be_tolerated(key: str, effect: str) -> None:
     taint = f"{key}=1764000000:{effect}"
 
-    assert doubt(JOB, training_node("gpu-1", taint)) == f"1 node would do that has a temporary taint: {key}"
+    assert doubt(JOB, node_with_cards("gpu-1", taint)) == f"1 node would do that has a temporary taint: {key}"
 
 
 def test_candidate_for_deletion_takes_pods() -> None:
-    found = verdict(JOB, training_node("gpu-1", "DeletionCandidateOfClusterAutoscaler=1764000000:PreferNoSchedule"))
+    found = verdict(JOB, node_with_cards("gpu-1", "DeletionCandidateOfClusterAutoscaler=1764000000:PreferNoSchedule"))
 
     assert isinstance(found, Patched)
     assert found.placement.verdict == "Feasible"
@@ -90,19 +90,19 @@ def test_candidate_for_deletion_takes_pods() -> None:
     ],
 )
 def test_policy_lists_the_taints_that_pass(taints: Sequence[str], listed: list[str], text: str) -> None:
-    assert doubt(JOB, training_node("gpu-1", *taints), temporaryTaints=listed) == f"1 node would do that {text}"
+    assert doubt(JOB, node_with_cards("gpu-1", *taints), temporaryTaints=listed) == f"1 node would do that {text}"
 
 
 @pytest.mark.parametrize(
     "nodes",
     [
         pytest.param(
-            [training_node("gpu-1", "karpenter.sh/disrupted:NoSchedule")], id="a key that the policy does not list"
+            [node_with_cards("gpu-1", "karpenter.sh/disrupted:NoSchedule")], id="a key that the policy does not list"
         ),
         pytest.param(
-            [training_node("gpu-1", "example.com/a:NoSchedule", "reserved=x:NoSchedule")], id="a taint that stays"
+            [node_with_cards("gpu-1", "example.com/a:NoSchedule", "reserved=x:NoSchedule")], id="a taint that stays"
         ),
-        pytest.param([training_node("gpu-1", "example.com/a:NoSchedule", devices={GPU: 4})], id="too few cards"),
+        pytest.param([node_with_cards("gpu-1", "example.com/a:NoSchedule", devices={GPU: 4})], id="too few cards"),
     ],
 )
 def test_pod_that_never_fits_is_refused_beside_states_that_pass(nodes: list[Object]) -> None:
@@ -115,29 +115,29 @@ def test_pod_that_never_fits_is_refused_beside_states_that_pass(nodes: list[Obje
         *[
             (
                 JOB,
-                [training_node(offered={GPU: left})],
+                [node_with_cards(offered={GPU: left})],
                 f"1 node would do if its 8 cards were healthy ({left} of 8 are)",
             )
             for left in range(8)
         ],
         (
             POD.gpu(1, MIG),
-            [training_node(devices={MIG: 7}, offered={MIG: 0})],
+            [node_with_cards(devices={MIG: 7}, offered={MIG: 0})],
             "1 node would do if its 7 cards were healthy (0 of 7 are)",
         ),
         (
             POD.gpu(8, NPU),
-            [training_node(devices={NPU: 8}, offered={NPU: 5}, labels={})],
+            [node_with_cards(devices={NPU: 8}, offered={NPU: 5}, labels={})],
             "1 node would do if its 8 cards were healthy (5 of 8 are)",
         ),
         (
             JOB,
-            [training_node("a", offered={GPU: 7}), training_node("b", offered={GPU: 0})],
+            [node_with_cards("a", offered={GPU: 7}), node_with_cards("b", offered={GPU: 0})],
             "2 nodes would do if their 16 cards were healthy (7 of 16 are)",
         ),
         (
             JOB,
-            [training_node("a", "nvidia.com/gpu-driver-upgrade:NoSchedule", offered={GPU: 0}, unschedulable=True)],
+            [node_with_cards("a", "nvidia.com/gpu-driver-upgrade:NoSchedule", offered={GPU: 0}, unschedulable=True)],
             (
                 "1 node would do that is cordoned, not ready or not well or has a temporary taint: "
                 "nvidia.com/gpu-driver-upgrade, if its 8 cards were healthy (0 of 8 are)"
@@ -146,8 +146,8 @@ def test_pod_that_never_fits_is_refused_beside_states_that_pass(nodes: list[Obje
         (
             JOB,
             [
-                training_node("a", "karpenter.sh/disrupted:NoSchedule", offered={GPU: 0}),
-                training_node("b", offered={GPU: 6}),
+                node_with_cards("a", "karpenter.sh/disrupted:NoSchedule", offered={GPU: 0}),
+                node_with_cards("b", offered={GPU: 6}),
             ],
             "1 node would do if its 8 cards were healthy (6 of 8 are)",
         ),
@@ -165,35 +165,35 @@ TYPED = {"node.kubernetes.io/instance-type": "p5.48xlarge"}
     ("pod", "nodes", "text"),
     [
         pytest.param(
-            JOB, [training_node(devices={}, labels=COUNT)], "its 8 cards were healthy (0 of 8 are)", id="count"
+            JOB, [node_with_cards(devices={}, labels=COUNT)], "its 8 cards were healthy (0 of 8 are)", id="count"
         ),
         pytest.param(
             POD.gpu(32),
-            [training_node(devices={GPU: 0}, labels={**COUNT, "nvidia.com/gpu.replicas": "4"})],
+            [node_with_cards(devices={GPU: 0}, labels={**COUNT, "nvidia.com/gpu.replicas": "4"})],
             "its 32 cards were healthy (0 of 32 are)",
             id="shared cards, and a capacity of 0",
         ),
         pytest.param(
             POD.gpu(7, MIG),
-            [training_node(devices={}, labels={**PRODUCT, "nvidia.com/mig-1g.10gb.count": "7"})],
+            [node_with_cards(devices={}, labels={**PRODUCT, "nvidia.com/mig-1g.10gb.count": "7"})],
             "its 7 cards were healthy (0 of 7 are)",
             id="count of slices",
         ),
         pytest.param(
             JOB,
-            [training_node(devices={}, labels={"nvidia.com/gpu.present": "true"})],
+            [node_with_cards(devices={}, labels={"nvidia.com/gpu.present": "true"})],
             "its cards were registered (0 are)",
             id="cards, and no number",
         ),
         pytest.param(
             JOB.node_selector("zone", "a"),
-            [training_node("a", devices={}, labels={**PRODUCT, "zone": "a"}), training_node("b")],
+            [node_with_cards("a", devices={}, labels={**PRODUCT, "zone": "a"}), node_with_cards("b")],
             "its 8 cards were healthy (0 of 8 are)",
             id="a node of the same product",
         ),
         pytest.param(
             JOB.node_selector("zone", "a"),
-            [training_node("a", devices={}, labels={**TYPED, "zone": "a"}), training_node("b", labels=TYPED)],
+            [node_with_cards("a", devices={}, labels={**TYPED, "zone": "a"}), node_with_cards("b", labels=TYPED)],
             "its 8 cards were healthy (0 of 8 are)",
             id="a node of the same instance type",
         ),
@@ -206,11 +206,11 @@ def test_device_plugin_that_registers_late_is_waited_for(pod: PodBuilder, nodes:
 @pytest.mark.parametrize(
     ("pod", "nodes"),
     [
-        pytest.param(POD.gpu(9), [training_node(offered={GPU: 7})], id="more than the node has"),
-        pytest.param(JOB, [training_node(devices={}, labels={USAGE: "training"})], id="a node without cards"),
-        pytest.param(JOB, [training_node(devices={MIG: 7}, labels=COUNT)], id="the cards are cut into slices"),
+        pytest.param(POD.gpu(9), [node_with_cards(offered={GPU: 7})], id="more than the node has"),
+        pytest.param(JOB, [node_with_cards(devices={}, labels={USAGE: "training"})], id="a node without cards"),
+        pytest.param(JOB, [node_with_cards(devices={MIG: 7}, labels=COUNT)], id="the cards are cut into slices"),
         pytest.param(
-            JOB, [training_node(devices={}, labels={"nvidia.com/gpu.count": "eight"})], id="a label without a number"
+            JOB, [node_with_cards(devices={}, labels={"nvidia.com/gpu.count": "eight"})], id="a label without a number"
         ),
     ],
 )
@@ -239,8 +239,8 @@ def test_shares_that_only_an_extender_counts_are_not_predicted(amounts: dict[str
     cards = {next(iter(amounts)): 8}
     spec = {"workloadTypes": {"training": {"nodeUsage": {"allow": ["training"]}}}}
 
-    free = verdict(pod, training_node(devices=cards), **spec)
-    reserved = doubt(pod, training_node("gpu-1", "reserved=x:NoSchedule", devices=cards), **spec)
+    free = verdict(pod, node_with_cards(devices=cards), **spec)
+    reserved = doubt(pod, node_with_cards("gpu-1", "reserved=x:NoSchedule", devices=cards), **spec)
 
     assert isinstance(free, Patched)
     assert (free.placement.verdict, free.placement.unmodelled) == ("Unknown", ("a scheduler extender",))
@@ -249,14 +249,14 @@ def test_shares_that_only_an_extender_counts_are_not_predicted(amounts: dict[str
 
 def test_shares_that_nodes_offer_are_counted() -> None:
     resource = "aws.amazon.com/neuroncore"
-    found = verdict(POD.gpu(4, resource), training_node(devices={resource: 2}))
+    found = verdict(POD.gpu(4, resource), node_with_cards(devices={resource: 2}))
 
     assert isinstance(found, Denied)
 
 
 @pytest.mark.parametrize("spec", [{}, {"schedulers": {"slurm": {"backend": "default"}}}], ids=["", "listed"])
 def test_scheduler_that_the_policy_does_not_list_is_warned_of(spec: Object) -> None:
-    slinky = training_node("slurm-1", "slinky.slurm.net/managed-node=slurm:NoExecute")
+    slinky = node_with_cards("slurm-1", "slinky.slurm.net/managed-node=slurm:NoExecute")
     pod = make_pod().annotate(TYPE, "training").gpu(8).scheduler("slurm")
 
     if spec:
@@ -275,7 +275,7 @@ def test_gang_of_a_scheduler_that_is_not_listed_is_never_refused() -> None:
     for key, value in gang.items():
         pod = pod.annotate(key, value)
 
-    found = verdict(pod, training_node(), allowedSchedulers=["default-scheduler", "volcano"])
+    found = verdict(pod, node_with_cards(), allowedSchedulers=["default-scheduler", "volcano"])
 
     assert isinstance(found, Patched)
     assert found.placement.verdict == "Waiting"
@@ -285,16 +285,16 @@ def test_gang_of_a_scheduler_that_is_not_listed_is_never_refused() -> None:
     ("away", "text"),
     [
         (
-            training_node("b", "karpenter.sh/disrupted:NoSchedule"),
+            node_with_cards("b", "karpenter.sh/disrupted:NoSchedule"),
             "nodes would do that have a temporary taint: karpenter.sh/disrupted",
         ),
-        (training_node("b", offered={GPU: 3}), "nodes would do if their 8 cards were healthy (3 of 8 are)"),
+        (node_with_cards("b", offered={GPU: 3}), "nodes would do if their 8 cards were healthy (3 of 8 are)"),
     ],
 )
 def test_gang_that_states_of_nodes_keep_waiting_is_not_refused(away: Object, text: str) -> None:
     pod = POD.gpu(4).annotate(f"{DOMAIN}/gang", "g").annotate(f"{DOMAIN}/gang-size", "4")
 
-    found = verdict(pod, training_node("a"), away)
+    found = verdict(pod, node_with_cards("a"), away)
 
     assert isinstance(found, Patched)
     assert (found.placement.verdict, found.placement.deny_exemption) == ("Infeasible", text)

@@ -64,7 +64,7 @@ def is_temporary(key: str, listed: Collection[str] = TEMPORARY_TAINTS) -> bool:
 
     A listed key that ends with "/" stands for all keys of that domain.
     """
-    return key.startswith(CONDITION_DOMAINS) or key in listed or f"{key.partition('/')[0]}/" in listed
+    return key.startswith(CONDITION_DOMAINS) or key in listed or "".join(key.partition("/")[:2]) in listed
 
 
 class Toleration(NamedTuple):
