@@ -12,8 +12,8 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv demo test test-fast test-long check format bench bench-renewal bench-rollout bench-crash bench-reload bench-burst \
 	bench-absence bench-console bench-exported-cost bench-outcome bench-simulate bench-feed-real rotate-under-load soak abuse \
 	docs lock audit-dependencies sbom control-plane clean differential differential-capacity differential-export \
-	differential-moves differential-releases test-schedulers node node-down test-node test-node-short test-ray \
-	upstream-tables release-changes mutants golden examples rules screenshots site image release test-release
+	differential-moves differential-refusals differential-releases test-schedulers node node-down test-node test-node-short \
+	test-ray upstream-tables release-changes mutants golden examples rules screenshots site image release test-release
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ differential-capacity: $(STAMP) ## compare the counts of 200 random pods with th
 differential-export: $(STAMP) ## compare 2,000 pods under 500 exported policies with the webhook (make test: 30 under 4)
 	DIFFERENTIAL_EXPORTED_PODS=2000 DIFFERENTIAL_EXPORTED_POLICIES=500 \
 		$(BIN)/python -m pytest tests/differential/test_exported_policy.py $(PYTEST_ARGS)
+
+differential-refusals: $(STAMP) ## ask the real kube-scheduler about refusals in 100 random clusters whose states pass (make test: 2)
+	DIFFERENTIAL_REFUSALS=100 $(BIN)/python -m pytest tests/admission/test_refusals_against_kube_scheduler.py $(PYTEST_ARGS)
 
 differential-moves: $(STAMP) ## make the moves of 100 random clusters on the real kube-scheduler (make test: 4)
 	DIFFERENTIAL_MOVES=100 $(BIN)/python -m pytest tests/placement/capacity/test_moves_against_kube_scheduler.py

@@ -193,6 +193,11 @@ def lost_node(made: Installed) -> Planted:
     return made.made(spare_node(**{PRODUCT: "NVIDIA-L4"}))
 
 
+def unhealthy_node(made: Installed) -> Planted:
+    status = {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "7"}}
+    return made.made({**spare_node(), "status": status})
+
+
 def spare_node(**labels: str) -> Object:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": SPARE, "labels": labels}}
 
@@ -479,6 +484,12 @@ PLANTED: Mapping[str, Fault] = {
             f"{USAGE}=POOL": f"{USAGE}=hybrid",
             f"{USAGE}=POOL:NoSchedule": HYBRID_TAINT,
         },
+    ),
+    "node-devices": Fault(
+        {"node-devices"},
+        unhealthy_node,
+        (f"`kubectl describe node {SPARE}`, and the log of the device plugin on the node",),
+        mends=False,
     ),
     "node-spelling": Fault(
         {"node-spelling"},

@@ -433,3 +433,30 @@ def test_malformed_objects_end_no_check(source: Source, content: dict[str, Any])
 def test_malformed_configurations_end_no_check() -> None:
     content = {**named("00-placement-webhook"), "webhooks": [{}, {"clientConfig": {}, "rules": [{}]}]}
     assert {"installed", "ca-bundle"} <= {each.check for each in faults(read_of(Source.CONFIGURATIONS, content))}
+
+
+def with_status(**status: Object) -> Cluster:
+    return with_nodes({**node_of("training", labels={"nvidia.com/gpu.count": "8"}), "status": status})
+
+
+@pytest.mark.parametrize(
+    ("installation", "healthy"),
+    [
+        (with_status(capacity={"nvidia.com/gpu": "8"}, allocatable={"cpu": "8", "nvidia.com/gpu": "7"}), 7),
+        (with_status(capacity={"nvidia.com/gpu": "8"}, allocatable={"cpu": "8", "nvidia.com/gpu": "0"}), 0),
+        (with_status(capacity={"cpu": "8"}, allocatable={"cpu": "8"}), 0),
+    ],
+)
+def test_devices_that_are_not_healthy_or_not_registered_are_found(installation: Cluster, healthy: int) -> None:
+    (finding,) = found(installation, "node-devices")
+
+    assert (finding.where, finding.what) == (
+        "Node training-1: status.allocatable",
+        f"{healthy} of 8 nvidia.com/gpu are healthy",
+    )
+
+
+def test_healthy_devices_are_not_found() -> None:
+    amounts = {"cpu": "8", "nvidia.com/gpu": "8"}
+
+    assert found(with_status(capacity=amounts, allocatable=amounts), "node-devices") == []

@@ -25,6 +25,7 @@ LONG = "c" * 60
 CARD_NAME = "must be VENDOR-DOMAIN/CARD like nvidia.com/gpu, CARD at most 48 letters, digits, '-', '_', '.'"
 RESOURCE = "must be an extended resource like nvidia.com/gpu, or a prefix like nvidia.com/mig-*"
 SUFFIX = "must be the end of a product's label value like -SHARED or -MIG-1g.10gb, without *"
+TAINT_KEY = "must be a taint key like example.com/maintenance, or a domain with / such as example.com/ for all its keys"
 HANDLING = "must be inject, warn or leave, or a mapping with podAnnotations and namespaceDefaults"
 UNKNOWN = "Forbidden: unknown field; {}`placement-webhook policy schema` lists the known ones"
 MEANT_DOMAIN = UNKNOWN.format("did you mean keyDomain? ")
@@ -203,6 +204,13 @@ def with_card(**fields: Any) -> dict[str, Any]:
                 'spec.productVariants: Invalid value: ["-0", "-1", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "-9", '
                 '"-10"]; must hold at most 10 suffixes'
             ),
+        ),
+        # states of nodes that pass
+        ({"temporaryTaints": ["startup-*"]}, f'spec.temporaryTaints[0]: Invalid value: "startup-*"; {TAINT_KEY}'),
+        ({"temporaryTaints": ["/"]}, f'spec.temporaryTaints[0]: Invalid value: "/"; {TAINT_KEY}'),
+        (
+            {"temporaryTaints": ["example.com/", "example.com/"]},
+            'spec.temporaryTaints: Invalid value: ["example.com/", "example.com/"]; must not hold a value twice',
         ),
         (
             {"gpuMemoryTolerancePercent": 51},

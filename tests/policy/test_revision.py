@@ -86,6 +86,7 @@ OTHERS = {
     "placementCheck": SPEC["placementCheck"] | {"mode": "deny"},
     "packGpus": {"mix": [{"cards": 8}]},
     "nodeTemplates": [{"name": "gpu-h20", "capacity": {"nvidia.com/gpu": 8}}],
+    "temporaryTaints": ["example.com/maintenance"],
     "workloadKinds": [
         {"group": "example.com", "kind": "FooJob", "resource": "foojobs", "templates": [{"path": "spec.template"}]}
     ],

@@ -18,7 +18,7 @@ from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import Expired, never
 from webhook.kube.names import DEFAULT_NAMESPACE
-from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers
+from webhook.placement.backend_schedulers import MOST_SCHEDULERS, BackendSchedulers, Unlisted
 from webhook.placement.gang.gang import gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
@@ -81,9 +81,17 @@ def scheduler_for(
     """
     templates = template_nodes(policy.spec.node_templates)
     own_bytes = cache_bytes // (MOST_SCHEDULERS + len(profiles))
-    make = partial(Scheduler, templates=templates, suggestions=suggestions, cache_bytes=own_bytes, keeps_scores=False)
-    default = make(profiles_for(policy.spec)[policy.spec.placement_check.profile])
-    return BackendSchedulers.of(default, make, policy.spec.schedulers, profiles)
+    make = partial(
+        Scheduler,
+        templates=templates,
+        temporary_taints=policy.spec.temporary_taints,
+        suggestions=suggestions,
+        cache_bytes=own_bytes,
+        keeps_scores=False,
+    )
+    profile = profiles_for(policy.spec)[policy.spec.placement_check.profile]
+    unlisted = Unlisted(partial(make, profile, is_listed=False), policy.spec)
+    return BackendSchedulers.of(make(profile), make, policy.spec.schedulers, profiles, unlisted)
 
 
 def admit(request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, expired: Expired = never) -> Verdict:
@@ -242,7 +250,7 @@ def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...])
             reason = "this cluster cannot run the pods of this gang together as they are"
         message = f"{reason}: {placement.message}{suggestion}"
         return Denied(Denial(403, "Forbidden", message), injection.workload_type, rules, warnings, placement)
-    if placement.verdict in ("Infeasible", "Waiting"):
+    if placement.verdict in ("Infeasible", "Waiting") or placement.deny_exemption:
         # Warnings are truncated to the length that clients receive, so the suggestion is a warning of its own.
         suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]
         is_exempt = placement.deny_exemption and injection.check_mode == "deny"

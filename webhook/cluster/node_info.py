@@ -1,14 +1,22 @@
 """A node with its running pods, whose equal values are kept once."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from sys import intern
 from typing import Any, NamedTuple, TypeVar
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
-from webhook.kube.pod.amounts import CPU, MEMORY, PODS, Amounts, is_schedulable_resource, read_amounts
+from webhook.kube.pod.amounts import (
+    CPU,
+    MEMORY,
+    PODS,
+    Amounts,
+    is_extended_resource,
+    is_schedulable_resource,
+    read_amounts,
+)
 from webhook.kube.pod.gang_key import GangKey, gangs_of
 from webhook.kube.pod.ports import HostPort, read_host_ports
 from webhook.kube.pod.resources import read_pod_resources
@@ -126,7 +134,8 @@ class Node:
     """The facts of a Node object that a scheduler reads.
 
     `allocatable` does not contain `pods`, which is `allowed_pods`. `images` are the sizes in bytes of its images by
-    name.
+    name. `unhealthy` are the devices of each extended resource that are in the capacity and not allocatable.
+    `is_ready` is false if its condition Ready is not True.
     """
 
     name: str
@@ -136,6 +145,8 @@ class Node:
     allocatable: Amounts
     allowed_pods: int
     images: Mapping[str, int]
+    unhealthy: Amounts = field(default_factory=dict)
+    is_ready: bool = True
 
     @classmethod
     def of(cls, node: Mapping[str, Any], interner: Interner | None = None) -> "Node":
@@ -166,9 +177,28 @@ class Node:
             allocatable=allocatable,
             allowed_pods=amounts.get(PODS, 0),
             images=images,
+            unhealthy=_unhealthy(status, allocatable),
+            is_ready=all(each.text("status") == "True" for each in _ready_conditions(status)),
         )
         reader.finish()
         return facts
+
+
+def _unhealthy(status: Reader, allocatable: Amounts) -> Amounts:
+    """Return how many devices a kubelet counts as unhealthy: all while a device plugin is down.
+
+    Source: k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/manager.go, GetCapacity
+    """
+    whole, left = status.object("capacity").raw, status.object("allocatable").raw
+    # In most nodes, both have equal texts.
+    if not left or all(left.get(name) == whole[name] for name in whole if is_extended_resource(str(name))):
+        return {}
+    amounts = {name: amount for name, amount in read_amounts(status, "capacity").items() if is_extended_resource(name)}
+    return {name: lost for name, amount in amounts.items() if (lost := amount - allocatable.get(name, 0)) > 0}
+
+
+def _ready_conditions(status: Reader) -> list[Reader]:
+    return [each for each in status.objects("conditions") if each.raw.get("type") == "Ready"]
 
 
 def _images(status: Reader) -> Mapping[str, int]:

@@ -5,6 +5,7 @@ from webhook.doctor.checks import (
     calls,
     certificates,
     namespaces,
+    node_devices,
     node_pools,
     node_spelling,
     policies,
@@ -47,4 +48,5 @@ CHECKS: tuple[Check, ...] = (
     node_pools.node_usage,
     node_pools.node_products,
     node_spelling.node_spelling,
+    node_devices.node_devices,
 )

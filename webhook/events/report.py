@@ -55,9 +55,9 @@ def report_of(verdict: Verdict) -> Report | None:
         # No scheduler writes an Event about such a pod, with any verdict.
         if NO_SIGN in warning and warning.startswith("scheduler "):
             return Report(SCHEDULER_MISSING, _note(warning))
-    if placement.verdict == "Infeasible":
+    if placement.verdict == "Infeasible" and not placement.deny_exemption:
         return Report(INFEASIBLE, _note(f"no node of this cluster can take the pod as it is: {_reasons(placement)}"))
-    if placement.verdict == "Waiting":
+    if placement.verdict in ("Infeasible", "Waiting"):
         return Report(WAITING, _note(f"no node can take the pod now: {_reasons(placement)}"))
     return None
 
@@ -69,6 +69,8 @@ def rejection_of(errors: Iterable[str]) -> Report:
 
 def _reasons(placement: Placement) -> str:
     message = placement.message
+    if placement.deny_exemption:
+        message = f"{message.removesuffix('.')}. Not sure: {placement.deny_exemption}."
     for text in placement.suggestions[:1]:
         # A plugin's own message, such as that of a scheduling gate, ends without a full stop.
         message = f"{message.removesuffix('.')}. Suggestion: {text}."

@@ -14,6 +14,7 @@ ENDED_PHASES = ("Succeeded", "Failed")
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = "topology.kubernetes.io/zone"
+INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 REGION_LABEL = "topology.kubernetes.io/region"
 OS_LABEL = "kubernetes.io/os"
 ARCH_LABEL = "kubernetes.io/arch"

@@ -189,7 +189,7 @@ def _advice(
         text = f"{_suspended(placed)}{placement.message}"
     summary = replace(placement, node=None, message=text, scores={})
     has_counted = any(each.found.placed for each in placed)
-    if placement.verdict == "Unknown" and not has_counted:
+    if placement.verdict == "Unknown" and not has_counted and not placement.deny_exemption:
         return Advice(summary)
     warnings = [f"{_PREFIX}{placement.verdict}: {text}"]
     if is_refused:

@@ -225,7 +225,7 @@ def _most_possible(roles: Sequence[PlacedRole], base: Snapshot, expired: Expired
     total = 0
     for placed_by, found in roles:
         try:
-            most = most_possible(*placed_by, base, expired) if placed_by is not None else None
+            most = most_possible(*placed_by, base, expired, restores=True) if placed_by is not None else None
         except DeadlineNearError:
             return None
         if most is None:
@@ -253,7 +253,7 @@ def within_cluster(
     if placement.verdict != "Waiting" or kind.group != "apps" or not keeps_off or policy.spec.node_templates:
         return placement
     try:
-        most = most_possible(scheduler, signature, base, expired)
+        most = most_possible(scheduler, signature, base, expired, restores=True)
     except DeadlineNearError:
         return placement
     if most is None or most >= asked:

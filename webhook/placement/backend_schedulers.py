@@ -7,18 +7,21 @@ from typing import Any
 from webhook.backends.registry import BACKENDS
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, never
+from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.placement.batch_profiles.kai import KAI
 from webhook.placement.batch_profiles.volcano import VOLCANO
 from webhook.placement.framework.result import Placement
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
+from webhook.policy.spec.document import PolicySpec
 from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, SchedulerSettings
 from webhook.runtime.byte_cache import ByteCache
 
 BATCH_PROFILES: Mapping[str, Profile] = {each.name: each for each in (VOLCANO, KAI)}
 _NO_PROFILES: Mapping[str, Profile] = {}
-MOST_SCHEDULERS = 1 + len(BATCH_PROFILES)
+# The default one, that of names that the policy does not list, and those of backends.
+MOST_SCHEDULERS = 2 + len(BATCH_PROFILES)
 
 
 def schedulers_by_name(
@@ -39,12 +42,34 @@ def schedulers_by_name(
     return found
 
 
+def listed_schedulers(spec: PolicySpec) -> frozenset[str]:
+    """Return the names of the schedulers that a policy lists. Those of other names can have any rules."""
+    return frozenset((DEFAULT_SCHEDULER, *BUILT_IN_SCHEDULERS, *spec.allowed_schedulers, *spec.schedulers))
+
+
+@dataclass(slots=True)
+class Unlisted:
+    """The scheduler that stands for all that the policy `spec` does not list; it is made when it is needed."""
+
+    make: Callable[[], Scheduler]
+    spec: PolicySpec
+    made: Scheduler | None = None
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Return the scheduler."""
+        if self.made is None:
+            self.made = self.make()
+        return self.made
+
+
 @dataclass(frozen=True, slots=True)
 class BackendSchedulers:
-    """Predicts with the scheduler of each pod: one of `by_name`, else kube-scheduler, `default`."""
+    """Predicts with the scheduler of each pod: one of `by_name`, else `unlisted`, else kube-scheduler, `default`."""
 
     default: Scheduler
     by_name: Mapping[str, Scheduler]
+    unlisted: Unlisted | None = None
 
     @classmethod
     def of(
@@ -53,18 +78,20 @@ class BackendSchedulers:
         make: Callable[[Profile], Scheduler],
         settings: Mapping[str, SchedulerSettings],
         profiles: Mapping[str, Profile] = _NO_PROFILES,
+        unlisted: Unlisted | None = None,
     ) -> "BackendSchedulers":
         """Return the schedulers of the policy's `settings`, and those of `profiles`, which have precedence.
 
         `make` makes each of a profile.
         """
         configured = {name: make(profile) for name, profile in profiles.items()}
-        return cls(default, {**schedulers_by_name(make, settings), **configured})
+        return cls(default, {**schedulers_by_name(make, settings), **configured}, unlisted)
 
     @property
     def caches(self) -> tuple[ByteCache[Any, Any], ...]:
         """The caches, for metrics."""
-        own = {id(each): each for each in (self.default, *self.by_name.values())}
+        others = (self.unlisted.made,) if self.unlisted is not None and self.unlisted.made is not None else ()
+        own = {id(each): each for each in (self.default, *self.by_name.values(), *others)}
         return tuple(cache for each in own.values() for cache in each.caches)
 
     def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Expired = never) -> Placement:
@@ -85,4 +112,10 @@ class BackendSchedulers:
 
     def scheduler_of(self, asked: PodSignature) -> Scheduler:
         """Return the scheduler that predicts for a pod with the signature `asked`."""
-        return self.by_name.get(asked.info.nomination.scheduler_name, self.default)
+        name = asked.info.nomination.scheduler_name
+        found = self.by_name.get(name)
+        if found is not None:
+            return found
+        if self.unlisted is None or name == DEFAULT_SCHEDULER or name in listed_schedulers(self.unlisted.spec):
+            return self.default
+        return self.unlisted.scheduler

@@ -1,7 +1,7 @@
 """Predict the node of a pod: kube-scheduler's scheduling cycle over a snapshot."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
+from webhook.kube.pod.taints import TEMPORARY_TAINTS
 from webhook.placement.framework.filtering import named_nodes, pre_filter_rejection, run_filters, run_pre_filters
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import (
@@ -29,7 +30,7 @@ from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.profiles.profile import DEFAULT, Profile
 from webhook.placement.ranking.ranking_cache import KeptAnswer, RankingCache
-from webhook.placement.reasons.deny_exemption import deny_exemption
+from webhook.placement.reasons.deny_exemption import SHARED, UNLISTED, deny_exemption
 from webhook.placement.reasons.diagnosis import NodeToStatus, explain, rejecting_plugins
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, PodSignature
 from webhook.placement.suggest.changes import Scenario
@@ -54,8 +55,10 @@ class _Filtered:
 class Scheduler:
     """Run the plugins of a profile, with a cache of `cache_bytes` for answers and for rankings of nodes.
 
-    Not thread-safe. `templates` are the nodes that an autoscaler can add. A pod that cannot be placed gets up to
-    `suggestions` suggestions. Without `keeps_scores`, answers have no scores, which keep a snapshot in memory.
+    Not thread-safe. `templates` are the nodes that an autoscaler can add, `temporary_taints` the keys of taints that
+    pass, beside those of Kubernetes. A pod that cannot be placed gets up to `suggestions` suggestions. Without
+    `keeps_scores`, answers have no scores, which keep a snapshot in memory. Unless it `is_listed`, it stands for a
+    scheduler whose rules are not known, and finds no pod Infeasible.
     """
 
     def __init__(
@@ -64,10 +67,12 @@ class Scheduler:
         *,
         cache_bytes: int = ANSWER_CACHE_BYTES,
         templates: Sequence[TemplateNode] = (),
+        temporary_taints: Collection[str] = TEMPORARY_TAINTS,
         suggestions: int = 0,
         keeps_scores: bool = True,
+        is_listed: bool = True,
     ) -> None:
-        self.profile = profile
+        self.profile, self.is_listed, self.temporary_taints = profile, is_listed, temporary_taints
         self._templates = templates
         self._suggestions = suggestions
         self._keeps_scores = keeps_scores
@@ -192,7 +197,7 @@ class Scheduler:
             return self._filter(scenario.pod, scenario.nodes, expired).feasible
 
         scenario = Scenario(signature.info.normalized_for(snapshot), snapshot)
-        return suggest(self.profile, scenario, verdict, feasible_nodes, most, expired)
+        return suggest(self.profile, scenario, verdict, feasible_nodes, most, expired, self.temporary_taints)
 
     def _answer(self, kept: KeptAnswer, snapshot: Snapshot, expired: Expired) -> Placement:
         info = kept.info
@@ -239,17 +244,20 @@ class Scheduler:
     ) -> Placement:
         """Return Waiting if a node without its pods, or a new node of a template, can take the pod; else Infeasible."""
         total, empty = len(snapshot.nodes), snapshot.without_pods()
+        answer = partial(Placement, node=None, total=total, feasible=0, message=message, unmodelled=unmodelled)
         passing = partial(self._filter, expired=expired, ignore_transient=True)
         if total and passing(info, empty).feasible.any():
-            return Placement("Waiting", None, total, 0, message, unmodelled=unmodelled)
+            return answer("Waiting")
         if self._templates:
             new_nodes = snapshot.with_other_nodes(template.info for template in self._templates)
             feasible = passing(info, new_nodes).feasible
             fitting = [each.name for each in self._templates if feasible[new_nodes.rows[each.info.node.name]]]
             if fitting:
-                return Placement("Waiting", None, total, 0, with_templates(message, fitting), unmodelled=unmodelled)
-        exemption = deny_exemption(info, snapshot, lambda changed: int(passing(changed, empty).feasible.sum()))
-        return Placement("Infeasible", None, total, 0, message, unmodelled=unmodelled, deny_exemption=exemption)
+                return answer("Waiting", message=with_templates(message, fitting))
+        if info.shares or not self.is_listed:
+            return answer("Unknown", deny_exemption=SHARED if info.shares else UNLISTED)
+        doubt = deny_exemption(info, empty, self.temporary_taints, lambda *changed: passing(*changed).feasible)
+        return answer("Infeasible", deny_exemption=doubt)
 
     def _filter(
         self, info: PodInfo, snapshot: Snapshot, expired: Expired, *, ignore_transient: bool = False

@@ -211,9 +211,9 @@ def _free_cards(throttle: SnapshotThrottle, policies: Policies, metrics: Metrics
     """Return the gauges of the free cards in the view of `throttle`, for the typical pods of the policy in force."""
 
     def counting(policy: Policy) -> FreeCardsByProduct:
-        return FreeCardsByProduct(
-            policy.node_usage_key, policy.spec.accelerators, ExpectedMixes(card_mixes(policy.spec))
-        )
+        spec = policy.spec
+        mixes, temporary = ExpectedMixes(card_mixes(spec)), spec.temporary_taints
+        return FreeCardsByProduct(policy.node_usage_key, spec.accelerators, mixes, temporary_taints=temporary)
 
     gauges = FreeCardGauges(lambda: throttle().snapshot, counting(policies.current()).of, metrics, time.monotonic)
     policies.follow(lambda policy: gauges.count_by(counting(policy).of))

@@ -53,9 +53,10 @@ def test_nodes_has_the_cards_of_each_pool_and_product(run: Run, tmp_path: Path) 
 
 
 def test_the_text_of_nodes_is_a_total_and_a_table(run: Run, tmp_path: Path) -> None:
-    first, head, *rows = run("nodes", "--cluster", write(tmp_path)).output.splitlines()
+    first, head, *rows, title, closed = run("nodes", "--cluster", write(tmp_path)).output.splitlines()
 
-    assert first == "6 nodes, 1 of them cordoned; 28 cards, 13 free"
+    assert (title, closed.split()[-1]) == ("nodes that take no pods:", "cordoned")
+    assert first == ("6 nodes, 1 of them cordoned; 20 usable cards, 13 free; not usable: 8 on nodes that take no pods")
     assert head.split() == ["POOL", "PRODUCT", "NODES", "CARDS", "FREE", "LARGEST", "FRAGMENTED"]
     assert [row.split()[:2] for row in rows] == [
         ["inference", "NVIDIA-H20"],
@@ -148,3 +149,25 @@ def test_allowed_warns_of_a_namespace_that_does_not_exist(
     outcome = run("allowed", "-n", namespace, "--cluster", write(tmp_path, NAMESPACE))
 
     assert (outcome.code, outcome.errors) == (0, f"Warning: {warning}\n" if warning else "")
+
+
+def test_nodes_names_what_cannot_be_used(run: Run, tmp_path: Path) -> None:
+    broken, starting = gpu_node("broken", "training", "NVIDIA-H20"), gpu_node("starting", "training", "NVIDIA-H20")
+    down = gpu_node("down", "training", "NVIDIA-H20")
+    broken["status"]["allocatable"]["nvidia.com/gpu"] = "3"
+    starting["spec"]["taints"].append({"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"})
+    down["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    cluster = write(tmp_path, broken, starting, down)
+
+    text, found = (
+        run("nodes", "--cluster", cluster).output,
+        lines(run("nodes", "--cluster", cluster, "-o", "json").output),
+    )
+
+    assert "9 nodes, 1 of them cordoned, 1 of them not ready, 1 of them tainted for a time; 23 usable cards" in text
+    assert "; not usable: 24 on nodes that take no pods, 5 not healthy\n" in text
+    assert "  starting: taint node.cilium.io/agent-not-ready\n" in text
+    assert "  broken: 3 of 8 nvidia.com/gpu are healthy" in text
+    assert (found[0]["usable"], found[0]["notReady"]) == (23, 1)
+    assert found[0]["unhealthy"] == [{"node": "broken", "resource": "nvidia.com/gpu", "healthy": 3, "total": 8}]
+    assert {"node": "down", "state": "not ready"} in found[0]["closed"]

@@ -131,6 +131,7 @@ _NAMED = {
     "label value": fields.LabelValue,
     "label text": fields.LabelText,
     "label key": fields.LabelKey,
+    "taint key": fields.TaintKey,
     "DNS subdomain": fields.Subdomain,
     "weight": fields.Weight,
     "resource": fields.ResourcePattern,

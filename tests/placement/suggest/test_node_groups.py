@@ -106,6 +106,9 @@ def test_cluster_without_nodes_has_no_group() -> None:
         ("node-role.kubernetes.io/control-plane", False),
         ("node-role.kubernetes.io/master", False),
         ("control-plane", False),
+        ("karpenter.sh/disrupted", False),
+        ("startup-taint.cluster-autoscaler.kubernetes.io/gpu", False),
+        ("startup-taint.cluster-autoscaler.kubernetes.io", True),
     ],
 )
 def test_taints_of_conditions_and_of_the_control_plane_are_not_to_be_tolerated(key: str, expected: bool) -> None:

@@ -94,7 +94,9 @@ def capacity(
     admissions = Admissions(session.with_policy, session.schedulers)
     counts = Counts(queue, admissions, until, progress.of, session.report)
     rules = session.rules
-    blocks = largest_free_blocks(counts.snapshot, rules.default.node_usage_key, rules.spec.accelerators)
+    blocks = largest_free_blocks(
+        counts.snapshot, rules.default.node_usage_key, rules.spec.accelerators, rules.spec.temporary_taints
+    )
     is_refused = False
     for counted in counts.together(workloads) if together else counts.each(workloads):
         progress.end()

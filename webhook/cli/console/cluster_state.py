@@ -6,16 +6,16 @@ from typing import Any
 import orjson
 
 from webhook.cli.console.pod_facts import PodFacts
-from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import json_bytes
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.capacity.free_cards import NONE, FreeCards, FreeCardsByProduct, accelerator_of
+from webhook.placement.framework.node_states import UnhealthyDevices, is_ready, state_of, unhealthy_devices
 from webhook.placement.packing.typical_pods import ExpectedMixes
 from webhook.placement.profiles.policy_profiles import card_mixes
 from webhook.policy.policy import Policy
 
-_NOT_READY = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
 _MOST_TAINTS = 16
 # A node takes 110 pods by default; a card that is shared can have many.
 _MOST_PODS = 128
@@ -72,8 +72,10 @@ class ClusterState:
             "name": node.name,
             "pool": labels.get(self._policy.node_usage_key) or NONE,
             "product": (labels.get(f"{card}.product") or NONE) if card else NONE,
-            "ready": not any(each.key in _NOT_READY for each in node.taints),
+            "ready": is_ready(node),
             "cordoned": node.unschedulable,
+            "state": state_of(node, self._policy.spec.temporary_taints),
+            "unhealthy": [[resource, healthy, total] for _, resource, healthy, total in self._unhealthy(node)],
             "taints": [
                 f"{each.key}{each.value and f'={each.value}'}:{each.effect}" for each in node.taints[:_MOST_TAINTS]
             ],
@@ -82,6 +84,9 @@ class ClusterState:
             "pods": [len(info.pods), node.allowed_pods],
             "cards": cards,
         }
+
+    def _unhealthy(self, node: Node) -> Iterator[UnhealthyDevices]:
+        return unhealthy_devices((node,), self._accelerators)
 
     def _cards(self, info: NodeInfo) -> Iterator[dict[str, Any]]:
         """Yield the resources of the node that are cards, the whole cards first, with the pods that use them."""
@@ -109,14 +114,16 @@ class ClusterState:
 
 def card_count(policy: Policy) -> FreeCardsByProduct:
     """Return what counts the cards of each pool and product of a policy."""
-    return FreeCardsByProduct(policy.node_usage_key, policy.spec.accelerators, ExpectedMixes(card_mixes(policy.spec)))
+    spec = policy.spec
+    mixes, temporary = ExpectedMixes(card_mixes(spec)), spec.temporary_taints
+    return FreeCardsByProduct(policy.node_usage_key, spec.accelerators, mixes, temporary_taints=temporary)
 
 
 def group_facts(group: FreeCards) -> dict[str, Any]:
     """Return the nodes and cards of one product in one pool.
 
-    `largest` is the largest number of free cards on a node, `fragmented` the share of the free cards that typical pods
-    cannot use.
+    `cards` are those that the nodes offer, and `usable` those of them on nodes that take pods. `largest` is the largest
+    number of free cards on a node, `fragmented` the share of the free cards that typical pods cannot use.
     """
     return {
         "pool": group.pool,
@@ -126,6 +133,7 @@ def group_facts(group: FreeCards) -> dict[str, Any]:
         "free": group.free,
         "largest": max(group.nodes, default=0),
         "fragmented": round(group.unusable_share, 3),
+        "usable": group.usable,
     }
 
 

@@ -11,7 +11,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, unsupported
 from webhook.kube.names import DEFAULT_SCHEDULER
-from webhook.placement.backend_schedulers import BackendSchedulers, schedulers_by_name
+from webhook.placement.backend_schedulers import BackendSchedulers, listed_schedulers, schedulers_by_name
 from webhook.placement.config.loader import parse_profiles
 from webhook.placement.profiles.node_templates import TemplateNode, template_nodes
 from webhook.placement.profiles.policy_profiles import profiles_for
@@ -19,9 +19,10 @@ from webhook.placement.profiles.profile import DEFAULT, PROFILES, Profile
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler, never
 from webhook.placement.scorer import Scorer
 from webhook.policy.policy import Policy
-from webhook.policy.spec.schedulers import BUILT_IN_SCHEDULERS, SchedulerSettings
+from webhook.policy.spec.document import PolicySpec
 
 _SUGGESTIONS = 3
+_BUILT_IN = PolicySpec()
 _CONFIG = "--scheduler-config"
 
 scheduler_options = options(
@@ -39,7 +40,8 @@ scheduler_options = options(
 class Schedulers:
     """A scheduler for each profile. The chosen profile evaluates a pod, else the profile of its schedulerName.
 
-    Without a profile of that name, it is that of the backend that `settings` name, else the profile `fallback`.
+    Without a profile of that name, it is that of the backend that the policy `spec` names, else the profile `fallback`:
+    with the verdict Unknown in place of Infeasible unless the policy lists the name.
     """
 
     def __init__(
@@ -48,13 +50,15 @@ class Schedulers:
         chosen: str | None,
         templates: Sequence[TemplateNode] = (),
         suggestions: int = _SUGGESTIONS,
-        settings: Mapping[str, SchedulerSettings] = BUILT_IN_SCHEDULERS,
+        spec: PolicySpec = _BUILT_IN,
         fallback: str | None = None,
     ) -> None:
-        make = partial(Scheduler, templates=templates, suggestions=suggestions)
+        make = partial(Scheduler, templates=templates, suggestions=suggestions, temporary_taints=spec.temporary_taints)
         self._schedulers = {name: make(profile) for name, profile in profiles.items()}
-        self._by_backend = schedulers_by_name(make, settings)
-        self._profiles, self._chosen, self._settings, self._fallback = profiles, chosen, settings, fallback
+        self._by_backend = schedulers_by_name(make, spec.schedulers)
+        self._profiles, self._chosen, self._settings, self._fallback = profiles, chosen, spec.schedulers, fallback
+        self._listed = listed_schedulers(spec)
+        self._unlisted = None if fallback is None else make(profiles[fallback], is_listed=False)
 
     def place(self, pod: Mapping[str, Any], snapshot: Snapshot) -> Placement:
         """Return the placement of the pod.
@@ -77,7 +81,8 @@ class Schedulers:
         if self._chosen is not None:
             return self._schedulers.get(self._chosen)
         name: str = field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
-        return self._schedulers.get(name) or self._by_backend.get(name) or self._schedulers.get(self._fallback or "")
+        fallback = self._schedulers.get(self._fallback or "") if name in self._listed else self._unlisted
+        return self._schedulers.get(name) or self._by_backend.get(name) or fallback
 
     def has_profile(self, scheduler: str) -> bool:
         """Return whether a profile or a batch scheduler has this name."""
@@ -134,6 +139,6 @@ def read_schedulers(configuration: str | None, name: str | None, *, explains: bo
         profiles = profiles_for(policy.spec) if configured is None else configured
         templates = template_nodes(policy.spec.node_templates) if explains else ()
         suggestions = _SUGGESTIONS if explains else 0
-        return Schedulers(profiles, name, templates, suggestions, policy.spec.schedulers, fallback)
+        return Schedulers(profiles, name, templates, suggestions, policy.spec, fallback)
 
     return cache(make)

@@ -157,7 +157,8 @@ class Checks:
             base = assumed.base
             placement = within_cluster(placement, signature, asked, pods.kind, policy, scheduler, base, never)
         if gang is not None:
-            templates, alone = template_nodes(policy.spec.node_templates), Scheduler(scheduler.profile)
+            templates, temporary = template_nodes(policy.spec.node_templates), scheduler.temporary_taints
+            alone = Scheduler(scheduler.profile, temporary_taints=temporary, is_listed=scheduler.is_listed)
             placement = gang_placement(alone, gang, waiting, placement, assumed, templates=templates)
         reasons = explain_in_detail(scheduler.profile, signature.info.normalized_for(then), then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=request, first=first)

@@ -87,14 +87,15 @@ def workload_types(cluster: Cluster) -> Iterator[Finding]:
 
 def _why_not(policy: Policy, workload_type: str, namespace: str, cards: Sequence[str], snapshot: Snapshot) -> str:
     """Return the scheduler's message if none of `cards` will do; empty if one does. Without any, pods have no card."""
-    scheduler, reason = Scheduler(templates=template_nodes(policy.spec.node_templates)), ""
+    templates, temporary = template_nodes(policy.spec.node_templates), policy.spec.temporary_taints
+    scheduler, reason = Scheduler(templates=templates, temporary_taints=temporary), ""
     for resource in cards or (None,):
         judged = judge(sample_pod(policy, workload_type, resource), namespace, policy)
         if judged.signature is None:
             reason = reason or judged.reason
             continue
         placement = scheduler.answer(judged.signature, snapshot)
-        if placement.verdict != "Infeasible":
+        if placement.verdict != "Infeasible" or placement.deny_exemption:
             return ""
         reason = reason or placement.message
     return reason

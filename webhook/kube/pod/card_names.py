@@ -7,6 +7,7 @@ Source: volcano.sh/volcano/pkg/scheduler/api/devices/config/config.go, pkg/sched
 resourcereqs; github.com/Project-HAMi/HAMi/charts/hami/templates/scheduler/device-configmap.yaml, values.yaml
 """
 
+import re
 from collections.abc import Mapping
 
 from webhook.kube.pod.amounts import NVIDIA_GPU
@@ -29,6 +30,12 @@ _SHARES: Mapping[str, str] = {
 
 CARD_BY_OTHER_NAME: Mapping[str, str] = {**_NUMBERS, **_SHARES}
 """The resource of a card by its other names."""
+
+# HAMi's names are configurable; these match all of its defaults.
+may_be_share = re.compile(
+    r"^(?!.*kubernetes\.io/)[^/]+/(.*(mem|memory|cores?|percentage)|priority)$", re.IGNORECASE
+).search
+"""Match a resource that, if no node offers it, can be a share of a card that an extender such as HAMi counts."""
 
 ASCEND, ASCEND_SHARES = "huawei.com/Ascend", ("-memory", "-core")
 

@@ -1,6 +1,6 @@
 """Taints and tolerations."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -16,8 +16,29 @@ UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 # Prefixes of the taint keys with which Kubernetes marks the state of a node.
 CONDITION_DOMAINS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
+# Keys with which autoscalers, network and storage plugins and the GPU operator mark a node that starts, is upgraded or
+# is deleted. A key that ends with "/" stands for all keys of that domain.
+# Source: k8s.io/autoscaler/cluster-autoscaler/utils/taints/taints.go, sigs.k8s.io/karpenter/pkg/apis/v1/taints.go, and
+# the documentation of Cilium ("Taint Effects"), the CSI drivers of AWS ("Node Startup Taint") and the GPU operator
+TEMPORARY_TAINTS = (
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+    "karpenter.sh/unregistered",
+    "node.cilium.io/agent-not-ready",
+    "ebs.csi.aws.com/agent-not-ready",
+    "efs.csi.aws.com/agent-not-ready",
+    "fsx.csi.aws.com/agent-not-ready",
+    "nvidia.com/gpu-driver-upgrade",
+)
+
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
+NOT_READY_TAINTS = frozenset((_NOT_READY, _UNREACHABLE))
 
 
 class Taint(NamedTuple):
@@ -36,6 +57,14 @@ class Taint(NamedTuple):
     def read(cls, taint: Reader) -> "Taint":
         """Return a taint whose fields can have wrong types."""
         return cls(taint.text("key"), taint.text("value"), taint.text("effect"))
+
+
+def is_temporary(key: str, listed: Collection[str] = TEMPORARY_TAINTS) -> bool:
+    """Return true if a taint of `key` is a state of the node that passes: one of Kubernetes, or one that is `listed`.
+
+    A listed key that ends with "/" stands for all keys of that domain.
+    """
+    return key.startswith(CONDITION_DOMAINS) or key in listed or "".join(key.partition("/")[:2]) in listed
 
 
 class Toleration(NamedTuple):

@@ -1,14 +1,17 @@
 """The free accelerators of a cluster: the largest free block of each pool, and the free cards that pods cannot use."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
 
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.kube.pod.amounts import CPU, MEMORY
+from webhook.kube.pod.taints import TEMPORARY_TAINTS
+from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.packing.fragmentation import Free, fitting_shares
 from webhook.placement.packing.typical_pods import ExpectedMixes
 from webhook.policy.spec.workloads import Accelerator
@@ -29,20 +32,23 @@ class FreeBlock:
 
 
 def largest_free_blocks(
-    snapshot: Snapshot, pool_label: str, accelerators: Iterable[Accelerator]
+    snapshot: Snapshot,
+    pool_label: str,
+    accelerators: Iterable[Accelerator],
+    temporary_taints: Collection[str] = TEMPORARY_TAINTS,
 ) -> tuple[FreeBlock, ...]:
     """Return the largest free block of each resource and product of `accelerators` in each pool, in order.
 
-    The pool of a node is its label `pool_label`. Nodes that are unschedulable or that run as many pods as they may have
-    nothing free.
+    The pool of a node is its label `pool_label`. Nodes that are cordoned, not ready or tainted for a time, and those
+    that run as many pods as they may, have nothing free.
     """
-    accelerators = tuple(accelerators)
+    accelerators, is_open = tuple(accelerators), open_nodes(snapshot, temporary_taints)
     found: dict[tuple[str | None, str, str | None], Counter[int]] = {}
     for resource in snapshot.allocatable_columns:
         accelerator = accelerator_of(resource, accelerators)
         if accelerator is None:
             continue
-        offered, free = snapshot.allocatable(resource), free_amounts(snapshot, resource)
+        offered, free = snapshot.allocatable(resource), free_amounts(snapshot, resource, is_open)
         for row in offered.nonzero()[0].tolist():
             labels = snapshot.nodes[row].node.labels
             kind = (labels.get(pool_label), resource, labels.get(f"{accelerator.card}.product"))
@@ -51,10 +57,10 @@ def largest_free_blocks(
     return tuple(sorted(blocks, key=lambda each: (each.pool or "", each.resource, each.product or "")))
 
 
-def free_amounts(snapshot: Snapshot, resource: str) -> Column:
-    """Return the free amount of `resource` on each node; none on a node that takes no more pods."""
+def free_amounts(snapshot: Snapshot, resource: str, is_open: Mask) -> Column:
+    """Return the free amount of `resource` on each node; none on a node that is not open or takes no more pods."""
     free: Column = (snapshot.allocatable(resource) - snapshot.requested(resource)).clip(min=0)
-    free[snapshot.unschedulable | (snapshot.load.pods >= snapshot.allowed_pods)] = 0
+    free[~is_open | (snapshot.load.pods >= snapshot.allowed_pods)] = 0
     return free
 
 
@@ -79,7 +85,7 @@ class FreeCards:
 
     `nodes` is the number of nodes by their number of free cards. `unusable` is the number of free cards that a typical
     pod cannot use, in the mean over the mix. `offered` is the number of cards, free or not; `most` is the largest
-    number of cards on one node.
+    number of cards on one node. `usable` of the `offered` cards are on nodes that take pods.
     """
 
     pool: str
@@ -88,6 +94,7 @@ class FreeCards:
     unusable: float
     offered: int
     most: int
+    usable: int = 0
 
     @property
     def free(self) -> int:
@@ -115,30 +122,38 @@ class FreeCardsByProduct:
     """
 
     def __init__(
-        self, pool_label: str, accelerators: Iterable[Accelerator], mixes: ExpectedMixes, most: int = 64
+        self,
+        pool_label: str,
+        accelerators: Iterable[Accelerator],
+        mixes: ExpectedMixes,
+        most: int = 64,
+        temporary_taints: Collection[str] = TEMPORARY_TAINTS,
     ) -> None:
         self._pool_label = pool_label
         self._accelerators = tuple(accelerators)
         self._mixes = mixes
         self._most = most
+        self._temporary_taints = temporary_taints
 
     def of(self, snapshot: Snapshot) -> Sequence[FreeCards]:
         """Return the free cards of each pool and product, in the order of their names.
 
         The product of a resource other than the first one of its accelerator is followed by the resource. Nodes that
-        are unschedulable or that run as many pods as they may have nothing free.
+        are cordoned, not ready or tainted for a time, and those that run as many pods as they may, have nothing free.
         """
+        is_open = open_nodes(snapshot, self._temporary_taints)
         found: dict[tuple[str, str], list[FreeCards]] = {}
         for resource, mix in self._mixes.of(snapshot).items():
             accelerator = accelerator_of(resource, self._accelerators)
             if accelerator is None:
                 continue
             milli_cpu, memory_bytes = (snapshot.allocatable(each) - snapshot.requested(each) for each in (CPU, MEMORY))
-            free, offered = free_amounts(snapshot, resource), snapshot.allocatable(resource)
+            free, offered = free_amounts(snapshot, resource, is_open), snapshot.allocatable(resource)
             unusable = free * (1 - fitting_shares(mix, Free(milli_cpu, memory_bytes, free)))
             for kind, rows in self._rows(snapshot, resource, accelerator).items():
                 nodes, unused = Counter(free[rows].tolist()), float(unusable[rows].sum())
-                cards = FreeCards(*kind, nodes, unused, int(offered[rows].sum()), int(offered[rows].max()))
+                of_kind, usable = offered[rows], int(offered[rows][is_open[rows]].sum())
+                cards = FreeCards(*kind, nodes, unused, int(of_kind.sum()), int(of_kind.max()), usable)
                 found.setdefault(kind, []).append(cards)
         return self._bounded([_joined(kind, parts) for kind, parts in found.items()])
 
@@ -167,4 +182,5 @@ def _joined(kind: tuple[str, str], parts: Sequence[FreeCards]) -> FreeCards:
     for part in parts:
         nodes.update(part.nodes)
     unusable = sum(part.unusable for part in parts)
-    return FreeCards(*kind, nodes, unusable, sum(part.offered for part in parts), max(part.most for part in parts))
+    offered, usable = sum(part.offered for part in parts), sum(part.usable for part in parts)
+    return FreeCards(*kind, nodes, unusable, offered, max(part.most for part in parts), usable)

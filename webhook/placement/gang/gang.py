@@ -16,11 +16,12 @@ from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, 
 from webhook.kube.pod.gang_key import GANG, GangKey
 from webhook.placement.capacity.free_cards import free_amounts
 from webhook.placement.capacity.independent_nodes import are_nodes_independent, fill
+from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement, with_templates
 from webhook.placement.gang.gang_bound import most_on_empty_nodes
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
-from webhook.placement.reasons.deny_exemption import CORDONED, tolerating_conditions
+from webhook.placement.reasons.deny_exemption import Restored
 from webhook.placement.reasons.gang_request import GangRequest
 from webhook.placement.replicas.replicas import FillingCluster, needs_devices
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -194,7 +195,7 @@ def _not_now(
     """Return the placement of a gang that does not fit now, since one of its pods has the placement `stopped`."""
     base, expired = assumed.base, question.expired
     on_empty = question.scheduler.feasible(question.pod.signature, base.without_pods(), expired)
-    fit = replace(fit, block=_largest_block(question.info, before, on_empty), next_message=stopped.message)
+    fit = replace(fit, block=_largest_block(question, before, on_empty), next_message=stopped.message)
     if waiting := _waiting_before(question, assumed):
         fit = replace(fit, waiting_before=waiting)
         return _with_fit(replace(stopped, verdict="Waiting", waiting_before=waiting), fit)
@@ -209,16 +210,28 @@ def _not_now(
     return _with_fit(replace(stopped, verdict="Infeasible", deny_exemption=exemption), replace(fit, most=most))
 
 
-def most_possible(scheduler: Scheduler, signature: PodSignature, base: Snapshot, expired: Expired) -> int | None:
+def most_possible(
+    scheduler: Scheduler, signature: PodSignature, base: Snapshot, expired: Expired, *, restores: bool = False
+) -> int | None:
     """Return a number of pods with `signature` that `base` could not exceed without its pods; None without a bound.
+
+    `restores`: states of nodes that pass do not count, such as a temporary taint.
 
     Raises:
         DeadlineNearError: `expired()` holds.
     """
-    if signature.info.volumes.claims or needs_devices(signature, base):
+    if not scheduler.is_listed or signature.info.volumes.claims or needs_devices(signature, base):
         return None
-    nodes = scheduler.feasible(signature, base.without_pods(), expired)
-    return most_on_empty_nodes(signature.info, base, nodes, expired)
+    info, empty = signature.info, base.without_pods()
+    if restores and (restored := _restored(scheduler, signature, base)):
+        info, empty = restored.info, restored.nodes
+    nodes = scheduler.feasible(PodSignature(info), empty, expired)
+    return most_on_empty_nodes(info, empty, nodes, expired)
+
+
+def _restored(scheduler: Scheduler, signature: PodSignature, base: Snapshot) -> Restored | None:
+    """Return the pod and the nodes of `base`, without pods, as if states that pass were over; None without one."""
+    return Restored.of(signature.info.normalized_for(base), base.without_pods(), scheduler.temporary_taints)
 
 
 def _with_fit(placement: Placement, fit: GangFit) -> Placement:
@@ -240,12 +253,13 @@ def _waiting_before(question: _Question, assumed: AssumedPods[Any]) -> int:
     return others if found.is_complete and found.stopped is None else 0
 
 
-def _largest_block(info: PodInfo, snapshot: Snapshot, nodes: Mask) -> str:
+def _largest_block(question: _Question, snapshot: Snapshot, nodes: Mask) -> str:
     """Return the largest free amount of a card on one of `nodes` in words; empty for pods without cards."""
-    cards = [(resource, amount) for resource, amount in info.requests if "/" in resource and amount > 0]
+    cards = [(resource, amount) for resource, amount in question.info.requests if "/" in resource and amount > 0]
     if not cards:
         return ""
-    free = {resource: np.where(nodes, free_amounts(snapshot, resource), 0) for resource, _ in cards}
+    nodes = nodes & open_nodes(snapshot, question.scheduler.temporary_taints)
+    free = {resource: free_amounts(snapshot, resource, nodes) for resource, _ in cards}
     # Of several, such as cards and network devices, the one that fewer pods find.
     scarcest, _ = min(cards, key=lambda each: int((free[each[0]] // each[1]).sum()))
     most = int(free[scarcest].max(initial=0))
@@ -265,11 +279,12 @@ def _fitting_templates(question: _Question, base: Snapshot) -> list[str]:
 
 
 def _exemption(question: _Question, base: Snapshot, size: int) -> str:
-    """Return the reason not to deny an Infeasible gang: nodes that are cordoned or not ready; empty without one."""
-    tolerating = tolerating_conditions(question.info, base)
-    if tolerating is question.info:
+    """Return the reason not to deny an Infeasible gang: a state of nodes that passes; empty without one."""
+    restored = _restored(question.scheduler, question.pod.signature, base)
+    if restored is None:
         return ""
-    nodes = question.scheduler.feasible(PodSignature(tolerating), base.without_pods(), question.expired)
-    if most_on_empty_nodes(tolerating, base, nodes, question.expired) < size:
+    most = most_possible(question.scheduler, question.pod.signature, base, question.expired, restores=True)
+    if most is None or most < size:
         return ""
-    return f"nodes would do that are {CORDONED}"
+    nodes = question.scheduler.feasible(PodSignature(restored.info), restored.nodes, question.expired)
+    return restored.doubt(np.flatnonzero(nodes), of_each=False)

@@ -9,6 +9,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
 from webhook.kube.names import DEFAULT_NAMESPACE, KAI_SHARES, KUEUE_GATES, KUEUE_QUEUE, VOLCANO_GROUP
 from webhook.kube.pod.amounts import Amounts, is_schedulable_resource
+from webhook.kube.pod.card_names import may_be_share
 from webhook.kube.pod.ports import HostPort, read_host_ports
 from webhook.kube.pod.resources import ContainerRequests, read_pod_resources
 from webhook.kube.pod.taints import Toleration, with_default_tolerations
@@ -47,7 +48,8 @@ class PodInfo(NamedTuple):
     `has_group`: the pod names a PodGroup of Volcano. `shares_card`: it requests a share of a card of KAI.
     `is_gated`: it has a scheduling gate of another owner than Kueue. `is_held`: it has one of Kueue, which waits for
     quota and says nothing about nodes. `is_queued`: it names a queue of Kueue. `needs_declared_features`: not every
-    node has the features that it needs.
+    node has the features that it needs. `shares` are the requested shares of cards that a scheduler extender counts, if
+    no node offers them.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -75,6 +77,7 @@ class PodInfo(NamedTuple):
     is_queued: bool = False
     is_held: bool = False
     needs_declared_features: bool = False
+    shares: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, pod: Reader, like: "PodInfo | None" = None) -> "PodInfo":
@@ -91,6 +94,7 @@ class PodInfo(NamedTuple):
             "image_volumes": _image_volumes(spec),
             "containers": sum(len(spec.objects(field)) for field in _CONTAINERS),
             "volumes": _volumes(metadata, spec),
+            "shares": tuple(filter(may_be_share, resources.requests)) if resources.by_container else (),
             # A new pod has no UID.
             "stored": _reference(metadata) if resources.by_container and metadata.raw.get("uid") else None,
         }
@@ -125,8 +129,14 @@ class PodInfo(NamedTuple):
         requests, of_containers = self.requests, self.container_requests
         if of_containers is not None and not release.has(Change.POD_LEVEL_RESOURCES):
             requests, of_containers = of_containers, None
+        shares = self.shares
+        if shares:
+            shares = tuple([name for name in shares if not snapshot.allocatable(name).any() and not devices.back(name)])
+            requests = tuple([each for each in requests if each[0] not in shares])
+            of_containers = of_containers and tuple([each for each in of_containers if each[0] not in shares])
         return self._replace(
             requests=requests,
+            shares=shares,
             container_requests=of_containers,
             by_container=self.by_container if is_backed else (),
             stored=self.stored if is_backed and self.stored in devices.extended_claims else None,

@@ -30,6 +30,9 @@ from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS
 
 T = TypeVar("T")
 
+EXTENDER = "a scheduler extender"
+"""The step that decides on shares of cards, such as those of HAMi."""
+
 # The profiles of deploy/scheduler/kube-scheduler-configuration.yaml, which the built-in ones follow.
 BUILT_IN_SCHEDULERS = frozenset((DEFAULT_SCHEDULER, "binpack-scheduler"))
 
@@ -63,7 +66,8 @@ class UnmodelledStep:
         """Return whether the step applies to the pod."""
         if self.of_shares and not info.shares_card:
             return False
-        return not self.resources or any(resource in self.resources for resource, _ in info.requests)
+        requested = (*(resource for resource, _ in info.requests), *info.shares)
+        return not self.resources or not self.resources.isdisjoint(requested)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,8 @@ class Profile:
             required |= {PodTopologySpread.name} if DO_NOT_SCHEDULE in actions else frozenset()
             preferred -= frozenset() if SCHEDULE_ANYWAY in actions else {PodTopologySpread.name}
         unmodelled_steps = [each for each in self.unmodelled_steps if each.applies_to(info)]
+        if info.shares and all(each.scores_only for each in unmodelled_steps):
+            required |= {EXTENDER}
         return (
             required | {each.name for each in unmodelled_steps if not each.scores_only},
             preferred | {each.name for each in unmodelled_steps if each.scores_only},

@@ -1,39 +1,122 @@
-"""Reasons not to deny an Infeasible pod: transient node conditions and resources that are not known."""
+"""Reasons not to deny an Infeasible pod: states of nodes that pass, and resources that are not known."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
-from webhook.cluster.snapshot import Snapshot
-from webhook.kube.pod.taints import CONDITION_DOMAINS, UNSCHEDULABLE, Toleration
+import numpy as np
+
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Rows, Snapshot
+from webhook.kube.pod.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, any_tolerates, is_temporary
+from webhook.placement.framework.node_states import tolerating_states, with_healthy_devices
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.unmodelled import unknown_resources
 
-CORDONED = "cordoned, not ready or not well"
+UNLISTED = "the policy does not list the scheduler of the pod, so its rules are not known"
+SHARED = "a scheduler extender such as HAMi decides on the shares of cards that the pod requests"
+_CORDONED = "cordoned, not ready or not well"
+_MOST_KEYS = 3
+
+FeasibleNodes = Callable[[PodInfo, Snapshot], Mask]
 
 
-def deny_exemption(info: PodInfo, snapshot: Snapshot, count_fitting: Callable[[PodInfo], int]) -> str:
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A pod, `info`, with tolerations of the states of nodes that pass, on `nodes` whose devices are healthy.
+
+    `before` are the pod and the nodes as they are.
+    """
+
+    info: PodInfo
+    nodes: Snapshot
+    before: tuple[PodInfo, Snapshot]
+    temporary: Collection[str]
+
+    @classmethod
+    def of(cls, info: PodInfo, nodes: Snapshot, temporary: Collection[str]) -> "Restored | None":
+        """Return the pod and `nodes` without the states that pass; None if there are none."""
+        changed = cls(
+            tolerating_states(info, nodes, temporary), with_healthy_devices(info, nodes), (info, nodes), temporary
+        )
+        return None if changed.info is info and changed.nodes is nodes else changed
+
+    def doubt(self, rows: Rows, *, of_each: bool = True) -> str:
+        """Return the sentence that the nodes in `rows` can take the pod then; `of_each`: each of them by itself."""
+        broken = self._short(rows, of_each=of_each)
+        tainted = np.array([bool(self._taints(row)) or self._is_cordoned(row) for row in rows.tolist()], dtype=np.bool_)
+        # Nodes that only one thing keeps from taking the pod come first.
+        simple = next((each for each in (tainted & ~broken, broken & ~tainted) if each.any()), broken & tainted)
+        rows, broken, tainted = rows[simple], broken[simple], tainted[simple]
+        is_one = of_each and len(rows) == 1
+        number = f"{len(rows)} " if of_each else ""
+        text = f"{number}{'node' if is_one else 'nodes'} would do"
+        if tainted.any():
+            text += f" that {self._states(rows, is_one=is_one)}"
+        return f"{text}{',' if tainted.any() else ''} {self._devices(rows, of_each=of_each)}" if broken.any() else text
+
+    def _short(self, rows: Rows, resources: Collection[str] = (), *, of_each: bool) -> Mask:
+        """Return which of `rows` lack devices that are not healthy, of `resources` or of any that the pod requests."""
+        info, nodes = self.before
+        short = np.zeros(len(rows), dtype=np.bool_)
+        for resource, amount in info.requests:
+            if not resources or resource in resources:
+                offered, healthy = nodes.allocatable(resource)[rows], self.nodes.allocatable(resource)[rows]
+                short |= (offered < (np.minimum(healthy, amount) if of_each else healthy)) & (amount <= healthy)
+        return short
+
+    def _is_cordoned(self, row: int) -> bool:
+        return bool(self.before[1].unschedulable[row])
+
+    def _taints(self, row: int) -> list[str]:
+        """Return the keys of the temporary taints of the node that the pod does not tolerate."""
+        info, nodes = self.before
+        return [
+            each.key
+            for each in nodes.nodes[row].node.taints
+            if each.effect in (NO_SCHEDULE, NO_EXECUTE)
+            and is_temporary(each.key, self.temporary)
+            and not any_tolerates(info.tolerations, each)
+        ]
+
+    def _states(self, rows: Rows, *, is_one: bool) -> str:
+        keys = dict.fromkeys(key for row in rows.tolist() for key in self._taints(row))
+        listed = [key for key in keys if not key.startswith(CONDITION_DOMAINS)]
+        is_not_well = len(listed) < len(keys) or any(map(self._is_cordoned, rows.tolist()))
+        parts = [f"{'is' if is_one else 'are'} {_CORDONED}"] if is_not_well else []
+        if listed:
+            names = ", ".join(listed[:_MOST_KEYS]) + (", …" if len(listed) > _MOST_KEYS else "")
+            parts.append(f"{'has' if is_one else 'have'} a temporary taint: {names}")
+        return " or ".join(parts)
+
+    def _devices(self, rows: Rows, *, of_each: bool) -> str:
+        """Return the condition on the devices of the first resource that is short."""
+        info, nodes = self.before
+        resource = next(name for name, _ in info.requests if self._short(rows, (name,), of_each=of_each).any())
+        whole, healthy = self.nodes.allocatable(resource)[rows], int(nodes.allocatable(resource)[rows].sum())
+        owner = "its" if of_each and len(rows) == 1 else "their"
+        if whole.max() >= LARGEST_AMOUNT:
+            return f"if {owner} cards were registered ({healthy} are)"
+        total = int(whole.sum())
+        cards = "card" if total == 1 else "cards"
+        return f"if {owner} {total} {cards} {'was' if total == 1 else 'were'} healthy ({healthy} of {total} are)"
+
+
+def deny_exemption(info: PodInfo, nodes: Snapshot, temporary: Collection[str], feasible_on: FeasibleNodes) -> str:
     """Return the reason not to deny an Infeasible pod, `info`; empty if there is none.
 
-    `count_fitting` returns how many nodes of `snapshot`, without their pods, can take a pod.
+    `nodes` are without pods, and `feasible_on` returns which of them can take a pod. `temporary` are the keys of taints
+    that pass, beside those of Kubernetes.
     """
-    tolerating = tolerating_conditions(info, snapshot)
-    if tolerating is not info and (count := count_fitting(tolerating)):
-        nodes = "1 node" if count == 1 else f"{count} nodes"
-        return f"{nodes} would do that {'is' if count == 1 else 'are'} {CORDONED}"
-    unknown = unknown_resources(info, snapshot)
+    restored = Restored.of(info, nodes, temporary)
+    if restored is not None:
+        rows = np.flatnonzero(feasible_on(restored.info, restored.nodes))
+        if len(rows):
+            return restored.doubt(rows)
+        info, nodes = restored.info, restored.nodes
+    unknown = unknown_resources(info, nodes)
     if not unknown:
         return ""
-    rest = tuple([each for each in tolerating.requests if each[0] not in unknown])
-    if not count_fitting(tolerating._replace(requests=rest)):
+    rest = tuple([each for each in info.requests if each[0] not in unknown])
+    if not feasible_on(info._replace(requests=rest), nodes).any():
         return ""
     return f"no node offers {', '.join(unknown)}, and whether a DeviceClass stands behind it is not known"
-
-
-def tolerating_conditions(info: PodInfo, snapshot: Snapshot) -> PodInfo:
-    """Return the pod with tolerations for transient node conditions: cordoned, not ready, under memory pressure."""
-    taints = {taint.key for taints in snapshot.taints.classes for taint in taints}
-    transient = {key for key in taints if key.startswith(CONDITION_DOMAINS)}
-    if snapshot.unschedulable.any():
-        transient.add(UNSCHEDULABLE)
-    if not transient:
-        return info
-    return info._replace(tolerations=info.tolerations.union(Toleration(key, "Exists", "", "") for key in transient))

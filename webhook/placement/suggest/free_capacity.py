@@ -8,11 +8,13 @@ from difflib import SequenceMatcher
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.index.labels import Mask
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.ports import HostPort
 from webhook.placement.framework.amount_text import rounded_down, rounded_up
+from webhook.placement.framework.node_states import healthy_amounts
 from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
 from webhook.placement.suggest.node_groups import NodeGroup
 from webhook.placement.suggest.pod_changes import ReduceRequest, ReplaceRequest, WithoutHostPort
@@ -65,7 +67,13 @@ def _reduce_requests(group: NodeGroup, scenario: Scenario) -> Iterator[CapacityC
     pod, nodes = scenario
     requested = dict(pod.requests)
     shares = [_free(nodes, group, resource) / requested[resource] for resource in group.short]
-    row = _first_largest(group, np.minimum.reduce([np.ones(len(group.rows)), *shares]))
+    share = np.minimum.reduce([np.ones(len(group.rows)), *shares])
+    for resource in group.short:
+        # A node whose devices are not all healthy is no reason to request fewer.
+        share[_lacks_healthy(nodes, group, resource, requested[resource])] = 0
+    row = _first_largest(group, share)
+    if not share.any():
+        return
     requests = tuple(
         ReduceRequest(resource, rounded_down(resource, _free_at(nodes, resource, row)), requested[resource])
         for resource in group.short
@@ -83,6 +91,8 @@ def _replace_requests(group: NodeGroup, scenario: Scenario) -> Iterator[Capacity
         return
     (resource,) = group.short
     amount, found = requested[resource], 0
+    if _lacks_healthy(nodes, group, resource, amount).any():
+        return
     for other in other_forms(resource, (name for name in nodes.allocatable_columns if name not in requested)):
         is_enough = _free(nodes, group, other) >= amount
         if is_enough.any() and found < _MOST_FORMS:
@@ -193,6 +203,13 @@ def _uncordon(group: NodeGroup, nodes: Snapshot, row: int) -> tuple[Change, ...]
 def _free(nodes: Snapshot, group: NodeGroup, resource: str) -> Share:
     free = nodes.allocatable(resource)[group.rows] - nodes.requested(resource)[group.rows]
     return free.astype(np.float64)
+
+
+def _lacks_healthy(nodes: Snapshot, group: NodeGroup, resource: str, amount: int) -> Mask:
+    """Return which nodes of `group` could offer `amount` of `resource` if their devices were healthy, and do not."""
+    offered, healthy = nodes.allocatable(resource)[group.rows], healthy_amounts(nodes, resource)[group.rows]
+    lacks: Mask = (offered < amount) & (amount <= healthy)
+    return lacks
 
 
 def _free_at(nodes: Snapshot, resource: str, row: int) -> int:

@@ -1,6 +1,6 @@
 """Group nodes by their obstacles: the reasons that exclude the pod, and the changes that would remove them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,15 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import Term, any_matches, matches
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.pod.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint, any_tolerates
+from webhook.kube.pod.taints import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    TEMPORARY_TAINTS,
+    UNSCHEDULABLE,
+    Taint,
+    any_tolerates,
+    is_temporary,
+)
 from webhook.placement.plugins import inter_pod_affinity, pod_topology_spread
 from webhook.placement.plugins.node_affinity import NodeAffinity
 from webhook.placement.plugins.node_ports import NodePorts
@@ -39,7 +47,7 @@ from webhook.placement.suggest.pod_changes import (
 
 # The most obstacles that are distinguished, besides taints: a set of them must fit in the bits of an integer.
 _MOST_OBSTACLES = 40
-# Control plane taints and condition taints must not be tolerated, so no suggestion does.
+# Control plane taints and temporary taints must not be tolerated, so no suggestion does.
 _CONTROL_PLANES = ("control-plane", "master")
 
 _CORDON = NodeUnschedulable.name
@@ -81,10 +89,16 @@ class NodeGroup:
         return len(self.changes) + len(self.short) + self.has_too_many_pods + self.has_taken_ports + self.is_cordoned
 
 
-def node_groups(profile: Profile, scenario: Scenario, most: int, expired: Expired) -> list[NodeGroup]:
+def node_groups(
+    profile: Profile,
+    scenario: Scenario,
+    most: int,
+    expired: Expired,
+    temporary_taints: Collection[str] = TEMPORARY_TAINTS,
+) -> list[NodeGroup]:
     """Return at most `most` groups of nodes that changes can make fit: the fewest obstacles first, then the largest.
 
-    A rejection that no change removes excludes the node from all groups.
+    A rejection that no change removes, such as one of `temporary_taints`, excludes the node from all groups.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -94,7 +108,7 @@ def node_groups(profile: Profile, scenario: Scenario, most: int, expired: Expire
         return []
     found = (each for each in rejections(profile, pod, nodes, expired) if each.plugin != _OVERCOMMIT)
     masks = _masks(found, scenario, expired)
-    needs, need_of = _needs(pod, nodes) if masks.pop(_TAINTS, None) is not None else ([()], None)
+    needs, need_of = _needs(pod, nodes, temporary_taints) if masks.pop(_TAINTS, None) is not None else ([()], None)
     encoded = [key for key in masks if key != _OTHER]
     codes = np.zeros(len(nodes.nodes), dtype=np.int64) if need_of is None else need_of << len(encoded)
     for place, key in enumerate(encoded):
@@ -187,14 +201,15 @@ def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator
         yield WithoutTerms(), ~any_matches(rest, nodes.labels, nodes.rows, expired)
 
 
-def _needs(pod: PodInfo, nodes: Snapshot) -> tuple[list[Need], NDArray[np.int64]]:
+def _needs(pod: PodInfo, nodes: Snapshot, temporary: Collection[str]) -> tuple[list[Need], NDArray[np.int64]]:
     """Return the distinct sets of taints to tolerate, None if not advisable, and for each node the index of its set."""
     places: dict[Need, int] = {}
     need_of_class = []
     for taints in nodes.taints.classes:
         bad = [taint for taint in taints if _keeps_away(taint, pod) and taint.key != UNSCHEDULABLE]
         need = tuple(dict.fromkeys(TolerateTaint(taint.key, taint.value) for taint in bad))
-        need_of_class.append(places.setdefault(need if all(map(_may_be_tolerated, bad)) else None, len(places)))
+        may_be_tolerated = all(_may_be_tolerated(taint, temporary) for taint in bad)
+        need_of_class.append(places.setdefault(need if may_be_tolerated else None, len(places)))
     need_of = np.array(need_of_class, dtype=np.int64)[nodes.taints.class_of]
     stray = _has_cordon_taint(pod, nodes) & ~nodes.unschedulable
     need_of[stray] = places.setdefault(None, len(places))
@@ -210,5 +225,5 @@ def _keeps_away(taint: Taint, pod: PodInfo) -> bool:
     return taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any_tolerates(pod.tolerations, taint)
 
 
-def _may_be_tolerated(taint: Taint) -> bool:
-    return not taint.key.startswith(CONDITION_DOMAINS) and taint.key.rpartition("/")[2] not in _CONTROL_PLANES
+def _may_be_tolerated(taint: Taint, temporary: Collection[str] = TEMPORARY_TAINTS) -> bool:
+    return not is_temporary(taint.key, temporary) and taint.key.rpartition("/")[2] not in _CONTROL_PLANES

@@ -5,7 +5,7 @@ a group. The groups with the fewest obstacles give the candidates. A candidate i
 all filters run again. It becomes a suggestion if nodes pass them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,6 +14,7 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
+from webhook.kube.pod.taints import TEMPORARY_TAINTS
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.framework.result import PlacementVerdict, Remedy
 from webhook.placement.pod.pod_info import PodInfo
@@ -71,10 +72,12 @@ def suggest(
     feasible_nodes: FeasibleNodes,
     most: int,
     expired: Expired,
+    temporary_taints: Collection[str] = TEMPORARY_TAINTS,
 ) -> tuple[Suggestion, ...]:
     """Return at most `most` suggestions for a pod that no node can take, the best first.
 
-    `feasible_nodes` runs all filters. The resources of nominated pods cannot be freed.
+    `feasible_nodes` runs all filters. The resources of nominated pods cannot be freed. No pod is to tolerate
+    `temporary_taints`.
 
     Raises:
         DeadlineNearError: `expired()` holds.
@@ -85,7 +88,7 @@ def suggest(
     order = _WAITING_ORDER if verdict == "Waiting" else _INFEASIBLE_ORDER
     candidates = [
         _Candidate((*group.changes, *change.changes), change.row, group)
-        for group in in_time(node_groups(profile, scenario, _MOST_GROUPS, expired), expired)
+        for group in in_time(node_groups(profile, scenario, _MOST_GROUPS, expired, temporary_taints), expired)
         if group.obstacles <= _MOST_CHANGES
         for change in capacity_changes(group, all_nominated, nodes, expired)
         # A pod with a scheduling gate waits beside nodes that can take it.

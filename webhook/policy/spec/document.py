@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from webhook.kube import names as wellknown
+from webhook.kube.pod.taints import TEMPORARY_TAINTS
 from webhook.policy.spec.admission import Exemption, NamespaceLimits, NamespaceSelector, PlacementCheck, WorkloadObjects
 from webhook.policy.spec.cases import PolicyTest
 from webhook.policy.spec.fields import (
@@ -23,6 +24,7 @@ from webhook.policy.spec.fields import (
     SomeValues,
     StrictModel,
     Subdomain,
+    TaintKey,
     Values,
     WholePercent,
     checked,
@@ -180,6 +182,12 @@ class PolicySpec(StrictModel):
     ] = ()
     """The nodes that an autoscaler can add. If no node of the cluster could ever run a pod, but an empty node of a
     template could, the verdict is Waiting instead of Infeasible."""
+
+    temporary_taints: Annotated[Values[TaintKey], _FEW] = TEMPORARY_TAINTS
+    """Keys of taints for a state of a node that passes, beside those of Kubernetes (`node.kubernetes.io/…`): the node
+    starts, is upgraded or is deleted. `example.com/` stands for all keys of that domain. At most 100 keys; a policy
+    that sets this field must list all of them. A pod that only such taints keep off a node is not denied, no suggestion
+    tolerates them, and the cards of such a node are not free."""
 
     workload_kinds: Annotated[
         tuple[WorkloadKind, ...],

@@ -95,6 +95,13 @@ Seconds = Annotated[
 LabelValue = Annotated[str, checked(lambda text: bool(text) and is_label_value(text), LABEL_VALUE_RULE)]
 LabelText = Annotated[str, checked(is_label_value, f"{LABEL_VALUE_RULE}; it may be empty")]
 LabelKey = Annotated[str, checked(is_qualified_name, QUALIFIED_NAME_RULE)]
+TaintKey = Annotated[
+    str,
+    checked(
+        lambda text: is_qualified_name(f"{text}x" if text.endswith("/") else text),
+        "must be a taint key like example.com/maintenance, or a domain with / such as example.com/ for all its keys",
+    ),
+]
 # A card is the prefix of label keys; `.driver-version` is the longest suffix.
 Card = Annotated[
     str,

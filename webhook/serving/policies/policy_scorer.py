@@ -15,6 +15,8 @@ from webhook.runtime.byte_cache import ByteCache
 from webhook.serving.decisions.deciders import TimedScorer
 
 _MOST_SCORERS = 4
+# The fields of the policy that predictions depend on, beside the profile.
+_READ = {"accelerators", "allowed_schedulers", "node_templates", "pack_gpus", "schedulers", "temporary_taints"}
 
 
 class PolicyScorer:
@@ -59,7 +61,7 @@ class PolicyScorer:
 def _settings(policy: Policy) -> bytes:
     """Return the settings of `policy` that predictions depend on."""
     spec = policy.spec
-    settings = spec.model_dump(mode="json", include={"accelerators", "node_templates", "pack_gpus", "schedulers"})
+    settings = spec.model_dump(mode="json", include=_READ)
     return orjson.dumps([settings, spec.placement_check.profile], option=orjson.OPT_SORT_KEYS)
 
 

@@ -261,12 +261,14 @@ function sized(canvas, width, height, top) {
 }
 
 export function freeCards(node) {
-  if (node.cordoned || node.pods[0] >= node.pods[1]) return 0;
+  if (node.state || node.pods[0] >= node.pods[1]) return 0;
   return node.cards.reduce((sum, card) => sum + Math.max(0, card.count - card.used.reduce((all, used) => all + used[2], 0)), 0);
 }
 
 export function signsOf(node) {
-  return [!node.ready && t("node.notReady"), node.cordoned && t("node.cordoned")].filter(Boolean);
+  const taint = node.state.startsWith("taint ") && node.state;
+  const unhealthy = node.unhealthy.map(([resource, healthy, n]) => t("node.unhealthy", { resource, healthy, n }));
+  return [!node.ready && t("node.notReady"), node.cordoned && t("node.cordoned"), taint, ...unhealthy].filter(Boolean);
 }
 
 // One sentence about a node, for screen readers and for the table.

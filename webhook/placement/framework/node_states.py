@@ -1,0 +1,161 @@
+"""States of nodes that pass: cordoned or tainted for a time, and devices that are not healthy or not registered."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+import numpy as np
+
+from webhook.cluster.index.labels import Mask
+from webhook.cluster.node_info import Node
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Snapshot
+from webhook.kube.names import INSTANCE_TYPE_LABEL
+from webhook.kube.pod.amounts import is_extended_resource
+from webhook.kube.pod.taints import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    NOT_READY_TAINTS,
+    TEMPORARY_TAINTS,
+    UNSCHEDULABLE,
+    Toleration,
+    is_temporary,
+)
+from webhook.placement.pod.pod_info import PodInfo
+from webhook.policy.spec.workloads import BUILT_IN_ACCELERATORS, Accelerator
+
+_MOST_DIGITS = 6
+# A pod can request thousands of resources; each takes a pass over the nodes.
+_MOST_RESOURCES = 16
+
+
+class UnhealthyDevices(NamedTuple):
+    """A node on which `healthy` of `total` devices of `resource` can be used."""
+
+    node: str
+    resource: str
+    healthy: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.node}: {self.healthy} of {self.total} {self.resource} are healthy"
+
+
+def is_ready(node: Node) -> bool:
+    """Return whether the kubelet of `node` reports, by its condition and its taints."""
+    return node.is_ready and all(each.key not in NOT_READY_TAINTS for each in node.taints)
+
+
+def state_of(node: Node, temporary: Collection[str] = TEMPORARY_TAINTS) -> str:
+    """Return the state for which no new pod is to run on `node`; empty if it takes pods."""
+    if node.unschedulable:
+        return "cordoned"
+    if not is_ready(node):
+        return "not ready"
+    keys = (each.key for each in node.taints if each.effect in (NO_SCHEDULE, NO_EXECUTE))
+    return next((f"taint {key}" for key in keys if is_temporary(key, temporary)), "")
+
+
+def open_nodes(nodes: Snapshot, temporary: Collection[str] = TEMPORARY_TAINTS) -> Mask:
+    """Return a mask of the nodes that take pods: those that have no state that passes."""
+    return np.array([not state_of(info.node, temporary) for info in nodes.nodes], dtype=np.bool_)
+
+
+def tolerating_states(info: PodInfo, nodes: Snapshot, temporary: Collection[str]) -> PodInfo:
+    """Return the pod with tolerations of all temporary taints of `nodes`; itself if they have none."""
+    keys = {taint.key for taint in nodes.taints.distinct if is_temporary(taint.key, temporary)}
+    if nodes.unschedulable.any():
+        keys.add(UNSCHEDULABLE)
+    if not keys:
+        return info
+    return info._replace(tolerations=info.tolerations.union(Toleration(key, "Exists", "", "") for key in keys))
+
+
+def with_healthy_devices(info: PodInfo, nodes: Snapshot) -> Snapshot:
+    """Return `nodes` with all devices of the resources that the pod requests; itself if all are healthy."""
+    changed = {}
+    for resource in [name for name, _ in info.requests if is_extended_resource(name)][:_MOST_RESOURCES]:
+        healthy = healthy_amounts(nodes, resource)
+        if (healthy != nodes.allocatable(resource)).any():
+            changed[resource] = healthy
+    if not changed:
+        return nodes
+    devices = replace(nodes.devices, answers={})
+    return replace(nodes, allocatable_columns={**nodes.allocatable_columns, **changed}, devices=devices)
+
+
+def healthy_amounts(nodes: Snapshot, resource: str) -> Column:
+    """Return the amount of `resource` that each node offers once its devices are healthy and registered.
+
+    A device plugin that has not registered yet leaves no amount. Labels of the node then state its cards (`CARD.count`,
+    `CARD.present`), or other nodes of its product or instance type offer some. With `LARGEST_AMOUNT`, the node has an
+    unknown number of cards.
+    """
+    lost = np.array([info.node.unhealthy.get(resource, 0) for info in nodes.nodes], dtype=np.int64)
+    healthy: Column = nodes.allocatable(resource) + lost
+    cards = _card_labels(resource)
+    alike = _most_on_alike(nodes, healthy, (*(f"{card}.product" for card in cards), INSTANCE_TYPE_LABEL))
+    is_labelled = alike > 0
+    for card in cards:
+        for key in (f"{card}.count", f"{card}.present"):
+            is_labelled |= nodes.labels.domains(key).codes >= 0
+    domain = f"{resource.partition('/')[0]}/"
+    for row in np.flatnonzero(is_labelled & (healthy == 0)).tolist():
+        node = nodes.nodes[row].node
+        if not _has_registered(node, domain):
+            is_present = any(node.labels.get(f"{card}.present") == "true" for card in cards)
+            healthy[row] = _labelled(node, cards) or int(alike[row]) or (LARGEST_AMOUNT if is_present else 0)
+    return healthy
+
+
+def _most_on_alike(nodes: Snapshot, amounts: Column, keys: Iterable[str]) -> Column:
+    """Return the largest of `amounts` on nodes with the same value of one of the labels `keys`; 0 without a label."""
+    most: Column = np.zeros_like(amounts)
+    for key in keys:
+        codes, count = nodes.labels.domains(key)
+        largest = np.zeros(count, dtype=np.int64)
+        has_label = codes >= 0
+        np.maximum.at(largest, codes[has_label], amounts[has_label])
+        most[has_label] = np.maximum(most[has_label], largest[codes[has_label]])
+    return most
+
+
+def unhealthy_devices(nodes: Iterable[Node], accelerators: Iterable[Accelerator]) -> Iterator[UnhealthyDevices]:
+    """Yield the devices that `nodes` have and do not offer, in their order; also cards that only labels state."""
+    cards = {each.card: each.resources[0] for each in accelerators}
+    for node in nodes:
+        for resource, lost in sorted(node.unhealthy.items()):
+            healthy = node.allocatable.get(resource, 0)
+            yield UnhealthyDevices(node.name, resource, healthy, healthy + lost)
+        for card, resource in cards.items():
+            count = _labelled(node, (card,))
+            if count and not _has_registered(node, f"{card.partition('/')[0]}/"):
+                yield UnhealthyDevices(node.name, resource, 0, count)
+
+
+def _card_labels(resource: str) -> tuple[str, ...]:
+    """Return the prefixes of the labels that can state the cards of `resource`."""
+    cards = (each.card for each in BUILT_IN_ACCELERATORS if any(fnmatchcase(resource, name) for name in each.resources))
+    return tuple(dict.fromkeys((resource, *cards)))
+
+
+def _kinds_of(node: Node, keys: Iterable[str]) -> Iterator[tuple[str, str]]:
+    return ((key, node.labels[key]) for key in keys if key in node.labels)
+
+
+def _labelled(node: Node, cards: Iterable[str]) -> int:
+    """Return the number of devices that GPU Feature Discovery states for the first of `cards`; 0 without a label."""
+    for card in cards:
+        if count := _number(node.labels.get(f"{card}.count", "")):
+            return count * max(1, _number(node.labels.get(f"{card}.replicas", "")))
+    return 0
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else 0
+
+
+def _has_registered(node: Node, domain: str) -> bool:
+    """Return whether a device plugin of the vendor with this `domain` has registered on the node."""
+    amounts = (*node.allocatable.items(), *node.unhealthy.items())
+    return any(amount and name.startswith(domain) for name, amount in amounts)
