@@ -106,17 +106,15 @@ def test_a_server_at_its_memory_limit(installed: Installation) -> None:
 
 def use_memory_of(pid: int, size: int) -> None:
     """Allocate memory in a process that joins the cgroup of `pid` first."""
-    (line,) = [
-        each
-        for each in Path(f"/proc/{pid}/cgroup").read_text().splitlines()
-        if ":memory:" in each or each.startswith("0::/placement")
-    ]
-    cgroup = line.rpartition(":")[2].lstrip("/")
-    mounted = Path("/sys/fs/cgroup/memory") if ":memory:" in line else Path("/sys/fs/cgroup")
+    lines = [each.split(":", 2) for each in Path(f"/proc/{pid}/cgroup").read_text().splitlines()]
+    paths = {controllers: path.lstrip("/") for _, controllers, path in lines}
+    # cgroup v1 has a hierarchy for memory; v2 has one for all controllers, without a name.
+    hierarchy = "memory" if "memory" in paths else ""
+    processes_file = Path("/sys/fs/cgroup") / hierarchy / paths[hierarchy] / "cgroup.procs"
     child = os.fork()
     if child == 0:
         try:
-            (mounted / cgroup / "cgroup.procs").write_text(str(os.getpid()))
+            processes_file.write_text(str(os.getpid()))
             held = bytearray(size)
             held[::4096] = b"x" * len(range(0, size, 4096))
         finally:
