@@ -87,12 +87,20 @@ class Installation:
     @contextmanager
     def team(self) -> Iterator[None]:
         """Make the namespace of a team, and remove it with its pods."""
-        self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})
-        wait_for(lambda: self._exists("ServiceAccount", "default", TEAM), "the service account of the team")
+        self.create_team()
         try:
             yield
         finally:
-            self.shell(f"kubectl delete namespace {TEAM} --wait --timeout=60s")
+            self.remove_team()
+
+    def create_team(self) -> None:
+        """Make the namespace of a team."""
+        self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})
+        wait_for(lambda: self._exists("ServiceAccount", "default", TEAM), "the service account of the team")
+
+    def remove_team(self) -> None:
+        """Remove the namespace of the team with its pods."""
+        self.shell(f"kubectl delete namespace {TEAM} --wait --timeout=60s")
 
     def create(self, made: Object) -> str:
         """Create an object by kubectl, as a user does; return the warnings."""
