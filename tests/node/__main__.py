@@ -9,9 +9,10 @@ from tests.controlplane.binaries import MissingPrograms
 from tests.controlplane.cache import cache_folder
 from tests.controlplane.go_command import BuildFailed
 from tests.controlplane.polling import Stopwatch
-from tests.node.running.machine import MissingMachine, require_machine
+from tests.node.running.machine import MissingMachine, lacking_privileges, require_machine
 from tests.node.running.node import Node
 from tests.node.running.programs import node_programs
+from tests.node.running.remains import remove_node
 
 _USAGE = "usage: python -m tests.node up|down|check"
 
@@ -23,19 +24,24 @@ def node_folder(name: str) -> Path:
 
 def main(arguments: list[str]) -> int:
     """Run the command; return its exit code."""
-    commands: dict[str, Callable[[], int]] = {"up": _up, "down": _down, "check": lambda: 0}
+    commands: dict[str, Callable[[], int]] = {"up": _up, "down": _down, "check": _check}
     if len(arguments) != 1 or arguments[0] not in commands:
         print(_USAGE, file=sys.stderr)
         return 2
     try:
-        require_machine()
         return commands[arguments[0]]()
     except (MissingMachine, MissingPrograms, BuildFailed) as missing:
         print(f"node: {missing}", file=sys.stderr)
         return 1
 
 
+def _check() -> int:
+    require_machine(builds_image=True)
+    return 0
+
+
 def _up() -> int:
+    require_machine()
     began = Stopwatch()
 
     def progress(line: str) -> None:
@@ -51,11 +57,13 @@ def _up() -> int:
 
 
 def _down() -> int:
+    if lacking := lacking_privileges():
+        raise MissingMachine(lacking)
     folder = node_folder("node")
     if not folder.exists():
         print("node: there is none", file=sys.stderr)
         return 0
-    Node.remove_at(folder)
+    remove_node(folder)
     print("node: removed", file=sys.stderr)
     return 0
 

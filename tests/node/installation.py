@@ -1,4 +1,4 @@
-"""What must hold of the webhook after it was installed on the node, and after it was removed."""
+"""The webhook on the node, as its users and its administrator see it."""
 
 import json
 from collections.abc import Iterator
@@ -161,12 +161,41 @@ class Installation:
 
     def metric(self, line: str) -> float:
         """Return the sum over the replicas of a metric with these labels."""
-        total = 0.0
+        found: list[float] = []
         for replica in self.replicas():
             path = f"/api/v1/namespaces/{NAMESPACE}/pods/{replica}:8080/proxy/metrics"
             text = self.shell(f"kubectl get --raw {path}").stdout
-            total += sum(float(each.rpartition(" ")[2]) for each in text.splitlines() if each.startswith(line))
-        return total
+            found += [float(each.rpartition(" ")[2]) for each in text.splitlines() if each.startswith(line)]
+        assert found, f"no metric {line}"
+        return sum(found)
+
+    def assert_works(self, outcome: str = "Patched") -> None:
+        """A GPU pod is injected, bound where it was predicted, and runs; one that fits nowhere is warned of.
+
+        Warning, Event, audit record and metrics report both, doctor finds no fault, and no call of ours is denied. The
+        namespace of the team and the pool are there.
+        """
+        assert self.create(pod("trainer")) == ""
+        running = self.wait_running("trainer")
+        assert running["spec"]["nodeName"] == NODE_NAME
+        rules = running["metadata"]["annotations"][f"{DOMAIN}/placement-rules"].split(",")
+        assert "NodeUsageAffinity" in rules
+        tolerated = {each["key"] for each in running["spec"]["tolerations"]}
+        assert {f"{DOMAIN}/node.usage", f"{CARD}.product"} <= tolerated
+
+        assert f"Insufficient {CARD}" in self.create(pod("too-large", CARDS + 1))
+        self.wait_event("too-large", "PlacementInfeasible")
+
+        (record,) = self.records("trainer")
+        placement = record["placement"]
+        assert (record["outcome"], placement["verdict"], placement["node"]) == (outcome, "Feasible", NODE_NAME)
+        (record,) = self.records("too-large")
+        assert record["placement"]["verdict"] == "Infeasible"
+        assert self.metric("placement_webhook_admission_requests_total{") >= 2
+        assert self.metric('placement_webhook_placement_verdicts_total{verdict="Infeasible"}') >= 1
+        assert self.metric('placement_webhook_audit_records_total{result="written"}') >= 2
+        assert "no fault" in self.doctor()
+        self.assert_no_call_is_denied()
 
     def doctor(self) -> str:
         """Return the findings of doctor.
@@ -216,6 +245,7 @@ class Installation:
 
 def denied_calls(audit_log: Path, since: int) -> list[str]:
     """Return the requests of our service accounts that the API server denied, from this place of its audit log on."""
+    assert audit_log.stat().st_size >= since, f"{audit_log} was rotated"
     ours = tuple(f"system:serviceaccount:{namespace}:" for namespace in (NAMESPACE, CERTS_NAMESPACE))
     denied = set()
     with audit_log.open("rb") as log:

@@ -62,14 +62,15 @@ def restarts(client: Client, replica: str) -> int:
     return sum(each["restartCount"] for each in statuses if each["ready"])
 
 
-def kill(installed: Installation, replica: str, load: Load) -> float:
-    """Kill the server of a replica; return the second of the load when it ended, once it is ready again."""
+def kill(installed: Installation, replica: str, load: Load) -> tuple[float, float]:
+    """Kill the server of a replica; return the seconds of the load between which it ended, once it is ready again."""
     before = restarts(installed.client, replica)
     (pid,) = processes(installed.node, replica)
+    began = load.watch.seconds
     os.kill(pid, signal.SIGKILL)
     ended = load.watch.seconds
     wait_restarted(installed.client, replica, before)
-    return ended
+    return began, ended
 
 
 def wait_restarted(client: Client, replica: str, before: int) -> None:
@@ -98,14 +99,13 @@ def test_a_server_at_its_memory_limit(installed: Installation) -> None:
         (pid,) = processes(installed.node, replica)
         # The kernel kills the process that is the largest by this score.
         Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+        began = load.watch.seconds
         use_memory_of(pid, 600 << 20)
         ended = load.watch.seconds
         wait_restarted(installed.client, replica, before)
-    load.assert_nothing_lost(ended)
-    status = installed.client.get("Pod", replica, NAMESPACE)["status"]["containerStatuses"][0]["lastState"][
-        "terminated"
-    ]
-    assert status["exitCode"] == 137
+    load.assert_nothing_lost((began, ended))
+    (status,) = installed.client.get("Pod", replica, NAMESPACE)["status"]["containerStatuses"]
+    assert status["lastState"]["terminated"]["exitCode"] == 137
 
 
 def use_memory_of(pid: int, size: int) -> None:
@@ -148,9 +148,14 @@ def test_a_restart_of_the_kubelet(installed: Installation) -> None:
 
 
 def test_rotations_of_the_certificates(installed: Installation) -> None:
+    expiry = "placement_webhook_certificate_not_after_timestamp_seconds"
+    before = installed.metric(expiry)
     with creating(installed.node) as load:
         installed.shell.run_block("docs/certificates.md", "Renewal and rotation")
+        # The kubelet writes the new Secret into the volumes up to a minute and a half later.
+        wait_for(lambda: installed.metric(expiry) > before, "the new certificate", deadline_seconds=150)
     load.assert_nothing_lost()
+    installed.assert_no_call_is_denied()
 
 
 def test_a_rotation_of_the_token(installed: Installation) -> None:

@@ -1,4 +1,4 @@
-"""What the node's parts report and write without a node."""
+"""The parts of the node that need no node."""
 
 import json
 import tarfile

@@ -1,6 +1,5 @@
 """The administrator's client of a node's API server, and what it asks while the node starts."""
 
-import ssl
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,13 +8,12 @@ from urllib3.util.ssl_ import create_urllib3_context
 
 from tests.controlplane.client import ApiError, Client
 from tests.node.running.configuration import NODE_NAME, SERVER
+from webhook.watch.trust import trusting_as_go
 
 
 def admin_client(ca: Path, certificate: Path, key: Path) -> Client:
     """Return a client that presents the certificate."""
-    trust = create_urllib3_context()
-    # The CA has no keyUsage: see credentials.py.
-    trust.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    trust = trusting_as_go(create_urllib3_context())
     trust.load_verify_locations(ca)
     trust.load_cert_chain(certificate, key)
     return Client(urllib3.PoolManager(ssl_context=trust), SERVER)

@@ -72,6 +72,7 @@ def api_server(credentials: NodeCredentials, folder: Path) -> list[str]:
         f"--proxy-client-key-file={credentials.key(FRONT_PROXY)}",
         f"--audit-policy-file={folder / 'audit-policy.json'}",
         f"--audit-log-path={folder / 'audit.log'}",
+        "--audit-log-maxsize=10000",
     ]
 
 

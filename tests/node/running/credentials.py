@@ -56,7 +56,7 @@ _USERS = {
 
 def issue(folder: Path, server: str, node: str, addresses: tuple[str, ...], now: dt.datetime) -> NodeCredentials:
     """Return new credentials in `folder`. API servers are called by `server` and the addresses, kubelets by `node`."""
-    folder.mkdir(parents=True)
+    folder.mkdir(mode=0o700, parents=True)
     made = NodeCredentials(folder)
     authority = _Authority(made, now)
     names = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")

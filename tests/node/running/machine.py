@@ -1,4 +1,4 @@
-"""What a machine needs for a real node, and what is missing here."""
+"""The needs of a real node, and which of them this machine lacks."""
 
 import os
 import shutil
@@ -19,6 +19,7 @@ _PROGRAMS = {
     "unshare": "util-linux",
     "sysctl": "procps",
 }
+_IMAGE_PROGRAMS = {"docker": "docker.io", "debootstrap": "debootstrap"}
 _CNI_PLUGINS = ("bridge", "host-local", "loopback", "portmap")
 # The numbers of the capabilities in the kernel's capability.h.
 _NEEDED = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12}
@@ -29,8 +30,8 @@ class MissingMachine(Exception):  # noqa: N818 - a finding: the short form of th
     """This machine cannot run a node; says in one line what is missing and what to do."""
 
 
-def require_machine() -> None:
-    """Return if this machine can run a node.
+def require_machine(*, builds_image: bool = False) -> None:
+    """Return if this machine can run a node, and with `builds_image` build the image for it.
 
     Raises:
         MissingMachine: the system, a privilege or a program is missing.
@@ -39,7 +40,8 @@ def require_machine() -> None:
         raise MissingMachine(f"a node needs Linux: this is {sys.platform}")
     if lacking := lacking_privileges():
         raise MissingMachine(f"a node needs root with {' and '.join(_NEEDED)}: {lacking}")
-    packages = {package for program, package in _PROGRAMS.items() if shutil.which(program, path=search_path()) is None}
+    needed = _PROGRAMS | (_IMAGE_PROGRAMS if builds_image else {})
+    packages = {package for program, package in needed.items() if shutil.which(program, path=search_path()) is None}
     if any(not (CNI_PLUGINS / plugin).exists() for plugin in _CNI_PLUGINS):
         packages.add("containernetworking-plugins")
     if packages:

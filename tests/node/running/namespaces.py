@@ -1,7 +1,7 @@
 """The namespaces of a node: its mounts, network, processes and names, which all end with its process 1.
 
-Whoever kills process 1 ends every program and container of the node, and the kernel removes its mounts and its network.
-What is left is files in one folder, and empty cgroups.
+If process 1 is killed, the kernel ends every program and container of the node and removes its mounts and its network.
+Files in one folder and empty cgroups are left.
 """
 
 import ctypes
@@ -21,8 +21,9 @@ from tests.controlplane.polling import wait_for
 from tests.node.running.machine import cgroup_hierarchies, cgroup_mounts
 
 KUBELET_FOLDER = Path("/var/lib/kubelet")
-"""Kubelets expect device plugins and DRA drivers below it, whatever their --root-dir is."""
+"""Kubelets expect device plugins and DRA drivers below it, also with another --root-dir."""
 
+_CNI_FOLDER = Path("/var/lib/cni")
 _CLONE_NEWNET = 0x40000000
 _ENTERED = ("--mount", "--net", "--pid", "--uts", "--ipc")
 # Kubelets set them for the whole machine.
@@ -47,6 +48,7 @@ mkdir -p /run/netns /run/lock
 mount --bind "$1/kubelet" /var/lib/kubelet
 mount --make-rshared /var/lib/kubelet
 mount --bind "$1/var-log" /var/log
+mount --bind "$1/var-lib-cni" /var/lib/cni
 hostname "$3"
 ip link set lo up
 ip link add node0 type veth peer name nowhere
@@ -87,16 +89,16 @@ class Namespaces:
         """Kill process 1, and with it whatever runs in the namespaces; return when it is gone."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
-        wait_for(lambda: not _is_running(self.pid), "the end of the node")
+        wait_for(lambda: self.started is None, "the end of the node")
 
     @property
-    def exist(self) -> bool:
-        """Whether process 1 runs, and is a process 1."""
-        status = Path(f"/proc/{self.pid}/status")
-        with suppress(OSError):
-            (numbers,) = [line.split()[1:] for line in status.read_text().splitlines() if line.startswith("NSpid:")]
-            return numbers[-1:] == ["1"] and len(numbers) > 1 and _is_running(self.pid)
-        return False
+    def started(self) -> str | None:
+        """The time at which process 1 started, in ticks since the boot; None if it does not run."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return None
+        return None if fields[0] in ("Z", "X") else fields[19]
 
 
 def new_namespaces(
@@ -106,7 +108,7 @@ def new_namespaces(
 
     If `held`, they end with this process.
     """
-    for each in (folder / "kubelet", folder / "var-log", KUBELET_FOLDER):
+    for each in (folder / "kubelet", folder / "var-log", folder / "var-lib-cni", KUBELET_FOLDER, _CNI_FOLDER):
         each.mkdir(parents=True, exist_ok=True)
     flags = ("--mount", "--net", "--pid", "--uts", "--ipc", "--fork", "--mount-proc", "--kill-child")
     setup = ("sh", "-c", _SETUP, "sh", str(folder), address, name, str(process_one))
@@ -186,9 +188,11 @@ def run(
 
 def remove_folder(folder: Path) -> None:
     """Remove the files of a node, which nothing has mounted any more."""
-    shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):  # the machine may have a kubelet of its own
-        KUBELET_FOLDER.rmdir()
+    if folder.exists():
+        shutil.rmtree(folder)
+    for mounted_over in (KUBELET_FOLDER, _CNI_FOLDER):
+        with suppress(OSError):  # the machine may have a kubelet of its own
+            mounted_over.rmdir()
 
 
 def _enter_network(path: str) -> None:
@@ -203,13 +207,6 @@ def _set_network(descriptor: int) -> None:
     # os.setns exists from Python 3.12 on.
     if ctypes.CDLL(None, use_errno=True).setns(descriptor, _CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "setns")
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except OSError:
-        return False
 
 
 def _removed(folder: Path) -> bool:

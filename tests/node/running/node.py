@@ -19,23 +19,13 @@ from tests.node.running.admin_client import admin_client, allocatable, is_ready,
 from tests.node.running.archive import write_image
 from tests.node.running.configuration import CONTAINERD_SOCKET, NODE_NAME, SERVER
 from tests.node.running.credentials import WEBHOOK_CLIENT, NodeCredentials, issue
-from tests.node.running.namespaces import (
-    Namespaces,
-    children,
-    kernel_settings,
-    make_cgroup,
-    new_namespaces,
-    remove_cgroup,
-    remove_folder,
-    restore_kernel_settings,
-    run,
-)
+from tests.node.running.namespaces import Namespaces, children, make_cgroup, new_namespaces, run
 from tests.node.running.programs import Programs
+from tests.node.running.remains import record_machine, record_process, remove_node
 
 Progress = Callable[[str], None]
 
 _MANIFESTS = Path(__file__).parent / "manifests"
-_STATE = "state.json"
 _START_SECONDS = 120.0
 # A program is started again when it ends: kube-scheduler and kube-controller-manager do when they lose their Lease.
 _KEEP_RUNNING = 'while :; do "$@"; sleep 0.2; done'
@@ -44,7 +34,7 @@ _KEEP_RUNNING = 'while :; do "$@"; sleep 0.2; done'
 class Node:
     """A cluster of one real node, whose files are in `folder`; a context manager.
 
-    `held`: the node ends with this process. Otherwise it runs until `remove` or `Node.remove_at`.
+    `held`: the node ends with this process. Otherwise it runs until `remove_node`.
     """
 
     def __init__(self, programs: Programs, folder: Path, progress: Progress, *, held: bool = True) -> None:
@@ -88,9 +78,10 @@ class Node:
 
     def create(self) -> None:
         """Make a new cluster, and return when its node is ready and DNS answers."""
-        self.remove_at(self.folder)
+        remove_node(self.folder)
         self.folder.mkdir(parents=True)
         self._write_files()
+        record_machine(self.folder, self._cgroup)
         try:
             self.switch_on()
             with self.network():
@@ -101,14 +92,12 @@ class Node:
 
     def switch_on(self) -> None:
         """Start everything, and return when the node is ready."""
-        settings = kernel_settings()
         make_cgroup(self._cgroup)
         with (self.folder / "process-1.log").open("ab") as log:
             self._namespaces, self._processes["unshare"] = new_namespaces(
                 self.folder, configuration.ADDRESS, NODE_NAME, self.programs["pause"], log, held=self._held
             )
-        state = {"pid": self.namespaces.pid, "cgroup": self._cgroup, "kernelSettings": settings}
-        (self.folder / _STATE).write_text(json.dumps(state))
+        record_process(self.folder, self.namespaces)
         self._start_control_plane()
         self._start_container_engine()
         self.start_kubelet()
@@ -124,20 +113,8 @@ class Node:
 
     def remove(self) -> None:
         """End all and remove all files."""
-        self.remove_at(self.folder)
+        remove_node(self.folder)
         self._forget()
-
-    @staticmethod
-    def remove_at(folder: Path) -> None:
-        """Remove the node whose files are in `folder`, whether it runs, is off, or crashed."""
-        with suppress(FileNotFoundError):
-            state = json.loads((folder / _STATE).read_text())
-            namespaces = Namespaces(state["pid"])
-            if namespaces.exist:
-                namespaces.end()
-            remove_cgroup(state["cgroup"])
-            restore_kernel_settings(state["kernelSettings"])
-        remove_folder(folder)
 
     def _forget(self) -> None:
         for process in self._processes.values():
