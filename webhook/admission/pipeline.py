@@ -34,6 +34,7 @@ from webhook.placement.reasons.cluster_warnings import (
     unknown_products,
 )
 from webhook.placement.reasons.gang_request import GangDemand, GangRequest, grouped, partial_start
+from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPods
@@ -168,10 +169,14 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
     if gang is not None and result.waiting is not None:
         # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
         schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
-        return _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
-    snapshot = assumed.before_pod(signature.info.preemption)
-    return as_annotation_changes(
-        content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired
+        placement = _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
+    else:
+        snapshot = assumed.before_pod(signature.info.preemption)
+        placement = as_annotation_changes(
+            content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired
+        )
+    return (
+        as_grouped(placement, names, signature.info, gang.size if gang else 0, cluster.snapshot) if names else placement
     )
 
 

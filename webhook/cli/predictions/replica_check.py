@@ -26,6 +26,7 @@ from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
 from webhook.placement.reasons.gang_request import GangRequest
+from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.scheduler import Scheduler
@@ -141,7 +142,8 @@ class Checks:
         found = among.found
         then = found.snapshot if found.stopped else among.before
         waiting = WaitingPod.of(first)
-        request = gang_of_pod(first, policy, assumed.base) if pods.kind is None else None
+        asked_gang = gang_of_pod(first, policy, assumed.base)
+        request = asked_gang if pods.kind is None else None
         gang = request and gang_of(request, waiting, policy.spec.key_domain)
         group = _group(gang, waiting, among, assumed, scheduler)
         placement = group.verified(found.placement)
@@ -160,6 +162,9 @@ class Checks:
             templates, temporary = template_nodes(policy.spec.node_templates), scheduler.temporary_taints
             alone = Scheduler(scheduler.profile, temporary_taints=temporary, is_listed=scheduler.is_listed)
             placement = gang_placement(alone, gang, waiting, placement, assumed, templates=templates)
+        names = batch_names_of(first, backend_of(policy.spec, schedulers.name_for(first)))
+        size = asked_gang.size if asked_gang else 0
+        placement = as_grouped(placement, names, signature.info, size, assumed.base)
         reasons = explain_in_detail(scheduler.profile, signature.info.normalized_for(then), then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=request, first=first)
         if placement.waiting_before:

@@ -17,6 +17,7 @@ from webhook.kube.names import KAI_DEFAULT_QUEUE, VOLCANO_DEFAULT_QUEUE
 from webhook.kube.selectors import requirement_matches
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.reasons.gang_request import Demand, GangDemand, excess
+from webhook.placement.reasons.pod_group_start import never_starts
 
 _LONGEST_SHOWN = 63
 # More ancestors than any tree of queues has; queues can be their own ancestors.
@@ -38,8 +39,8 @@ def queue_warnings(
             continue
         found = _BY_BACKEND[each.backend]
         yield from found(each, Demand.of(each, pod, gang) if gang else Demand(pod), snapshot)
-        if gang is not None and each.group and (text := gang.mismatch(each.group)):
-            yield f"{_HOLDERS[each.backend]}: {text}"
+        if each.group and (never := never_starts((each,), pod, gang.request.size if gang else 0, snapshot)):
+            yield f"{_HOLDERS[each.backend]}: {never}"
 
 
 def _volcano(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:
