@@ -38,6 +38,14 @@ class TolerateTaint(PodChange):
         return pod._replace(tolerations=pod.tolerations | {added})
 
 
+@dataclass(frozen=True, slots=True)
+class Ungate(PodChange):
+    """Remove the scheduling gates, as their controller does."""
+
+    def _changed(self, pod: PodInfo) -> PodInfo:
+        return pod._replace(is_gated=False)
+
+
 class Without(PodChange):
     """Drop a part of the pod, which is the text."""
 

@@ -18,6 +18,7 @@ from webhook.placement.suggest.pod_changes import (
 )
 
 ASK_FOR = "ask for "
+CAN_TAKE = "can take it"
 _MOST_VALUES = 3
 
 T = TypeVar("T")

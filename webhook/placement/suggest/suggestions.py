@@ -22,8 +22,8 @@ from webhook.placement.profiles.profile import Profile
 from webhook.placement.suggest.changes import Change, NodeChange, Scenario
 from webhook.placement.suggest.free_capacity import capacity_changes
 from webhook.placement.suggest.node_groups import NodeGroup, node_groups
-from webhook.placement.suggest.pod_changes import ReduceRequest, TolerateTaint, Without, WithoutRequirement
-from webhook.placement.suggest.suggestion_text import suggestion_text
+from webhook.placement.suggest.pod_changes import ReduceRequest, TolerateTaint, Ungate, Without, WithoutRequirement
+from webhook.placement.suggest.suggestion_text import CAN_TAKE, suggestion_text
 
 # Smaller changes come first, so these bounds exclude only large ones.
 _MOST_GROUPS = 16
@@ -83,6 +83,10 @@ def suggest(
         DeadlineNearError: `expired()` holds.
     """
     pod, nodes = scenario
+    if pod.is_gated and len(rows := np.flatnonzero(feasible_nodes(scenario))):
+        # The filters ignore gates.
+        text = f"{'1 node' if len(rows) == 1 else f'{len(rows)} nodes'} {CAN_TAKE} once the gate is removed"
+        return (Suggestion(text, (Ungate(),), len(rows), nodes.nodes[rows[0]].node.name),)
     with_nominated = nodes_with_nominated_pods(pod, nodes, profile.scheduler_names, expired)
     all_nominated = Scenario(pod, with_nominated.snapshot) if with_nominated else scenario
     order = _WAITING_ORDER if verdict == "Waiting" else _INFEASIBLE_ORDER
@@ -91,7 +95,7 @@ def suggest(
         for group in in_time(node_groups(profile, scenario, _MOST_GROUPS, expired, temporary_taints), expired)
         if group.obstacles <= _MOST_CHANGES
         for change in capacity_changes(group, all_nominated, nodes, expired)
-        # A pod with a scheduling gate waits beside nodes that can take it.
+        # Obstacles that no change removes are in no group.
         if group.changes or change.changes
     ]
     candidates.sort(key=lambda each: (len(each.changes), *_rank(each, order), -len(each.group.rows)))
