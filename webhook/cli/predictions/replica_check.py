@@ -171,11 +171,7 @@ class Checks:
             base = among.assumed.base
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
             return replace(answer, without_pending=fitting), among.assumed
-        is_waiting = placement.verdict == "Waiting"
-        # Of the others, only the replicas themselves would have to go.
-        busy = {info.node.name for info in assumed.base.nodes if info.pods}
-        without_pods = scheduler.nodes_without_pods(signature, then) if is_waiting else ()
-        without_pods = tuple(each for each in without_pods if each in busy or each not in found.nodes)
+        without_pods = scheduler.nodes_without_pods(signature, then) if placement.verdict == "Waiting" else ()
         return replace(answer, without_pods=without_pods), among.assumed
 
     def _pods(self, workload: Workload, pods: PodSet) -> Iterator[JsonObject]:
