@@ -279,9 +279,17 @@ BLOCKED = (
     "Not predicted: when Kueue admits the pod, by quota."
 )
 
+ONCE = "placement check: suggestion: "
+
 
 @pytest.mark.parametrize(
-    ("owner", "size", "found"), [(KUEUE, 1, []), (KUEUE, 4, []), (OTHER_GATE, 1, [BLOCKED]), (OTHER_GATE, 4, [BLOCKED])]
+    ("owner", "size", "found"),
+    [
+        (KUEUE, 1, []),
+        (KUEUE, 4, []),
+        (OTHER_GATE, 1, [BLOCKED, f"{ONCE}1 node can take it once the gate is removed"]),
+        (OTHER_GATE, 4, [BLOCKED, f"{ONCE}4 pods would fit once the gate is removed"]),
+    ],
 )
 def test_gates_are_no_reason_of_the_nodes(owner: str, size: int, found: list[str]) -> None:
     """The API server calls again after Kueue has added its gates, which stand for quota alone."""

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
-from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired, never
 from webhook.kube.pod.taints import TEMPORARY_TAINTS
@@ -177,11 +176,7 @@ class Scheduler:
 
         Pods that have only room there stay. A pod that the pod must be near is gone, too, unless it is on another node.
         """
-        empty, info = snapshot.without_pods(), signature.info.normalized_for(snapshot)
-        reserved = [(info.node, [pod for pod in info.pods if pod.is_reserved]) for info in snapshot.nodes]
-        if any(pods for _, pods in reserved):
-            empty = empty.with_nodes((NodeInfo.of(node, pods) for node, pods in reserved), snapshot.generation)
-            empty = replace(empty, is_without_pods=True)
+        empty, info = snapshot.with_reserved_pods(), signature.info.normalized_for(snapshot)
         found = self.feasible_rows(signature, empty)
         affinity = next((each for each in self.profile.filters if isinstance(each, InterPodAffinity)), None)
         if affinity is not None and info.inter_pod.terms.required:

@@ -186,10 +186,11 @@ class Checks:
 
 def _in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answer:
     """Return the answer for a template of `gang`: Infeasible if even an empty cluster does not hold all."""
-    verdict = answer.placement.verdict
-    if verdict == "Waiting" and fit.most is not None:
-        verdict = "Infeasible"
-    return replace(answer, gang=gang, placement=replace(answer.placement, gang=fit, verdict=verdict))
+    placement = replace(answer.placement, gang=fit)
+    if placement.verdict in ("Feasible", "Waiting") and fit.most is not None:
+        placement = replace(placement, verdict="Infeasible", node=None, scores={})
+        answer = replace(answer, without_pods=(), without_pending=())
+    return replace(answer, gang=gang, placement=placement)
 
 
 def _group(

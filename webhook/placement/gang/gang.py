@@ -4,7 +4,7 @@ A scheduler that does not know gangs binds the pods one by one. If only some of 
 wait, so two such gangs can deadlock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from webhook.placement.capacity.free_cards import free_amounts
 from webhook.placement.capacity.independent_nodes import are_nodes_independent, fill
 from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement, with_templates
-from webhook.placement.gang.gang_bound import most_on_empty_nodes
+from webhook.placement.gang.gang_bound import Role, most_on_empty_nodes, most_together
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.reasons.deny_exemption import Restored
@@ -28,6 +28,7 @@ from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods, isolated
 from webhook.placement.waiting.waiting_pods import WaitingPod
 
+MOST_COUNTED = 2**31
 MOST_STEPS = 100
 """The number of pods that are placed one after the other, where pods on one node decide about other nodes."""
 
@@ -220,13 +221,26 @@ def most_possible(
     Raises:
         DeadlineNearError: `expired()` holds.
     """
-    if not scheduler.is_listed or signature.info.volumes.claims or needs_devices(signature, base):
-        return None
-    info, empty = signature.info, base.without_pods()
-    if restores and (restored := _restored(scheduler, signature, base)):
-        info, empty = restored.info, restored.nodes
-    nodes = scheduler.feasible(PodSignature(info), empty, expired)
-    return most_on_empty_nodes(info, empty, nodes, expired)
+    return most_of_roles([(scheduler, signature, MOST_COUNTED)], base, expired, restores=restores)
+
+
+def most_of_roles(
+    roles: Iterable[tuple[Scheduler, PodSignature, int]], base: Snapshot, expired: Expired, *, restores: bool
+) -> int | None:
+    """Return the same for an object whose templates make so many pods, each with its signature.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    found = []
+    for scheduler, signature, asked in roles:
+        if not scheduler.is_listed or signature.info.volumes.claims or needs_devices(signature, base):
+            return None
+        info, empty = signature.info, base.without_pods()
+        if restores and (restored := _restored(scheduler, signature, base)):
+            info, empty = restored.info, restored.nodes
+        found.append(Role(info, asked, scheduler.feasible(PodSignature(info), empty, expired), empty))
+    return most_together(found, expired)
 
 
 def _restored(scheduler: Scheduler, signature: PodSignature, base: Snapshot) -> Restored | None:

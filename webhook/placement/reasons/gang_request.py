@@ -22,7 +22,8 @@ class GangRequest(NamedTuple):
     """The gang that a pod asks to be in. `name` is empty if it has none, `size` 0 if it is not stated.
 
     `starts_whole`: `scheduler` binds the pods together or not at all. `members` is the number from which it does so by
-    its PodGroup; 0 if that is not known. Kueue ends a start in part after `ends_after`, as `5m`; empty: it does not.
+    its PodGroup; 0 if that is not known. Kueue ends a start in part after `ends_after`, as `5m`; empty: it does not. An
+    object can have several such gangs, `groups`.
     """
 
     name: str
@@ -31,6 +32,7 @@ class GangRequest(NamedTuple):
     starts_whole: bool
     members: int = 0
     ends_after: str = ""
+    groups: int = 1
 
     @property
     def least(self) -> int:

@@ -64,7 +64,7 @@ def capacity_changes(
 def _reduce_requests(group: NodeGroup, scenario: Scenario) -> Iterator[CapacityChange]:
     """Reduce requests to what is free, on the node with the largest free share of the requests."""
     pod, nodes = scenario
-    requested = dict(pod.requests)
+    requested, overhead = dict(pod.requests), dict(pod.overhead)
     shares = [_free(nodes, group, resource) / requested[resource] for resource in group.short]
     share = np.minimum.reduce([np.ones(len(group.rows)), *shares])
     for resource in group.short:
@@ -74,9 +74,9 @@ def _reduce_requests(group: NodeGroup, scenario: Scenario) -> Iterator[CapacityC
     if not share.any():
         return
     requests = tuple(
-        ReduceRequest(resource, _free_at(nodes, resource, row), requested[resource]) for resource in group.short
+        ReduceRequest(each, _free_at(nodes, each, row), requested[each], overhead.get(each, 0)) for each in group.short
     )
-    if all(request.amount > 0 for request in requests):
+    if all(request.amount > request.overhead for request in requests):
         ports = tuple(WithoutHostPort(port) for port in _taken_ports(scenario, row)) if group.has_taken_ports else ()
         yield CapacityChange(row, (*_uncordon(group, nodes, row), *requests, *ports))
 
