@@ -33,7 +33,7 @@ from webhook.placement.reasons.cluster_warnings import (
     missing_product,
     unknown_products,
 )
-from webhook.placement.reasons.gang_request import GangDemand, GangRequest, grouped, partial_start
+from webhook.placement.reasons.gang_request import GangDemand, GangRequest, grouped, partial_start, pod_group_of
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, Scorer
@@ -175,9 +175,13 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
         placement = as_annotation_changes(
             content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired
         )
-    return (
-        as_grouped(placement, names, signature.info, gang.size if gang else 0, cluster.snapshot) if names else placement
-    )
+    group = gang.group if gang is not None else None
+    for each in names:
+        if gang is None and each.group:
+            group = pod_group_of(each, signature.info.inter_pod.namespace, cluster.snapshot)
+    if group is None:
+        return placement
+    return as_grouped(placement, group, signature.info, gang.size if gang else 0, cluster.snapshot)
 
 
 def _in_gang(

@@ -25,7 +25,7 @@ from webhook.placement.gang.gang import Gang, gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
-from webhook.placement.reasons.gang_request import GangRequest
+from webhook.placement.reasons.gang_request import GangRequest, group_named
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
@@ -163,8 +163,9 @@ class Checks:
             alone = Scheduler(scheduler.profile, temporary_taints=temporary, is_listed=scheduler.is_listed)
             placement = gang_placement(alone, gang, waiting, placement, assumed, templates=templates)
         names = batch_names_of(first, backend_of(policy.spec, schedulers.name_for(first)))
-        size = asked_gang.size if asked_gang else 0
-        placement = as_grouped(placement, names, signature.info, size, assumed.base)
+        if pod_group := group_named(names, signature.info.inter_pod.namespace, assumed.base):
+            size = asked_gang.size if asked_gang else 0
+            placement = as_grouped(placement, pod_group, signature.info, size, assumed.base)
         reasons = explain_in_detail(scheduler.profile, signature.info.normalized_for(then), then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=request, first=first)
         if placement.waiting_before:

@@ -1,6 +1,7 @@
 """Warnings about the queue and the group of a pod: what a batch scheduler reports late, elsewhere, or not at all.
 
-They never change the patch or the verdict. A kind that is not known, or an object that is left out, gives none.
+They never change the patch. Only a PodGroup that never starts changes the verdict. A kind that is not known, or an
+object that is left out, gives none.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +17,7 @@ from webhook.documents.text import cut
 from webhook.kube.names import KAI_DEFAULT_QUEUE, VOLCANO_DEFAULT_QUEUE
 from webhook.kube.selectors import requirement_matches
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.reasons.gang_request import Demand, GangDemand, excess
+from webhook.placement.reasons.gang_request import Demand, GangDemand, excess, pod_group_of
 from webhook.placement.reasons.pod_group_start import never_starts
 
 _LONGEST_SHOWN = 63
@@ -39,7 +40,8 @@ def queue_warnings(
             continue
         found = _BY_BACKEND[each.backend]
         yield from found(each, Demand.of(each, pod, gang) if gang else Demand(pod), snapshot)
-        if each.group and (never := never_starts((each,), pod, gang.request.size if gang else 0, snapshot)):
+        group = pod_group_of(each, pod.inter_pod.namespace, snapshot) if each.group else None
+        if group and (never := never_starts(group, pod, gang.request.size if gang else 0, snapshot)):
             yield f"{_HOLDERS[each.backend]}: {never}"
 
 

@@ -23,7 +23,7 @@ class GangRequest(NamedTuple):
 
     `starts_whole`: `scheduler` binds the pods together or not at all. `members` is the number from which it does so by
     its PodGroup; 0 if that is not known. Kueue ends a start in part after `ends_after`, as `5m`; empty: it does not. An
-    object can have several such gangs, `groups`.
+    object can have several such gangs, `groups`. `group` is its PodGroup; None if it is not known.
     """
 
     name: str
@@ -33,6 +33,7 @@ class GangRequest(NamedTuple):
     members: int = 0
     ends_after: str = ""
     groups: int = 1
+    group: PodGroup | None = None
 
     @property
     def least(self) -> int:
@@ -56,10 +57,15 @@ def grouped(
             request = request._replace(ends_after=pods_ready_timeout(snapshot))
         group = pod_group_of(each, namespace, snapshot)
         if group is not None and group.members:
-            return request._replace(size=request.size or group.members, members=group.members)
-        if group is not None and group.is_basic:
-            request = request._replace(starts_whole=False)
+            return request._replace(size=request.size or group.members, members=group.members, group=group)
+        if group is not None:
+            request = request._replace(starts_whole=request.starts_whole and not group.is_basic, group=group)
     return request if request.size else None
+
+
+def group_named(names: Iterable[BatchNames], namespace: str, snapshot: Snapshot) -> PodGroup | None:
+    """Return the PodGroup among `names`; None if there is none, or it is not known."""
+    return next((group for each in names if (group := pod_group_of(each, namespace, snapshot))), None)
 
 
 def pod_group_of(names: BatchNames, namespace: str, snapshot: Snapshot) -> PodGroup | None:

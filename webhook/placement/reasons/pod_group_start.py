@@ -3,43 +3,36 @@
 A PodGroup that never starts makes its pods Infeasible beside free nodes.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 
-from webhook.backends.backend import BatchNames
 from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.objects.priority_class import priority_class_named
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.reasons.gang_request import pod_group_of
 
 _LONGEST_SHOWN = 63
 _TOPOLOGY = "TopologyPlacementGenerator"
 
 
-def never_starts(names: Iterable[BatchNames], pod: PodInfo, size: int, snapshot: Snapshot) -> str:
-    """Return why the PodGroup of `pod` among `names` never starts; empty if it may.
+def never_starts(group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -> str:
+    """Return why `group` never starts `pod`; empty if it may.
 
     `size` is that of the gang; 0 if it is not known.
 
     Source: k8s.io/kubernetes/pkg/scheduler/schedule_one_podgroup.go, validatePodGroup
     """
-    for each in names:
-        group = pod_group_of(each, pod.inter_pod.namespace, snapshot)
-        if group is None:
-            continue
-        shown = cut(group.name, _LONGEST_SHOWN)
-        if size and group.members > size:
-            return f"PodGroup {shown} needs {group.members} pods, and the gang has {size}: it never starts"
-        own, of_group = pod.preemption.normalized_for(snapshot), _priority(group, snapshot)
-        if of_group is not None and not own.class_name and own.priority != of_group:
-            return (
-                "all pods in a single pod group should have the same priority as the pod group's priority, "
-                f"got {own.priority} and {of_group}: PodGroup {shown} never starts"
-            )
-    return ""
+    shown = cut(group.name, _LONGEST_SHOWN)
+    if size and group.members > size:
+        return f"PodGroup {shown} needs {group.members} pods, and the gang has {size}: it never starts"
+    own, of_group = pod.preemption.normalized_for(snapshot), _priority(group, snapshot)
+    if of_group is None or own.class_name or own.priority == of_group:
+        return ""
+    return (
+        "all pods in a single pod group should have the same priority as the pod group's priority, "
+        f"got {own.priority} and {of_group}: PodGroup {shown} never starts"
+    )
 
 
 def _priority(group: PodGroup, snapshot: Snapshot) -> int | None:
@@ -50,26 +43,22 @@ def _priority(group: PodGroup, snapshot: Snapshot) -> int | None:
     return None if found is None else found.value
 
 
-def as_grouped(
-    placement: Placement, names: Iterable[BatchNames], pod: PodInfo, size: int, snapshot: Snapshot
-) -> Placement:
-    """Return the `placement` of `pod`, of a gang of `size`, as its PodGroup among `names` lets it start.
+def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -> Placement:
+    """Return the `placement` of `pod`, of a gang of `size`, as its PodGroup lets it start.
 
     A pod that never starts is Infeasible. It is not denied: PodGroups change, and the view may be older.
     """
-    names = [each for each in names if each.group]
-    if never := never_starts(names, pod, size, snapshot):
+    if never := never_starts(group, pod, size, snapshot):
         return _never(placement, never)
-    for group in (each for name in names if (each := pod_group_of(name, pod.inter_pod.namespace, snapshot))):
-        shown = cut(group.name, _LONGEST_SHOWN)
-        if group.topology_key and placement.verdict == "Feasible":
-            reason = f"PodGroup {shown} runs in one domain of {cut(group.topology_key, _LONGEST_SHOWN)}"
-            message = f"{placement.message.removesuffix('.')}. {reason}, which is not modelled."
-            unmodelled = (*placement.unmodelled, _TOPOLOGY)
-            return replace(placement, verdict="Unknown", node=None, message=message, unmodelled=unmodelled)
-        if group.is_basic and placement.gang is not None and placement.verdict == "Infeasible":
-            exemption = f"PodGroup {shown} has the policy basic, which starts its pods one by one"
-            return replace(placement, deny_exemption=placement.deny_exemption or exemption)
+    shown = cut(group.name, _LONGEST_SHOWN)
+    if group.topology_key and placement.verdict == "Feasible":
+        reason = f"PodGroup {shown} runs in one domain of {cut(group.topology_key, _LONGEST_SHOWN)}"
+        message = f"{placement.message.removesuffix('.')}. {reason}, which is not modelled."
+        unmodelled = (*placement.unmodelled, _TOPOLOGY)
+        return replace(placement, verdict="Unknown", node=None, message=message, unmodelled=unmodelled)
+    if group.is_basic and placement.gang is not None and placement.verdict == "Infeasible":
+        exemption = f"PodGroup {shown} has the policy basic, which starts its pods one by one"
+        return replace(placement, deny_exemption=placement.deny_exemption or exemption)
     return placement
 
 
