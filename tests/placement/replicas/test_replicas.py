@@ -179,7 +179,8 @@ def test_the_count_equals_one_on_snapshots_made_from_scratch(
     found = place_replicas(Scheduler(), snapshot([]), replicas(), asked)
 
     assert found.placed == len(placed)
-    bound = [
-        info._replace(pods=tuple(pod._replace(is_reserved=False) for pod in info.pods)) for info in found.snapshot.nodes
+    shown = [
+        info._replace(pods=tuple(each._replace(is_reserved=False) for each in info.pods))
+        for info in found.snapshot.nodes
     ]
-    assert said(replace(found.snapshot, nodes=tuple(bound))) == said(snapshot(placed))
+    assert said(replace(found.snapshot, nodes=tuple(shown))) == said(snapshot(placed))
