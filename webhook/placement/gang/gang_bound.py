@@ -71,6 +71,8 @@ def most_together(roles: Sequence[Role], expired: Expired) -> int:
     """
     most = [min(each.asked, most_on_empty_nodes(each.info, each.snapshot, each.nodes, expired)) for each in roles]
     bounds = [sum(most)]
+    if len(roles) == 1:
+        return bounds[0]
     requests = [dict(each.info.requests) for each in roles]
     for resource in in_time(sorted({name for each in requests for name in each}), expired):
         amounts = [each.get(resource, 0) for each in requests]
