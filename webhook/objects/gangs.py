@@ -20,7 +20,7 @@ from webhook.kube.workloads.pod_set import PodSet
 from webhook.kube.workloads.pod_template_path import WorkloadKind, gang_size
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.gang.gang import most_of_roles, most_possible
+from webhook.placement.gang.empty_cluster import most_of_roles, most_possible
 from webhook.placement.reasons.gang_request import (
     GangDemand,
     GangRequest,

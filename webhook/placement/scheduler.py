@@ -26,7 +26,6 @@ from webhook.placement.framework.result import (
     with_templates,
 )
 from webhook.placement.framework.scoring import run_scores
-from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
 from webhook.placement.profiles.profile import DEFAULT, Profile
@@ -170,18 +169,6 @@ class Scheduler:
         if info.is_gated:
             return np.empty(0, dtype=np.intp)
         return np.flatnonzero(self._filter(info, snapshot, expired).feasible)
-
-    def nodes_without_pods(self, signature: PodSignature, snapshot: Snapshot) -> tuple[str, ...]:
-        """Return the nodes of `snapshot` that could take the pod if no pod was running or nominated, in order.
-
-        Pods that have only room there stay. A pod that the pod must be near is gone, too, unless it is on another node.
-        """
-        empty, info = snapshot.with_reserved_pods(), signature.info.normalized_for(snapshot)
-        found = self.feasible_rows(signature, empty)
-        affinity = next((each for each in self.profile.filters if isinstance(each, InterPodAffinity)), None)
-        if affinity is not None and info.inter_pod.terms.required:
-            found = found[affinity.nodes_near_staying(info, snapshot, empty)[found]]
-        return tuple(snapshot.nodes[row].node.name for row in found)
 
     def reads_other_nodes(self, signature: PodSignature, snapshot: Snapshot) -> bool:
         """Return true if pods on other nodes, or claims, decide whether a node of `snapshot` can take the pod."""

@@ -15,6 +15,7 @@ from webhook.placement.plugins.inter_pod_affinity import (
     ERR_REASON_EXISTING_ANTI_AFFINITY,
     InterPodAffinity,
 )
+from webhook.placement.replicas.emptied_nodes import nodes_without_pods
 from webhook.placement.scheduler import PodSignature, Scheduler
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -267,4 +268,4 @@ def test_nodes_without_pods_need_the_pod_that_attracts(
         ]
     )
 
-    assert Scheduler().nodes_without_pods(PodSignature.of(pod.obj()), snapshot) == expected
+    assert nodes_without_pods(Scheduler(), PodSignature.of(pod.obj()), snapshot) == expected

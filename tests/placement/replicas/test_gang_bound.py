@@ -30,10 +30,11 @@ def test_bound_is_never_below_what_the_nodes_hold(
     )
     every = np.ones(len(nodes), dtype=np.bool_)
     asked = [
-        Role(pod_info(make_pod().requests(cpu=str(cpus)).gpu(cards)), count, every) for count, (cards, cpus) in roles
+        Role(pod_info(make_pod().requests(cpu=str(cpus)).gpu(cards)), count, every, snapshot)
+        for count, (cards, cpus) in roles
     ]
 
-    assert most_together(asked, snapshot, never) >= most_held(tuple(nodes), tuple(roles))
+    assert most_together(asked, never) >= most_held(tuple(nodes), tuple(roles))
 
 
 @cache
@@ -54,6 +55,6 @@ def test_roles_that_are_alike_are_bounded_as_one() -> None:
     every = np.ones(2, dtype=np.bool_)
     large, small = pod_info(make_pod().gpu(8)), pod_info(make_pod().gpu(4))
 
-    assert most_together([Role(large, 1, every), Role(large, 2, every)], snapshot, never) == 2
-    assert most_together([Role(large, 2, every), Role(small, 2, every)], snapshot, never) == 4
-    assert most_together([Role(large, 3, every), Role(small, 2, every)], snapshot, never) == 4
+    assert most_together([Role(large, 1, every, snapshot), Role(large, 2, every, snapshot)], never) == 2
+    assert most_together([Role(large, 2, every, snapshot), Role(small, 2, every, snapshot)], never) == 4
+    assert most_together([Role(large, 3, every, snapshot), Role(small, 2, every, snapshot)], never) == 4

@@ -27,6 +27,7 @@ from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
 from webhook.placement.reasons.gang_request import GangRequest, group_named
 from webhook.placement.reasons.pod_group_start import as_grouped
+from webhook.placement.replicas.emptied_nodes import nodes_without_pods
 from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.scheduler import Scheduler
@@ -172,7 +173,7 @@ class Checks:
             base = among.assumed.base
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
             return replace(answer, without_pending=fitting), among.assumed
-        without_pods = scheduler.nodes_without_pods(signature, then) if placement.verdict == "Waiting" else ()
+        without_pods = nodes_without_pods(scheduler, signature, then) if placement.verdict == "Waiting" else ()
         return replace(answer, without_pods=without_pods), among.assumed
 
     def _pods(self, workload: Workload, pods: PodSet) -> Iterator[JsonObject]:
