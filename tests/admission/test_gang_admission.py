@@ -163,12 +163,12 @@ def test_start_in_part_ends_where_kueue_waits_for_pods_to_be_ready(timeout: str,
     ]
 
 
-def in_group(members: int, size: int | None, *, cards: int = 4, running: PodBuilder = OTHER) -> list[str]:
+def in_group(members: int, size: int | None, *, cards: int = 4, running: PodBuilder = OTHER, **spec: Any) -> list[str]:
     """Return the warnings at the pod of a gang of Volcano of `size`, whose PodGroup needs so many `members`."""
     pod = WORKER if size is None else of(size)
     objects = [make_node_object("a", labels=USAGE, capacity={"nvidia.com/gpu": cards})]
     objects += [running.node_name("a").obj(), volcano_group("train", members=members), volcano_queue()]
-    return warnings(admit_pod(pod.obj(), policy_for("volcano"), ClusterView(made_anew(objects), Scheduler())))
+    return warnings(admit_pod(pod.obj(), policy_for("volcano", **spec), ClusterView(made_anew(objects), Scheduler())))
 
 
 IN_PART = PARTIAL.partition(": scheduler")[0]
@@ -185,7 +185,6 @@ IN_PART = PARTIAL.partition(": scheduler")[0]
         ),
         pytest.param(3, 4, [], id="smaller, and fewer fit"),
         pytest.param(4, 4, [], id="equal"),
-        pytest.param(6, 4, ["Volcano: PodGroup train needs 6 pods, and the gang has 4: it never starts"], id="larger"),
         pytest.param(4, None, [], id="the size of the gang"),
     ],
 )
@@ -195,6 +194,25 @@ def test_group_decides_how_many_pods_start(members: int, size: int | None, found
 
     assert [each for each in rest if each.startswith(count)] != []
     assert [each for each in rest if not each.startswith(count)] == found
+
+
+@pytest.mark.parametrize(
+    ("running", "begin"),
+    [
+        (OTHER, f"2 of 4 pods of gang train fit now; {BLOCK}"),
+        (make_pod("other"), "1/1 nodes are available. "),
+    ],
+)
+def test_gang_whose_group_needs_more_pods_is_infeasible_and_not_denied(running: PodBuilder, begin: str) -> None:
+    reason = "PodGroup train needs 6 pods, and the gang has 4: it never starts"
+
+    found = in_group(6, 4, running=running, placementCheck={"mode": "deny"})
+
+    assert [each.rstrip(".") for each in found] == [
+        f"Volcano: {reason}",
+        f"placement check: Infeasible: {begin}{reason}",
+        "placement check: not refused: its PodGroup can change",
+    ]
 
 
 def test_pods_of_a_volcano_job_are_a_gang_without_a_name() -> None:
@@ -261,9 +279,17 @@ BLOCKED = (
     "Not predicted: when Kueue admits the pod, by quota."
 )
 
+ONCE = "placement check: suggestion: "
+
 
 @pytest.mark.parametrize(
-    ("owner", "size", "found"), [(KUEUE, 1, []), (KUEUE, 4, []), (OTHER_GATE, 1, [BLOCKED]), (OTHER_GATE, 4, [BLOCKED])]
+    ("owner", "size", "found"),
+    [
+        (KUEUE, 1, []),
+        (KUEUE, 4, []),
+        (OTHER_GATE, 1, [BLOCKED, f"{ONCE}1 node can take it once the gate is removed"]),
+        (OTHER_GATE, 4, [BLOCKED, f"{ONCE}4 pods would fit once the gate is removed"]),
+    ],
 )
 def test_gates_are_no_reason_of_the_nodes(owner: str, size: int, found: list[str]) -> None:
     """The API server calls again after Kueue has added its gates, which stand for quota alone."""

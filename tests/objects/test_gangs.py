@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, USAGE, make_request, policy_with
-from tests.support.objects.batch_objects import cluster_queue, local_queue, volcano_queue
+from tests.support.objects.batch_objects import cluster_queue, local_queue, volcano_group, volcano_queue
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.workloads import APP, SAMPLES, Object, Sample
 from tests.support.views import made_anew
@@ -295,3 +295,32 @@ def test_templates_of_the_policy_keep_a_large_job_from_being_infeasible() -> Non
 
     assert verdict.placement is not None
     assert verdict.placement.verdict == "Waiting"
+
+
+def test_object_whose_group_needs_more_pods_than_it_has_is_infeasible() -> None:
+    node = make_node_object("a", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 8})
+    group = volcano_group("g", namespace="team-a", members=9)
+    cluster = ClusterView(made_anew([node, group, volcano_queue()]), scheduler_for(VOLCANO))
+
+    verdict = advised(job(TF_JOB, 8, gang="g", gang_size="8"), cluster, VOLCANO)
+
+    never = "PodGroup g needs 9 pods, and the gang has 8: it never starts"
+    assert verdict.placement is not None
+    assert (verdict.placement.verdict, verdict.placement.node) == ("Infeasible", None)
+    (of_check,) = [each for each in warnings(verdict) if each.startswith("placement check: ")]
+    assert of_check == f"placement check: Infeasible: 8 of 8 replicas fit now. {never}."
+
+
+@pytest.mark.parametrize("free", [8, 4])
+def test_templates_of_one_object_share_the_nodes_of_an_empty_cluster(free: int) -> None:
+    """Three roles, of which each fits by itself, and which an empty cluster never holds together."""
+    content = job(TF_JOB, 3)
+    (replicas,) = content["spec"]["tfReplicaSpecs"].values()
+    content["spec"]["tfReplicaSpecs"] = {name: copy.deepcopy(replicas) for name in ("Chief", "PS", "Worker")}
+
+    never = warnings(advised(content, view(cards=8, free=free)))[0]
+    content["spec"]["tfReplicaSpecs"].pop("PS")
+    fits = warnings(advised(content, view(cards=8, free=free)))
+
+    assert never.startswith("placement check: Infeasible: no more than 8 of the 9 pods that must run together")
+    assert [each.startswith("placement check: Waiting: ") for each in fits[:1]] == ([True] if free < 6 else [])

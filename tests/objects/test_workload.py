@@ -587,6 +587,7 @@ def test_a_smaller_request_is_suggested_only_if_all_replicas_fit_with_it(taken: 
     assert suggestions_for(DEPLOYMENT.object(template(8), 2), *nodes) == suggestions
 
 
+TINY = make_pod("tiny").requests(cpu=1)
 NONE_LEFT, ONE_LEFT = make_pod("full").gpu(8), make_pod("mostly-full").gpu(7)
 
 
@@ -596,7 +597,13 @@ NONE_LEFT, ONE_LEFT = make_pod("full").gpu(8), make_pod("mostly-full").gpu(7)
         pytest.param((NONE_LEFT, ONE_LEFT), 2, ["n1 fits once 1 nvidia.com/gpu is freed"], id="the last replica"),
         pytest.param((NONE_LEFT, ONE_LEFT), 3, [], id="two replicas are left"),
         pytest.param((ONE_LEFT, NONE_LEFT), 2, ["n1 fits once 1 nvidia.com/gpu is freed"], id="beside another replica"),
-        pytest.param((make_pod("tiny").requests(cpu=1), NONE_LEFT), 9, [], id="held by the other replicas"),
+        pytest.param(
+            (make_pod("tiny").requests(cpu=1), NONE_LEFT),
+            9,
+            ["n2 fits once 1 nvidia.com/gpu is freed"],
+            id="other pods",
+        ),
+        pytest.param((make_pod("tiny").requests(cpu=1),), 9, [], id="held by the other replicas"),
     ],
 )
 def test_room_is_to_be_freed_only_for_the_last_replica_and_never_that_of_another(

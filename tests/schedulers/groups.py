@@ -97,7 +97,9 @@ def larger_group_never_starts(gangs: Gangs) -> None:
     answers = gangs.create(4, gang_size=4)
 
     for each in answers:
-        assert said(each) == [f"{gangs.name}: PodGroup bert needs 6 pods, and the gang has 4: it never starts"]
+        reason, verdict = said(each)
+        assert reason == f"{gangs.name}: PodGroup bert needs 6 pods, and the gang has 4: it never starts"
+        assert verdict.startswith("placement check: Infeasible: 1/1 nodes are available. ")
     assert gangs.bound_at_last(answers) == 0
 
 

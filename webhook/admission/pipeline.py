@@ -33,7 +33,8 @@ from webhook.placement.reasons.cluster_warnings import (
     missing_product,
     unknown_products,
 )
-from webhook.placement.reasons.gang_request import GangDemand, GangRequest, grouped, partial_start
+from webhook.placement.reasons.gang_request import GangDemand, GangRequest, grouped, partial_start, pod_group_of
+from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 from webhook.placement.scorer import ANSWER_CACHE_BYTES, Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPods
@@ -168,11 +169,19 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
     if gang is not None and result.waiting is not None:
         # That of the cluster view keeps answers for single pods. A suggestion for one more pod helps no gang.
         schedulers = scheduler_for(policy, cache_bytes=0, suggestions=0, profiles=cluster.profiles)
-        return _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
-    snapshot = assumed.before_pod(signature.info.preemption)
-    return as_annotation_changes(
-        content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired
-    )
+        placement = _in_gang(gang, policy, result, placement, assumed, schedulers, expired)
+    else:
+        snapshot = assumed.before_pod(signature.info.preemption)
+        placement = as_annotation_changes(
+            content, policy, placement, snapshot, lambda pod: scorer.answer(pod.signature, snapshot, expired), expired
+        )
+    group = gang.group if gang is not None else None
+    for each in names:
+        if gang is None and each.group:
+            group = pod_group_of(each, signature.info.inter_pod.namespace, cluster.snapshot)
+    if group is None:
+        return placement
+    return as_grouped(placement, group, signature.info, gang.size if gang else 0, cluster.snapshot)
 
 
 def _in_gang(

@@ -208,6 +208,15 @@ class Snapshot(ClusterObjects):
         pods = RunningPods.of(())
         return replace(self, load=none, pods=pods, nominated=NO_NOMINATED_PODS, assumed=(), is_without_pods=True)
 
+    def with_reserved_pods(self) -> "Snapshot":
+        """Return the same with the pods that are not bound and only have room on a node."""
+        reserved = [(info.node, [pod for pod in info.pods if pod.is_reserved]) for info in self.nodes]
+        empty = self.without_pods()
+        if not any(pods for _, pods in reserved):
+            return empty
+        shown = empty.with_nodes((NodeInfo.of(node, pods) for node, pods in reserved), self.generation)
+        return replace(shown, is_without_pods=True)
+
     def with_nodes(self, nodes: Iterable[NodeInfo], generation: int) -> "Snapshot":
         """Return the snapshot with exactly these `nodes` and their pods."""
         return Snapshot.of(nodes, generation=generation, **{name: getattr(self, name) for name in _NOT_OF_NODES})

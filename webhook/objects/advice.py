@@ -19,6 +19,8 @@ from webhook.objects.gangs import Advice, Placed, Role, WorkloadAdmission, with_
 from webhook.objects.own_pods import WithoutOwnPods, keeps_all_pods, without_own_pods, without_own_waiting
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.gang.group_suggestions import Group
+from webhook.placement.reasons.gang_request import group_named
+from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.replicas.replica_prediction import predict_replicas, with_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS
 from webhook.placement.scheduler import Placement, PodSignature
@@ -69,7 +71,25 @@ def advise(roles: Sequence[Role], workload: WorkloadAdmission) -> Advice | None:
     except InvalidInput as error:
         return Advice(Placement.unknown(f"the scorer cannot read the pod: {error.errors[0]}"))
     advice = with_gang(_advice(placed, view, workload, schedulers), placed, workload, schedulers, view.snapshot)
+    for each in placed:
+        if each.role.result.injection.references.batch:
+            advice = _as_grouped(advice, each.role, view.snapshot)
     return _blocked(advice, beside) if beside and beside.verdict == "Waiting" else advice
+
+
+def _as_grouped(advice: Advice, role: Role, base: Snapshot) -> Advice:
+    """Return the advice as the PodGroup of a role lets its pods start."""
+    placement, signature = advice.placement, role.result.signature
+    if isinstance(signature, str):
+        return advice
+    info = signature.info
+    group = group_named(role.result.injection.references.batch, info.inter_pod.namespace, base)
+    if group is None:
+        return advice
+    found = as_grouped(placement, group, info, placement.gang.size if placement.gang else 0, base)
+    if found.verdict != "Infeasible" or placement.verdict == "Infeasible":
+        return replace(advice, placement=found)
+    return Advice(found, (f"{_PREFIX}Infeasible: {found.message}", *advice.warnings[1:]))
 
 
 def _beside_running(

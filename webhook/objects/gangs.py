@@ -20,7 +20,7 @@ from webhook.kube.workloads.pod_set import PodSet
 from webhook.kube.workloads.pod_template_path import WorkloadKind, gang_size
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.framework.result import GangFit, Placement
-from webhook.placement.gang.gang import most_possible
+from webhook.placement.gang.empty_cluster import most_of_roles, most_possible
 from webhook.placement.reasons.gang_request import (
     GangDemand,
     GangRequest,
@@ -116,13 +116,15 @@ def gang_of_object(
     name = _name(content)
     if annotated:
         largest = max(annotated, key=lambda each: each.size)
-        is_whole = is_whole or largest.starts_whole
-        return largest._replace(name=largest.name or name, starts_whole=is_whole) if largest.size > 1 else None
-    try:
-        size = gang_size(content, kind, pods)
-    except InvalidInput:
-        return None
-    return None if size is None else GangRequest(name, size, scheduler, is_whole)
+        is_whole, name, size = is_whole or largest.starts_whole, largest.name or name, largest.size
+        found = largest._replace(name=name, starts_whole=is_whole)
+    else:
+        try:
+            size = gang_size(content, kind, pods) or 1
+        except InvalidInput:
+            return None
+        found = GangRequest(name, size, scheduler, is_whole)
+    return found._replace(groups=max(1, pods // size) if kind.group_size else 1) if size > 1 else None
 
 
 def _name(content: JsonObject) -> str:
@@ -222,16 +224,11 @@ def with_gang(
 
 def _most_possible(roles: Sequence[PlacedRole], base: Snapshot, expired: Expired) -> int | None:
     """Return a number of pods that an empty cluster could not exceed; None if it is not known."""
-    total = 0
-    for placed_by, found in roles:
-        try:
-            most = most_possible(*placed_by, base, expired, restores=True) if placed_by is not None else None
-        except DeadlineNearError:
-            return None
-        if most is None:
-            return None
-        total += min(found.asked, most)
-    return total
+    known = [(*placed_by, found.asked) for placed_by, found in roles if placed_by is not None]
+    try:
+        return most_of_roles(known, base, expired, restores=True) if len(known) == len(roles) else None
+    except DeadlineNearError:
+        return None
 
 
 def within_cluster(
@@ -277,8 +274,8 @@ def fit_of_object(
     number of pods that could fit on an empty cluster, unless that is enough.
     """
     placed = sum(found.placed for _, found in roles)
-    is_complete = placed >= gang.size or all(found.is_complete for _, found in roles)
-    fit = GangFit(gang.name, gang.size, min(placed, gang.size), 0, is_complete)
+    is_complete = placed >= gang.size * gang.groups or all(found.is_complete for _, found in roles)
+    fit = GangFit(gang.name, gang.size, min(placed // gang.groups, gang.size), 0, is_complete)
     is_asked = is_open and is_complete and fit.fit < fit.size and not policy.spec.node_templates
     most = _most_possible(roles, base, expired) if is_asked else None
     return fit if most is None or most >= gang.size else replace(fit, most=most)

@@ -170,10 +170,6 @@ class Scheduler:
             return np.empty(0, dtype=np.intp)
         return np.flatnonzero(self._filter(info, snapshot, expired).feasible)
 
-    def nodes_without_pods(self, signature: PodSignature, snapshot: Snapshot) -> tuple[str, ...]:
-        """Return the nodes of `snapshot` that could take the pod if no pod was running or nominated, in order."""
-        return tuple(snapshot.nodes[row].node.name for row in self.feasible_rows(signature, snapshot.without_pods()))
-
     def reads_other_nodes(self, signature: PodSignature, snapshot: Snapshot) -> bool:
         """Return true if pods on other nodes, or claims, decide whether a node of `snapshot` can take the pod."""
         info = signature.info.normalized_for(snapshot)

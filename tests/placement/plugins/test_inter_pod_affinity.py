@@ -8,12 +8,15 @@ import pytest
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node, pod_info, rejections, scores
 from webhook.cluster.snapshot import Namespace, Snapshot
+from webhook.kube.names import HOSTNAME_LABEL as HOSTNAME
 from webhook.placement.plugins.inter_pod_affinity import (
     ERR_REASON_AFFINITY,
     ERR_REASON_ANTI_AFFINITY,
     ERR_REASON_EXISTING_ANTI_AFFINITY,
     InterPodAffinity,
 )
+from webhook.placement.replicas.emptied_nodes import nodes_without_pods
+from webhook.placement.scheduler import PodSignature, Scheduler
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -225,3 +228,44 @@ def test_preferences_of_running_pods_can_be_ignored() -> None:
     plugin = InterPodAffinity(ignore_preferred_terms_of_existing_pods=True)
     assert plugin.skips(pod_info(_web()))
     assert not plugin.skips(pod_info(_web().affinity(_rather("podAffinity", 1, _term(_DB)))))
+
+
+CACHE = make_pod("cache-0").label("app", "cache").requests(cpu="1")
+NEAR_CACHE = make_pod("app").requests(cpu="8")
+
+
+def near(pod: PodBuilder, topology: str, app: str = "cache") -> PodBuilder:
+    return pod.affinity(_near(_term({"matchLabels": {"app": app}}, topology)))
+
+
+@pytest.mark.parametrize(
+    ("pod", "nodes", "expected"),
+    [
+        pytest.param(near(NEAR_CACHE, HOSTNAME), [("small", [CACHE], 2), ("big", [], 64)], (), id="itself is gone"),
+        pytest.param(near(NEAR_CACHE, "zone"), [("small", [CACHE], 2), ("big", [], 64)], (), id="of another zone"),
+        pytest.param(
+            near(NEAR_CACHE.label("app", "cache"), "zone"),
+            [("small", [CACHE], 2), ("big", [], 64)],
+            ("big",),
+            id="the first of its kind",
+        ),
+        pytest.param(near(NEAR_CACHE, HOSTNAME, "nothere"), [("big", [CACHE], 64)], (), id="no such pod"),
+        pytest.param(
+            near(NEAR_CACHE, "all"),
+            [("small", [CACHE], 2), ("big", [make_pod("full").requests(cpu="60")], 64)],
+            ("big",),
+            id="on another node of the domain",
+        ),
+    ],
+)
+def test_nodes_without_pods_need_the_pod_that_attracts(
+    pod: PodBuilder, nodes: list[tuple[str, list[PodBuilder], int]], expected: tuple[str, ...]
+) -> None:
+    snapshot = Snapshot.of(
+        [
+            node(name, *running, labels={"zone": name, "all": "a"}, capacity={"cpu": str(cpus)})
+            for name, running, cpus in nodes
+        ]
+    )
+
+    assert nodes_without_pods(Scheduler(), PodSignature.of(pod.obj()), snapshot) == expected

@@ -2,11 +2,17 @@
 
 import pytest
 
-from tests.support.objects.builders import make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import never
+from webhook.kube.pod.amounts import NVIDIA_GPU as GPU
+from webhook.placement.capacity.counting import count_each
+from webhook.placement.capacity.simulation import FurtherPods
 from webhook.placement.framework.result import GATED
+from webhook.placement.gang.group_suggestions import Group
 from webhook.placement.scheduler import Scheduler
+from webhook.placement.waiting.waiting_pods import WaitingPod
 
 
 @pytest.mark.parametrize(
@@ -23,3 +29,35 @@ def test_a_pod_with_a_gate_does_not_enter_the_queue(gates: list[dict[str, str]] 
     placement = Scheduler().place(make_pod().spec(schedulingGates=gates).obj(), Snapshot.of([node("a")]))
     assert placement.verdict == ("Waiting" if is_gated else "Feasible")
     assert placement.message.startswith(GATED) is is_gated
+
+
+GATED_POD = make_pod().spec(schedulingGates=[{"name": "example.com/quota"}])
+
+
+def suggestions(pod: PodBuilder, *cards: int) -> tuple[str, ...]:
+    nodes = [node(f"n{each}", capacity={"nvidia.com/gpu": str(count)}) for each, count in enumerate(cards)]
+    return Scheduler(suggestions=2).place(pod.obj(), Snapshot.of(nodes)).suggestions
+
+
+def test_pod_that_only_waits_for_a_gate_is_suggested_nothing_else() -> None:
+    assert suggestions(GATED_POD.gpu(8), 8, 4) == ("1 node can take it once the gate is removed",)
+    assert suggestions(GATED_POD.gpu(4), 8, 4) == ("2 nodes can take it once the gate is removed",)
+
+
+def test_gated_pod_that_fits_nowhere_gets_the_suggestions_of_any_pod() -> None:
+    assert suggestions(GATED_POD.gpu(16), 8, 4) == suggestions(make_pod().gpu(16), 8, 4) != ()
+
+
+def test_further_pods_are_counted_without_their_gates() -> None:
+    pod = GATED_POD.gpu(2).obj()
+
+    assert count_each(FurtherPods(Scheduler(), lambda _: pod), Snapshot.of([node("a", capacity={GPU: "5"})])).fits == 2
+
+
+@pytest.mark.parametrize(("number", "expected"), [(2, ["2 pods would fit once the gate is removed"]), (3, [])])
+def test_gated_pods_that_come_together_are_counted_together(number: int, expected: list[str]) -> None:
+    pod, snapshot = WaitingPod.of(GATED_POD.gpu(4).obj()), Snapshot.of([node("a", capacity={GPU: "8"})])
+    scheduler = Scheduler(suggestions=1)
+    group = Group(lambda _: scheduler, pod, number, snapshot, (), never)
+
+    assert [*group.verified(scheduler.answer(pod.signature, snapshot)).suggestions] == expected

@@ -12,6 +12,7 @@ from tests.support.views import made_anew
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profiles.profile import BINPACK, DEFAULT
+from webhook.placement.replicas.emptied_nodes import nodes_without_pods
 from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 
 _SMALL = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "8", "pods": "3"}
@@ -318,7 +319,7 @@ def test_nodes_that_running_pods_take_are_named_unless_something_else_is_missing
 
     def nodes(pod: PodBuilder) -> tuple[str, tuple[str, ...]]:
         signature = PodSignature.of(pod.obj())
-        return Scheduler().answer(signature, snapshot).verdict, Scheduler().nodes_without_pods(signature, snapshot)
+        return Scheduler().answer(signature, snapshot).verdict, nodes_without_pods(Scheduler(), signature, snapshot)
 
     assert nodes(make_pod().gpu(1)) == ("Waiting", ("a",))
     assert nodes(make_pod().gpu(1).spec(volumes=volumes)) == ("Waiting", ())

@@ -98,12 +98,12 @@ _MIXED = [node("small"), *_TAINTED, node("control", taints=["node-role.kubernete
         ),
         pytest.param(
             make_pod().requests(cpu="60", memory="510Gi"),
-            [node("a", make_pod("x").requests(cpu="5234m", memory="5555555555"))],
+            [node("a", make_pod("x").requests(cpu="5234m", memory="5Gi"))],
             [
-                "a fits once 1300m cpu and 3251Mi memory are freed",
-                "1 node would fit if the pod asked for 58 cpu instead of 60 and 506Gi memory instead of 510Gi",
+                "a fits once 1234m cpu and 3Gi memory are freed",
+                "1 node would fit if the pod asked for 58766m cpu instead of 60 and 507Gi memory instead of 510Gi",
             ],
-            id="amounts as a person would round them, the freed ones up, the asked ones down",
+            id="amounts are printed as they are",
         ),
         pytest.param(
             make_pod().gpu(8).require_node(_H20),
@@ -243,7 +243,7 @@ _MIXED = [node("small"), *_TAINTED, node("control", taints=["node-role.kubernete
             make_pod().requests(memory="512Gi"),
             [node("a", make_pod("x").requests(memory="10753Mi"))],
             [
-                "ask for 501Gi memory instead of 512Gi: the largest free block is 501Gi",
+                "ask for 513535Mi memory instead of 512Gi: the largest free block is 513535Mi",
                 "a fits once 10753Mi memory are freed",
             ],
             id="no more is to be freed than is taken",

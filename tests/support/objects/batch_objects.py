@@ -64,10 +64,14 @@ def kai_group(name: str, *, namespace: str = "default", queue: str = "team", mem
     }
 
 
-def pod_group(name: str, *, group: str, namespace: str = "default", members: int = 2) -> Object:
-    """Return a PodGroup of the Coscheduling plugin, or of kube-scheduler itself, by its API `group`."""
+def pod_group(name: str, *, group: str, namespace: str = "default", members: int = 2, **spec: Any) -> Object:
+    """Return a PodGroup of the Coscheduling plugin, or of kube-scheduler itself, by its API `group`.
+
+    Without `members` that of kube-scheduler starts its pods one by one.
+    """
     is_native = group == "scheduling.k8s.io"
-    spec = {"schedulingPolicy": {"gang": {"minCount": members}}} if is_native else {"minMember": members}
+    policy: Object = {"gang": {"minCount": members}} if members else {"basic": {}}
+    spec = {**({"schedulingPolicy": policy} if is_native else {"minMember": members}), **spec}
     version = {"scheduling.x-k8s.io": "v1alpha1", "scheduling.k8s.io": "v1beta1"}[group]
     return {
         "apiVersion": f"{group}/{version}",

@@ -18,6 +18,7 @@ from webhook.cli.output.terminal import Progress, echo_json, plural, some
 from webhook.cli.predictions.admission import Admissions
 from webhook.cli.predictions.capacity_counts import Counted, Counts
 from webhook.cli.predictions.capacity_moves import drained, print_room, room_for, room_to_json
+from webhook.documents.documents import field
 from webhook.placement.capacity.counting import Count
 from webhook.placement.capacity.free_cards import FreeBlock, largest_free_blocks
 
@@ -165,6 +166,7 @@ def _print_counted(console: Console, counted: Counted, stopped_pod: str | None, 
         workload.chosen_policy and f"policy: {workload.chosen_policy}",
         workload.title,
         counted.reserved.text,
+        "its scheduling gates count as removed" if field(workload.document.content, "spec", "schedulingGates") else "",
         turns,
         f"{fits.lowest} to {fits.highest} fit in {fits.runs} runs: {runs}" if fits and is_random else "",
         *_node_lines(count.nodes, max_nodes),

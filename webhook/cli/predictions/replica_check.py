@@ -25,7 +25,9 @@ from webhook.placement.gang.gang import Gang, gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
-from webhook.placement.reasons.gang_request import GangRequest
+from webhook.placement.reasons.gang_request import GangRequest, group_named
+from webhook.placement.reasons.pod_group_start import as_grouped
+from webhook.placement.replicas.emptied_nodes import nodes_without_pods
 from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.scheduler import Scheduler
@@ -141,7 +143,8 @@ class Checks:
         found = among.found
         then = found.snapshot if found.stopped else among.before
         waiting = WaitingPod.of(first)
-        request = gang_of_pod(first, policy, assumed.base) if pods.kind is None else None
+        asked_gang = gang_of_pod(first, policy, assumed.base)
+        request = asked_gang if pods.kind is None else None
         gang = request and gang_of(request, waiting, policy.spec.key_domain)
         group = _group(gang, waiting, among, assumed, scheduler)
         placement = group.verified(found.placement)
@@ -160,17 +163,17 @@ class Checks:
             templates, temporary = template_nodes(policy.spec.node_templates), scheduler.temporary_taints
             alone = Scheduler(scheduler.profile, temporary_taints=temporary, is_listed=scheduler.is_listed)
             placement = gang_placement(alone, gang, waiting, placement, assumed, templates=templates)
+        names = batch_names_of(first, backend_of(policy.spec, schedulers.name_for(first)))
+        if pod_group := group_named(names, signature.info.inter_pod.namespace, assumed.base):
+            size = asked_gang.size if asked_gang else 0
+            placement = as_grouped(placement, pod_group, signature.info, size, assumed.base)
         reasons = explain_in_detail(scheduler.profile, signature.info.normalized_for(then), then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=request, first=first)
         if placement.waiting_before:
             base = among.assumed.base
             fitting = tuple(base.nodes[row].node.name for row in scheduler.feasible_rows(signature, base))
             return replace(answer, without_pending=fitting), among.assumed
-        is_waiting = placement.verdict == "Waiting"
-        # Of the others, only the replicas themselves would have to go.
-        busy = {info.node.name for info in assumed.base.nodes if info.pods}
-        without_pods = scheduler.nodes_without_pods(signature, then) if is_waiting else ()
-        without_pods = tuple(each for each in without_pods if each in busy or each not in found.nodes)
+        without_pods = nodes_without_pods(scheduler, signature, then) if placement.verdict == "Waiting" else ()
         return replace(answer, without_pods=without_pods), among.assumed
 
     def _pods(self, workload: Workload, pods: PodSet) -> Iterator[JsonObject]:
@@ -185,10 +188,11 @@ class Checks:
 
 def _in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answer:
     """Return the answer for a template of `gang`: Infeasible if even an empty cluster does not hold all."""
-    verdict = answer.placement.verdict
-    if verdict == "Waiting" and fit.most is not None:
-        verdict = "Infeasible"
-    return replace(answer, gang=gang, placement=replace(answer.placement, gang=fit, verdict=verdict))
+    placement = replace(answer.placement, gang=fit)
+    if placement.verdict in ("Feasible", "Waiting") and fit.most is not None:
+        placement = replace(placement, verdict="Infeasible", node=None, scores={})
+        answer = replace(answer, without_pods=(), without_pending=())
+    return replace(answer, gang=gang, placement=placement)
 
 
 def _group(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
+from webhook.documents.documents import field
 from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU, Amounts
 
 
@@ -12,10 +13,12 @@ class PodGroup(NamedTuple):
     """A PodGroup of any scheduler. `members` is the number of pods from which it starts; 0 if it has none.
 
     `queue` is that of Volcano or KAI. `phase`, of Volcano alone, is Pending until it admits the group to its queue: the
-    phases of other schedulers change as often, and decide nothing.
+    phases of other schedulers change as often, and decide nothing. The rest is of kube-scheduler alone: `is_basic`: it
+    starts the pods one by one; `priority` is None until its class is looked up; and the pods run in one domain of
+    `topology_key`, unless it is empty.
 
     Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
-    k8s.io/api/scheduling/v1beta1/types.go, GangSchedulingPolicy
+    k8s.io/api/scheduling/v1beta1/types.go, PodGroupSpec
     """
 
     namespace: str
@@ -23,6 +26,10 @@ class PodGroup(NamedTuple):
     members: int
     queue: str = ""
     phase: str = ""
+    is_basic: bool = False
+    priority: int | None = None
+    priority_class: str = ""
+    topology_key: str = ""
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "PodGroup":
@@ -33,6 +40,22 @@ class PodGroup(NamedTuple):
             fields.count(content, "spec", "minMember")
             or fields.count(content, "spec", "schedulingPolicy", "gang", "minCount"),
             fields.text(content, "spec", "queue"),
+        )
+
+    @classmethod
+    def of_native(cls, content: Mapping[str, Any]) -> "PodGroup":
+        """Return the facts of `content`, a raw API object, with those that kube-scheduler reads.
+
+        The priority of a group in a CompositePodGroup is that of the root, so it is not known.
+        """
+        policy, priority = field(content, "spec", "schedulingPolicy"), fields.number(content, "spec", "priority")
+        is_composed = bool(field(content, "spec", "parentCompositePodGroupName"))
+        topology = next(fields.items(content, "spec", "schedulingConstraints", "topology"), None)
+        return cls.of(content)._replace(
+            is_basic=isinstance(policy, Mapping) and "basic" in policy,
+            priority=None if priority is None or is_composed else int(priority),
+            priority_class="" if is_composed else fields.text(content, "spec", "priorityClassName"),
+            topology_key=fields.text(topology, "key"),
         )
 
     @classmethod

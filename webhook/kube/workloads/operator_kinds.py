@@ -242,10 +242,10 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
             ),
         ),
         caveats=(("metadata.annotations[leaderworkerset.sigs.k8s.io/exclusive-topology]", _EXCLUSIVE),),
+        group_size=f"{_LWS}.size",
     ),
     WorkloadKind(
-        # Source: github.com/kubeflow/kubeflow (before 4bf108b41), components/notebook-controller/controllers/
-        # notebook_controller.go, generateStatefulSet
+        # Source: github.com/kubeflow/kubeflow, before 4bf108b41, notebook-controller/controllers/notebook_controller.go
         "kubeflow.org",
         "Notebook",
         "notebooks",

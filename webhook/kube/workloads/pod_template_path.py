@@ -69,8 +69,9 @@ class WorkloadKind:
     the path in the object, and the default. `caveat` is what the object does not say of its pods; their placement is
     then Unknown. `caveats` are the same for objects with a value at a path. `suspended` is the path of the field that
     keeps the object from creating pods while it is set. `gang` are the paths of the number of pods that must run
-    together, the first one that is set counts, else it is all pods; None: each pod is useful by itself. `queue` is the
-    path of the queue of its pods, and `default_queue` the value there of an object that names none.
+    together, the first one that is set counts, else it is all pods; None: each pod is useful by itself. `group_size` is
+    the path of the number of pods of each of its groups, which run together. `queue` is the path of the queue of its
+    pods, and `default_queue` the value there of an object that names none.
     """
 
     group: str
@@ -85,6 +86,7 @@ class WorkloadKind:
     spec_defaults: tuple[tuple[str, str, str], ...] = ()
     caveats: tuple[tuple[str, str], ...] = ()
     gang: tuple[str, ...] | None = None
+    group_size: str = ""
     queue: str = ""
     default_queue: str = ""
 
@@ -103,6 +105,9 @@ def gang_size(content: JsonObject, kind: WorkloadKind, pods: int) -> int | None:
     Raises:
         InvalidInput: a field that is read is malformed.
     """
+    if kind.group_size:
+        size = count_at(content, kind.group_size, ())
+        return size if size and 1 < size <= pods else None
     if kind.gang is None:
         return None
     stated = next((number for path in kind.gang if (number := count_at(content, path, ())) is not None), pods)

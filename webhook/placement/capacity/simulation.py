@@ -36,7 +36,7 @@ class FurtherPods:
     def read(self, index: int) -> tuple[PodSignature, RunningPod]:
         """Return what the scheduler reads of pod number `index`, and the pod as a running one.
 
-        A further pod is a new one, so the nominated node of a stored pod does not count.
+        A further pod is a new one, so the nominated node of a stored pod does not count. Its gates count as removed.
 
         Raises:
             InvalidInput: a field that is read is malformed; holds every error.
@@ -45,7 +45,10 @@ class FurtherPods:
         if self._read is None or pod is not self._read_pod:
             signature = PodSignature.of(pod)
             nomination = Nomination(signature.info.nomination.scheduler_name)
-            self._read = replace(signature, info=signature.info._replace(nomination=nomination)), RunningPod.of(pod)
+            self._read = (
+                replace(signature, info=signature.info._replace(nomination=nomination, is_gated=False)),
+                RunningPod.of(pod),
+            )
             self._read_pod = pod
         return self._read
 

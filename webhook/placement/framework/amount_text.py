@@ -1,4 +1,4 @@
-"""Format and round amounts of resources."""
+"""Format amounts of resources."""
 
 from webhook.kube.pod.amounts import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 
@@ -14,27 +14,6 @@ def amount_text(resource: str, amount: int) -> str:
             if amount and amount % size == 0:
                 return f"{amount // size}{unit}"
     return str(amount)
-
-
-def rounded_down(resource: str, amount: int) -> int:
-    """Round `amount` down to about two digits."""
-    step = _step(resource, amount)
-    return amount // step * step
-
-
-def rounded_up(resource: str, amount: int) -> int:
-    """Round `amount` up to about two digits."""
-    step = _step(resource, amount)
-    return -(-amount // step) * step
-
-
-def _step(resource: str, amount: int) -> int:
-    """Return the largest unit that `amount` has ten or more of; 1 for resources that are counted."""
-    if resource == CPU:
-        return next((step for step in (1000, 100, 10) if amount >= 10 * step), 1)
-    if _is_in_bytes(resource):
-        return next((size for _, size in _UNITS if amount >= 10 * size), 1)
-    return 1
 
 
 def _is_in_bytes(resource: str) -> bool:

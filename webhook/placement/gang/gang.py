@@ -18,12 +18,11 @@ from webhook.placement.capacity.free_cards import free_amounts
 from webhook.placement.capacity.independent_nodes import are_nodes_independent, fill
 from webhook.placement.framework.node_states import open_nodes
 from webhook.placement.framework.result import GangFit, Placement, with_templates
-from webhook.placement.gang.gang_bound import most_on_empty_nodes
+from webhook.placement.gang.empty_cluster import most_possible, restored_for
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.node_templates import TemplateNode
-from webhook.placement.reasons.deny_exemption import Restored
 from webhook.placement.reasons.gang_request import GangRequest
-from webhook.placement.replicas.replicas import FillingCluster, needs_devices
+from webhook.placement.replicas.replicas import FillingCluster
 from webhook.placement.scheduler import PodSignature, Scheduler
 from webhook.placement.waiting.assumed_pods import AssumedPods, isolated
 from webhook.placement.waiting.waiting_pods import WaitingPod
@@ -210,30 +209,6 @@ def _not_now(
     return _with_fit(replace(stopped, verdict="Infeasible", deny_exemption=exemption), replace(fit, most=most))
 
 
-def most_possible(
-    scheduler: Scheduler, signature: PodSignature, base: Snapshot, expired: Expired, *, restores: bool = False
-) -> int | None:
-    """Return a number of pods with `signature` that `base` could not exceed without its pods; None without a bound.
-
-    `restores`: states of nodes that pass do not count, such as a temporary taint.
-
-    Raises:
-        DeadlineNearError: `expired()` holds.
-    """
-    if not scheduler.is_listed or signature.info.volumes.claims or needs_devices(signature, base):
-        return None
-    info, empty = signature.info, base.without_pods()
-    if restores and (restored := _restored(scheduler, signature, base)):
-        info, empty = restored.info, restored.nodes
-    nodes = scheduler.feasible(PodSignature(info), empty, expired)
-    return most_on_empty_nodes(info, empty, nodes, expired)
-
-
-def _restored(scheduler: Scheduler, signature: PodSignature, base: Snapshot) -> Restored | None:
-    """Return the pod and the nodes of `base`, without pods, as if states that pass were over; None without one."""
-    return Restored.of(signature.info.normalized_for(base), base.without_pods(), scheduler.temporary_taints)
-
-
 def _with_fit(placement: Placement, fit: GangFit) -> Placement:
     message = f"{fit.next_message.removesuffix('.')}. {fit.text[:1].upper()}{fit.text[1:]}."
     return replace(placement, node=None, scores={}, message=message, gang=fit)
@@ -280,11 +255,11 @@ def _fitting_templates(question: _Question, base: Snapshot) -> list[str]:
 
 def _exemption(question: _Question, base: Snapshot, size: int) -> str:
     """Return the reason not to deny an Infeasible gang: a state of nodes that passes; empty without one."""
-    restored = _restored(question.scheduler, question.pod.signature, base)
-    if restored is None:
+    passed = restored_for(question.scheduler, question.pod.signature, base)
+    if passed is None:
         return ""
     most = most_possible(question.scheduler, question.pod.signature, base, question.expired, restores=True)
     if most is None or most < size:
         return ""
-    nodes = question.scheduler.feasible(PodSignature(restored.info), restored.nodes, question.expired)
-    return restored.doubt(np.flatnonzero(nodes), of_each=False)
+    nodes = question.scheduler.feasible(PodSignature(passed.info), passed.nodes, question.expired)
+    return passed.doubt(np.flatnonzero(nodes), of_each=False)

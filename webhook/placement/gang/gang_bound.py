@@ -4,7 +4,9 @@ It counts what each node offers, and what the pods forbid each other: it never s
 gang that is larger can never start.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +17,18 @@ from webhook.kube.deadline import Expired, in_time
 from webhook.kube.selectors import selector_matches
 from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
 from webhook.placement.pod.pod_info import PodInfo
+
+
+class Role(NamedTuple):
+    """The pods of one template of an object, `asked` pods with `info`.
+
+    The `nodes` of `snapshot` can take one of them without other pods.
+    """
+
+    info: PodInfo
+    asked: int
+    nodes: Mask
+    snapshot: Snapshot
 
 
 def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expired: Expired) -> int:
@@ -44,6 +58,43 @@ def most_on_empty_nodes(info: PodInfo, snapshot: Snapshot, feasible: Mask, expir
             least = int(domains.min()) if len(domains) else 0
             bounds.append(int(domains.clip(max=least + constraint.max_skew).sum()))
     return min([int(room.sum()), *bounds])
+
+
+def most_together(roles: Sequence[Role], expired: Expired) -> int:
+    """Return a number of pods of all `roles` together that their nodes cannot exceed, even without running pods.
+
+    Of each resource, the pods that request most of it share the nodes: none has room for more of them than of one of
+    their roles, and together they request no more than the nodes offer.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    most = [min(each.asked, most_on_empty_nodes(each.info, each.snapshot, each.nodes, expired)) for each in roles]
+    bounds = [sum(most)]
+    if len(roles) == 1:
+        return bounds[0]
+    requests = [dict(each.info.requests) for each in roles]
+    for resource in in_time(sorted({name for each in requests for name in each}), expired):
+        amounts = [each.get(resource, 0) for each in requests]
+        for least in in_time(sorted({*amounts} - {0}), expired):
+            sharing = [
+                (amounts[place], most[place], each) for place, each in enumerate(roles) if amounts[place] >= least
+            ]
+            others = sum(number for amount, number in zip(amounts, most, strict=True) if amount < least)
+            bounds.append(others + _most_sharing(resource, sharing))
+    return min(bounds)
+
+
+def _most_sharing(resource: str, sharing: Sequence[tuple[int, int, Role]]) -> int:
+    """Return the bound for roles that request `resource`: their amounts of it, and the most pods of each."""
+    room = np.maximum.reduce([_on_each_node(role.info, role.snapshot, role.nodes) for _, _, role in sharing])
+    unit = math.gcd(*(amount for amount, _, _ in sharing))
+    offered = np.maximum.reduce([role.snapshot.allocatable(resource) for _, _, role in sharing])
+    left, number = int((offered[room > 0] // unit * unit).sum()), 0
+    for amount, most, _ in sorted(sharing, key=lambda each: each[0]):
+        taken = min(most, left // amount)
+        left, number = left - taken * amount, number + taken
+    return min(number, int(room.sum()))
 
 
 def _on_each_node(info: PodInfo, snapshot: Snapshot, feasible: Mask) -> Column:

@@ -14,11 +14,11 @@ from webhook.kube.pod.gang_key import GangKey
 from webhook.placement.framework.result import Placement, Remedy
 from webhook.placement.gang.gang import Gang, gang_placement, members_on
 from webhook.placement.scheduler import PodSignature, Scheduler
-from webhook.placement.suggest.suggestion_text import ASK_FOR
+from webhook.placement.suggest.suggestion_text import ASK_FOR, CAN_TAKE
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.waiting_pods import WaitingPod
 
-_NODES_WOULD_FIT = re.compile(r"^\d+ nodes? would fit")
+_NODES_WOULD_FIT = re.compile(rf"^\d+ nodes? (would fit|{CAN_TAKE})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,16 +153,11 @@ class InterPodAffinity:
         If no pod in the cluster is selected and the pod selects itself, it may be the first.
         """
         terms = pod.inter_pod.terms.required
-        complete = np.ones(len(nodes.nodes), dtype=np.bool_)
-        for term in in_time(terms, expired):
-            complete &= nodes.labels.domains(term.topology_key).codes >= 0
+        complete = _has_all_domains(terms, nodes, expired)
         if nodes.is_without_pods:
             # Any pod may start later, but a term without a selector selects none.
             return ~complete | any(term.selector is None for term in terms)
-        selected = np.ones(nodes.pods.class_count, dtype=np.bool_)
-        for term in in_time(terms, expired):
-            selected &= nodes.pods.selected(*self._selection(term, nodes, expired), expired)
-        matching = nodes.pods.rows_of(selected)
+        matching = self._selected_by_all(terms, nodes, expired)
         together, is_anywhere = complete.copy(), False
         for key in in_time({term.topology_key for term in terms}, expired):
             sharing = _nodes_sharing_domain(key, matching, nodes)
@@ -171,6 +166,31 @@ class InterPodAffinity:
         if not is_anywhere and self._selects_itself(pod, nodes, expired):
             return ~complete
         return ~together
+
+    def nodes_near_staying(self, pod: PodInfo, nodes: Snapshot, staying: Snapshot, expired: Expired = never) -> Mask:
+        """Return the nodes that the pod's required terms accept once the pods of `nodes` on them, or all, are gone.
+
+        The pods of `staying`, which are among those of `nodes`, are not gone.
+        """
+        terms = pod.inter_pod.terms.required
+        accepted = _has_all_domains(terms, nodes, expired)
+        if self._selects_itself(pod, nodes, expired):
+            return accepted
+        size = len(nodes.nodes)
+        on_node = np.bincount(self._selected_by_all(terms, nodes, expired), minlength=size)
+        leaving = on_node - np.bincount(self._selected_by_all(terms, staying, expired), minlength=size)
+        for key in in_time({term.topology_key for term in terms}, expired):
+            codes, domains = nodes.labels.domains(key)
+            in_domain = np.bincount(codes[codes >= 0], weights=on_node[codes >= 0], minlength=domains)
+            accepted[accepted] &= (in_domain[codes] - leaving > 0)[accepted]
+        return accepted
+
+    def _selected_by_all(self, terms: Sequence[PodTerm], nodes: Snapshot, expired: Expired) -> Codes:
+        """Return the row of each pod that all `terms` select."""
+        selected = np.ones(nodes.pods.class_count, dtype=np.bool_)
+        for term in in_time(terms, expired):
+            selected &= nodes.pods.selected(*self._selection(term, nodes, expired), expired)
+        return nodes.pods.rows_of(selected)
 
     def _violates_anti_affinity(self, pod: PodInfo, nodes: Snapshot, expired: Expired) -> Mask:
         """Return the nodes with a pod in the domain that a required anti-affinity term selects."""
@@ -244,6 +264,14 @@ def _violates_existing_anti_affinity(pod: PodInfo, nodes: Snapshot, expired: Exp
 def _terms_selecting(pod: PodInfo, nodes: Snapshot) -> Iterable[CarriedTerm]:
     inter_pod = pod.inter_pod
     return nodes.pods.carried(inter_pod.namespace, nodes.namespace_labels(inter_pod.namespace), dict(inter_pod.labels))
+
+
+def _has_all_domains(terms: Sequence[PodTerm], nodes: Snapshot, expired: Expired) -> Mask:
+    """Return the nodes that have the topology keys of all `terms`."""
+    complete = np.ones(len(nodes.nodes), dtype=np.bool_)
+    for term in in_time(terms, expired):
+        complete &= nodes.labels.domains(term.topology_key).codes >= 0
+    return complete
 
 
 def _nodes_sharing_domain(topology_key: str, pods: Codes, nodes: Snapshot) -> Mask:

@@ -8,7 +8,7 @@ from webhook.cluster.index.node_selector import Term, WeightedTerm, read_node_af
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
 from webhook.kube.names import DEFAULT_NAMESPACE, KAI_SHARES, KUEUE_GATES, KUEUE_QUEUE, VOLCANO_GROUP
-from webhook.kube.pod.amounts import Amounts, is_schedulable_resource
+from webhook.kube.pod.amounts import Amounts, is_schedulable_resource, read_milli, whole_units
 from webhook.kube.pod.card_names import may_be_share
 from webhook.kube.pod.ports import HostPort, read_host_ports
 from webhook.kube.pod.resources import ContainerRequests, read_pod_resources
@@ -39,12 +39,13 @@ class PodInfo(NamedTuple):
     """The part of a pod that its placement depends on; equal parts get equal placements on the same snapshot.
 
     Amounts are pairs of resource and thousandths of a core for cpu, bytes or units for all else. `requests` must be
-    free on the node; they omit zeros. `container_requests` are those without pod-level resources, None if the pod has
-    none of these. `scoring_requests` include a default for each container without a request of cpu or memory.
-    `by_container` are the requests of the containers with extended resources. `required` is None without required node
-    affinity; one without terms matches no node. `images` are those of containers and init containers, `image_volumes`
-    those of image volumes; `containers` counts containers and init containers. `stored` identifies the pod if it is
-    stored and requests extended resources. `tolerations` include those that the API server adds.
+    free on the node; they omit zeros, and include the `overhead`. `container_requests` are those without pod-level
+    resources, None if the pod has none of these. `scoring_requests` include a default for each container without a
+    request of cpu or memory. `by_container` are the requests of the containers with extended resources. `required`
+    is None without required node affinity; one without terms matches no node. `images` are those of containers and
+    init containers, `image_volumes` those of image volumes; `containers` counts containers and init containers.
+    `stored` identifies the pod if it is stored and requests extended resources. `tolerations` include those that
+    the API server adds.
     `has_group`: the pod names a PodGroup of Volcano. `shares_card`: it requests a share of a card of KAI.
     `is_gated`: it has a scheduling gate of another owner than Kueue. `is_held`: it has one of Kueue, which waits for
     quota and says nothing about nodes. `is_queued`: it names a queue of Kueue. `needs_declared_features`: not every
@@ -78,6 +79,7 @@ class PodInfo(NamedTuple):
     is_held: bool = False
     needs_declared_features: bool = False
     shares: tuple[str, ...] = ()
+    overhead: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def of(cls, pod: Reader, like: "PodInfo | None" = None) -> "PodInfo":
@@ -119,6 +121,7 @@ class PodInfo(NamedTuple):
             is_queued=any(of_kueue) or bool(field(metadata.raw, "labels", KUEUE_QUEUE)),
             is_held=any(of_kueue),
             needs_declared_features=_needs_declared_features(spec),
+            overhead=_pairs(whole_units(read_milli(spec, "overhead"))) if spec.raw.get("overhead") else (),
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":

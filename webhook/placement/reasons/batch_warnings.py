@@ -1,6 +1,7 @@
 """Warnings about the queue and the group of a pod: what a batch scheduler reports late, elsewhere, or not at all.
 
-They never change the patch or the verdict. A kind that is not known, or an object that is left out, gives none.
+They never change the patch. Only a PodGroup that never starts changes the verdict. A kind that is not known, or an
+object that is left out, gives none.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +17,8 @@ from webhook.documents.text import cut
 from webhook.kube.names import KAI_DEFAULT_QUEUE, VOLCANO_DEFAULT_QUEUE
 from webhook.kube.selectors import requirement_matches
 from webhook.placement.pod.pod_info import PodInfo
-from webhook.placement.reasons.gang_request import Demand, GangDemand, excess
+from webhook.placement.reasons.gang_request import Demand, GangDemand, excess, pod_group_of
+from webhook.placement.reasons.pod_group_start import never_starts
 
 _LONGEST_SHOWN = 63
 # More ancestors than any tree of queues has; queues can be their own ancestors.
@@ -38,8 +40,9 @@ def queue_warnings(
             continue
         found = _BY_BACKEND[each.backend]
         yield from found(each, Demand.of(each, pod, gang) if gang else Demand(pod), snapshot)
-        if gang is not None and each.group and (text := gang.mismatch(each.group)):
-            yield f"{_HOLDERS[each.backend]}: {text}"
+        group = pod_group_of(each, pod.inter_pod.namespace, snapshot) if each.group else None
+        if group and (never := never_starts(group, pod, gang.request.size if gang else 0, snapshot)):
+            yield f"{_HOLDERS[each.backend]}: {never}"
 
 
 def _volcano(names: BatchNames, pods: Demand, snapshot: Snapshot) -> Iterator[str]:

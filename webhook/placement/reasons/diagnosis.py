@@ -13,7 +13,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.amounts import PODS
 from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint, any_tolerates
-from webhook.placement.framework.amount_text import amount_text, rounded_down
+from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.framework.filtering import pre_filter_rejection
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
 from webhook.placement.plugins.node_affinity import NodeAffinity
@@ -172,7 +172,7 @@ class _NodeDetails:
         free = max(offered - used, 0)
         if free >= wanted:
             return None
-        shown = [amount_text(resource, rounded_down(resource, each)) for each in (free, offered)]
+        shown = [amount_text(resource, each) for each in (free, offered)]
         held = f"free {shown[0]} of {shown[1]}" if offered else "the node has none"
         return f"wants {amount_text(resource, wanted)} {resource}, {held}"
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from webhook.backends.backend import BatchNames
+from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.text import cut
 from webhook.placement.framework.amount_text import amount_text
@@ -21,7 +22,8 @@ class GangRequest(NamedTuple):
     """The gang that a pod asks to be in. `name` is empty if it has none, `size` 0 if it is not stated.
 
     `starts_whole`: `scheduler` binds the pods together or not at all. `members` is the number from which it does so by
-    its PodGroup; 0 if that is not known. Kueue ends a start in part after `ends_after`, as `5m`; empty: it does not.
+    its PodGroup; 0 if that is not known. Kueue ends a start in part after `ends_after`, as `5m`; empty: it does not. An
+    object can have several such gangs, `groups`. `group` is its PodGroup; None if it is not known.
     """
 
     name: str
@@ -30,6 +32,8 @@ class GangRequest(NamedTuple):
     starts_whole: bool
     members: int = 0
     ends_after: str = ""
+    groups: int = 1
+    group: PodGroup | None = None
 
     @property
     def least(self) -> int:
@@ -51,21 +55,28 @@ def grouped(
             if snapshot.kueue.looks_at_nodes(namespace, each.queue):
                 return request._replace(starts_whole=True) if request.size else None
             request = request._replace(ends_after=pods_ready_timeout(snapshot))
-        if each.group and (members := _members(each, namespace, snapshot)):
-            return request._replace(size=request.size or members, members=members)
+        group = pod_group_of(each, namespace, snapshot)
+        if group is not None and group.members:
+            return request._replace(size=request.size or group.members, members=group.members, group=group)
+        if group is not None:
+            request = request._replace(starts_whole=request.starts_whole and not group.is_basic, group=group)
     return request if request.size else None
 
 
-def _members(names: BatchNames, namespace: str, snapshot: Snapshot) -> int:
-    """Return how many pods the PodGroup needs to start; 0 if that is not known."""
+def group_named(names: Iterable[BatchNames], namespace: str, snapshot: Snapshot) -> PodGroup | None:
+    """Return the PodGroup among `names`; None if there is none, or it is not known."""
+    return next((group for each in names if (group := pod_group_of(each, namespace, snapshot))), None)
+
+
+def pod_group_of(names: BatchNames, namespace: str, snapshot: Snapshot) -> PodGroup | None:
+    """Return the PodGroup that `names` has; None if it has none, or it is not known."""
     groups = {
         "volcano": snapshot.volcano.groups,
         "kai": snapshot.kai.groups,
         "coscheduling": snapshot.pod_groups.coscheduling,
         "native": snapshot.pod_groups.native,
     }
-    group = (groups.get(names.backend) or {}).get((namespace, names.group))
-    return 0 if group is None else group.members
+    return (groups.get(names.backend) or {}).get((namespace, names.group)) if names.group else None
 
 
 def pods_ready_timeout(snapshot: Snapshot) -> str:
@@ -116,13 +127,6 @@ class GangDemand:
     def pods(self) -> int:
         """Return the number of its pods."""
         return sum(count for _, count in self.sets)
-
-    def mismatch(self, group: str) -> str:
-        """Return why no pod of the gang starts if its PodGroup `group` needs more pods than it has; else nothing."""
-        size, members = self.request.size, self.request.members
-        if members <= size:
-            return ""
-        return f"PodGroup {cut(group, _LONGEST_SHOWN)} needs {members} pods, and the gang has {size}: it never starts"
 
 
 @dataclass(frozen=True)

@@ -77,9 +77,9 @@ class FillingCluster:
         return self._to_provision.isdisjoint(use.name for use in signature.info.volumes.claims)
 
     def add(self, signature: PodSignature, pod: RunningPod, node: str) -> None:
-        """Add `pod`, which has `signature`, to the node of that name."""
+        """Add `pod`, which has `signature`, to the node of that name. No running pod makes room by leaving it."""
         snapshot = self.snapshot
-        info = snapshot.nodes[snapshot.rows[node]].with_pods((pod._replace(node_name=node),))
+        info = snapshot.nodes[snapshot.rows[node]].with_pods((pod._replace(node_name=node, is_reserved=True),))
         snapshot = updated(snapshot, (info,), snapshot.generation + 1)
         self.snapshot, provisioned = with_chosen_volumes(snapshot, signature.info, node)
         self._to_provision |= provisioned

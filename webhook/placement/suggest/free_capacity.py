@@ -13,7 +13,6 @@ from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.pod.ports import HostPort
-from webhook.placement.framework.amount_text import rounded_down, rounded_up
 from webhook.placement.framework.node_states import healthy_amounts
 from webhook.placement.suggest.changes import Change, Evict, Free, Scenario, Uncordon
 from webhook.placement.suggest.node_groups import NodeGroup
@@ -65,7 +64,7 @@ def capacity_changes(
 def _reduce_requests(group: NodeGroup, scenario: Scenario) -> Iterator[CapacityChange]:
     """Reduce requests to what is free, on the node with the largest free share of the requests."""
     pod, nodes = scenario
-    requested = dict(pod.requests)
+    requested, overhead = dict(pod.requests), dict(pod.overhead)
     shares = [_free(nodes, group, resource) / requested[resource] for resource in group.short]
     share = np.minimum.reduce([np.ones(len(group.rows)), *shares])
     for resource in group.short:
@@ -75,10 +74,9 @@ def _reduce_requests(group: NodeGroup, scenario: Scenario) -> Iterator[CapacityC
     if not share.any():
         return
     requests = tuple(
-        ReduceRequest(resource, rounded_down(resource, _free_at(nodes, resource, row)), requested[resource])
-        for resource in group.short
+        ReduceRequest(each, _free_at(nodes, each, row), requested[each], overhead.get(each, 0)) for each in group.short
     )
-    if all(request.amount > 0 for request in requests):
+    if all(request.amount > request.overhead for request in requests):
         ports = tuple(WithoutHostPort(port) for port in _taken_ports(scenario, row)) if group.has_taken_ports else ()
         yield CapacityChange(row, (*_uncordon(group, nodes, row), *requests, *ports))
 
@@ -126,7 +124,7 @@ def _free_on_best_node(group: NodeGroup, scenario: Scenario, running: Snapshot) 
     amounts = []
     for resource in group.short:
         missing = requested[resource] - _free_at(nodes, resource, row)
-        amounts.append((resource, min(rounded_up(resource, missing), int(running.requested(resource)[row]))))
+        amounts.append((resource, min(missing, int(running.requested(resource)[row]))))
     free = Free(
         info.node.name,
         tuple(amounts),
@@ -181,7 +179,8 @@ def _victims(scenario: Scenario, row: int) -> tuple[RunningPod, ...]:
     ports = set(_taken_ports(scenario, row))
     places = len(info.pods) + 1 - info.node.allowed_pods
     victims: list[RunningPod] = []
-    lower = [running for running in info.pods if pod.preemption.can_preempt(running.priority)]
+    running_pods = [running for running in info.pods if not running.is_reserved]
+    lower = [running for running in running_pods if pod.preemption.can_preempt(running.priority)]
     for running in sorted(lower, key=lambda each: (each.priority, each.namespace, each.name)):
         if places <= 0 and not ports and all(amount <= 0 for amount in missing.values()):
             break

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from webhook.cluster.index.node_selector import Requirement, Term
 from webhook.kube.pod.ports import HostPort
+from webhook.kube.pod.resources import ContainerRequests
 from webhook.kube.pod.taints import Toleration
 from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
 from webhook.placement.pod.pod_info import PodInfo
@@ -36,6 +37,14 @@ class TolerateTaint(PodChange):
     def _changed(self, pod: PodInfo) -> PodInfo:
         added = Toleration(self.key, "Equal", self.value, "")
         return pod._replace(tolerations=pod.tolerations | {added})
+
+
+@dataclass(frozen=True, slots=True)
+class Ungate(PodChange):
+    """Remove the scheduling gates, as their controller does."""
+
+    def _changed(self, pod: PodInfo) -> PodInfo:
+        return pod._replace(is_gated=False)
 
 
 class Without(PodChange):
@@ -149,14 +158,28 @@ class WithoutSpread(Without):
 
 @dataclass(frozen=True, slots=True)
 class ReduceRequest(PodChange):
-    """Reduce the filtered and the scored request of a resource from `requested` to `amount`."""
+    """Reduce the filtered and the scored request of a resource from `requested` to `amount`.
+
+    Both include the `overhead`, which is no request of a container.
+    """
 
     resource: str
     amount: int
     requested: int
+    overhead: int = 0
 
     def _changed(self, pod: PodInfo) -> PodInfo:
-        return pod._replace(requests=self._less(pod.requests), scoring_requests=self._less(pod.scoring_requests))
+        return pod._replace(
+            requests=self._less(pod.requests),
+            scoring_requests=self._less(pod.scoring_requests),
+            by_container=tuple(self._of_container(each) for each in pod.by_container),
+        )
+
+    def _of_container(self, container: ContainerRequests) -> ContainerRequests:
+        amounts = dict(container.amounts)
+        if amounts.get(self.resource) != self.requested * 1000:
+            return container
+        return container._replace(amounts=tuple((amounts | {self.resource: self.amount * 1000}).items()))
 
     def _less(self, amounts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
         return tuple((name, self.amount if name == self.resource else amount) for name, amount in amounts)

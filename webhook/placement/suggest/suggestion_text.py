@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.names import HOSTNAME_LABEL
 from webhook.placement.framework.amount_text import amount_text
@@ -18,6 +19,7 @@ from webhook.placement.suggest.pod_changes import (
 )
 
 ASK_FOR = "ask for "
+CAN_TAKE = "can take it"
 _MOST_VALUES = 3
 
 T = TypeVar("T")
@@ -53,17 +55,25 @@ def suggestion_text(changes: Sequence[Change], row: int, count: int, fitting_row
     return " ".join(parts)
 
 
+def nominated_text(node: str, ending: Sequence[RunningPod]) -> str:
+    """Return that the pod, which is nominated to `node`, waits for the pods that end there."""
+    names = [f"{each.namespace}/{each.name}" for each in ending]
+    return f"{node} {CAN_TAKE} once {_cut(names)} {_are(len(names))} gone: the pod is nominated to {node}"
+
+
 def _ask_for(requests: Sequence[ReduceRequest], row: int, scenario: Scenario) -> str:
     (request,) = requests
     resource = request.resource
     text = f"{ASK_FOR}{_amounts(requests)}"
-    return f"{text}: the largest free block{_place(row, scenario)} is {amount_text(resource, request.amount)}"
+    overhead = f", and {amount_text(resource, request.overhead)} is overhead" if request.overhead else ""
+    return f"{text}: the largest free block{_place(row, scenario)} is {amount_text(resource, request.amount)}{overhead}"
 
 
 def _amounts(requests: Iterable[ReduceRequest]) -> str:
     return _joined(
-        f"{amount_text(resource, amount)} {resource} instead of {amount_text(resource, requested)}"
-        for resource, amount, requested in ((each.resource, each.amount, each.requested) for each in requests)
+        f"{amount_text(each.resource, each.amount - each.overhead)} {each.resource} instead of "
+        f"{amount_text(each.resource, each.requested - each.overhead)}"
+        for each in requests
     )
 
 

@@ -6,7 +6,7 @@ all filters run again. It becomes a suggestion if nodes pass them.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -19,11 +19,11 @@ from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pod
 from webhook.placement.framework.result import PlacementVerdict, Remedy
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.profile import Profile
-from webhook.placement.suggest.changes import Change, NodeChange, Scenario
+from webhook.placement.suggest.changes import Change, Evict, NodeChange, Scenario
 from webhook.placement.suggest.free_capacity import capacity_changes
 from webhook.placement.suggest.node_groups import NodeGroup, node_groups
-from webhook.placement.suggest.pod_changes import ReduceRequest, TolerateTaint, Without, WithoutRequirement
-from webhook.placement.suggest.suggestion_text import suggestion_text
+from webhook.placement.suggest.pod_changes import ReduceRequest, TolerateTaint, Ungate, Without, WithoutRequirement
+from webhook.placement.suggest.suggestion_text import CAN_TAKE, nominated_text, suggestion_text
 
 # Smaller changes come first, so these bounds exclude only large ones.
 _MOST_GROUPS = 16
@@ -83,6 +83,12 @@ def suggest(
         DeadlineNearError: `expired()` holds.
     """
     pod, nodes = scenario
+    if pod.is_gated and len(rows := np.flatnonzero(feasible_nodes(scenario))):
+        # The filters ignore gates.
+        text = f"{'1 node' if len(rows) == 1 else f'{len(rows)} nodes'} {CAN_TAKE} once the gate is removed"
+        return (Suggestion(text, (Ungate(),), len(rows), nodes.nodes[rows[0]].node.name),)
+    if pod.nomination.node_name and (waiting := [*_once_victims_are_gone(scenario, feasible_nodes)]):
+        return tuple(waiting)
     with_nominated = nodes_with_nominated_pods(pod, nodes, profile.scheduler_names, expired)
     all_nominated = Scenario(pod, with_nominated.snapshot) if with_nominated else scenario
     order = _WAITING_ORDER if verdict == "Waiting" else _INFEASIBLE_ORDER
@@ -91,7 +97,7 @@ def suggest(
         for group in in_time(node_groups(profile, scenario, _MOST_GROUPS, expired, temporary_taints), expired)
         if group.obstacles <= _MOST_CHANGES
         for change in capacity_changes(group, all_nominated, nodes, expired)
-        # A pod with a scheduling gate waits beside nodes that can take it.
+        # Obstacles that no change removes are in no group.
         if group.changes or change.changes
     ]
     candidates.sort(key=lambda each: (len(each.changes), *_rank(each, order), -len(each.group.rows)))
@@ -101,7 +107,38 @@ def suggest(
             break
         if not any(set(known.changes) <= set(candidate.changes) for known in found):
             found += _verified(candidate, scenario, feasible_nodes)
+    if len(found) < most and pod.by_container:
+        found += _fewer_devices(scenario, feasible_nodes, expired)
     return tuple(found)
+
+
+def _once_victims_are_gone(scenario: Scenario, feasible_nodes: FeasibleNodes) -> Iterator[Suggestion]:
+    """Yield what a pod with a nominated node waits for: the pods that end there, if it has room without them."""
+    pod, nodes = scenario
+    node = pod.nomination.node_name
+    ending = [each for each in nodes.nodes[nodes.rows[node]].pods if each.is_terminating] if node in nodes.rows else []
+    changes = (Evict(node, tuple((each.namespace, each.name) for each in ending)),)
+    if ending and feasible_nodes(_changed(changes, *scenario))[nodes.rows[node]]:
+        yield Suggestion(nominated_text(node, ending), changes, 1, node)
+
+
+def _fewer_devices(scenario: Scenario, feasible_nodes: FeasibleNodes, expired: Expired) -> Iterator[Suggestion]:
+    """Yield the largest amount of an extended resource, backed by devices, with which a node can take the pod."""
+    requested = dict(scenario.pod.requests)
+    backed = {name for each in scenario.pod.by_container for name, _ in each.amounts if name in requested}
+    for resource in in_time(sorted(backed), expired):
+        largest, too_many = 0, requested[resource]
+        change, row = ReduceRequest(resource, 0, too_many), 0
+        while too_many - largest > 1:
+            tried = replace(change, amount=(largest + too_many) // 2)
+            rows = np.flatnonzero(feasible_nodes(_changed((tried,), *scenario)))
+            largest, too_many = (tried.amount, too_many) if len(rows) else (largest, tried.amount)
+            row = int(rows[0]) if len(rows) else row
+        if largest:
+            changes = (replace(change, amount=largest),)
+            text = suggestion_text(changes, row, 1, np.array([row]), scenario)
+            yield Suggestion(text, changes, 1, scenario.nodes.nodes[row].node.name)
+            return
 
 
 def _changed(changes: Sequence[Change], pod: PodInfo, nodes: Snapshot) -> Scenario:

@@ -1,0 +1,96 @@
+"""PodGroups of kube-scheduler that do not start their pods, or not as a gang, beside nodes with room."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
+from tests.support.objects.batch_objects import pod_group
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.views import made_anew
+from webhook.admission.pipeline import ClusterView
+from webhook.admission.verdict import Verdict
+from webhook.placement.framework.result import Placement
+from webhook.placement.scheduler import Scheduler
+
+NATIVE = policy_with(
+    schedulers={"default-scheduler": {"backend": "native"}},
+    workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": None}},
+    placementCheck={"mode": "deny"},
+)
+WORKER = make_pod("g-0").annotate(TYPE, "training").gpu(2)
+OF_TWO = WORKER.annotate(f"{DOMAIN}/gang", "g").annotate(f"{DOMAIN}/gang-size", "2")
+WITHOUT_SIZE = WORKER.spec(schedulingGroup={"podGroupName": "g"})
+HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10000}
+
+
+def verdict_on(pod: PodBuilder, *, cards: int = 4, version: str = "v1beta1", members: int = 2, **group: Any) -> Verdict:
+    """Return the verdict on `pod` on a node with so many cards, whose PodGroup "g" needs so many `members`."""
+    made = pod_group("g", group="scheduling.k8s.io", members=members, **group)
+    made["apiVersion"] = f"scheduling.k8s.io/{version}"
+    node = make_node_object("n", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": cards})
+    return admit_pod(pod.obj(), NATIVE, ClusterView(made_anew([node, HIGH, made]), Scheduler()))
+
+
+def placed(pod: PodBuilder, **group: Any) -> Placement:
+    placement = verdict_on(pod, **group).placement
+    assert placement is not None
+    return placement
+
+
+def test_case_without_a_group_that_interferes_is_feasible() -> None:
+    assert placed(OF_TWO, priority=0).verdict == "Feasible"
+    assert placed(OF_TWO.spec(priorityClassName="high"), priority=10000).verdict == "Feasible"
+    assert placed(OF_TWO).verdict == "Feasible"
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1alpha3", "v1alpha2"])
+@pytest.mark.parametrize("pod", [OF_TWO, WITHOUT_SIZE, OF_TWO.annotate(f"{DOMAIN}/gang-size", "1")])
+@pytest.mark.parametrize("members", [0, 1])
+def test_pod_of_another_priority_than_its_group_never_starts(pod: PodBuilder, version: str, members: int) -> None:
+    for group, own, numbers in (
+        ({"priority": 10000}, pod, "got 0 and 10000"),
+        ({"priorityClassName": "high"}, pod, "got 0 and 10000"),
+        ({"priority": 0}, pod.spec(priorityClassName="high"), "got 10000 and 0"),
+    ):
+        placement = placed(own, version=version, members=members, **group)
+        assert placement.verdict == "Infeasible"
+        assert f"the same priority as the pod group's priority, {numbers}: PodGroup g never starts" in placement.message
+        assert placement.node is None
+        assert placement.binding.verdict == "Infeasible"
+        assert placement.deny_exemption == "its PodGroup can change"
+
+
+def test_priority_that_is_not_known_excludes_nothing() -> None:
+    assert placed(OF_TWO.spec(priorityClassName="missing"), priority=0).verdict == "Feasible"
+    assert placed(OF_TWO, priorityClassName="missing").verdict == "Feasible"
+    assert placed(OF_TWO, priority=10000, parentCompositePodGroupName="all").verdict == "Feasible"
+    assert placed(OF_TWO, priority="high").verdict == "Feasible"
+
+
+def test_group_with_the_policy_basic_starts_in_part_and_is_not_denied() -> None:
+    verdict = verdict_on(OF_TWO.annotate(f"{DOMAIN}/gang-size", "3"), members=0, priority=0)
+
+    (in_part,) = [each for each in verdict.warnings if "would start" in each]
+    assert in_part == (
+        "2 of the 3 pods of gang g would start and hold what they request while the others wait, and two such gangs "
+        "can deadlock: scheduler default-scheduler starts pods one by one"
+    )
+    assert verdict.placement is not None
+    assert verdict.placement.binding.verdict == "Feasible"
+    assert verdict.placement.deny_exemption == "PodGroup g has the policy basic, which starts its pods one by one"
+
+
+def test_pod_alone_that_fits_nowhere_is_denied_with_any_policy() -> None:
+    for members in (0, 2):
+        assert placed(WITHOUT_SIZE.gpu(8), members=members, priority=0).deny_exemption == ""
+
+
+def test_group_that_runs_in_one_domain_is_not_known_to_fit() -> None:
+    topology = {"topology": [{"key": "rack"}]}
+    within = placed(OF_TWO, priority=0, schedulingConstraints=topology)
+    without_room = placed(OF_TWO.gpu(8), priority=0, schedulingConstraints=topology)
+
+    assert (within.verdict, within.unmodelled) == ("Unknown", ("TopologyPlacementGenerator",))
+    assert within.message == "1/1 nodes are available. PodGroup g runs in one domain of rack, which is not modelled."
+    assert without_room.verdict == "Infeasible"

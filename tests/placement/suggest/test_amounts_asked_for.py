@@ -1,0 +1,71 @@
+"""The amounts that suggestions ask for: without overhead, and of cards that devices back."""
+
+import pytest
+
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.devices import make_cards, make_device_class, make_slice
+from tests.support.plugins import node
+from tests.support.views import made_anew
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.scheduler import Scheduler
+
+CARD = "example.com/gpu"
+
+
+def suggestions(pod: PodBuilder, snapshot: Snapshot) -> tuple[str, ...]:
+    return Scheduler(suggestions=3).place(pod.obj(), snapshot).suggestions
+
+
+@pytest.mark.parametrize(
+    ("overhead", "asked", "text"),
+    [
+        ({"cpu": "1"}, "8", "ask for 7 cpu instead of 8: the largest free block is 8, and 1 is overhead"),
+        ({"cpu": "250m"}, "8", "ask for 7750m cpu instead of 8: the largest free block is 8, and 250m is overhead"),
+        ({"memory": "1Gi"}, "9", "ask for 8 cpu instead of 9: the largest free block is 8"),
+        ({}, "9", "ask for 8 cpu instead of 9: the largest free block is 8"),
+    ],
+)
+def test_overhead_is_no_request_of_a_container(overhead: dict[str, str], asked: str, text: str) -> None:
+    pod = make_pod().requests(cpu=asked).spec(overhead=overhead)
+
+    assert suggestions(pod, Snapshot.of([node("a", capacity={"cpu": "8"})])) == (text,)
+
+
+def test_no_pod_is_asked_to_request_nothing_beside_its_overhead() -> None:
+    pod = make_pod().requests(cpu="4").spec(overhead={"cpu": "8"})
+
+    assert suggestions(pod, Snapshot.of([node("a", capacity={"cpu": "8"})])) == ()
+
+
+@pytest.mark.parametrize(("asked", "found"), [(16, 3), (4, 3), (7, 3)])
+def test_cards_that_devices_back_are_counted(asked: int, found: int) -> None:
+    objects = [
+        make_node_object("a"),
+        make_node_object("b"),
+        make_device_class(extended_resource=CARD),
+        make_slice("a", *make_cards(2)),
+        make_slice("b", *make_cards(3)),
+    ]
+
+    assert suggestions(make_pod().gpu(asked, CARD), made_anew(objects)) == (
+        f"ask for {found} {CARD} instead of {asked}: the largest free block is {found}",
+    )
+
+
+def victim(name: str, *, is_ending: bool) -> PodBuilder:
+    pod = make_pod(name).requests(cpu="4")
+    return pod.deletion("2026-01-01T00:00:00Z") if is_ending else pod
+
+
+def test_pod_that_has_preempted_hears_where_it_is_nominated_and_what_it_waits_for() -> None:
+    nodes = [
+        node("n0", victim("a", is_ending=False), capacity={"cpu": "4"}),
+        node("n1", victim("b", is_ending=True), capacity={"cpu": "4"}),
+    ]
+    pod = make_pod("hi").requests(cpu="4").spec(priority=10).status(nominatedNodeName="n1")
+    lower = make_pod("hi").requests(cpu="4").status(nominatedNodeName="n0")
+
+    assert suggestions(pod, Snapshot.of(nodes)) == (
+        "n1 can take it once default/b is gone: the pod is nominated to n1",
+    )
+    assert suggestions(lower, Snapshot.of(nodes)) == ("n0 fits once 4 cpu are freed",)

@@ -1,0 +1,49 @@
+"""Bound the pods that an empty cluster can hold: equal ones, or those of the templates of an object."""
+
+from collections.abc import Iterable
+
+from webhook.cluster.snapshot import Snapshot
+from webhook.kube.deadline import Expired
+from webhook.placement.gang.gang_bound import Role, most_together
+from webhook.placement.reasons.deny_exemption import Restored
+from webhook.placement.replicas.replicas import needs_devices
+from webhook.placement.scheduler import PodSignature, Scheduler
+
+_MOST_COUNTED = 2**31
+
+
+def most_possible(
+    scheduler: Scheduler, signature: PodSignature, base: Snapshot, expired: Expired, *, restores: bool = False
+) -> int | None:
+    """Return a number of pods with `signature` that `base` could not exceed without its pods; None without a bound.
+
+    `restores`: states of nodes that pass do not count, such as a temporary taint.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    return most_of_roles([(scheduler, signature, _MOST_COUNTED)], base, expired, restores=restores)
+
+
+def most_of_roles(
+    roles: Iterable[tuple[Scheduler, PodSignature, int]], base: Snapshot, expired: Expired, *, restores: bool
+) -> int | None:
+    """Return the same for an object whose templates make so many pods, each with its signature.
+
+    Raises:
+        DeadlineNearError: `expired()` holds.
+    """
+    found = []
+    for scheduler, signature, asked in roles:
+        if not scheduler.is_listed or signature.info.volumes.claims or needs_devices(signature, base):
+            return None
+        info, empty = signature.info, base.without_pods()
+        if restores and (passed := restored_for(scheduler, signature, base)):
+            info, empty = passed.info, passed.nodes
+        found.append(Role(info, asked, scheduler.feasible(PodSignature(info), empty, expired), empty))
+    return most_together(found, expired)
+
+
+def restored_for(scheduler: Scheduler, signature: PodSignature, base: Snapshot) -> Restored | None:
+    """Return the pod and the nodes of `base`, without pods, as if states that pass were over; None without one."""
+    return Restored.of(signature.info.normalized_for(base), base.without_pods(), scheduler.temporary_taints)

@@ -1,0 +1,81 @@
+"""Whether the PodGroup of a pod lets it start: what the nodes do not show.
+
+A PodGroup that never starts makes its pods Infeasible beside free nodes.
+"""
+
+from dataclasses import replace
+
+from webhook.cluster.batch.queues import PodGroup
+from webhook.cluster.objects.priority_class import priority_class_named
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.text import cut
+from webhook.placement.framework.result import Placement
+from webhook.placement.pod.pod_info import PodInfo
+
+_LONGEST_SHOWN = 63
+_TOPOLOGY = "TopologyPlacementGenerator"
+
+
+def never_starts(group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -> str:
+    """Return why `group` never starts `pod`; empty if it may.
+
+    `size` is that of the gang; 0 if it is not known.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/schedule_one_podgroup.go, validatePodGroup
+    """
+    shown = cut(group.name, _LONGEST_SHOWN)
+    if size and group.members > size:
+        return f"PodGroup {shown} needs {group.members} pods, and the gang has {size}: it never starts"
+    own, of_group = pod.preemption.normalized_for(snapshot), _priority(group, snapshot)
+    if of_group is None or own.class_name or own.priority == of_group:
+        return ""
+    return (
+        "all pods in a single pod group should have the same priority as the pod group's priority, "
+        f"got {own.priority} and {of_group}: PodGroup {shown} never starts"
+    )
+
+
+def _priority(group: PodGroup, snapshot: Snapshot) -> int | None:
+    """Return the priority of a PodGroup of kube-scheduler; None if it is not known. An API server sets it."""
+    if group.priority is not None or not group.priority_class:
+        return group.priority
+    found = priority_class_named(group.priority_class, snapshot.priority_classes)
+    return None if found is None else found.value
+
+
+def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -> Placement:
+    """Return the `placement` of `pod`, of a gang of `size`, as its PodGroup lets it start.
+
+    A pod that never starts is Infeasible. It is not denied: PodGroups change, and the view may be older.
+    """
+    if never := never_starts(group, pod, size, snapshot):
+        return _never(placement, never)
+    shown = cut(group.name, _LONGEST_SHOWN)
+    if group.topology_key and placement.verdict == "Feasible":
+        reason = f"PodGroup {shown} runs in one domain of {cut(group.topology_key, _LONGEST_SHOWN)}"
+        message = f"{placement.message.removesuffix('.')}. {reason}, which is not modelled."
+        unmodelled = (*placement.unmodelled, _TOPOLOGY)
+        return replace(placement, verdict="Unknown", node=None, message=message, unmodelled=unmodelled)
+    if group.is_basic and placement.gang is not None and placement.verdict == "Infeasible":
+        exemption = f"PodGroup {shown} has the policy basic, which starts its pods one by one"
+        return replace(placement, deny_exemption=placement.deny_exemption or exemption)
+    return placement
+
+
+def _never(placement: Placement, reason: str) -> Placement:
+    if placement.verdict not in ("Feasible", "Waiting"):
+        return placement
+    gang = placement.gang
+    if gang is not None:
+        gang = replace(gang, own=None, next_message=gang.next_message and reason)
+    return replace(
+        placement,
+        verdict="Infeasible",
+        node=None,
+        message=f"{placement.message.removesuffix('.')}. {reason[:1].upper()}{reason[1:]}.",
+        scores={},
+        suggestions=(),
+        remedies=(),
+        deny_exemption="its PodGroup can change",
+        gang=gang,
+    )

@@ -1,0 +1,18 @@
+"""The nodes that could take a pod if no pod was running."""
+
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
+from webhook.placement.scheduler import PodSignature, Scheduler
+
+
+def nodes_without_pods(scheduler: Scheduler, signature: PodSignature, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the nodes of `snapshot` that could take the pod if no pod was running or nominated, in order.
+
+    Pods that have only room there stay. A pod that the pod must be near is gone, too, unless it is on another node.
+    """
+    empty, info = snapshot.with_reserved_pods(), signature.info.normalized_for(snapshot)
+    found = scheduler.feasible_rows(signature, empty)
+    affinity = next((each for each in scheduler.profile.filters if isinstance(each, InterPodAffinity)), None)
+    if affinity is not None and info.inter_pod.terms.required:
+        found = found[affinity.nodes_near_staying(info, snapshot, empty)[found]]
+    return tuple(snapshot.nodes[row].node.name for row in found)
