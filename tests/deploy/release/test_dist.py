@@ -1,4 +1,4 @@
-"""The bill of materials and the image that `make release` wrote to dist/. `make test-release` alone runs these tests."""
+"""The bill of materials and the image that `make release` wrote to dist/, for `make test-release` alone."""
 
 import json
 import os

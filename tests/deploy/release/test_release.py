@@ -22,6 +22,7 @@ from tests.support.objects.manifests import DEPLOY, Object
 
 pytestmark = pytest.mark.slow
 
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """An environment with nothing of this project, and the folder of its programs."""
@@ -132,7 +133,7 @@ def test_base_that_cannot_be_pulled_is_no_image_of_a_release(tmp_path: Path, mon
     monkeypatch.setenv("PATH", environ["PATH"])
 
     with pytest.raises(NoImage, match=r"^docker pull: no such host$"):
-        artifacts.write_image(tmp_path, environ, lambda line: None)
+        artifacts.write_image(tmp_path, environ, print)
 
 
 def test_checksums_are_of_every_file(made: Release) -> None:
