@@ -221,13 +221,13 @@ else
 	@$(BIN)/python -m tests.node.image
 endif
 
-release: $(STAMP) ## make wheel, sdist, chart, manifests, image, SBOM and checksums in dist/ (IMAGE=no: no image; REPOSITORY: its name in the manifests)
+release: $(STAMP) ## make wheel, sdist, chart, manifests, image, SBOM and checksums in dist/ (IMAGE=no: no image, IMAGE=stand-in: of another base if need be; REPOSITORY: its name in the manifests)
 	rm -rf dist
 	@$(MAKE) --no-print-directory sbom
-	@$(BIN)/python -m tests.deploy.release dist $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(filter no,$(IMAGE)),--no-image)
+	@$(BIN)/python -m tests.deploy.release dist $(if $(REPOSITORY),--repository $(REPOSITORY)) $(if $(IMAGE),--image $(IMAGE))
 
-test-release: $(STAMP) ## install and try what `make release` makes, with the dependencies of the package index
-	TEST_RELEASE=1 REQUIRE_CONTROL_PLANE=1 $(BIN)/python -m pytest tests/deploy/release/test_release.py $(PYTEST_ARGS)
+test-release: $(STAMP) ## try the files of `make release` in dist/: install the wheel from the package index, run the image
+	TEST_RELEASE=1 REQUIRE_CONTROL_PLANE=1 $(BIN)/python -m pytest tests/deploy/release/test_release.py tests/deploy/release/test_dist.py $(PYTEST_ARGS)
 
 control-plane: $(STAMP) ## build (or find) the etcd, kube-apiserver and kube-scheduler of the tests
 	$(BIN)/python -m tests.controlplane.binaries

@@ -16,6 +16,7 @@ from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.polling import wait_for
 from tests.support.objects.builders import make_node_object
 from tests.support.objects.manifests import DEPLOY
+from tests.support.programs.command import run_here
 from webhook.kube.names import HOSTNAME_LABEL
 
 # What is installed beside an overlay.
@@ -119,6 +120,21 @@ def test_each_overlay_follows_the_policy_of_base(cluster: Cluster, overlay: str,
     (found,) = [each["data"] for each in yaml.safe_load_all(text) if each["kind"] == "ConfigMap"]
     assert yaml.safe_load(found["policy.yaml"]) == policy
     assert policy["spec"]["workloadTypes"]["training"]["schedulerName"] == "default-scheduler"
+
+
+def test_overlay_of_templates_over_a_policy_without_its_line_is_rejected_by_name(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    shutil.copytree(DEPLOY, tmp_path / "deploy")
+    file = tmp_path / "deploy" / "base" / "policy.yaml"
+    file.write_text(file.read_text().partition("spec:\n")[0] + "spec: {}\n")
+
+    text = cluster.control_plane.kubectl("kustomize", str(tmp_path / "deploy" / "overlays" / "templates")).stdout
+
+    (found,) = [each["data"] for each in yaml.safe_load_all(text) if each["kind"] == "ConfigMap"]
+    outcome = run_here("policy", "check", "-", stdin=found["policy.yaml"])
+    assert outcome.code == 2
+    assert "mutateTemplates: Forbidden: unknown field" in outcome.errors
 
 
 @pytest.mark.usefixtures("rights_removed")

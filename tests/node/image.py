@@ -19,12 +19,13 @@ from pathlib import Path
 
 from tests.controlplane.cache import Progress, cache_folder, locked, made_whole
 from tests.node.image_engine import Engine, NoImage, answers, running_engine
-from tests.node.stand_in_base import RECIPE, Base, make_stand_in
+from tests.node.stand_in_base import BUILD_STAND_IN, RECIPE, Base, make_stand_in
 from tests.support.objects.manifests import ROOT
 
 BASE = "PYTHON_IMAGE"
 
 _BASE_LABEL = "org.opencontainers.image.base.name"
+_STAGE = "placement-webhook-build-stage"
 _ARCHIVE, _FACTS = "image.tar", "image.json"
 _KEPT = 3
 
@@ -63,12 +64,21 @@ def loaded_image(environ: Mapping[str, str], progress: Progress) -> Iterator[tup
         NoImage: see `build_image`.
     """
     image = build_image(environ, progress)
-    with (
-        locked(image.archive.parents[1], progress),
-        running_engine(environ, image.archive.parents[1] / "engine", progress) as engine,
-    ):
-        engine("load", "--quiet", "--input", str(image.archive))
+    with engine_with(image.archive, environ, progress) as engine:
         yield engine, image
+
+
+@contextmanager
+def engine_with(archive: Path, environ: Mapping[str, str], progress: Progress) -> Iterator[Engine]:
+    """Return an engine that has the image of an archive; nothing else builds meanwhile.
+
+    Raises:
+        NoImage: there is no engine, or it does not take the archive.
+    """
+    folder = cache_folder(environ) / "image"
+    with locked(folder, progress), running_engine(environ, folder / "engine", progress) as engine:
+        engine("load", "--quiet", "--input", str(archive))
+        yield engine
 
 
 def keep_in_running_docker(image: BuiltImage, environ: Mapping[str, str], progress: Progress) -> None:
@@ -83,13 +93,14 @@ def keep_in_running_docker(image: BuiltImage, environ: Mapping[str, str], progre
 def _build(target: Path, environ: Mapping[str, str], progress: Progress) -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     reference = f"placement-webhook:{version}"
-    with running_engine(environ, target.parent / "engine", progress) as engine:
+    # The stage is made of the stand-in, so it goes first.
+    with running_engine(environ, target.parent / "engine", progress) as engine, engine.passing(_STAGE, BUILD_STAND_IN):
         base = _base(engine, environ, target.parent, progress)
         progress(f"building {reference} on {base.shown}")
         stages = ("--build-arg", f"PYTHON_IMAGE={base.final}", "--build-arg", f"BUILD_IMAGE={base.build}")
         arguments = (*stages, "--build-arg", f"VERSION={version}", str(ROOT))
         # With names, both stages stay when what has none is removed: the next build takes its layers from them.
-        engine.build("--target", "build", "--tag", "placement-webhook-build-stage", *arguments, progress=progress)
+        engine.build("--target", "build", "--tag", _STAGE, *arguments, progress=progress)
         engine.build("--tag", reference, "--label", f"{_BASE_LABEL}={base.shown}", *arguments, progress=progress)
         if engine.private:
             engine("image", "prune", "--force")
@@ -106,7 +117,7 @@ def _build(target: Path, environ: Mapping[str, str], progress: Progress) -> None
 
 def _base(engine: Engine, environ: Mapping[str, str], folder: Path, progress: Progress) -> Base:
     """Return the base of the Dockerfile, or of PYTHON_IMAGE, or the stand-in where it cannot be pulled."""
-    named = environ.get(BASE) or _base_of_the_dockerfile()
+    named = environ.get(BASE) or base_of_the_dockerfile()
     try:
         if not engine.has(named):
             progress(f"pulling {named}")
@@ -119,7 +130,12 @@ def _base(engine: Engine, environ: Mapping[str, str], folder: Path, progress: Pr
     return Base(named, named, named)
 
 
-def _base_of_the_dockerfile() -> str:
+def base_of_the_dockerfile() -> str:
+    """Return the base that the Dockerfile names.
+
+    Raises:
+        NoImage: it names none.
+    """
     found = re.search(r"^ARG PYTHON_IMAGE=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     if found is None:
         raise NoImage("Dockerfile: no line `ARG PYTHON_IMAGE=…`")

@@ -9,12 +9,13 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.controlplane.cache import Progress
 from tests.controlplane.polling import wait_for
+from tests.node.running.namespaces import remove_cgroup
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 20.0
@@ -35,7 +36,7 @@ class NoImage(Exception):  # noqa: N818 - a finding: tests say what is missing
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The command docker, connected to a running engine. A private engine is nobody else's."""
+    """The command docker, connected to a running engine. No other process uses a private engine."""
 
     environ: Mapping[str, str]
     log: Path
@@ -76,6 +77,16 @@ class Engine:
                     progress(line.strip()[:100])
         if process.returncode:
             raise NoImage(f"docker build failed, see {self.log}: {_end(''.join(output))}")
+
+    @contextmanager
+    def passing(self, *images: str) -> Iterator[None]:
+        """Remove images after the block, however it ends; a private engine keeps them for the next build."""
+        try:
+            yield
+        finally:
+            for image in images:
+                if not self.private and self.has(image):
+                    self("image", "rm", image)
 
     def has(self, image: str) -> bool:
         """Return whether the engine has an image of this name."""
@@ -151,7 +162,7 @@ def _dockerd(environ: Mapping[str, str], folder: Path, progress: Progress) -> It
         finally:
             if process.poll() is None:
                 _end_of(process)
-            _remove_cgroups()
+            remove_cgroup(_CGROUP)
 
 
 def _end_of(process: "subprocess.Popen[bytes]") -> None:
@@ -161,11 +172,3 @@ def _end_of(process: "subprocess.Popen[bytes]") -> None:
         process.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-
-
-def _remove_cgroups() -> None:
-    """Remove the empty groups that containers of a build leave behind."""
-    for hierarchy in (Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").iterdir()):
-        for folder in sorted((hierarchy / _CGROUP).glob("**/"), reverse=True):
-            with suppress(OSError):
-                folder.rmdir()

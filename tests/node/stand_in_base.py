@@ -48,6 +48,9 @@ rm -r --one-file-system "$FOLDER/root"
 RECIPE = hashlib.sha256(f"{_PACKAGES}{_LAYOUT}{_MAKE}{_DOCKERFILE.read_text()}".encode()).hexdigest()[:16]
 """Changes with what the stand-in is made of."""
 
+BUILD_STAND_IN = f"placement-webhook-stand-in-build:{RECIPE}"
+"""The stand-in of the build stage: it has the pip.conf of this machine, which may hold credentials of an index."""
+
 
 @dataclass(frozen=True, slots=True)
 class Base:
@@ -71,11 +74,10 @@ def make_stand_in(engine: Engine, environ: Mapping[str, str], folder: Path, prog
     final = f"placement-webhook-stand-in:{RECIPE}"
     if not engine.has(final):
         engine("import", "--change", f"ENV PATH={_PATH}", str(kept / "root.tar"), final)
-    build = f"placement-webhook-stand-in-build:{RECIPE}"
-    _build_stage(engine, folder / "engine" / "stand-in-context", ("--build-arg", f"STAND_IN={final}", "--tag", build))
-    return Base(
-        final, build, f"a stand-in, Debian trixie with its own Python {version}, not the base of the Dockerfile"
-    )
+    arguments = ("--build-arg", f"STAND_IN={final}", "--tag", BUILD_STAND_IN)
+    _build_stage(engine, folder / "engine" / "stand-in-context", arguments)
+    shown = f"a stand-in, Debian trixie with its own Python {version}, not the base of the Dockerfile"
+    return Base(final, BUILD_STAND_IN, shown)
 
 
 def _debootstrap(target: Path, environ: Mapping[str, str], progress: Progress) -> None:

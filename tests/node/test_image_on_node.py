@@ -1,7 +1,9 @@
 """The image runs as a node runs it: read-only, without a network, rights or a user of its own."""
 
 import contextlib
+import dataclasses
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -115,13 +117,33 @@ def test_unchanged_sources_are_not_built_again(image: tuple[Engine, BuiltImage])
     assert build_image(os.environ, built_again) == image[1]
 
 
+def test_docker_that_runs_keeps_no_image_of_the_build(image: tuple[Engine, BuiltImage]) -> None:
+    engine, built = image
+    running = dataclasses.replace(engine, private=False)
+    passing, absent = "placement-webhook-passing:test", "placement-webhook-passing:absent"
+
+    with running.passing(absent, passing):
+        engine("tag", built.reference, passing)
+        assert engine.has(passing)
+
+    assert (engine.has(passing), engine.has(built.reference)) == (False, True)
+
+
 @pytest.fixture
 def no_docker() -> dict[str, str]:
     return os.environ | {"DOCKER_HOST": "unix:///nowhere/docker.sock"}
 
 
-def test_private_dockerd_ends_with_a_killed_builder(no_docker: dict[str, str]) -> None:
+@pytest.fixture
+def engine_folder() -> Iterator[Path]:
+    """A folder of a private dockerd beside that of the builds, for the time of a test."""
     folder = cache_folder(os.environ) / "image" / "killed-engine"
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_private_dockerd_ends_with_a_killed_builder(no_docker: dict[str, str], engine_folder: Path) -> None:
+    folder = engine_folder
     builder = subprocess.Popen(
         [sys.executable, "-c", BUILDER, str(folder)], env=no_docker, stdout=subprocess.PIPE, text=True
     )

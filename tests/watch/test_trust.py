@@ -20,6 +20,7 @@ from certs.pki import KeyPair
 from tests.support.servers.http_server import http_server
 from tests.support.servers.kubeconfigs import write_kubeconfig
 from tests.support.servers.loopback import server_context
+from tests.support.servers.tunnels import tunnels
 from tests.support.tls.pairs import MadePair, pairs
 from webhook.cli.inputs import manifests
 from webhook.documents.field import InvalidInput
@@ -48,7 +49,8 @@ def strict_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(ssl, "create_default_context", strict(ssl.create_default_context))
     make_context = strict(urllib3.util.ssl_.create_urllib3_context)
-    monkeypatch.setattr("webhook.serving.tracing.opentelemetry_spans.create_urllib3_context", make_context)
+    for module in ("webhook.serving.tracing.opentelemetry_spans", "urllib3.connection"):
+        monkeypatch.setattr(f"{module}.create_urllib3_context", make_context)
 
 
 def tls_of(pair: MadePair) -> ssl.SSLContext:
@@ -152,3 +154,23 @@ def test_spans_are_exported_to_a_collector_of_a_trusted_ca(pair: MadePair, syste
         faults.append(any("certificate verify failed" in entry.get("error", "") for entry in logs))
 
     assert faults == [False, True]
+
+
+@pytest.mark.parametrize("pair", [OF_OPENSSL, OF_EKS], ids=lambda pair: pair.name)
+def test_spans_are_exported_through_a_proxy_to_a_collector_of_a_trusted_ca(
+    pair: MadePair, system_trust: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system_trust(pair.files["ca.crt"])
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+
+    def export(url: str) -> None:
+        with tunnels() as proxy, structlog.testing.capture_logs() as logs:
+            monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+            monkeypatch.setenv("https_proxy", proxy.url)
+            with exporting(f"{url}/v1/traces"), spans.admission({}):
+                pass
+        assert logs == []
+        assert proxy.opened == [url.removeprefix("https://")]
+
+    called(pair, export)

@@ -1,1 +1,1 @@
-"""What a version is published as: how it is made, and that each part works; the workflows that publish it."""
+"""The files of a release: how they are made, and that each works; the workflows that publish them."""

@@ -1,4 +1,4 @@
-"""`make release`: what a version is published as, in one folder with the checksums of everything in it."""
+"""`make release`: the files of a version, in one folder with the checksums of all of them."""
 
 import argparse
 import os
@@ -22,7 +22,9 @@ def main(arguments: list[str]) -> int:
     """Write everything but the software bill of materials, which `make sbom` has put there before."""
     parser = argparse.ArgumentParser(prog="python -m tests.deploy.release")
     parser.add_argument("output", type=Path)
-    parser.add_argument("--no-image", action="store_true", help="leave the image out")
+    parser.add_argument(
+        "--image", choices=("yes", "no", "stand-in"), default="yes", help="stand-in: of another base if need be"
+    )
     parser.add_argument("--repository", default="", help="registry and name of the image in the manifests")
     given = parser.parse_args(arguments)
     output: Path = given.output
@@ -37,13 +39,13 @@ def main(arguments: list[str]) -> int:
         write_packages(output, time)
         write_chart(output, time)
         write_manifests(output, kubectl, given.repository)
-        if not given.no_image:
-            write_image(output, os.environ, progress)
+        if given.image != "no":
+            write_image(output, os.environ, progress, stand_in=given.image == "stand-in")
     except (MissingPrograms, NoImage) as missing:
-        hint = "; IMAGE=no leaves the image out" if isinstance(missing, NoImage) else ""
-        print(f"release: {missing}{hint}", file=sys.stderr)
+        hints = "; IMAGE=no leaves the image out, and IMAGE=stand-in allows a stand-in as its base"
+        print(f"release: {missing}{hints if isinstance(missing, NoImage) else ''}", file=sys.stderr)
         return 1
-    if given.no_image:
+    if given.image == "no":
         progress("without the image")
     write_sums(output)
     print((output / SUMS).read_text(), end="")

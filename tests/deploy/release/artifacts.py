@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.controlplane.cache import Progress
-from tests.node.image import build_image
+from tests.node.image import BASE, base_of_the_dockerfile, build_image
+from tests.node.running.archive import ARCHITECTURES
 from tests.support.objects.manifests import DEPLOY, ROOT
 
 VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -29,8 +30,6 @@ MANIFESTS: Mapping[str, Path] = {
     "monitoring": DEPLOY / "monitoring",
 }
 """The folder of the kustomization that each file of manifests is made of."""
-
-_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def epoch(environ: Mapping[str, str]) -> int:
@@ -68,26 +67,34 @@ def write_chart(output: Path, time: int) -> Path:
 
 
 def write_manifests(output: Path, kubectl: Path, repository: str = "") -> None:
-    """Write the objects of each overlay, with the image of `repository` if it is given."""
-    folder = output / "manifests"
-    folder.mkdir()
+    """Write the objects of each overlay, with the image of `repository` if it is given.
+
+    A release of GitHub has no folders, so all files are beside each other.
+    """
     for name, source in MANIFESTS.items():
         command = [str(kubectl), "kustomize", str(source)]
         rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         if repository:
             rendered = rendered.replace(f"image: placement-webhook:{VERSION}", f"image: {repository}:{VERSION}")
-        (folder / f"{name}.yaml").write_text(rendered)
+        (output / manifests_name(name)).write_text(rendered)
 
 
-def write_image(output: Path, environ: Mapping[str, str], progress: Progress) -> None:
-    """Write the image for the architecture of this machine; a stand-in base is part of the name.
+def manifests_name(overlay: str) -> str:
+    """Return the name of the file with the objects of an overlay."""
+    return f"placement-webhook-{VERSION}-{overlay}.yaml"
+
+
+def write_image(output: Path, environ: Mapping[str, str], progress: Progress, *, stand_in: bool = False) -> None:
+    """Write the image for the architecture of this machine; a stand-in base, if one is allowed, is part of the name.
 
     Raises:
-        NoImage: there is no engine, or the build failed.
+        NoImage: there is no engine, the base cannot be pulled and no stand-in is allowed, or the build failed.
     """
+    if not stand_in:
+        environ = {**environ, BASE: environ.get(BASE) or base_of_the_dockerfile()}
     image = build_image(environ, progress)
     progress(f"{image.reference}, {image.bytes / 2**20:.0f} MiB, base: {image.base}")
-    machine = _MACHINES.get(platform.machine(), platform.machine())
+    machine = ARCHITECTURES.get(platform.machine(), platform.machine())
     base = "-stand-in-base" if image.base.startswith("a stand-in") else ""
     target = output / f"placement-webhook-{VERSION}-image{base}-linux-{machine}.tar.gz"
     with image.archive.open("rb") as archive, gzip.open(target, "wb", compresslevel=4) as packed:
@@ -96,9 +103,9 @@ def write_image(output: Path, environ: Mapping[str, str], progress: Progress) ->
 
 def write_sums(output: Path) -> None:
     """Write the checksums of all files, for `sha256sum --check`."""
-    paths = sorted(path for path in output.rglob("*") if path.is_file() and path.name not in (SUMS, ".gitignore"))
+    paths = sorted(path for path in output.iterdir() if path.name not in (SUMS, ".gitignore"))
     lines = []
     for path in paths:
         with path.open("rb") as file:
-            lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.relative_to(output)}\n")
+            lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}\n")
     (output / SUMS).write_text("".join(lines))

@@ -1,4 +1,7 @@
-"""What `make release` makes is complete, and each part works by itself. `make test-release` tries its image, too."""
+"""The files of `make release` are complete, and each works by itself.
+
+`make test-release` tests those in dist/, also the bill of materials and the image (`test_dist.py`).
+"""
 
 import os
 import subprocess
@@ -13,35 +16,11 @@ import yaml
 
 from tests.deploy.helm import Helm, with_required
 from tests.deploy.release import artifacts
-from tests.support.objects.manifests import DEPLOY
+from tests.deploy.release.conftest import FROM_DIST, Release
+from tests.node.image_engine import NoImage
+from tests.support.objects.manifests import DEPLOY, Object
 
 pytestmark = pytest.mark.slow
-
-TIME = 1_700_000_000
-FROM_THE_INDEX = os.environ.get("TEST_RELEASE", "0") != "0"
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """The folder, and the program that reads kustomizations."""
-
-    folder: Path
-    kubectl: Path
-
-    def the(self, pattern: str) -> Path:
-        (found,) = self.folder.glob(pattern)
-        return found
-
-
-@pytest.fixture(scope="module")
-def made(control_plane_programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """A release without image and bill of materials, which need an engine and the package index."""
-    folder, kubectl = tmp_path_factory.mktemp("dist"), control_plane_programs["kubectl"]
-    artifacts.write_packages(folder, TIME)
-    artifacts.write_chart(folder, TIME)
-    artifacts.write_manifests(folder, kubectl)
-    artifacts.write_sums(folder)
-    return Release(folder, kubectl)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +46,7 @@ def environment(tmp_path: Path) -> Environment:
     A folder of a .pth file is searched for modules, but not for further .pth files, such as that of this project.
     """
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path)], check=True)
-    if not FROM_THE_INDEX:
+    if not FROM_DIST:
         (site,) = tmp_path.glob("lib/python*/site-packages")
         (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     made = Environment(tmp_path)
@@ -77,7 +56,7 @@ def environment(tmp_path: Path) -> Environment:
 
 
 def test_wheel_runs_in_a_clean_environment(made: Release, environment: Environment) -> None:
-    offline = () if FROM_THE_INDEX else ("--no-index", "--no-deps", "--ignore-installed")
+    offline = () if FROM_DIST else ("--no-index", "--no-deps", "--ignore-installed")
     environment.run("python", "-m", "pip", "install", "--quiet", *offline, str(made.the("*.whl")))
 
     assert artifacts.VERSION in environment.run("placement-webhook", "version")
@@ -86,11 +65,11 @@ def test_wheel_runs_in_a_clean_environment(made: Release, environment: Environme
 
 
 def test_sdist_builds_the_same_wheel(made: Release, tmp_path: Path) -> None:
-    with tarfile.open(made.the("*.tar.gz")) as archive:
+    with tarfile.open(made.the("placement_webhook-*.tar.gz")) as archive:
         archive.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
-    environ = {**os.environ, artifacts.EPOCH: str(TIME)}
+    environ = {**os.environ, artifacts.EPOCH: str(made.time)}
     subprocess.run(command, cwd=source, env=environ, stdout=subprocess.DEVNULL, check=True)
 
     (wheel,) = tmp_path.glob("*.whl")
@@ -112,28 +91,49 @@ def test_chart_package_renders_as_the_chart(made: Release, helm: Helm, tmp_path:
         assert ours.getnames()[0] == theirs.getnames()[0] == "placement-webhook/Chart.yaml"
 
 
-@pytest.mark.parametrize("name", artifacts.MANIFESTS)
-def test_manifests_are_those_of_the_overlay(made: Release, name: str) -> None:
-    written = [*yaml.safe_load_all((made.folder / "manifests" / f"{name}.yaml").read_text())]
-    command = [str(made.kubectl), "kustomize", str(artifacts.MANIFESTS[name])]
-    rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+def images_of(objects: list[Object]) -> set[str]:
+    pods = [each["spec"]["template"]["spec"] for each in objects if each["kind"] in ("Deployment", "Job")]
+    return {container["image"] for pod in pods for container in (*pod["containers"], *pod.get("initContainers", ()))}
 
-    assert written
-    assert written == [*yaml.safe_load_all(rendered)]
+
+@pytest.mark.parametrize("name", artifacts.MANIFESTS)
+def test_manifests_are_objects_of_this_version(made: Release, name: str) -> None:
+    objects = [*yaml.safe_load_all(made.the(artifacts.manifests_name(name)).read_text())]
+
+    assert objects
+    assert all(each["apiVersion"] and each["kind"] and each["metadata"]["name"] for each in objects)
+    expected = f"{made.repository or 'placement-webhook'}:{artifacts.VERSION}"
+    assert images_of(objects) == ({expected} if (DEPLOY / "overlays" / name).exists() else set())
 
 
 def test_every_overlay_has_its_manifests(made: Release) -> None:
-    written = {path.stem for path in (made.folder / "manifests").iterdir()}
+    overlays = {artifacts.manifests_name(path.name) for path in (DEPLOY / "overlays").iterdir()}
 
-    assert written >= {path.name for path in (DEPLOY / "overlays").iterdir()}
+    assert overlays <= {path.name for path in made.folder.iterdir()}
 
 
 def test_manifests_name_the_repository_of_the_image(made: Release, tmp_path: Path) -> None:
     artifacts.write_manifests(tmp_path, made.kubectl, repository="registry.example.com/team/placement-webhook")
 
-    text = (tmp_path / "manifests" / "self-managed.yaml").read_text()
+    text = (tmp_path / artifacts.manifests_name("self-managed")).read_text()
     assert text.count(f"image: registry.example.com/team/placement-webhook:{artifacts.VERSION}") == 2
     assert "image: placement-webhook" not in text
+
+
+def test_release_has_no_folders(made: Release) -> None:
+    """Nor has one of GitHub: it would have the files under other names than SHA256SUMS."""
+    assert [path for path in made.folder.iterdir() if path.is_dir()] == []
+
+
+def test_base_that_cannot_be_pulled_is_no_image_of_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text('#!/bin/sh\n[ "$1" = version ] || { echo no such host >&2; exit 1; }\n')
+    docker.chmod(0o755)
+    environ = {"PATH": f"{tmp_path}:/bin", "XDG_CACHE_HOME": str(tmp_path)}
+    monkeypatch.setenv("PATH", environ["PATH"])
+
+    with pytest.raises(NoImage, match=r"^docker pull: no such host$"):
+        artifacts.write_image(tmp_path, environ, print)
 
 
 def test_checksums_are_of_every_file(made: Release) -> None:
@@ -146,13 +146,13 @@ def test_checksums_are_of_every_file(made: Release) -> None:
     ).stdout
 
     names = {line.removesuffix(": OK") for line in checked.splitlines()}
-    files = {str(path.relative_to(made.folder)) for path in made.folder.rglob("*") if path.is_file()}
-    assert names == files - {artifacts.SUMS, ".gitignore"}
+    assert names == {path.name for path in made.folder.iterdir()} - {artifacts.SUMS, ".gitignore"}
 
 
 def test_the_same_commit_makes_the_same_files(made: Release, tmp_path: Path) -> None:
-    artifacts.write_packages(tmp_path, TIME)
-    artifacts.write_chart(tmp_path, TIME)
+    artifacts.write_packages(tmp_path, made.time)
+    artifacts.write_chart(tmp_path, made.time)
+    artifacts.write_manifests(tmp_path, made.kubectl, made.repository)
 
     for path in tmp_path.glob("placement*"):
         assert path.read_bytes() == (made.folder / path.name).read_bytes(), path.name

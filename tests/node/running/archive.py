@@ -7,7 +7,8 @@ import platform
 import tarfile
 from pathlib import Path
 
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""The names of images for what the kernel calls its machine."""
 
 
 def write_image(program: Path, reference: str, archive: Path) -> None:
@@ -17,7 +18,7 @@ def write_image(program: Path, reference: str, archive: Path) -> None:
     """
     layer = _tar({program.name: program.read_bytes()}, mode=0o755)
     config = {
-        "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
+        "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
         "os": "linux",
         "config": {"Entrypoint": [f"/{program.name}"]},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},

@@ -23,7 +23,7 @@ def serving_kinds(client: Client, group: str, kinds: tuple[str, ...]) -> Iterato
 
 def _is_served(client: Client, name: str) -> bool:
     kind, version = _DEFINITION
-    conditions = client.get(kind, name, api_version=version).get("status", {}).get("conditions", [])
+    conditions = client.get(kind, name, api_version=version).get("status", {}).get("conditions") or []
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 

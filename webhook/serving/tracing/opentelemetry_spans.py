@@ -112,6 +112,10 @@ class _TrustingAdapter(HTTPAdapter):
         """Make the pool of connections."""
         super().init_poolmanager(*args, ssl_context=trusting_as_go(create_urllib3_context()), **kwargs)
 
+    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
+        """Make the pool of connections through a proxy, such as that of HTTPS_PROXY."""
+        return super().proxy_manager_for(*args, ssl_context=trusting_as_go(create_urllib3_context()), **kwargs)
+
 
 class _LogToStructlog(logging.Handler):
     """Logs what OpenTelemetry reports, such as an exporter without an answer, as events of this server."""
