@@ -8,11 +8,15 @@ import pytest
 from tests.controlplane.polling import Stopwatch
 from tests.node.installation import CERTS_NAMESPACE, NAMESPACE, TEAM, Installation, pod
 from tests.node.running.configuration import API_SERVICE, DNS_SERVICE, NODE_NAME
+from tests.node.running.namespaces import run
 from tests.node.running.node import Node
 from tests.node.running.programs import KUBE_ROUTER, program_paths
 
 IMAGE = "placement-webhook:0.1.0"
 # Python is the only program of the image that can connect.
+REMOVE_RULES = (
+    "iptables-save -t filter | grep -v 'KUBE-ROUTER\\|KUBE-POD-FW\\|KUBE-NWPLCY' | iptables-restore -T filter"
+)
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=3)"
 
 
@@ -34,7 +38,7 @@ def enforced(real_node: Node) -> Iterator[None]:
     yield
     real_node.stop("kube-router")
     # Its rules stay in the kernel when it ends.
-    real_node.run("kube-router", "--cleanup-config", f"--kubeconfig={real_node.kubeconfig}")
+    run(real_node.namespaces.command("sh", "-c", REMOVE_RULES))
 
 
 def reaches(installation: Installation, place: str, address: str, port: int) -> bool:
@@ -72,10 +76,11 @@ def test_only_what_is_needed_is_let_through(installation: Installation, enforced
     # The probes of the kubelet, the calls of the certs controller and those to the API server pass.
     installation.wait_for_rollout(began, NAMESPACE, CERTS_NAMESPACE)
     installation.shell("kubectl create namespace monitoring")
-    with installation.team(), installation.pool():
-        installation.create(pod("trainer"))
-        installation.wait_running("trainer")
+    with installation.team():
         stranger, prometheus = client_pod(installation, TEAM), client_pod(installation, "monitoring")
+        with installation.pool():
+            installation.create(pod("trainer"))
+            installation.wait_running("trainer")
         replica = installation.replicas()[0]
         server = f"-n {NAMESPACE} {replica}"
         address = installation.client.get("Pod", replica, NAMESPACE)["status"]["podIP"]

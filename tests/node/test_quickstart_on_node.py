@@ -54,6 +54,8 @@ def test_the_quickstart_binds_a_training_pod(installation: Installation, simulat
     bound = [line for line in printed.splitlines() if line.startswith("trainer ")]
     assert "training-" in bound[0]
     assert "maip.mxsf.io/placement-rules" in printed
-    shell(f"{kubectl} delete pod trainer --force && {kubectl} delete -f deploy/quickstart/nodes.yaml")
+    for name in STAND_INS:
+        (shell.folder / "bin" / name).unlink()
+    shell("kubectl delete pod trainer --force && kubectl delete -f deploy/quickstart/nodes.yaml")
     shell.run_block("deploy/README.md", "Removal", replaced={"deploy/overlays/self-managed": "deploy/quickstart"})
     installation.wait_removed()

@@ -195,15 +195,6 @@ class Node:
                 env={**os.environ, "PATH": f"{self._search_path()}", **environment},
             )
 
-    def run(self, program: str, *arguments: str) -> str:
-        """Return the output of a program of the node.
-
-        Raises:
-            CalledProcessError: it failed.
-        """
-        path = {"PATH": self._search_path()}
-        return run(self.namespaces.command(self.programs[program], *arguments), environment=path).stdout
-
     def stop(self, name: str, ended_by: signal.Signals = signal.SIGTERM) -> None:
         """End a program that `start` started under this name of its log."""
         process = self._processes.pop(name)
