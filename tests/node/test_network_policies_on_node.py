@@ -13,10 +13,10 @@ from tests.node.running.node import Node
 from tests.node.running.programs import KUBE_ROUTER, program_paths
 
 IMAGE = "placement-webhook:0.1.0"
-# Python is the only program of the image that can connect.
 REMOVE_RULES = (
     "iptables-save -t filter | grep -v 'KUBE-ROUTER\\|KUBE-POD-FW\\|KUBE-NWPLCY' | iptables-restore -T filter"
 )
+# Python is the only program of the image that can connect.
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=3)"
 
 
