@@ -2,10 +2,19 @@
 
 import pytest
 
-from tests.objects.test_workload import DEPLOYMENT, admitted, gpu_node, template, view
+from tests.support.admission import TYPE, USAGE, make_request, policy_with
 from tests.support.objects.api_server import Object, limit_range, runtime_class
-from webhook.admission.pipeline import ClusterView
+from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.workloads import APP, SAMPLES
+from tests.support.views import made_anew
+from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised
+from webhook.objects.admission import admit_request
+
+DEPLOYMENT = next(each for each in SAMPLES if each.kind == "Deployment")
+NODE = make_node_object(
+    "n1", labels={USAGE: "training"}, taints=[f"{USAGE}=training:NoSchedule"], capacity={"nvidia.com/gpu": 8}
+)
 
 KATA = runtime_class("kata", scheduling={"nodeSelector": {"a": "b"}})
 SANDBOX = runtime_class("sandbox", overhead={"podFixed": {"cpu": "100"}})
@@ -13,16 +22,15 @@ SANDBOX = runtime_class("sandbox", overhead={"podFixed": {"cpu": "100"}})
 
 def told(spec: Object, *objects: Object) -> tuple[list[str], str, list[Object]]:
     """Return the warnings, the verdict and the patch of a Deployment whose pods have `spec`, too."""
-    of = template()
-    of["spec"] |= spec
-    found = admitted(DEPLOYMENT.object(of, replicas=1), seen(*objects))
+    template = make_pod("").gpu(4).label("app", APP["app"]).annotate(TYPE, "training").spec(**spec).template()
+    request = make_request(
+        DEPLOYMENT.object(template, replicas=1), kind="Deployment", group="apps", resource="", namespace="team-a"
+    )
+    cluster = ClusterView(made_anew([NODE, *objects]), scheduler_for(policy_with()))
+    found = admit_request(request, policy_with(), cluster)
     assert isinstance(found, Advised)
     assert found.placement is not None
     return [*found.warnings], found.placement.verdict, [*found.operations]
-
-
-def seen(*objects: Object) -> ClusterView:
-    return view(gpu_node("n1"), [*objects])
 
 
 @pytest.mark.parametrize(

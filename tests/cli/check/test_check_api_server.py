@@ -81,7 +81,7 @@ def test_class_that_is_not_known_makes_the_verdict_unknown(asked: Any, is_templa
     message = "the RuntimeClass kata is not known: add runtimeclasses to the cluster file"
     assert (outcome.code, line["verdict"], line["message"]) == (3, "Unknown", message)
     (counted,) = lines(asked("capacity", written).output)
-    assert counted["stoppedBy"] == message
+    assert counted["endedEarly"] == message
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 Source: k8s.io/kubernetes/plugin/pkg/admission/limitranger/admission.go
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from webhook.cluster.objects.limit_range import OF_CONTAINERS, OF_PODS, LimitRange, LimitRangeItem, Quantities
@@ -45,17 +45,13 @@ def _completed(container: JsonObject, ranges: Sequence[LimitRange]) -> JsonObjec
     limits = {**(resources.get("limits") or {})}
     requests = {**limits, **(resources.get("requests") or {})}
     for each in ranges:
-        # Of several items of a LimitRange, the last one counts; of several LimitRanges, the first one.
-        items = [item for item in each.items if item.type == OF_CONTAINERS]
-        limits = {**_union(item.default for item in items), **limits}
-        requests = {**_union(item.default_request for item in items), **requests}
+        # A LimitRange has one item of each type.
+        for item in each.items:
+            if item.type == OF_CONTAINERS:
+                limits, requests = {**item.default, **limits}, {**item.default_request, **requests}
     if not limits and not requests:
         return container
     return {**container, "resources": {**resources, "limits": limits, "requests": requests}}
-
-
-def _union(parts: Iterable[Quantities]) -> dict[str, str]:
-    return dict(chain.from_iterable(each.items() for each in parts))
 
 
 def limit_violations(pod: Mapping[str, Any], ranges: Sequence[LimitRange], expired: Expired) -> list[str]:
