@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 from webhook.kube.deadline import never
 from webhook.kube.pod.pod_validation import check_storable
+from webhook.kube.pod.taints import Toleration, covers
 from webhook.kube.quantity import milli_value
 
 PODS_PER_WORLD = 10
@@ -132,15 +133,17 @@ def _read(pod: Object) -> Object:
     return {
         "containers": [_amounts(each) for each in spec["containers"]],
         "initContainers": [_amounts(each) for each in spec.get("initContainers", ())],
-        "pod": _amounts(spec),
         "overhead": _milli(spec.get("overhead")),
         "nodeSelector": spec.get("nodeSelector") or {},
-        "tolerations": [
-            {"operator": "Equal", **{key: value for key, value in each.items() if value != ""}}
-            for each in spec.get("tolerations", ())
-            if each.get("key") not in _BY_DEFAULT
-        ],
+        "tolerations": _without_covered(spec.get("tolerations", ())),
     }
+
+
+def _without_covered(tolerations: Sequence[Object]) -> set[Toleration]:
+    """Return the tolerations that no other covers, without those that every reader adds."""
+    found = [each for each in tolerations if each.get("key") not in _BY_DEFAULT]
+    wide = [each for each in found if not any(covers(other, each) and not covers(each, other) for other in found)]
+    return {Toleration.of(each) for each in wide}
 
 
 def _amounts(holder: Object) -> Object:

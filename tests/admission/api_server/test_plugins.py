@@ -48,8 +48,7 @@ def test_the_class_adds_overhead_nodes_and_tolerations() -> None:
 
     spec = found.pod["spec"]
     assert (spec["overhead"], spec["nodeSelector"]) == ({"cpu": "500m"}, {"disk": "ssd", "rack": "r1"})
-    # The one of the class tolerates more.
-    assert spec["tolerations"] == [{"key": "kata", "operator": "Exists"}]
+    assert spec["tolerations"] == [*own["tolerations"], {"key": "kata", "operator": "Exists"}]
     assert found.sources == ("RuntimeClass kata",)
     assert completed(found.pod, view(KATA)) == found
 

@@ -19,7 +19,7 @@ NO_CPU = "0/2 nodes are available: 2 Insufficient cpu."
 
 
 def pod(runtime: str = "", *cpu: str) -> PodBuilder:
-    containers = [{"name": f"c{index}", "image": "i"} for index in range(2)]
+    containers: list[Object] = [{"name": f"c{index}", "image": "i"} for index in range(2)]
     for container, amount in zip(containers, cpu, strict=False):
         container["resources"] = {"requests": {"cpu": amount}}
     builder = make_pod("p").label("app", "web").spec(containers=containers)

@@ -14,7 +14,7 @@ MILLI_OF_MARK = "1"
 _CPU = ("100m", "0.25", "500m", "1", "1500m", "2", "2500m", "3")
 _MEMORY = ("64Mi", "512Mi", "1e9", "1Gi", "1.5Gi", "2G", "3Gi")
 _CARD = "example.com/card"
-_SECONDS = ({}, {}, {"tolerationSeconds": 60}, {"tolerationSeconds": 600})
+_SECONDS: tuple[Object, ...] = ({}, {}, {"tolerationSeconds": 60}, {"tolerationSeconds": 600})
 
 
 def random_classes(dice: Dice) -> list[Object]:
@@ -23,7 +23,7 @@ def random_classes(dice: Dice) -> list[Object]:
 
 def random_limit_ranges(dice: Dice, namespace: str) -> list[Object]:
     """Return one or two LimitRanges; only one has defaults, because the API server reads them in any order."""
-    item = _of_containers(dice) if dice.chance(85) else {"type": "Container"}
+    item: Object = _of_containers(dice) if dice.chance(85) else {"type": "Container"}
     item["defaultRequest"] = {**item.get("defaultRequest", {}), MARK: MILLI_OF_MARK}
     found = [limit_range(item, name="containers", namespace=namespace)]
     if dice.chance(50):
@@ -48,7 +48,7 @@ def written_pod(dice: Dice, name: str, namespace: str) -> Object:
         spec["tolerations"] = [_toleration(dice) for _ in range(dice.randint(1, 3))]
     if dice.chance(15):
         spec["resources"] = {
-            part: {"cpu": amount} for part, amount in (("limits", "12"), ("requests", "3")) if dice.chance(70)
+            part: {"cpu": amount} for part, amount in (("limits", "14"), ("requests", "12")) if dice.chance(70)
         }
     if dice.chance(5):
         spec["priorityClassName"] = dice.choice(("gone", "system-node-critical"))

@@ -32,11 +32,6 @@ def with_default_resources(pod: JsonObject, ranges: Sequence[LimitRange]) -> Jso
     for part in _CONTAINERS:
         if spec.get(part):
             spec[part] = [_completed(each, ranges) for each in spec[part]]
-    if spec.get("resources"):
-        read = read_pod_level_requests(Reader(pod["spec"]))
-        explicit = spec["resources"].get("requests") or {}
-        requests = {name: canonical(f"{amount}m") for name, amount in read.items() if name not in explicit}
-        spec["resources"] = {**spec["resources"], "requests": {**explicit, **requests}}
     return {**pod, "spec": spec}
 
 
@@ -74,7 +69,7 @@ def _violations(spec: _Spec, limit_range: LimitRange, expired: Expired) -> Itera
                 resources = container.get("resources") or {}
                 yield from _of_item(item, resources.get("requests") or {}, resources.get("limits") or {})
         elif item.type == OF_PODS:
-            yield from _of_item(item, _total(spec, "requests", expired), _total(spec, "limits", expired))
+            yield from _of_item(item, *_totals(spec, expired))
 
 
 def _of_item(item: LimitRangeItem, requests: _Spec, limits: _Spec) -> Iterator[str]:
@@ -118,8 +113,28 @@ def _over_ratio(begin: str, ratio: str, request: object, limit: object) -> Itera
             yield f"{begin}, but provided ratio is {found:f}"
 
 
-def _total(spec: _Spec, part: str, expired: Expired) -> Quantities:
-    """Return the requests or limits of the pod: of its containers together, or those that it states as a whole."""
+def _totals(spec: _Spec, expired: Expired) -> tuple[Quantities, Quantities]:
+    """Return the requests and limits of the pod: of its containers together, or those that it has as a whole.
+
+    Source: k8s.io/kubernetes/pkg/api/pod/util.go, DefaultPodLevelResources
+    """
+    requests, limits = _total(spec, "requests", expired), _total(spec, "limits", expired)
+    if not spec.get("resources"):
+        return requests, limits
+    containers = [each for part in _CONTAINERS for each in spec.get(part) or ()]
+    of_pod, stated = read_pod_level_requests(Reader(spec)), _amounts(spec, "limits")
+    for name in (CPU, MEMORY):
+        if name in of_pod:
+            requests[name] = canonical(f"{of_pod[name]}m")
+            if all(name in _amounts(each, "limits") for each in containers):
+                _raise_to(limits, {name: requests[name]})
+        if name in stated:
+            limits[name] = stated[name]
+    return requests, limits
+
+
+def _total(spec: _Spec, part: str, expired: Expired) -> dict[str, str]:
+    """Return the requests or limits of the containers together."""
     total: dict[str, str] = {}
     for container in in_time(spec.get("containers") or [], expired):
         _add(total, _amounts(container, part))
@@ -136,8 +151,7 @@ def _total(spec: _Spec, part: str, expired: Expired) -> Quantities:
             _add(amounts, sidecars)
         _raise_to(peak, amounts)
     _raise_to(total, peak)
-    of_pod = _amounts(spec, part)
-    return {**total, **{name: of_pod[name] for name in (CPU, MEMORY) if name in of_pod}}
+    return total
 
 
 def _amounts(holder: _Spec, part: str) -> dict[str, str]:

@@ -3,19 +3,15 @@
 Source: k8s.io/kubernetes/plugin/pkg/admission/runtimeclass/admission.go
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from webhook.cluster.objects.runtime_class import RuntimeClass
 from webhook.documents.documents import JsonObject
-from webhook.kube.pod.taints import covers
 from webhook.kube.quantity import milli_value
 
 _DIFFERS = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-# Those that others cover change nothing for a scheduler.
-_MOST_COMPARED = 100
 _NO_CLASS = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-Tolerations = Sequence[Mapping[str, Any]]
 
 
 def with_runtime_class(pod: JsonObject, found: RuntimeClass) -> JsonObject:
@@ -37,7 +33,9 @@ def with_runtime_class(pod: JsonObject, found: RuntimeClass) -> JsonObject:
                 raise ValueError(f"conflict: {place} = {wanted}; {theirs} = {own[key]}")
         spec["nodeSelector"] = {**own, **found.node_selector}
     if found.tolerations:
-        spec["tolerations"] = _merged([*(spec.get("tolerations") or ()), *found.tolerations])
+        # The API server also drops those that others cover, which changes nothing for a scheduler.
+        own = spec.get("tolerations") or []
+        spec["tolerations"] = [*own, *(each for each in found.tolerations if each not in own)]
     return {**pod, "spec": spec}
 
 
@@ -56,19 +54,3 @@ def overhead_fault(pod: Mapping[str, Any], found: RuntimeClass | None) -> str:
 def _equal(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
     amounts = ({name: milli_value(each) for name, each in side.items()} for side in (left, right))
     return next(amounts) == next(amounts)
-
-
-def _merged(tolerations: Tolerations) -> list[Mapping[str, Any]]:
-    """Return `tolerations` without those that others cover.
-
-    Source: k8s.io/kubernetes/pkg/util/tolerations/tolerations.go, MergeTolerations
-    """
-    merged: list[Mapping[str, Any]] = []
-    if len(tolerations) > _MOST_COMPARED:
-        return [*tolerations]
-    for index, each in enumerate(tolerations):
-        if any(covers(other, each) for other in merged):
-            continue
-        if not any(other != each and covers(other, each) for other in tolerations[index + 1 :]):
-            merged.append(each)
-    return merged
