@@ -45,7 +45,7 @@ def written_pod(dice: Dice, name: str, namespace: str) -> Object:
     if dice.chance(25):
         spec["nodeSelector"] = {"rack": dice.choice(RACKS)}
     if dice.chance(40):
-        spec["tolerations"] = [_toleration(dice) for _ in range(dice.randint(1, 3))]
+        spec["tolerations"] = [_toleration(dice, dice.choice(TAINTS)) for _ in range(dice.randint(1, 3))]
     if dice.chance(15):
         spec["resources"] = {
             part: {"cpu": amount} for part, amount in (("limits", "14"), ("requests", "12")) if dice.chance(70)
@@ -67,16 +67,16 @@ def _class(dice: Dice, name: str) -> Object:
         if dice.chance(60):
             scheduling["nodeSelector"] = {"rack": dice.choice(RACKS)}
         if dice.chance(60):
-            scheduling["tolerations"] = [_toleration(dice) for _ in range(dice.randint(1, 2))]
+            scheduling["tolerations"] = [_toleration(dice, key) for key in dice.some(TAINTS)]
         fields["scheduling"] = scheduling
     return runtime_class(name, **fields)
 
 
-def _toleration(dice: Dice) -> Object:
+def _toleration(dice: Dice, key: str) -> Object:
     effect = dice.choice(("", "NoSchedule", "NoExecute"))
     seconds = dice.choice(_SECONDS) if effect == "NoExecute" else {}
     value = {"operator": "Exists"} if dice.chance(50) else {"value": dice.choice(("", "yes"))}
-    return {"key": dice.choice(TAINTS), **value, **({"effect": effect} if effect else {}), **seconds}
+    return {"key": key, **value, **({"effect": effect} if effect else {}), **seconds}
 
 
 def _of_containers(dice: Dice) -> Object:
