@@ -44,6 +44,7 @@ _CLUSTER_SCOPED = (
     ("storage.k8s.io/v1", "VolumeAttachment"),
     ("resource.k8s.io/v1", "DeviceClass"),
     ("resource.k8s.io/v1", "ResourceSlice"),
+    ("node.k8s.io/v1", "RuntimeClass"),
 )
 # Source: k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, SpecialDefaultResourcePrefixes
 _OTHER_NAMES = {"Node": "minions", "ReplicationController": "controllers"}

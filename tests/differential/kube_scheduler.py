@@ -41,6 +41,8 @@ _KINDS = (
     ("storage.k8s.io/v1", "VolumeAttachment"),
     ("resource.k8s.io/v1", "DeviceClass"),
     ("resource.k8s.io/v1", "ResourceClaim"),
+    ("node.k8s.io/v1", "RuntimeClass"),
+    ("v1", "LimitRange"),
 )
 # Of resizes, which count as in 1.37 in every release.
 _FIELDS_OF_RESIZES = frozenset(

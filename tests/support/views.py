@@ -99,6 +99,8 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "devices": _devices,
     "priority_classes": lambda snapshot: dict(snapshot.priority_classes),
     "full_quotas": lambda snapshot: dict(snapshot.full_quotas),
+    "runtime_classes": lambda snapshot: dict(snapshot.runtime_classes.by_name),
+    "limit_ranges": lambda snapshot: {name: set(map(str, each)) for name, each in snapshot.limit_ranges.items()},
     "volcano": lambda snapshot: [each or {} for each in (snapshot.volcano.queues, snapshot.volcano.groups)],
     "kai": lambda snapshot: [each or {} for each in (snapshot.kai.queues, snapshot.kai.groups, snapshot.kai.parents)],
     "kueue": lambda snapshot: [

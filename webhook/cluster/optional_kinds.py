@@ -23,8 +23,10 @@ from webhook.cluster.dra.device_class import DeviceClass
 from webhook.cluster.dra.devices import Devices
 from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.dra.resource_slice import ResourceSlice
+from webhook.cluster.objects.limit_range import LimitRange
 from webhook.cluster.objects.priority_class import PriorityClass
 from webhook.cluster.objects.resource_quota import ResourceQuota
+from webhook.cluster.objects.runtime_class import RuntimeClass, RuntimeClasses
 from webhook.cluster.objects.workloads import SelectingObject, SelectingObjects
 from webhook.cluster.storage.csi import Csi, CsiDriver, CsiStorageCapacity, VolumeAttachment
 from webhook.cluster.storage.storage import Storage, StorageClass, VolumeLimits
@@ -50,6 +52,7 @@ class OptionalKind(NamedTuple):
 
 
 PRIORITY_CLASS_KIND = "PriorityClass"
+RUNTIME_CLASS_KIND, LIMIT_RANGE_KIND = "RuntimeClass", "LimitRange"
 OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     "Service": OptionalKind("v1", "services", SelectingObject.of, "workloads"),
     "ReplicationController": OptionalKind("v1", "replicationcontrollers", SelectingObject.of, "workloads"),
@@ -72,6 +75,8 @@ OPTIONAL_KINDS: Mapping[str, OptionalKind] = {
     ),
     PRIORITY_CLASS_KIND: OptionalKind("scheduling.k8s.io/v1", "priorityclasses", PriorityClass.of, "priority_classes"),
     "ResourceQuota": OptionalKind("v1", "resourcequotas", ResourceQuota.of, "full_quotas"),
+    RUNTIME_CLASS_KIND: OptionalKind("node.k8s.io/v1", "runtimeclasses", RuntimeClass.of, "runtime_classes"),
+    LIMIT_RANGE_KIND: OptionalKind("v1", "limitranges", LimitRange.of, "limit_ranges"),
 }
 
 _VOLCANO, _KAI, _KUEUE = "scheduling.volcano.sh", "scheduling.run.ai", "kueue.x-k8s.io"
@@ -189,6 +194,10 @@ _MAKERS: Mapping[str, Callable[[FactsByKind], Any]] = {
     "devices": _devices,
     "priority_classes": lambda found: _by_name(found, PRIORITY_CLASS_KIND) or {},
     "full_quotas": _full_quotas,
+    "runtime_classes": lambda found: RuntimeClasses(
+        _by_name(found, RUNTIME_CLASS_KIND) or {}, are_known=RUNTIME_CLASS_KIND in found
+    ),
+    "limit_ranges": lambda found: _grouped(found.get(LIMIT_RANGE_KIND, ()), attrgetter("namespace")),
     "volcano": lambda found: VolcanoObjects(
         _by_name(found, f"Queue.{_VOLCANO}"), _by_full_name(found, f"PodGroup.{_VOLCANO}")
     ),

@@ -4,13 +4,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from webhook.cluster.objects.limit_range import LimitRange
 from webhook.cluster.objects.priority_class import PriorityClass
-from webhook.cluster.optional_kinds import OPTIONAL_KINDS, PRIORITY_CLASS_KIND, optional_kind_named
+from webhook.cluster.objects.runtime_class import RuntimeClass
+from webhook.cluster.optional_kinds import (
+    LIMIT_RANGE_KIND,
+    OPTIONAL_KINDS,
+    PRIORITY_CLASS_KIND,
+    RUNTIME_CLASS_KIND,
+    optional_kind_named,
+)
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.storage.storage import Storage
 from webhook.cluster.storage.volumes import PersistentVolumeClaim
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
+from webhook.kube.names import DEFAULT_NAMESPACE
 
 _CLAIM = "PersistentVolumeClaim"
 # Their facts by the field of the Devices that has them.
@@ -45,11 +54,11 @@ def with_planned_claims(snapshot: Snapshot, claims: Iterable[dict[str, Any]]) ->
 def is_planned(content: Mapping[str, Any]) -> bool:
     """Return whether `with_planned_objects` reads objects of this kind."""
     kind = optional_kind_named(str(content.get("apiVersion")), str(content.get("kind")))
-    return kind in (_CLAIM, PRIORITY_CLASS_KIND, *_DEVICE_KINDS)
+    return kind in (_CLAIM, PRIORITY_CLASS_KIND, RUNTIME_CLASS_KIND, LIMIT_RANGE_KIND, *_DEVICE_KINDS)
 
 
 def with_planned_objects(snapshot: Snapshot, documents: Iterable[Document]) -> Snapshot:
-    """Return `snapshot` with the claims, claim templates and PriorityClasses in `documents`; existing ones stay.
+    """Return `snapshot` with the claims, classes and LimitRanges in `documents`; existing ones stay.
 
     Claims of a kind that is not known in the cluster are left out: the pods' placement stays Unknown.
 
@@ -75,6 +84,12 @@ def _with_object(snapshot: Snapshot, kind: str, content: dict[str, Any]) -> Snap
     if kind == PRIORITY_CLASS_KIND:
         facts = PriorityClass.of(content)._replace(is_planned=True)
         return replace(snapshot, priority_classes={facts.name: facts, **snapshot.priority_classes})
+    if kind == RUNTIME_CLASS_KIND:
+        classes, runtime_class = snapshot.runtime_classes, RuntimeClass.of(content)
+        by_name = {runtime_class.name: runtime_class, **classes.by_name}
+        return replace(snapshot, runtime_classes=classes._replace(by_name=by_name))
+    if kind == LIMIT_RANGE_KIND:
+        return _with_limit_range(snapshot, LimitRange.of(content))
     devices, name = snapshot.devices, _DEVICE_KINDS[kind]
     known = getattr(devices, name)
     if known is None:
@@ -82,6 +97,14 @@ def _with_object(snapshot: Snapshot, kind: str, content: dict[str, Any]) -> Snap
     claim: Any = OPTIONAL_KINDS[kind].read(content)
     planned: Any = {name: {(claim.namespace, claim.name): claim, **known}}
     return replace(snapshot, devices=replace(devices, answers={}, **planned))
+
+
+def _with_limit_range(snapshot: Snapshot, planned: LimitRange) -> Snapshot:
+    namespace = planned.namespace or DEFAULT_NAMESPACE
+    known = snapshot.limit_ranges.get(namespace, ())
+    if any(each.name == planned.name for each in known):
+        return snapshot
+    return replace(snapshot, limit_ranges={**snapshot.limit_ranges, namespace: (*known, planned)})
 
 
 def _names_class(claim: dict[str, Any]) -> bool:

@@ -18,7 +18,9 @@ from webhook.cluster.index.labels import LabelColumns, Mask, TaintClasses
 from webhook.cluster.index.running_pods import RunningPods
 from webhook.cluster.left_out import NOTHING_LEFT_OUT, LeftOut
 from webhook.cluster.node_info import NodeInfo, RunningPod
+from webhook.cluster.objects.limit_range import LimitRange
 from webhook.cluster.objects.priority_class import PriorityClass, priority_class_named
+from webhook.cluster.objects.runtime_class import NO_RUNTIME_CLASSES, RuntimeClasses
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.objects.workloads import NO_WORKLOADS, SelectingObjects
 from webhook.cluster.pods.nominated_pods import NO_NOMINATED_PODS, NominatedPods
@@ -91,10 +93,11 @@ class Load:
 class ClusterObjects:
     """What a snapshot knows beside its nodes and their pods. An optional kind that is not known has its default.
 
-    `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces. `left_out`
-    are objects of known kinds that are not in it. `release` is that of the API server, taken for that of
-    kube-scheduler. `nominated` are the pending pods with a nominated node; they do not use resources yet. `pending` are
-    the pods that are not bound, in the order of their arrival. `is_without_pods`: the nodes are shown without pods.
+    `full_quotas` names, by namespace, a ResourceQuota that denies pods with pod affinity across namespaces.
+    `limit_ranges` are those of each namespace. `left_out` are objects of known kinds that are not in it. `release` is
+    that of the API server, taken for that of kube-scheduler. `nominated` are the pending pods with a nominated node;
+    they do not use resources yet. `pending` are the pods that are not bound, in the order of their arrival.
+    `is_without_pods`: the nodes are shown without pods.
     """
 
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)
@@ -104,6 +107,8 @@ class ClusterObjects:
     devices: Devices = NO_DEVICES
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
     full_quotas: Mapping[str, str] = field(default_factory=dict)
+    runtime_classes: RuntimeClasses = NO_RUNTIME_CLASSES
+    limit_ranges: Mapping[str, tuple[LimitRange, ...]] = field(default_factory=dict)
     volcano: VolcanoObjects = NO_VOLCANO
     kai: KaiObjects = NO_KAI
     kueue: KueueObjects = NO_KUEUE

@@ -57,6 +57,23 @@ class RejectedFieldError(FieldError):
         return printable(f"{cut(self.path, _PATH_LIMIT)}: {self.reason}{value}{detail}")
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedObjectError(FieldError):
+    """An object that the API server refuses as a whole, in its words: `detail`."""
+
+    def __str__(self) -> str:
+        place = f"{cut(self.path, _PATH_LIMIT)}: " if self.path else ""
+        return printable(f"{place}{cut(self.detail, _DETAIL_LIMIT)}")
+
+
+def refused(resource: str, name: str, reason: str) -> FieldError:
+    """Return the error of an object of `resource` (a plural) that an admission plugin of the API server refuses.
+
+    Source: k8s.io/apimachinery/pkg/api/errors/errors.go, NewForbidden
+    """
+    return RefusedObjectError("", "Forbidden", None, f'{resource} "{name}" is forbidden: {reason}')
+
+
 class InvalidInput(Exception):  # noqa: N818 - named like field.Invalid
     """Invalid input of a user; holds every error found."""
 

@@ -78,11 +78,32 @@ def canonical(quantity: object) -> str:
 
     Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, CanonicalizeBytes
     """
+    return _printed(*_nanos(quantity))
+
+
+def added(left: object, right: object) -> str:
+    """Return the sum of two quantities as the API server prints it.
+
+    Raises:
+        ValueError: one is not a quantity; the text shows the format.
+
+    Source: k8s.io/apimachinery/pkg/api/resource/quantity.go, Quantity.Add
+    """
+    (first, form), (second, other_form) = _nanos(left), _nanos(right)
+    return _printed(first + second, form if first else other_form)
+
+
+def _nanos(quantity: object) -> "tuple[int, _Form]":
     digits, exponent, form = _scaled(quantity if isinstance(quantity, str) else _text(quantity))[2:]
     nanos = _ceiling(abs(digits), exponent + 9)
+    return -nanos if digits < 0 else nanos, form
+
+
+def _printed(nanos: int, form: "_Form") -> str:
     if not nanos:
         return "0"
-    sign, units = "-" if digits < 0 else "", nanos // 10**9
+    sign, nanos = "-" if nanos < 0 else "", abs(nanos)
+    units = nanos // 10**9
     if form == "binary" and units >= 1024 and not nanos % 10**9:
         power = max(each for each in _BINARY if not units % 2**each)
         return f"{sign}{units >> power}{_BINARY[power]}"

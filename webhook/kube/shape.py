@@ -53,6 +53,7 @@ POD: Mapping[str, Any] = {
         "schedulerName": str,
         "schedulingGroup": {"podGroupName": str},
         "priorityClassName": str,
+        "runtimeClassName": str,
         "nodeSelector": dict[str, str],
         "tolerations": Each({"key": str, "operator": str, "value": str, "effect": str}),
         "affinity": {

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from webhook.admission.annotation_suggestions import as_annotation_changes
+from webhook.admission.api_server.plugins import completed
 from webhook.admission.mutated_pod import as_created
 from webhook.admission.pipeline import scheduler_for
 from webhook.cluster.planned_objects import with_planned_claims
@@ -96,7 +97,7 @@ def _beside_running(
     role: Role, namespace: str, schedulers: BackendSchedulers, waiting: _Waiting, expired: Expired
 ) -> Placement:
     """Return the placement of the first pod of `role` while the pods of the object stay, also those that wait."""
-    pod = PodSignature.of(next(_created_pods(role, namespace)))
+    pod = PodSignature.of(next(_created_pods(role, namespace, waiting.base, expired)))
     return predict_placement(schedulers, pod, waiting, None, expired)
 
 
@@ -121,8 +122,10 @@ def _unknown_reason(roles: Sequence[Role]) -> str:
     for role in roles:
         if role.pods.caveat:
             return role.pods.caveat
-        if isinstance(role.result.signature, str):
-            return role.result.signature
+        if role.refusal or role.unknown:
+            return role.refusal or role.unknown
+        if isinstance(role.created.signature, str):
+            return role.created.signature
     return ""
 
 
@@ -132,7 +135,7 @@ def _placed(
     left = MOST_REPLICAS
     placed: list[Placed] = []
     for role in roles:
-        pods = _created_pods(role, namespace)
+        pods = _created_pods(role, namespace, waiting.base, expired)
         waiting = waiting.on(_with_claims(waiting.base, role.pods, left, expired))
         asked = role.pods.replicas or 0
         among = predict_replicas(scheduler, waiting, pods, asked, limit=left, expired=expired)
@@ -155,13 +158,14 @@ def _with_claims(snapshot: Snapshot, pods: PodSet, most: int, expired: Expired) 
     return with_planned_claims(snapshot, in_time(claims, expired))
 
 
-def _created_pods(role: Role, namespace: str) -> Iterator[JsonObject]:
-    """Yield the pods of a role as they will be stored."""
+def _created_pods(role: Role, namespace: str, snapshot: Snapshot, expired: Expired) -> Iterator[JsonObject]:
+    """Yield the pods of a role as the API server of `snapshot` will store them."""
     before: JsonObject | None = None
     created: JsonObject = {}
     for pod in role.pods.pods():
         if pod != before:
-            before, created = pod, as_created(patched(pod, role.result.injection.operations), namespace)
+            before, completed_pod = pod, completed(as_created(pod, namespace), snapshot, expired).pod
+            created = patched(completed_pod, role.created.injection.operations)
         yield created
 
 
@@ -172,7 +176,7 @@ def _as_annotation_changes(
 
     They name annotations.
     """
-    placement, waiting = worst.found.placement, worst.role.result.waiting
+    placement, waiting = worst.found.placement, worst.role.created.waiting
     if not placement.suggestions:
         return placement
     if waiting is None or any(each is not worst and each.found.stopped is not None for each in placed):
@@ -181,10 +185,11 @@ def _as_annotation_changes(
     for later in placed[[each is worst for each in placed].index(True) + 1 :]:
         snapshot = with_replicas(snapshot, later.found)
     own_nodes = {node for each in placed if each is not worst for node in each.found.nodes}
+    content = worst.role.created.content
     group = Group(schedulers.scheduler_of, waiting[1], worst.found.asked, snapshot, own_nodes, workload.expired)
     try:
         return as_annotation_changes(
-            worst.role.content, workload.policy, group.verified(placement), snapshot, group.place, workload.expired
+            content, workload.policy, group.verified(placement), snapshot, group.place, workload.expired
         )
     except DeadlineNearError:
         return placement
@@ -199,7 +204,7 @@ def _advice(
         return _fitting(placed, reports_always=policy.spec.workload_objects.report == "always")
     worst = min(failing, key=lambda each: _SEVERITY.index(each.found.placement.verdict))
     placement = _as_annotation_changes(worst, placed, workload, schedulers)
-    signature = worst.role.result.signature
+    signature = worst.role.created.signature
     is_refused = placement.verdict == "Infeasible" and worst.role.result.injection.check_mode == "deny"
     if isinstance(signature, PodSignature):
         asked, scheduler, base = worst.found.asked, schedulers.scheduler_of(signature), view.snapshot

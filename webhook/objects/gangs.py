@@ -57,6 +57,12 @@ class Role:
     result: Mutated
     content: PodContent
     """The first pod as it is written."""
+    created: Mutated
+    """The result for the first pod as the API server completes it."""
+    refusal: str = ""
+    """Why the API server refuses such a pod; empty if it does not."""
+    unknown: str = ""
+    """What the API server adds that is not known; empty if nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +180,7 @@ def queues_of(
         names = [each._replace(starts_whole=True) for each in names]
     if queue:
         names.append(BatchNames("kueue", str(queue), "", has_owner=False, starts_whole=True))
-    infos = [(each.result.signature, each.pods.replicas or 0) for each in roles]
+    infos = [(each.created.signature, each.pods.replicas or 0) for each in roles]
     sets = tuple((read.info, count) for read, count in infos if isinstance(read, PodSignature) and count)
     if not sets or not any(each.starts_whole for each in names):
         return names, None
@@ -200,7 +206,7 @@ def with_gang(
     if gang is None:
         return advice
     placement, warnings = advice.placement, advice.warnings
-    signatures = [each.role.result.signature for each in placed]
+    signatures = [each.role.created.signature for each in placed]
     roles = [
         (None if isinstance(each, str) else (schedulers.scheduler_of(each), each), of.found)
         for each, of in zip(signatures, placed, strict=True)

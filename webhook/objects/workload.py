@@ -26,6 +26,7 @@ from webhook.kube.workloads.workload_kinds import PATCHED_TEMPLATES
 from webhook.mutation.mutate import RuleOutcome
 from webhook.mutation.workload.annotations import stray_keys
 from webhook.objects.advice import advise
+from webhook.objects.completed_role import completed_role, refusal_warning
 from webhook.objects.gangs import Role, WorkloadAdmission, queues_of
 from webhook.objects.misplaced import keys_of, misplaced
 from webhook.objects.per_node import per_node_errors
@@ -138,6 +139,7 @@ def _of_cluster(roles: list[Role], workload: WorkloadAdmission) -> Iterator[str]
             return
         queues = queues_of(role, roles, workload, cluster.snapshot)
         yield from cluster_warnings(role.result, workload.policy, cluster, queues)
+        yield from refusal_warning(role, cluster.snapshot)
 
 
 def in_namespace(request: AdmissionRequest) -> JsonObject:
@@ -250,7 +252,7 @@ def _evaluate(
     own_type = result.injection.workload_type if isinstance(result, Mutated) else result.workload_type
     findings.workload_type = findings.workload_type or own_type
     if isinstance(result, Mutated):
-        findings.roles.append(Role(pods, result, content))
+        findings.roles.append(completed_role(pods, result, workload, defaults))
     elif isinstance(result, Denied):
         findings.warnings.append(f"{pods.path}: such a pod is denied: {result.denial.message}")
     else:

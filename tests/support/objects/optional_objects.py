@@ -23,6 +23,7 @@ def _with_group(kind: str, namespace: str, content: Object) -> Object:
         "ResourceSlice",
         "DeviceTaintRule",
         "PriorityClass",
+        "RuntimeClass",
     )
     metadata = {"name": f"optional-{kind.lower()}"} | ({} if is_of_cluster else {"namespace": namespace})
     return {"apiVersion": OPTIONAL_KINDS[kind].api_version, "kind": kind, "metadata": metadata, **content}
@@ -96,6 +97,8 @@ def _contents(variant: str) -> dict[str, Object]:
             }
         },
         "PriorityClass": {"value": int(variant)},
+        "RuntimeClass": {"handler": "kata", "overhead": {"podFixed": {"cpu": f"{variant}m"}}},
+        "LimitRange": {"spec": {"limits": [{"type": "Container", "max": {"cpu": variant}}]}},
         "ResourceQuota": {
             "spec": {"hard": {"pods": "1"}, "scopes": ["CrossNamespacePodAffinity"]},
             "status": {"hard": {"pods": "1"}, "used": {"pods": str(2 - int(variant))}},

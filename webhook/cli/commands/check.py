@@ -85,6 +85,7 @@ def print_answer(console: Console, answer: Answer, max_nodes: int) -> None:
     lines = [
         policy and f"policy: {policy}",
         answer.replicas_text,
+        f"the API server adds to it by {some(answer.completed_by)}" if answer.completed_by else "",
         "the running pod of this name counts as gone" if answer.replaced and not answer.workload.owner else "",
         f"{placement.feasible} of {placement.total} nodes can take it" if placement.total else "",
         placement.message,

@@ -38,7 +38,7 @@ _OTHERS = (*OPTIONAL_RESOURCES, DISRUPTION_BUDGETS, *BATCH_RESOURCES)
     "--all-kinds",
     is_flag=True,
     help="Also write the other kinds that are read: Services and controllers, storage, devices, PriorityClasses, "
-    "PodDisruptionBudgets, queues and pod groups.",
+    "RuntimeClasses, LimitRanges, PodDisruptionBudgets, queues and pod groups.",
 )
 def snapshot(
     kubeconfig: Path | None, context: str | None, output: Path | None, hash_names: bool, all_kinds: bool

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from webhook.admission.annotation_suggestions import Place, as_annotation_changes
+from webhook.admission.api_server.plugins import Completed, completed
 from webhook.admission.patch_proof import UnprovenPatchError, prove_pod_patch
 from webhook.admission.pipeline import ClusterView, admit, read_pod
 from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
@@ -17,12 +18,13 @@ from webhook.cli.inputs.workloads import Workload, print_policy
 from webhook.cli.output.terminal import echo, some, warn
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, field
-from webhook.documents.field import BETWEEN_ERRORS, InvalidInput
+from webhook.documents.field import BETWEEN_ERRORS, InvalidInput, prefixed_errors
 from webhook.documents.text import cut
 from webhook.kube.api.admission import AdmissionRequest, pod_request
 from webhook.kube.api.independent_patch import TooDeepError
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.kube.shape import check_pod
 from webhook.kube.workloads.pod_set import pod_name
 from webhook.placement.framework.result import Placement
 from webhook.placement.reasons.cluster_warnings import NO_SIGN, absent_scheduler
@@ -35,6 +37,18 @@ _NOT_KNOWN = ": not known whether it runs: no bound pod names it. Without it, th
 _WORSE_THAN = {"Feasible": ("Waiting", "Infeasible"), "Waiting": ("Infeasible",)}
 # The parts of a pod that rules read and do not change.
 _READ = ("containers", "initContainers", "volumes", "resources", "resourceClaims", "priorityClassName")
+
+
+def with_completed_pod(workload: Workload, snapshot: Snapshot) -> tuple[Workload, Completed]:
+    """Return `workload` with its first pod as the API server hands it to webhooks, and what is known of that.
+
+    Raises:
+        InvalidInput: no API server stores the pod; the errors name file and document.
+    """
+    with prefixed_errors(workload.document.place):
+        check_pod(workload.document.content)
+        found = completed(workload.document.content, snapshot)
+    return replace(workload, document=replace(workload.document, content=found.pod)), found
 
 
 def admit_document(document: Document, policy: Policy, cluster: ClusterView | None) -> Verdict:
@@ -166,6 +180,8 @@ class Admissions:
         Raises:
             InvalidInput: the pod is not valid; the errors name file and document.
         """
+        with prefixed_errors(workload.document.place):
+            pod = completed(pod, snapshot).pod
         if not self.with_policy:
             return pod
         verdict = _admit(replace(workload, document=replace(workload.document, content=pod)), snapshot)

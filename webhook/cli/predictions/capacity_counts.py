@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from webhook.admission.api_server.plugins import check_admitted
 from webhook.cli.inputs.pending import NOTHING_RESERVED, PendingQueue, Reserved
 from webhook.cli.inputs.workloads import Workload, with_claims_of_pods
 from webhook.cli.output.terminal import echo
-from webhook.cli.predictions.admission import Admissions
+from webhook.cli.predictions.admission import Admissions, with_completed_pod
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import FieldError, InvalidInput, prefixed_errors
 from webhook.kube.pod.pod_validation import check_storable
-from webhook.kube.shape import check_pod
 from webhook.placement.capacity.counting import Count, count_each, count_together
 from webhook.placement.capacity.simulation import FurtherPods, OnPlaced
 from webhook.placement.replicas.replicas import as_stored
@@ -150,12 +150,13 @@ class Counts:
         pods = workload.pods
         if pods is None:
             return _Template(workload, message=workload.note)
+        workload, of_server = with_completed_pod(workload, self.snapshot)
         refusal, bypass = self.admissions.answer(workload, self.snapshot)
         if bypass:
             echo(f"{workload.name}: left alone: {bypass}", err=True)
         self.admissions.note(workload, self.snapshot)
-        if refusal or workload.note:
-            return _Template(workload, message=refusal or workload.note, is_refused=bool(refusal))
+        if reason := refusal or workload.note or of_server.unknown:
+            return _Template(workload, message=reason, is_refused=bool(refusal))
         first = self._stored(workload, workload.document.content)
         schedulers = self.admissions.schedulers(workload.policy)
         scheduler = schedulers.scheduler_of(first)
@@ -169,9 +170,9 @@ class Counts:
                 scheduler, lambda index: self._stored(workload, pods.pod_at(begin + index)), share, _MOST_CLAIMANTS
             )
         with prefixed_errors(workload.document.place):
-            check_pod(workload.document.content)
             check_storable(first)
             further.read(0)
+            check_admitted(first, self.snapshot)
         return _Template(workload, further)
 
     def _stored(self, workload: Workload, pod: JsonObject) -> Pod:

@@ -26,7 +26,7 @@ class Answer:
     node that cannot take the pod. `without_pods` are the nodes that could take a waiting pod if no pod was running,
     `without_pending` those that could take it without the pending pods before it, which are `reserved`. `replaced` is
     the number of running pods of the object, which count as gone. `gang` are the pods that must run together. `first`
-    is the first pod as it was placed.
+    is the first pod as it was placed, `completed_by` the objects by which the API server adds to it.
     """
 
     workload: Workload
@@ -42,6 +42,7 @@ class Answer:
     replaced: int = 0
     gang: GangRequest | None = None
     first: JsonObject | None = None
+    completed_by: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from webhook.admission.api_server.plugins import check_admitted
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import Pending, PendingQueue
 from webhook.cli.inputs.session import Session
 from webhook.cli.inputs.workloads import Workload, with_claims_of
-from webhook.cli.predictions.admission import Admissions
+from webhook.cli.predictions.admission import Admissions, with_completed_pod
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
 from webhook.documents.documents import JsonObject, field
@@ -16,7 +17,6 @@ from webhook.documents.field import InvalidInput, prefixed_errors
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
-from webhook.kube.shape import check_pod
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod, object_starts_whole, within_cluster
 from webhook.objects.own_pods import without_own_pods, without_own_waiting, without_pod
@@ -114,26 +114,28 @@ class Checks:
         Raises:
             InvalidInput: the pod is one that no API server stores; the errors name file, document and field.
         """
-        if workload.pods is None:
+        pods = workload.pods
+        if pods is None:
             return Answer(workload, Placement.unknown(workload.note)), assumed
         with_claims = assumed.on(with_claims_of(workload, assumed.base, MOST_REPLICAS))
+        workload, of_server = with_completed_pod(workload, with_claims.base)
         refusal, bypass = self.admissions.answer(workload, with_claims.base)
         if refusal:
             return Answer(workload, Placement.unknown(refusal), refusal=refusal), assumed
-        if workload.note:
-            return Answer(workload, Placement.unknown(workload.note)), assumed
-        answer, assumed = self._placed(workload, workload.pods, with_claims)
-        return replace(answer, bypass=bypass), assumed
+        if unknown := workload.note or of_server.unknown:
+            return Answer(workload, Placement.unknown(unknown)), assumed
+        answer, assumed = self._placed(workload, pods, with_claims)
+        return replace(answer, bypass=bypass, completed_by=of_server.sources), assumed
 
     def _placed(self, workload: Workload, pods: PodSet, assumed: Pending) -> tuple[Answer, Pending]:
         policy, asked = workload.policy, 1 if pods.replicas is None else pods.replicas
         schedulers = self.admissions.schedulers(policy)
         with prefixed_errors(workload.document.place):
-            check_pod(workload.document.content)
             first = next(self._pods(workload, pods))
             check_storable(first)
             assumed, reserved = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
+            check_admitted(first, assumed.base)
             if scheduler is None:
                 self.admissions.note(workload, assumed.base)
                 unknown = schedulers.place(first, assumed.base)

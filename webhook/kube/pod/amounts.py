@@ -7,7 +7,7 @@ for `cpu`, and in bytes or units for other resources.
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.kube.quantity import milli_value
+from webhook.kube.quantity import canonical, milli_value
 from webhook.kube.reader import Reader
 
 CPU = "cpu"
@@ -90,6 +90,12 @@ def read_milli(reader: Reader, key: str) -> dict[str, int]:
 def read_amounts(reader: Reader, key: str) -> dict[str, int]:
     """Return the ResourceList in the field `key` in whole units; malformed and negative quantities are errors."""
     return whole_units(read_milli(reader, key))
+
+
+def read_quantities(reader: Reader, key: str) -> dict[str, str]:
+    """Return the ResourceList in the field `key` as the API server prints it; malformed quantities are errors."""
+    found = read_milli(reader, key)
+    return {name: canonical(quantity) for name, quantity in reader.object(key).raw.items() if name in found}
 
 
 def sum_of(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:

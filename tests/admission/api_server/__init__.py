@@ -1,0 +1,1 @@
+"""What the API server adds to a pod, and what it refuses."""

@@ -1,0 +1,113 @@
+"""`check` and `capacity` evaluate manifests and templates as the API server completes their pods."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.objects.api_server import Object, limit_range, runtime_class
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.programs.cluster_files import as_list, lines
+from tests.support.programs.command import Outcome, Run
+
+NODES = [make_node_object(name, labels={"rack": "r0"}, capacity={"cpu": "4"}) for name in ("a", "b")]
+GVISOR = runtime_class("gvisor", scheduling={"nodeSelector": {"rack": "r1"}})
+KATA = runtime_class("kata", overhead={"podFixed": {"cpu": "1500m"}})
+DEFAULTS = limit_range({"type": "Container", "default": {"cpu": "3"}})
+NO_NODE = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
+NO_CPU = "0/2 nodes are available: 2 Insufficient cpu."
+
+
+def pod(runtime: str = "", *cpu: str) -> PodBuilder:
+    containers: list[Object] = [{"name": f"c{index}", "image": "i"} for index in range(2)]
+    for container, amount in zip(containers, cpu, strict=False):
+        container["resources"] = {"requests": {"cpu": amount}}
+    builder = make_pod("p").label("app", "web").spec(containers=containers)
+    return builder.spec(runtimeClassName=runtime) if runtime else builder
+
+
+def deployment(of: PodBuilder) -> Object:
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": of.template()}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "p"}, "spec": spec}
+
+
+@pytest.fixture
+def asked(run: Run, tmp_path: Path) -> Any:
+    def asked(command: str, manifest: Any, *cluster: Object, options: Any = ("-o", "json")) -> Outcome:
+        path = tmp_path / "cluster.json"
+        path.write_text(as_list(*NODES, *cluster))
+        manifests = manifest if isinstance(manifest, list) else [manifest]
+        return run(command, "-f", "-", "--cluster", path, *options, stdin=as_list(*manifests))
+
+    return asked
+
+
+@pytest.mark.parametrize("mode", ["--mutate", "--as-written"])
+@pytest.mark.parametrize("is_template", [False, True])
+@pytest.mark.parametrize(
+    ("manifest", "added", "message"),
+    [
+        (pod("gvisor", "1"), GVISOR, NO_NODE),
+        (pod("kata", "3"), KATA, NO_CPU),
+        (pod(), DEFAULTS, NO_CPU),
+    ],
+)
+def test_pods_are_placed_with_what_the_api_server_adds(
+    asked: Any, manifest: PodBuilder, added: Object, message: str, is_template: bool, mode: str
+) -> None:
+    written = deployment(manifest) if is_template else manifest
+    (line,) = lines(asked("check", written, added, options=("-o", "json", mode)).output)
+    assert (line["verdict"], line["message"]) == ("Infeasible", message)
+
+    # The objects among the files count as those of the cluster.
+    planned = asked("check", [added, written], options=("-o", "json", mode))
+    assert lines(planned.output) == [line]
+    (counted,) = lines(asked("capacity", written, added).output)
+    assert counted["fits"] == 0
+
+
+def test_check_names_what_adds_to_the_pod(asked: Any) -> None:
+    text = asked("check", pod("kata", "1"), KATA, DEFAULTS, options=()).output
+
+    assert "\n  the API server adds to it by LimitRange limits, RuntimeClass kata\n" in text
+
+
+@pytest.mark.parametrize("is_template", [False, True])
+def test_class_that_is_not_known_makes_the_verdict_unknown(asked: Any, is_template: bool) -> None:
+    written = deployment(pod("kata")) if is_template else pod("kata")
+    outcome = asked("check", written)
+
+    (line,) = lines(outcome.output)
+    message = "the RuntimeClass kata is not known: add runtimeclasses to the cluster file"
+    assert (outcome.code, line["verdict"], line["message"]) == (3, "Unknown", message)
+    (counted,) = lines(asked("capacity", written).output)
+    assert counted["endedEarly"] == message
+
+
+@pytest.mark.parametrize(
+    ("manifest", "cluster", "words"),
+    [
+        (pod("gone"), KATA, 'pod rejected: RuntimeClass "gone" not found'),
+        (
+            pod("", "5", "1"),
+            limit_range({"type": "Pod", "max": {"cpu": "4"}}),
+            "maximum cpu usage per Pod is 4.  No limit is specified",
+        ),
+    ],
+)
+def test_refusals_of_the_api_server_are_invalid_in_its_words(
+    asked: Any, manifest: PodBuilder, cluster: Object, words: str
+) -> None:
+    outcome = asked("check", manifest, cluster)
+
+    (line,) = lines(outcome.output)
+    message = f'pods "p" is forbidden: {words}'
+    assert (outcome.code, line["verdict"], line["message"]) == (2, "Invalid", message)
+    assert f"Error: <stdin>: items[0]: {message}\n" in outcome.errors
+    assert f"Error: <stdin>: items[0]: {message}\n" in asked("capacity", manifest, cluster).errors
+
+
+def test_default_limit_below_a_request_is_invalid(asked: Any) -> None:
+    words = 'resources.requests: Invalid value: "5": must be less than or equal to cpu limit of 3'
+
+    assert f"spec.containers[0].{words}" in asked("check", pod("", "5"), DEFAULTS).errors

@@ -1,0 +1,100 @@
+"""Run the admission plugins of the API server before and after the mutating webhooks.
+
+A manifest and a pod template have not been seen by an API server. A pod at admission has: LimitRanger, Priority and
+RuntimeClass change a pod before any webhook sees it.
+
+Source: k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go, AllOrderedPlugins
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.admission.api_server.limit_ranger import limit_violations, with_default_resources
+from webhook.admission.api_server.priority import priority_fault
+from webhook.admission.api_server.runtime_class import overhead_fault, with_runtime_class
+from webhook.cluster.objects.runtime_class import RuntimeClass
+from webhook.cluster.optional_kinds import LIMIT_RANGE_KIND, RUNTIME_CLASS_KIND
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import JsonObject
+from webhook.documents.field import InvalidInput, refused
+from webhook.kube.deadline import Expired, never
+from webhook.kube.names import DEFAULT_NAMESPACE
+from webhook.placement.scorer import PodSignature
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A pod as the API server hands it to webhooks.
+
+    `sources` are the objects that add to it, such as `RuntimeClass kata`; `unknown` is why not all is known that the
+    API server adds, empty if it is.
+    """
+
+    pod: JsonObject
+    sources: tuple[str, ...] = ()
+    unknown: str = ""
+
+
+def completed(pod: JsonObject, snapshot: Snapshot, expired: Expired = never) -> Completed:
+    """Return `pod`, which has the types of a Pod, with what the API server of `snapshot` adds to it.
+
+    A completed pod stays as it is. LimitRanges that are not known count as none.
+
+    Raises:
+        InvalidInput: the API server refuses the pod; holds its words.
+        DeadlineNearError: `expired()` holds.
+    """
+    namespace, name = _namespace(pod), pod["spec"].get("runtimeClassName")
+    unknown = ""
+    if (LIMIT_RANGE_KIND, namespace) in snapshot.left_out.names:
+        unknown = f"a LimitRange of the namespace {namespace} cannot be read"
+    ranges = snapshot.limit_ranges.get(namespace, ())
+    sources = tuple([f"LimitRange {each.name}" for each in ranges])
+    if ranges or name:
+        # The types of what is read here.
+        PodSignature.of(pod, expired)
+        pod = with_default_resources(pod, ranges)
+    if fault := priority_fault(pod, snapshot):
+        raise _refused(pod, fault)
+    if not name:
+        return Completed(pod, sources, unknown)
+    found = snapshot.runtime_classes.by_name.get(name)
+    if found is not None:
+        try:
+            return Completed(with_runtime_class(pod, found), (*sources, f"RuntimeClass {name}"), unknown)
+        except ValueError as error:
+            raise _refused(pod, str(error)) from error
+    if snapshot.runtime_classes.are_known and not snapshot.left_out.has(RUNTIME_CLASS_KIND, "", name):
+        raise _refused(pod, f'pod rejected: RuntimeClass "{name}" not found')
+    return Completed(pod, sources, f"the RuntimeClass {name} is not known: add runtimeclasses to the cluster file")
+
+
+def check_admitted(pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> None:
+    """Return if the API server of `snapshot` admits `pod`, a completed pod after the webhooks.
+
+    Raises:
+        InvalidInput: it refuses the pod; holds its words.
+        DeadlineNearError: `expired()` holds.
+    """
+    found = limit_violations(pod, snapshot.limit_ranges.get(_namespace(pod), ()), expired)
+    if found:
+        raise _refused(pod, found[0] if len(found) == 1 else f"[{', '.join(found)}]")
+    runtime_class = _class_of(pod, snapshot)
+    if runtime_class is None and pod["spec"].get("runtimeClassName"):
+        return
+    if fault := overhead_fault(pod, runtime_class):
+        raise _refused(pod, fault)
+
+
+def _class_of(pod: Mapping[str, Any], snapshot: Snapshot) -> RuntimeClass | None:
+    return snapshot.runtime_classes.by_name.get(pod["spec"].get("runtimeClassName") or "")
+
+
+def _namespace(pod: Mapping[str, Any]) -> str:
+    return pod["metadata"].get("namespace") or DEFAULT_NAMESPACE
+
+
+def _refused(pod: Mapping[str, Any], reason: str) -> InvalidInput:
+    metadata = pod["metadata"]
+    return InvalidInput([refused("pods", metadata.get("name") or metadata.get("generateName") or "Unknown", reason)])

@@ -1,0 +1,36 @@
+"""Priority: the refusals of a pod whose class or priority the cluster does not have.
+
+The priority of the class itself is looked up where it is read (`webhook/placement/pod/preemption.py`).
+
+Source: k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go, admitPod
+"""
+
+from webhook.cluster.objects.priority_class import NEVER, priority_class_named
+from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import JsonObject
+
+_OF_EVERY_CLUSTER = "system-node-critical"
+_LOWER = "PreemptLowerPriority"
+_COMPUTED = "priority admission controller computed {} from the given PriorityClass name"
+
+
+def priority_fault(pod: JsonObject, snapshot: Snapshot) -> str:
+    """Return why the API server refuses the class or the priority of `pod`; empty if it does not.
+
+    It is empty if not all PriorityClasses are known: every cluster has those of the system.
+    """
+    if _OF_EVERY_CLUSTER not in snapshot.priority_classes:
+        return ""
+    spec = pod["spec"]
+    name, priority, policy = (spec.get(each) for each in ("priorityClassName", "priority", "preemptionPolicy"))
+    found = priority_class_named(name or "", snapshot.priority_classes)
+    if found is None:
+        return f"no PriorityClass with name {name} was found"
+    if priority is not None and priority != found.value:
+        given = f"the integer value of priority ({priority}) must not be provided in pod spec"
+        return f"{given}; {_COMPUTED.format(found.value)}"
+    computed = NEVER if found.never_preempts else _LOWER
+    if policy and policy != computed:
+        given = f"the string value of PreemptionPolicy ({policy}) must not be provided in pod spec"
+        return f"{given}; {_COMPUTED.format(computed)}"
+    return ""
