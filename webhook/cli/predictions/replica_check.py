@@ -29,7 +29,7 @@ from webhook.placement.reasons.gang_request import GangRequest, group_named
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.replicas.emptied_nodes import nodes_without_pods
 from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
-from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
+from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas, as_stored
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import WaitingPod
@@ -131,7 +131,7 @@ class Checks:
         with prefixed_errors(workload.document.place):
             check_pod(workload.document.content)
             first = next(self._pods(workload, pods))
-            check_storable(first)
+            check_storable(as_stored(first, assumed.base))
             assumed, reserved = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
             if scheduler is None:
