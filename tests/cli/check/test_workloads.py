@@ -445,3 +445,13 @@ def test_a_claim_that_cannot_be_read_is_named(run: Run, tmp_path: Path, command:
 
     assert (outcome.code, "Feasible" in outcome.output) == (2, False)
     assert "<stdin>: items[0]: spec.volumeClaimTemplates: spec.accessModes: Invalid value: 7" in outcome.errors
+
+
+def test_a_ray_job_without_a_pod_of_its_own_is_unknown_and_no_error(run: Run, tmp_path: Path) -> None:
+    spec = {"clusterSelector": {"ray.io/cluster": "shared"}, "submissionMode": "HTTPMode"}
+
+    outcome = _check(run, tmp_path, workload("ray.io/v1", "RayJob", spec))
+
+    (line,) = lines(outcome.output)
+    assert (outcome.code, line["verdict"]) == (3, "Unknown")
+    assert line["message"] == "this RayJob runs on the RayCluster that spec.clusterSelector names; check that object"

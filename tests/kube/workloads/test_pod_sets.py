@@ -131,6 +131,31 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, int | None, list[str
             ("spec.rayClusterSpec.workerGroupSpecs[0].template", "gpu", 4, ["team-a/web-"] * 4),
         ],
     ),
+    "a RayJob with a submitter of its own on a RayCluster that exists": (
+        workload("ray.io/v1", "RayJob", {"clusterSelector": {"a": "b"}, "submitterPodTemplate": TEMPLATE}),
+        [("spec.submitterPodTemplate", "submitter", 1, ["team-a/web-"])],
+    ),
+    "a RayJob that KubeRay submits to a RayCluster that exists": (
+        workload(
+            "ray.io/v1",
+            "RayJob",
+            {"clusterSelector": {"a": "b"}, "submitterPodTemplate": TEMPLATE, "submissionMode": "HTTPMode"},
+        ),
+        [],
+    ),
+    "a RayJob that KubeRay submits": (
+        workload(
+            "ray.io/v1",
+            "RayJob",
+            {
+                "clusterSelector": {},
+                "rayClusterSpec": {"headGroupSpec": {"template": TEMPLATE}},
+                "submitterPodTemplate": TEMPLATE,
+                "submissionMode": "InteractiveMode",
+            },
+        ),
+        [("spec.rayClusterSpec.headGroupSpec.template", "head", 1, ["team-a/web-"])],
+    ),
     "a RayService": (
         workload("ray.io/v1", "RayService", {"rayClusterConfig": {"headGroupSpec": {"template": TEMPLATE}}}),
         [("spec.rayClusterConfig.headGroupSpec.template", "head", 1, ["team-a/web-"])],
@@ -219,6 +244,17 @@ def test_a_pod_has_the_spec_and_the_metadata_of_its_template(content: dict[str, 
         assert pod["spec"]["containers"] == SPEC["containers"]
         assert pod["metadata"]["ownerReferences"][0]["controller"] is True
     assert repr(content) == before
+
+
+@pytest.mark.parametrize("ignored", [{}, {"rayClusterSpec": ray_cluster_spec()}], ids=["alone", "with a spec"])
+def test_a_ray_job_on_a_ray_cluster_that_exists_makes_only_its_submitter(ignored: dict[str, Any]) -> None:
+    spec = {"clusterSelector": {"ray.io/cluster": "shared"}, **ignored}
+    (found,) = sets_of(workload("ray.io/v1", "RayJob", spec))
+
+    assert (found.role, found.replicas) == ("submitter", 1)
+    assert found.locate("metadata.annotations") == "spec.submitterPodTemplate.metadata.annotations"
+    (container,) = found.pod["spec"]["containers"]
+    assert container["resources"]["requests"] == {"cpu": "500m", "memory": "200Mi"}
 
 
 def test_each_built_in_kind_with_templates_has_a_case() -> None:

@@ -100,6 +100,8 @@ def _templates(
 ) -> Iterator[Match]:
     """Yield the templates at one path. An error is added to `errors` and ends the path."""
     try:
+        if template.unless and value_at(content, template.unless, ()).value:
+            return
         for match in in_time(matches(content, template.template), expired):
             if match.value is None and template.or_else:
                 match = value_at(content, template.or_else, match.keys)
@@ -132,7 +134,7 @@ def _pod_set(
     claims = _claims(content, template, match.keys) if template.claims else ()
     return PodSet(
         kind,
-        match.path,
+        shaped.path or match.path,
         template.annotations or shaped.annotations_path,
         shaped.spec_path,
         role,

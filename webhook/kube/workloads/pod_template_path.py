@@ -11,7 +11,7 @@ from typing import Literal
 from webhook.documents.documents import JsonObject
 from webhook.documents.object_path import count_at
 
-Shape = Literal["PodTemplate", "Component", "WorkflowTemplate"]
+Shape = Literal["PodTemplate", "Component", "RaySubmitter", "WorkflowTemplate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,9 @@ class PodTemplatePath:
     name of the item that the last `*` stands for (`unnamed` and its index if it has no name). `or_else` is the path of
     the template that takes the place of an absent one. An object without an `is_optional` template is valid. `claims`
     is the path of its volumeClaimTemplates. `annotations` is the path of the annotations of templates without
-    metadata. `suspended` is the path of the field that leaves the template without pods while it is set. `shape` is the
-    type at the path: a PodTemplateSpec, a component of an InferenceService or a template of an Argo Workflow.
+    metadata. `suspended` is the path of the field that leaves the template without pods while it is set; with the field
+    at `unless`, the template is not read. `shape` is the type at the path: a PodTemplateSpec, a component of an
+    InferenceService, the submitter of a RayJob or a template of an Argo Workflow.
     """
 
     template: str
@@ -57,6 +58,7 @@ class PodTemplatePath:
     indexed_name: str = ""
     annotations: str = ""
     suspended: str = ""
+    unless: str = ""
     shape: Shape = "PodTemplate"
 
 
