@@ -14,7 +14,8 @@ from webhook.documents.field import InvalidInput
 
 _CLAIM = "PersistentVolumeClaim"
 # Their facts by the field of the Devices that has them.
-_DEVICE_KINDS = {"ResourceClaim": "claims", "ResourceClaimTemplate": "templates"}
+_TEMPLATE = "ResourceClaimTemplate"
+_DEVICE_KINDS = {"ResourceClaim": "claims", _TEMPLATE: "templates"}
 # The class of a claim that names none, while the classes of the cluster are not known.
 _UNKNOWN_DEFAULT = "(the default StorageClass)"
 
@@ -76,6 +77,9 @@ def _with_object(snapshot: Snapshot, kind: str, content: dict[str, Any]) -> Snap
         facts = PriorityClass.of(content)._replace(is_planned=True)
         return replace(snapshot, priority_classes={facts.name: facts, **snapshot.priority_classes})
     devices, name = snapshot.devices, _DEVICE_KINDS[kind]
+    if kind == _TEMPLATE and devices.templates is None:
+        # The pods beside it use it, whatever other templates there are.
+        name = "planned_templates"
     known = getattr(devices, name)
     if known is None:
         return snapshot

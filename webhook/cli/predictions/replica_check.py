@@ -1,6 +1,6 @@
 """Evaluate the pods of a file: the replicas of each template one after the other, beside pending pods."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -26,11 +26,12 @@ from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
 from webhook.placement.reasons.gang_request import GangRequest, group_named
+from webhook.placement.reasons.missing_kinds import missing_kinds
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.replicas.emptied_nodes import nodes_without_pods
 from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas, as_stored
-from webhook.placement.scheduler import Scheduler
+from webhook.placement.scheduler import NOT_MODELLED, Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import WaitingPod
 
@@ -41,12 +42,14 @@ class Checks:
 
     pending: PendingQueue
     admissions: Admissions
+    lists_kinds: bool = False
+    """Whether the cluster is a file, to which the user can add kinds that are missing."""
 
     @classmethod
     def of(cls, session: Session) -> "Checks":
         """Return the checks of a command."""
         admissions = Admissions(session.with_policy, session.schedulers, remedy="leave --as-written out")
-        return cls(session.queue(session.snapshot), admissions)
+        return cls(session.queue(session.snapshot), admissions, session.cluster is not None)
 
     def answers(self, workloads: Iterable[Workload]) -> list[Answer]:
         """Return the answers for `workloads`; templates of one object are placed one after the other."""
@@ -167,6 +170,8 @@ class Checks:
         if pod_group := group_named(names, signature.info.inter_pod.namespace, assumed.base):
             size = asked_gang.size if asked_gang else 0
             placement = as_grouped(placement, pod_group, signature.info, size, assumed.base)
+        if self.lists_kinds and placement.verdict == "Unknown" and placement.feasible:
+            placement = _with_missing_kinds(placement, missing_kinds(signature.info.normalized_for(then), then))
         reasons = explain_in_detail(scheduler.profile, signature.info.normalized_for(then), then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=request, first=first)
         if placement.waiting_before:
@@ -184,6 +189,13 @@ class Checks:
             if pod != read:
                 read, created = pod, self.admissions.created(workload, pod, self.pending.assumed.base)
             yield created
+
+
+def _with_missing_kinds(placement: Placement, kinds: Sequence[str]) -> Placement:
+    if not kinds:
+        return placement
+    named = f"{NOT_MODELLED}: add {', '.join(kinds)} to the cluster file."
+    return replace(placement, message=placement.message.replace(f"{NOT_MODELLED}.", named))
 
 
 def _in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answer:
