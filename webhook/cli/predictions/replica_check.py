@@ -19,7 +19,14 @@ from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.shape import check_pod
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod, object_starts_whole, within_cluster
-from webhook.objects.own_pods import without_own_pods, without_own_waiting, without_pod
+from webhook.objects.own_pods import (
+    CANNOT_START,
+    KEEPS_ALL,
+    keeps_all_pods,
+    without_own_pods,
+    without_own_waiting,
+    without_pod,
+)
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.gang import Gang, gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
@@ -33,7 +40,7 @@ from webhook.placement.replicas.replica_prediction import ReplicaPrediction, pre
 from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas, as_stored
 from webhook.placement.scheduler import NOT_MODELLED, Scheduler
 from webhook.placement.scorer import PodSignature
-from webhook.placement.waiting.waiting_pods import WaitingPod
+from webhook.placement.waiting.waiting_pods import WaitingPod, predict_placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +63,14 @@ class Checks:
         found: list[Answer] = []
         for _, templates in groupby(workloads, key=lambda workload: id(workload.source)):
             of_object = [*templates]
-            assumed, replaced = self._without_own(of_object[0])
+            before, replaced = self._without_own(of_object[0])
+            assumed = before
             answers = []
             for workload in of_object:
                 answer, assumed = self._answer(workload, assumed)
                 answers.append(replace(answer, replaced=replaced))
+            if replaced or len(before) < len(self.pending.assumed):
+                answers[0] = self._rolling(answers[0])
             found += self._in_gangs(answers)
         self.admissions.print_hint()
         return found
@@ -89,6 +99,23 @@ class Checks:
         is_open = "Waiting" in verdicts and "Infeasible" not in verdicts
         fit = fit_of_object(gang, roles, policy, self.pending.assumed.base, never, is_open=is_open)
         return [_in_gang_of_object(each, gang, fit) for each in answers]
+
+    def _rolling(self, answer: Answer) -> Answer:
+        """Return the answer for an object with pods, which wait if its rolling update cannot start beside them."""
+        workload, first = answer.workload, answer.first
+        kind = workload.pods.kind if workload.pods else None
+        if first is None or kind is None or not keeps_all_pods(workload.source.content, kind):
+            return answer
+        scheduler = self.admissions.schedulers(workload.policy).scheduler_of(first)
+        if scheduler is None:
+            return answer
+        beside = predict_placement(scheduler, PodSignature.of(first), self.pending.assumed, None, never)
+        if beside.verdict != "Waiting":
+            return answer
+        placement = answer.placement
+        if placement.verdict == "Feasible":
+            placement = replace(beside, node=None, message=f"{CANNOT_START}{beside.message}", scores={}, suggestions=())
+        return replace(answer, placement=replace(placement, suggestions=(*placement.suggestions, KEEPS_ALL)))
 
     def _without_own(self, workload: Workload) -> tuple[Pending, int]:
         """Return the cluster without the pods of the object, which its new ones replace, and their number."""
