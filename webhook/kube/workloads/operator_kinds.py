@@ -164,7 +164,18 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
         ),
         gang=_KUBEFLOW_GANG[:1],
     ),
-    WorkloadKind("trainer.kubeflow.org", "TrainJob", "trainjobs", (), note=_TRAIN_JOB),
+    WorkloadKind(
+        # Source: github.com/kubeflow/trainer, pkg/apis/trainer/v1alpha1/trainjob_types.go
+        "trainer.kubeflow.org",
+        "TrainJob",
+        "trainjobs",
+        (),
+        note=_TRAIN_JOB,
+        passed_on=(
+            "spec.podTemplateOverrides.*",
+            "spec.runtimePatches.*.trainingRuntimeSpec.template.spec.replicatedJobs.*.template.spec.template",
+        ),
+    ),
     _trainer("TrainingRuntime", "trainingruntimes"),
     _trainer("ClusterTrainingRuntime", "clustertrainingruntimes"),
     *RAY_KINDS,

@@ -73,7 +73,8 @@ class WorkloadKind:
     keeps the object from creating pods while it is set. `gang` are the paths of the number of pods that must run
     together, the first one that is set counts, else it is all pods; None: each pod is useful by itself. `group_size` is
     the path of the number of pods of each of its groups, which run together. `queue` is the path of the queue of its
-    pods, and `default_queue` the value there of an object that names none.
+    pods, and `default_queue` the value there of an object that names none. `passed_on` are the paths of the changes of
+    pod templates that are in another object, with their annotations.
     """
 
     group: str
@@ -91,6 +92,7 @@ class WorkloadKind:
     group_size: str = ""
     queue: str = ""
     default_queue: str = ""
+    passed_on: tuple[str, ...] = ()
 
 
 STATEFUL_SET_LABELS = (("statefulset.kubernetes.io/pod-name", "{pod}"), ("apps.kubernetes.io/pod-index", "{0}"))
