@@ -37,7 +37,7 @@ from webhook.placement.suggest.changes import Scenario
 from webhook.placement.suggest.suggestions import Suggestion, suggest
 from webhook.runtime.byte_cache import ByteCache
 
-__all__ = ["Placement", "PodSignature", "Scheduler", "never"]
+__all__ = ["NOT_MODELLED", "Placement", "PodSignature", "Scheduler", "never"]
 
 NOT_MODELLED = "which is not modelled"
 """How the message of a verdict ends that depends on plugins that were not evaluated."""

@@ -146,6 +146,7 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
             ("schedulerName", "spec.schedulerName", "volcano"),
             ("priorityClassName", "spec.priorityClassName", ""),
         ),
+        caveats=(("spec.networkTopology", "Volcano keeps its pods within a domain of its network topology"),),
         gang=("spec.minAvailable",),
         queue="spec.queue",
         default_queue=VOLCANO_DEFAULT_QUEUE,
@@ -185,7 +186,10 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
         "jobsets",
         (_jobset_template("spec", "{name}-{role}-{0}-{1}-", _JOBSET_LABELS),),
         suspended="spec.suspend",
-        caveats=(("metadata.annotations[alpha.jobset.sigs.k8s.io/exclusive-topology]", _EXCLUSIVE),),
+        caveats=tuple(
+            (f"{each}metadata.annotations[alpha.jobset.sigs.k8s.io/exclusive-topology]", _EXCLUSIVE)
+            for each in ("", "spec.replicatedJobs.*.template.")
+        ),
     ),
     WorkloadKind(
         # Source: sigs.k8s.io/lws, api/leaderworkerset/v1/leaderworkerset_types.go
@@ -214,7 +218,10 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
                 claims=f"{_LWS}.volumeClaimTemplates",
             ),
         ),
-        caveats=(("metadata.annotations[leaderworkerset.sigs.k8s.io/exclusive-topology]", _EXCLUSIVE),),
+        caveats=tuple(
+            (f"metadata.annotations[leaderworkerset.sigs.k8s.io/{each}]", _EXCLUSIVE)
+            for each in ("exclusive-topology", "subgroup-exclusive-topology")
+        ),
         group_size=f"{_LWS}.size",
     ),
     WorkloadKind(

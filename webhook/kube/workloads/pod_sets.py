@@ -140,7 +140,9 @@ def _pod_set(
         role,
         None if kind.is_per_node else replicas,
         claims,
-        shaped.caveat or kind.caveat or next((why for at, why in kind.caveats if _is_set(content, at, ())), ""),
+        shaped.caveat
+        or kind.caveat
+        or next((why for at, why in kind.caveats if _is_set(content, at, match.keys[: at.count("*")])), ""),
         template,
         _made(content, kind, shaped, names.namespace),
         PodNames(names.namespace, names.base, names.generate_name, role, pattern),
