@@ -224,9 +224,18 @@ def test_pods_of_a_volcano_job_are_a_gang_without_a_name() -> None:
     assert [each for each in admitted(of_job, policy=policy_for("volcano")).warnings if "no effect" in each] == []
 
 
-def test_kai_makes_a_gang_of_the_pods_of_a_training_operator() -> None:
-    pod = make_pod("train-0").owner("TFJob", "train", api_version="kubeflow.org/v1")
-
+@pytest.mark.parametrize(
+    "pod",
+    [
+        make_pod("train-0").owner("TFJob", "train", api_version="kubeflow.org/v1"),
+        make_pod("train-head").owner("RayCluster", "train", api_version="ray.io/v1"),
+        make_pod("train-0-1")
+        .label("leaderworkerset.sigs.k8s.io/name", "train")
+        .owner("StatefulSet", "train-0", api_version="apps/v1"),
+    ],
+    ids=["a TFJob", "a RayCluster", "a LeaderWorkerSet"],
+)
+def test_kai_makes_a_gang_of_the_pods_of_some_operators(pod: PodBuilder) -> None:
     assert in_part(pod, policy_for("kai-scheduler")) == []
     assert in_part(pod, policy_for("volcano")) != []
 

@@ -22,9 +22,16 @@ QUEUE = "kai.scheduler/queue"
 PROJECT = "project"
 GROUP = "pod-group-name"
 PREEMPTIBILITY = "kai.scheduler/preemptibility"
+# The controller of a pod of a LeaderWorkerSet is a StatefulSet; KAI makes a gang of each group.
+LWS_LABEL = "leaderworkerset.sigs.k8s.io/name"
 GPU_FRACTION, _ = KAI_SHARES
 # Source: github.com/NVIDIA/KAI-scheduler/pkg/podgrouper/podgrouper/hub/hub.go, plugins/kubeflow/distributed_common.go
-GROUPED = tuple(("kubeflow.org", kind) for kind in ("TFJob", "PyTorchJob", "XGBoostJob", "JAXJob", "MPIJob"))
+# plugins/leaderworkerset, plugins/ray
+GROUPED = (
+    *(("kubeflow.org", kind) for kind in ("TFJob", "PyTorchJob", "XGBoostJob", "JAXJob", "MPIJob")),
+    *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService")),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+)
 
 
 class Kai(Backend):
@@ -35,7 +42,7 @@ class Kai(Backend):
 
     name = "kai"
     api_groups = ("scheduling.run.ai", "kai.scheduler")
-    gang_fields = ((("metadata", "annotations", GROUP),),)
+    gang_fields = ((("metadata", "annotations", GROUP),), (("metadata", "labels", LWS_LABEL),))
     gang_owners = GROUPED
     profile = "kai"
     queue_at = (("labels", QUEUE), ("labels", PROJECT))

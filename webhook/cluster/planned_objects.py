@@ -23,7 +23,8 @@ from webhook.kube.names import DEFAULT_NAMESPACE
 
 _CLAIM = "PersistentVolumeClaim"
 # Their facts by the field of the Devices that has them.
-_DEVICE_KINDS = {"ResourceClaim": "claims", "ResourceClaimTemplate": "templates"}
+_TEMPLATE = "ResourceClaimTemplate"
+_DEVICE_KINDS = {"ResourceClaim": "claims", _TEMPLATE: "templates"}
 # The class of a claim that names none, while the classes of the cluster are not known.
 _UNKNOWN_DEFAULT = "(the default StorageClass)"
 
@@ -91,6 +92,9 @@ def _with_object(snapshot: Snapshot, kind: str, content: dict[str, Any]) -> Snap
     if kind == LIMIT_RANGE_KIND:
         return _with_limit_range(snapshot, LimitRange.of(content))
     devices, name = snapshot.devices, _DEVICE_KINDS[kind]
+    if kind == _TEMPLATE and devices.templates is None:
+        # The pods beside it use it, whatever other templates there are.
+        name = "planned_templates"
     known = getattr(devices, name)
     if known is None:
         return snapshot

@@ -17,7 +17,14 @@ from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.objects.gangs import Advice, Placed, Role, WorkloadAdmission, with_gang, within_cluster
-from webhook.objects.own_pods import WithoutOwnPods, keeps_all_pods, without_own_pods, without_own_waiting
+from webhook.objects.own_pods import (
+    CANNOT_START,
+    KEEPS_ALL,
+    WithoutOwnPods,
+    keeps_all_pods,
+    without_own_pods,
+    without_own_waiting,
+)
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.gang.group_suggestions import Group
 from webhook.placement.reasons.gang_request import group_named
@@ -106,13 +113,10 @@ def _blocked(advice: Advice, beside: Placement) -> Advice:
 
     If all pods fit without the running ones, that is the whole advice.
     """
-    remedy = (
-        f"{_PREFIX}maxUnavailable is 0: a new pod starts before an old one ends; with "
-        "spec.strategy.rollingUpdate.maxUnavailable: 1 an old one ends first"
-    )
+    remedy = f"{_PREFIX}{KEEPS_ALL}"
     if advice.placement.verdict != "Feasible":
         return replace(advice, warnings=(*advice.warnings, remedy))
-    text = f"the rolling update cannot start beside the running pods: {beside.message}"
+    text = f"{CANNOT_START}{beside.message}"
     summary = replace(beside, node=None, message=text, scores={})
     return Advice(summary, (f"{_PREFIX}{beside.verdict}: {text}", remedy))
 

@@ -176,7 +176,7 @@ def queues_of(
     names = [each for each in references.batch if each.backend != "kueue" or not queue]
     if found == _VOLCANO_JOB:
         names = [_in_volcano_job(each, content) if each.backend == "volcano" else each for each in names]
-    elif found in backend_of(workload.policy.spec, references.scheduler).gang_owners:
+    elif kind.gang is not None and found in backend_of(workload.policy.spec, references.scheduler).gang_owners:
         names = [each._replace(starts_whole=True) for each in names]
     if queue:
         names.append(BatchNames("kueue", str(queue), "", has_owner=False, starts_whole=True))

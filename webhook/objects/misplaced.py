@@ -1,31 +1,100 @@
-"""Annotations on an object that belong on its pod template."""
+"""Annotations of an object in places from which its pods do not get them, and the values of those that it passes on."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from webhook.documents.documents import field
+from webhook.documents.field import InvalidInput
+from webhook.documents.object_path import STAR, matches, segments
 from webhook.kube.api.admission import JsonObject
+from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_set import PodSet
+from webhook.kube.workloads.pod_sets import kind_of
+from webhook.mutation.workload.annotations import Annotations, stray_keys
+from webhook.policy.keys import ANNOTATIONS
 from webhook.policy.policy import Policy
+
+# More changes of templates are not read: an object can have a hundred thousand.
+_MOST = 64
+_IN_METADATA = "metadata.annotations"
 
 
 def keys_of(content: Mapping[str, Any], policy: Policy) -> set[str]:
     """Return the keys of the policy that an object, or what pods have in common, has."""
-    annotations = field(content, "metadata", "annotations")
+    return _keys_in(field(content, "metadata", "annotations"), policy)
+
+
+def _keys_in(annotations: Any, policy: Policy) -> set[str]:
     return {key for key in policy.keys if key in annotations} if isinstance(annotations, Mapping) else set()
 
 
 def misplaced(content: JsonObject, pods: Iterable[PodSet], policy: Policy, note: str = "") -> list[str]:
-    """Return a warning if the object `content` itself has keys of the policy that its `pods` lack.
+    """Return a warning for each place in `content` with keys of the policy that its `pods` do not get from there.
 
-    `note` is the place of the pods of an object that holds none.
+    `note` is the place of the pods of an object that holds none. The annotations that it passes on to them are checked.
     """
-    own, place = keys_of(content, policy), ""
+    own, place, remedy = keys_of(content, policy), "", note or "it creates no pod"
+    higher: dict[str, str] = {}
     for each in pods:
-        own -= keys_of(each.common, policy)
+        known = keys_of(each.common, policy)
+        own -= known
         place = place or each.annotations_path
-    if not own:
-        return []
-    listed, verb = ", ".join(key for key in policy.keys if key in own), "have" if len(own) > 1 else "has"
-    remedy = f"its pods read {place}" if place else note or "it creates no pod"
-    return [f"{listed} {verb} no effect on the {content['kind']} itself: {remedy}"]
+        higher |= _too_high(content, each.path, known, f"its pods read {each.annotations_path}", policy)
+    passed = [*_passed_on(content, policy)]
+    for path, annotations in passed:
+        known = _keys_in(annotations, policy)
+        own -= known
+        higher |= _too_high(content, path, known, f"its pods read {path}.{_IN_METADATA}", policy)
+    kind = kind_of(content, policy.kinds)
+    for template in kind.passed_on if kind else ():
+        higher = _too_high(content, template.partition(f".{STAR}")[0], set(), remedy, policy) | higher
+    if own:
+        itself = f"on the {content['kind']} itself: {f'its pods read {place}' if place else remedy}"
+        higher = {"": _no_effect(own, itself, policy), **higher}
+    return [*higher.values(), *(text for found in passed for text in _faults(*found, content, policy))]
+
+
+def _too_high(content: JsonObject, path: str, known: set[str], remedy: str, policy: Policy) -> dict[str, str]:
+    """Return a warning, by its place, for the keys on the parents of the template at `path` that it does not have."""
+    found: dict[str, str] = {}
+    value: Any = content
+    place = ""
+    for step in segments(path)[:-1]:
+        value = value[int(step)] if isinstance(value, list) else field(value, step)
+        place = f"{place}[{step}]" if step.isdecimal() else f"{place}.{step}".removeprefix(".")
+        for inner in ("annotations", _IN_METADATA):
+            annotations = field(value, *inner.split(".")) if isinstance(value, Mapping) else None
+            if keys := _keys_in(annotations, policy) - known:
+                found[f"{place}.{inner}"] = _no_effect(keys, f"at {place}.{inner}: {remedy}", policy)
+    return found
+
+
+def _no_effect(keys: set[str], where: str, policy: Policy) -> str:
+    listed, verb = ", ".join(key for key in policy.keys if key in keys), "have" if len(keys) > 1 else "has"
+    return f"{listed} {verb} no effect {where}"
+
+
+def _passed_on(content: JsonObject, policy: Policy) -> Iterator[tuple[str, Any]]:
+    """Yield the paths of the templates by which the object changes pods that are not in it, and their annotations."""
+    kind = kind_of(content, policy.kinds)
+    for template in kind.passed_on if kind else ():
+        try:
+            found = [each for each in islice(matches(content, template), _MOST) if isinstance(each.value, Mapping)]
+        except InvalidInput:
+            # Its own controller or the API server says so.
+            continue
+        yield from ((each.path, field(each.value, "metadata", "annotations")) for each in found)
+
+
+def _faults(path: str, annotations: Any, content: JsonObject, policy: Policy) -> Iterator[str]:
+    """Yield the errors of the values, and the keys that look like those of the policy."""
+    if not isinstance(annotations, Mapping) or not all(isinstance(each, str) for each in annotations.values()):
+        return
+    namespace = field(content, "metadata", "namespace")
+    values = Annotations(annotations, str(namespace or DEFAULT_NAMESPACE), {}, policy)
+    for each in ANNOTATIONS:
+        values.read(each)
+    yield from (str(replace(each, path=f"{path}.{each.path}")) for each in values.errors)
+    yield from (f"{path}: {text}" for text in stray_keys(annotations, {}, policy))

@@ -22,6 +22,11 @@ from webhook.kube.selectors import (
 from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.placement.waiting.assumed_pods import AssumedPods, K
 
+CANNOT_START = "the rolling update cannot start beside the running pods: "
+KEEPS_ALL = (
+    "maxUnavailable is 0: a new pod starts before an old one ends; with "
+    "spec.strategy.rollingUpdate.maxUnavailable: 1 an old one ends first"
+)
 _NAME = "{name}"
 _DEFAULT_UNAVAILABLE = "25%"
 

@@ -37,7 +37,10 @@ from webhook.placement.suggest.changes import Scenario
 from webhook.placement.suggest.suggestions import Suggestion, suggest
 from webhook.runtime.byte_cache import ByteCache
 
-__all__ = ["Placement", "PodSignature", "Scheduler", "never"]
+__all__ = ["NOT_MODELLED", "Placement", "PodSignature", "Scheduler", "never"]
+
+NOT_MODELLED = "which is not modelled"
+"""How the message of a verdict ends that depends on plugins that were not evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +220,7 @@ class Scheduler:
         if self._keeps_scores:
             scores = Scores(snapshot, partial(self._score, info, snapshot, passing, never))
         if required:
-            message += f" Whether one of them will do depends on {', '.join(sorted(required))}, which is not modelled."
+            message += f" Whether one of them will do depends on {', '.join(sorted(required))}, {NOT_MODELLED}."
             return Placement("Unknown", None, total, feasible, message, scores, unmodelled)
         if ranking is None:
             best_rows = self._score(info, snapshot, passing, expired).best_rows()

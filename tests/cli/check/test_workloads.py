@@ -412,7 +412,7 @@ def test_the_running_pods_of_an_object_count_as_gone(run: Run, tmp_path: Path) -
     cluster.write_text(as_list(make_node_object("a", capacity={"nvidia.com/gpu": 8}), *running))
     arguments = ("check", "-f", "-", "--cluster", cluster)
     selector = {"matchLabels": {"app": "web"}}
-    content = apps("Deployment", replicas=2, template=FOUR, selector=selector)
+    content = apps("Deployment", replicas=2, template=FOUR, selector=selector, strategy={"type": "Recreate"})
     other = apps("Deployment", replicas=2, template=FOUR, selector={"matchLabels": {"app": "other"}})
 
     text = run(*arguments, stdin=as_list(content))
@@ -445,3 +445,40 @@ def test_a_claim_that_cannot_be_read_is_named(run: Run, tmp_path: Path, command:
 
     assert (outcome.code, "Feasible" in outcome.output) == (2, False)
     assert "<stdin>: items[0]: spec.volumeClaimTemplates: spec.accessModes: Invalid value: 7" in outcome.errors
+
+
+def test_a_ray_job_without_a_pod_of_its_own_is_unknown_and_no_error(run: Run, tmp_path: Path) -> None:
+    spec = {"clusterSelector": {"ray.io/cluster": "shared"}, "submissionMode": "HTTPMode"}
+
+    outcome = _check(run, tmp_path, workload("ray.io/v1", "RayJob", spec))
+
+    (line,) = lines(outcome.output)
+    assert (outcome.code, line["verdict"]) == (3, "Unknown")
+    assert line["message"] == "this RayJob runs on the RayCluster that spec.clusterSelector names; check that object"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "verdict"),
+    [
+        ({}, "Waiting"),
+        ({"type": "Recreate"}, "Feasible"),
+        ({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}, "Feasible"),
+    ],
+    ids=["the default", "Recreate", "an old pod ends first"],
+)
+def test_a_rolling_update_that_cannot_start_beside_the_running_pods_waits(
+    run: Run, tmp_path: Path, strategy: dict[str, Any], verdict: str
+) -> None:
+    eight = make_pod("old").namespace("team-a").label("app", "llm").gpu(8)
+    cluster = tmp_path / "cluster.json"
+    node = make_node_object("n0", capacity={"nvidia.com/gpu": "8"})
+    cluster.write_text(as_list(node, eight.spec(nodeName="n0").obj() | {"status": {"phase": "Running"}}))
+    template = make_pod().label("app", "llm").gpu(8).template()
+    update = apps("Deployment", template=template, selector={"matchLabels": {"app": "llm"}}, strategy=strategy)
+
+    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(update))
+
+    (line,) = lines(outcome.output)
+    assert (line["verdict"], line["fits"]) == (verdict, 1)
+    assert line["message"].startswith("the rolling update cannot start") == (verdict == "Waiting")
+    assert any(each.startswith("maxUnavailable is 0") for each in line["suggestions"]) == (verdict == "Waiting")

@@ -27,6 +27,7 @@ def table() -> str:
 def _annotations(template: PodTemplatePath) -> str:
     inner = {
         "PodTemplate": "metadata.annotations",
+        "RaySubmitter": "metadata.annotations",
         "WorkflowTemplate": "metadata.annotations",
         "Component": "annotations",
     }

@@ -1,5 +1,7 @@
 """A pod that every API server rejects is found in a file, in the words of the API server."""
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from tests.controlplane.client import ApiError
@@ -7,6 +9,8 @@ from tests.controlplane.cluster import Cluster
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.documents.field import InvalidInput
 from webhook.kube.pod.pod_validation import check_storable
+
+Amounts = Mapping[str, Mapping[str, str]]
 
 
 def with_resources(**resources: dict[str, str]) -> PodBuilder:
@@ -25,6 +29,15 @@ def expression(operator: str, *values: str, key: str = "disk") -> dict[str, obje
 
 def tolerating(**toleration: object) -> PodBuilder:
     return make_pod("p").spec(tolerations=[toleration])
+
+
+def of_pod(containers: Sequence[Amounts] = (), init: Sequence[Amounts] = (), **resources: object) -> PodBuilder:
+    """Return a pod with these resources as a whole, and containers with their own."""
+    made = [
+        [{"name": f"{name}{place}", "image": "pause", "resources": each} for place, each in enumerate(found)]
+        for name, found in (("c", containers or ({},)), ("i", init))
+    ]
+    return make_pod("p").spec(containers=made[0], initContainers=made[1], resources=resources)
 
 
 PREFERRED = {"weight": 1, "preference": expression("Is", "ssd")}
@@ -80,9 +93,50 @@ REJECTED = {
     "an init container with the name of another": make_pod("p").spec(
         containers=[{"name": "a", "image": "pause"}], initContainers=[{"name": "a", "image": "pause"}]
     ),
+    "huge pages alone": with_resources(limits={"hugepages-2Mi": "128Mi"}),
+    "huge pages in parts": with_resources(limits={"hugepages-2Mi": "3Mi", "cpu": "1"}),
+    "huge pages of no size": with_resources(limits={"hugepages-x": "2Mi", "cpu": "1"}),
+    "cards of the pod as a whole": of_pod(limits={"nvidia.com/gpu": "1"}),
+    "storage of the pod as a whole": of_pod(requests={"ephemeral-storage": "1Gi"}),
+    "an unknown resource of the pod as a whole": of_pod(requests={"gpus": "1", "a b": "1"}),
+    "less than its containers request": of_pod(
+        [{"requests": {"cpu": "4"}}], requests={"cpu": "1"}, limits={"cpu": "1"}
+    ),
+    "less than its containers request in all": of_pod(
+        [{"requests": {"memory": "1.5Gi"}}, {"limits": {"memory": "1Gi"}}], requests={"memory": "2Gi"}
+    ),
+    "less than an init container requests beside a sidecar": make_pod("p").spec(
+        containers=[{"name": "c", "image": "pause"}],
+        initContainers=[
+            {"name": "s", "image": "pause", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}},
+            {"name": "i", "image": "pause", "resources": {"requests": {"cpu": "500m"}}},
+        ],
+        resources={"requests": {"cpu": "1200m"}},
+    ),
+    "requests of the pod as a whole above the limits": of_pod(requests={"cpu": "3"}, limits={"cpu": "1"}),
+    "a limit of the pod as a whole below the requests of its containers": of_pod(
+        [{"requests": {"cpu": "2"}}], limits={"cpu": "1"}
+    ),
+    "a limit of the pod as a whole below that of a container": of_pod(
+        [{"limits": {"memory": "2Gi"}, "requests": {"memory": "1Gi"}}], limits={"memory": "1Gi"}
+    ),
+    "huge pages of the pod as a whole alone": of_pod(limits={"hugepages-2Mi": "128Mi"}),
+    "huge pages of the pod as a whole without a limit": of_pod(requests={"hugepages-2Mi": "128Mi", "cpu": "1"}),
+    "fewer huge pages than its containers": of_pod(
+        [{"limits": {"hugepages-2Mi": "64Mi", "cpu": "1"}}], limits={"hugepages-2Mi": "32Mi", "cpu": "1"}
+    ),
+    "a negative amount of the pod as a whole": of_pod(requests={"memory": "-1"}),
+    "resources of a Windows pod": of_pod(requests={"cpu": "1"}).spec(os={"name": "windows"}),
+    "claims of the pod as a whole": of_pod(requests={"cpu": "1"}, claims=[]),
     "a bad container name": make_pod("p").spec(containers=[{"name": "Main", "image": "pause"}]),
 }
 STORED = {
+    "as much as its containers request": of_pod([{"requests": {"cpu": "4"}}], requests={"cpu": "4"}),
+    "huge pages of its containers": of_pod([{"limits": {"hugepages-2Mi": "64Mi", "cpu": "1"}}], limits={"cpu": "1"}),
+    "no resources of the pod as a whole": of_pod([{"requests": {"cpu": "4"}}]),
+    "more than its containers request": of_pod(
+        [{}, {"requests": {"cpu": "1"}}], limits={"cpu": "8", "memory": "8Gi", "hugepages-2Mi": "512Mi"}
+    ),
     "a bad value of a preference": make_pod("p").spec(
         affinity={
             "nodeAffinity": {

@@ -131,6 +131,31 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str, int | None, list[str
             ("spec.rayClusterSpec.workerGroupSpecs[0].template", "gpu", 4, ["team-a/web-"] * 4),
         ],
     ),
+    "a RayJob with a submitter of its own on a RayCluster that exists": (
+        workload("ray.io/v1", "RayJob", {"clusterSelector": {"a": "b"}, "submitterPodTemplate": TEMPLATE}),
+        [("spec.submitterPodTemplate", "submitter", 1, ["team-a/web-"])],
+    ),
+    "a RayJob that KubeRay submits to a RayCluster that exists": (
+        workload(
+            "ray.io/v1",
+            "RayJob",
+            {"clusterSelector": {"a": "b"}, "submitterPodTemplate": TEMPLATE, "submissionMode": "HTTPMode"},
+        ),
+        [],
+    ),
+    "a RayJob that KubeRay submits": (
+        workload(
+            "ray.io/v1",
+            "RayJob",
+            {
+                "clusterSelector": {},
+                "rayClusterSpec": {"headGroupSpec": {"template": TEMPLATE}},
+                "submitterPodTemplate": TEMPLATE,
+                "submissionMode": "InteractiveMode",
+            },
+        ),
+        [("spec.rayClusterSpec.headGroupSpec.template", "head", 1, ["team-a/web-"])],
+    ),
     "a RayService": (
         workload("ray.io/v1", "RayService", {"rayClusterConfig": {"headGroupSpec": {"template": TEMPLATE}}}),
         [("spec.rayClusterConfig.headGroupSpec.template", "head", 1, ["team-a/web-"])],
@@ -219,6 +244,17 @@ def test_a_pod_has_the_spec_and_the_metadata_of_its_template(content: dict[str, 
         assert pod["spec"]["containers"] == SPEC["containers"]
         assert pod["metadata"]["ownerReferences"][0]["controller"] is True
     assert repr(content) == before
+
+
+@pytest.mark.parametrize("ignored", [{}, {"rayClusterSpec": ray_cluster_spec()}], ids=["alone", "with a spec"])
+def test_a_ray_job_on_a_ray_cluster_that_exists_makes_only_its_submitter(ignored: dict[str, Any]) -> None:
+    spec = {"clusterSelector": {"ray.io/cluster": "shared"}, **ignored}
+    (found,) = sets_of(workload("ray.io/v1", "RayJob", spec))
+
+    assert (found.role, found.replicas) == ("submitter", 1)
+    assert found.locate("metadata.annotations") == "spec.submitterPodTemplate.metadata.annotations"
+    (container,) = found.pod["spec"]["containers"]
+    assert container["resources"]["requests"] == {"cpu": "500m", "memory": "200Mi"}
 
 
 def test_each_built_in_kind_with_templates_has_a_case() -> None:
@@ -335,13 +371,29 @@ def test_the_priority_class_of_a_volcano_job_is_that_of_its_pods() -> None:
     [
         (jobset(), "alpha.jobset.sigs.k8s.io/exclusive-topology"),
         (leader_worker_set(), "leaderworkerset.sigs.k8s.io/exclusive-topology"),
+        (leader_worker_set(), "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"),
     ],
-    ids=["a JobSet", "a LeaderWorkerSet"],
+    ids=["a JobSet", "a LeaderWorkerSet", "subgroups of a LeaderWorkerSet"],
 )
 def test_an_exclusive_topology_leaves_the_placement_unknown(content: dict[str, Any], annotation: str) -> None:
     content["metadata"]["annotations"] = {annotation: "rack"}
 
     assert all("adds affinities" in each.caveat for each in sets_of(content))
+
+
+def test_an_exclusive_topology_of_one_job_leaves_only_its_placement_unknown() -> None:
+    content = jobset()
+    first = content["spec"]["replicatedJobs"][0]
+    metadata = {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}}
+    content["spec"]["replicatedJobs"].append({"name": "b", "template": {**first["template"], "metadata": metadata}})
+
+    assert ["adds affinities" in each.caveat for each in sets_of(content)] == [False, True]
+
+
+def test_a_network_topology_of_volcano_leaves_the_placement_unknown() -> None:
+    (found,) = sets_of(volcano({"template": TEMPLATE}, networkTopology={"mode": "hard", "highestTierAllowed": 1}))
+
+    assert found.caveat == "Volcano keeps its pods within a domain of its network topology"
 
 
 def test_a_notebook_and_an_inference_service_give_their_pods_their_annotations() -> None:

@@ -327,3 +327,13 @@ def test_names_of_one_backend_share_a_scheduler_and_its_cache() -> None:
 def test_empty_cluster_scores_nothing() -> None:
     assert Scheduler(VOLCANO).place(make_pod().obj(), Snapshot.of(())).verdict == "Infeasible"
     assert Scheduler(KAI).place(make_pod().obj(), Snapshot.of(())).verdict == "Infeasible"
+
+
+def test_kai_names_a_mig_profile_that_is_short() -> None:
+    mig = "nvidia.com/mig-1g.5gb"
+    nodes = [make_node_object("a", capacity={mig: "1"}), make_node_object("b", capacity={mig: "2"})]
+    running = make_pod("r").requests(**{mig: 1}).node_name("b").obj()
+
+    placement = Scheduler(KAI).place(make_pod().requests(**{mig: 2}).obj(), made_anew([*nodes, running]))
+
+    assert f": 2 node(s) didn't have enough of mig profile: {mig}." in placement.message

@@ -1,6 +1,6 @@
 """Evaluate the pods of a file: the replicas of each template one after the other, beside pending pods."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -19,20 +19,28 @@ from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod, object_starts_whole, within_cluster
-from webhook.objects.own_pods import without_own_pods, without_own_waiting, without_pod
+from webhook.objects.own_pods import (
+    CANNOT_START,
+    KEEPS_ALL,
+    keeps_all_pods,
+    without_own_pods,
+    without_own_waiting,
+    without_pod,
+)
 from webhook.placement.framework.result import GangFit, Placement
 from webhook.placement.gang.gang import Gang, gang_of, gang_placement
 from webhook.placement.gang.group_suggestions import Group, group_of_gang
 from webhook.placement.profiles.node_templates import template_nodes
 from webhook.placement.reasons.diagnosis import explain_in_detail
 from webhook.placement.reasons.gang_request import GangRequest, group_named
+from webhook.placement.reasons.missing_kinds import missing_kinds
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.replicas.emptied_nodes import nodes_without_pods
 from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
-from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
-from webhook.placement.scheduler import Scheduler
+from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas, as_stored
+from webhook.placement.scheduler import NOT_MODELLED, Scheduler
 from webhook.placement.scorer import PodSignature
-from webhook.placement.waiting.waiting_pods import WaitingPod
+from webhook.placement.waiting.waiting_pods import WaitingPod, predict_placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +49,28 @@ class Checks:
 
     pending: PendingQueue
     admissions: Admissions
+    lists_kinds: bool = False
+    """Whether the cluster is a file, to which the user can add kinds that are missing."""
 
     @classmethod
     def of(cls, session: Session) -> "Checks":
         """Return the checks of a command."""
         admissions = Admissions(session.with_policy, session.schedulers, remedy="leave --as-written out")
-        return cls(session.queue(session.snapshot), admissions)
+        return cls(session.queue(session.snapshot), admissions, session.cluster is not None)
 
     def answers(self, workloads: Iterable[Workload]) -> list[Answer]:
         """Return the answers for `workloads`; templates of one object are placed one after the other."""
         found: list[Answer] = []
         for _, templates in groupby(workloads, key=lambda workload: id(workload.source)):
             of_object = [*templates]
-            assumed, replaced = self._without_own(of_object[0])
+            before, replaced = self._without_own(of_object[0])
+            assumed = before
             answers = []
             for workload in of_object:
                 answer, assumed = self._answer(workload, assumed)
                 answers.append(replace(answer, replaced=replaced))
+            if replaced or len(before) < len(self.pending.assumed):
+                answers[0] = self._rolling(answers[0])
             found += self._in_gangs(answers)
         self.admissions.print_hint()
         return found
@@ -86,6 +99,23 @@ class Checks:
         is_open = "Waiting" in verdicts and "Infeasible" not in verdicts
         fit = fit_of_object(gang, roles, policy, self.pending.assumed.base, never, is_open=is_open)
         return [_in_gang_of_object(each, gang, fit) for each in answers]
+
+    def _rolling(self, answer: Answer) -> Answer:
+        """Return the answer for an object with pods, which wait if its rolling update cannot start beside them."""
+        workload, first = answer.workload, answer.first
+        kind = workload.pods.kind if workload.pods else None
+        if first is None or kind is None or not keeps_all_pods(workload.source.content, kind):
+            return answer
+        scheduler = self.admissions.schedulers(workload.policy).scheduler_of(first)
+        if scheduler is None:
+            return answer
+        beside = predict_placement(scheduler, PodSignature.of(first), self.pending.assumed, None, never)
+        if beside.verdict != "Waiting":
+            return answer
+        placement = answer.placement
+        if placement.verdict == "Feasible":
+            placement = replace(beside, node=None, message=f"{CANNOT_START}{beside.message}", scores={}, suggestions=())
+        return replace(answer, placement=replace(placement, suggestions=(*placement.suggestions, KEEPS_ALL)))
 
     def _without_own(self, workload: Workload) -> tuple[Pending, int]:
         """Return the cluster without the pods of the object, which its new ones replace, and their number."""
@@ -132,7 +162,7 @@ class Checks:
         schedulers = self.admissions.schedulers(policy)
         with prefixed_errors(workload.document.place):
             first = next(self._pods(workload, pods))
-            check_storable(first)
+            check_storable(as_stored(first, assumed.base))
             assumed, reserved = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
             check_admitted(first, assumed.base)
@@ -169,6 +199,8 @@ class Checks:
         if pod_group := group_named(names, signature.info.inter_pod.namespace, assumed.base):
             size = asked_gang.size if asked_gang else 0
             placement = as_grouped(placement, pod_group, signature.info, size, assumed.base)
+        if self.lists_kinds and placement.verdict == "Unknown" and placement.feasible:
+            placement = _with_missing_kinds(placement, missing_kinds(signature.info.normalized_for(then), then))
         reasons = explain_in_detail(scheduler.profile, signature.info.normalized_for(then), then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=request, first=first)
         if placement.waiting_before:
@@ -186,6 +218,13 @@ class Checks:
             if pod != read:
                 read, created = pod, self.admissions.created(workload, pod, self.pending.assumed.base)
             yield created
+
+
+def _with_missing_kinds(placement: Placement, kinds: Sequence[str]) -> Placement:
+    if not kinds:
+        return placement
+    named = f"{NOT_MODELLED}: add {', '.join(kinds)} to the cluster file."
+    return replace(placement, message=placement.message.replace(f"{NOT_MODELLED}.", named))
 
 
 def _in_gang_of_object(answer: Answer, gang: GangRequest, fit: GangFit) -> Answer:

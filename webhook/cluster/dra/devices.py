@@ -24,7 +24,8 @@ class Devices:
     allocations and their consumed capacities, None if there are none. `by_resource` are the classes by the extended
     resource that requests their devices. `contested` are the classes that name the same resource as a newer class.
     `extended_claims` are the pods for which kube-scheduler has stored a claim for extended resources. `taint_rules` are
-    none if they are not known: releases before 1.37 serve none. `answers` is a cache for results that are computed from
+    none if they are not known: releases before 1.37 serve none. `planned_templates` are those of files, which stand
+    beside the pods, while those of the cluster are not known. `answers` is a cache for results that are computed from
     these objects.
     """
 
@@ -38,6 +39,7 @@ class Devices:
     contested: frozenset[str] = frozenset()
     extended_claims: frozenset[PodReference] = frozenset()
     taint_rules: tuple[DeviceTaintRule, ...] = ()
+    planned_templates: Mapping[NamespacedName, ResourceClaim] = field(default_factory=dict)
     answers: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod

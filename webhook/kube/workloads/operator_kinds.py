@@ -5,6 +5,7 @@ from typing import Any
 
 from webhook.kube.names import VOLCANO_DEFAULT_QUEUE
 from webhook.kube.workloads.pod_template_path import STATEFUL_SET_LABELS, Count, PodTemplatePath, WorkloadKind
+from webhook.kube.workloads.ray_kinds import RAY_KINDS
 
 
 def _kubeflow(kind: str, resource: str, specs: str) -> WorkloadKind:
@@ -42,37 +43,6 @@ def _mpi(role: str, replicas: int, **more: Any) -> PodTemplatePath:
     return PodTemplatePath(
         f"{spec}.template", (Count(f"{spec}.replicas", replicas),), role, labels=labels, is_optional=True, **more
     )
-
-
-def _ray(kind: str, resource: str, spec: str, cluster: str, *more: PodTemplatePath) -> WorkloadKind:
-    """Return a kind of KubeRay. The name of the RayCluster of a RayJob or RayService has a random suffix.
-
-    Source: github.com/ray-project/kuberay, ray-operator/controllers/ray/utils/util.go, PodName,
-    GetWorkerGroupDesiredReplicas
-    """
-    group = f"{spec}.workerGroupSpecs.*"
-    is_cluster = kind == "RayCluster"
-    labels = (("ray.io/cluster", "{name}"),) if is_cluster else ()
-    head = PodTemplatePath(
-        f"{spec}.headGroupSpec.template",
-        role="head",
-        name=cluster + ("head" if is_cluster else ""),
-        labels=(*labels, ("ray.io/node-type", "head"), ("ray.io/group", "headgroup")),
-        owner_kind="RayCluster",
-    )
-    workers = PodTemplatePath(
-        f"{group}.template",
-        (
-            Count(f"{group}.replicas", 0, at_least=f"{group}.minReplicas", at_most=f"{group}.maxReplicas"),
-            Count(f"{group}.numOfHosts"),
-        ),
-        name=cluster + ("{role}-worker-" if is_cluster else ""),
-        labels=(*labels, ("ray.io/node-type", "worker"), ("ray.io/group", "{role}")),
-        owner_kind="RayCluster",
-        is_optional=True,
-        suspended=f"{group}.suspend",
-    )
-    return WorkloadKind("ray.io", kind, resource, (head, workers, *more), suspended="spec.suspend")
 
 
 def _jobset_template(spec: str, name: str, labels: tuple[tuple[str, str], ...] = ()) -> PodTemplatePath:
@@ -176,6 +146,7 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
             ("schedulerName", "spec.schedulerName", "volcano"),
             ("priorityClassName", "spec.priorityClassName", ""),
         ),
+        caveats=(("spec.networkTopology", "Volcano keeps its pods within a domain of its network topology"),),
         gang=("spec.minAvailable",),
         queue="spec.queue",
         default_queue=VOLCANO_DEFAULT_QUEUE,
@@ -194,25 +165,31 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
         ),
         gang=_KUBEFLOW_GANG[:1],
     ),
-    WorkloadKind("trainer.kubeflow.org", "TrainJob", "trainjobs", (), note=_TRAIN_JOB),
+    WorkloadKind(
+        # Source: github.com/kubeflow/trainer, pkg/apis/trainer/v1alpha1/trainjob_types.go
+        "trainer.kubeflow.org",
+        "TrainJob",
+        "trainjobs",
+        (),
+        note=_TRAIN_JOB,
+        passed_on=(
+            "spec.podTemplateOverrides.*",
+            "spec.runtimePatches.*.trainingRuntimeSpec.template.spec.replicatedJobs.*.template.spec.template",
+        ),
+    ),
     _trainer("TrainingRuntime", "trainingruntimes"),
     _trainer("ClusterTrainingRuntime", "clustertrainingruntimes"),
-    _ray("RayCluster", "rayclusters", "spec", "{name}-"),
-    _ray(
-        "RayJob",
-        "rayjobs",
-        "spec.rayClusterSpec",
-        "{name}-",
-        PodTemplatePath("spec.submitterPodTemplate", role="submitter", owner_kind="Job", is_optional=True),
-    ),
-    _ray("RayService", "rayservices", "spec.rayClusterConfig", "{name}-"),
+    *RAY_KINDS,
     WorkloadKind(
         "jobset.x-k8s.io",
         "JobSet",
         "jobsets",
         (_jobset_template("spec", "{name}-{role}-{0}-{1}-", _JOBSET_LABELS),),
         suspended="spec.suspend",
-        caveats=(("metadata.annotations[alpha.jobset.sigs.k8s.io/exclusive-topology]", _EXCLUSIVE),),
+        caveats=tuple(
+            (f"{each}metadata.annotations[alpha.jobset.sigs.k8s.io/exclusive-topology]", _EXCLUSIVE)
+            for each in ("", "spec.replicatedJobs.*.template.")
+        ),
     ),
     WorkloadKind(
         # Source: sigs.k8s.io/lws, api/leaderworkerset/v1/leaderworkerset_types.go
@@ -241,7 +218,10 @@ OPERATOR_KINDS: tuple[WorkloadKind, ...] = (
                 claims=f"{_LWS}.volumeClaimTemplates",
             ),
         ),
-        caveats=(("metadata.annotations[leaderworkerset.sigs.k8s.io/exclusive-topology]", _EXCLUSIVE),),
+        caveats=tuple(
+            (f"metadata.annotations[leaderworkerset.sigs.k8s.io/{each}]", _EXCLUSIVE)
+            for each in ("exclusive-topology", "subgroup-exclusive-topology")
+        ),
         group_size=f"{_LWS}.size",
     ),
     WorkloadKind(

@@ -1,7 +1,7 @@
 """The pod that a template makes, for each shape of template."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -36,7 +36,8 @@ class Shaped:
     """The labels, annotations and spec that a template gives its pods, as they are in the object.
 
     The paths are those of the annotations and of the pod's spec in the object. `caveat` is what the object does not
-    say of the pod. `name` is the pattern of names that differ from those of other templates.
+    say of the pod. `name` is the pattern of names that differ from those of other templates. `path` is that of
+    a template that another field stands for.
     """
 
     labels: Any
@@ -46,6 +47,7 @@ class Shaped:
     spec_path: str
     caveat: str = ""
     name: str = ""
+    path: str = ""
 
 
 def pod_template(found: Match, _: JsonObject) -> Shaped:
@@ -58,6 +60,33 @@ def pod_template(found: Match, _: JsonObject) -> Shaped:
     return Shaped(
         own.get("labels"), own.get("annotations"), template.get("spec"), f"{path}.metadata.annotations", f"{path}.spec"
     )
+
+
+def ray_submitter(found: Match, content: JsonObject) -> Shaped | None:
+    """Return the pod that submits a RayJob; None if KubeRay submits it without a pod of its own.
+
+    In place of a missing template stands the selector of a RayCluster.
+
+    Source: github.com/ray-project/kuberay, ray-operator/controllers/ray/common/job.go, GetSubmitterTemplate;
+    rayjob_controller.go, Reconcile
+    """
+    template = field(content, "spec", "submitterPodTemplate")
+    if field(content, "spec", "submissionMode") not in (None, "", "K8sJobMode") or not (template or found.value):
+        return None
+    path = "spec.submitterPodTemplate"
+    made = pod_template(Match(path, (), {"spec": _SUBMITTER} if template is None else template), content)
+    return replace(made, path=path)
+
+
+_SUBMITTER: JsonObject = {
+    "restartPolicy": "Never",
+    "containers": [
+        {
+            "name": "ray-job-submitter",
+            "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m", "memory": "200Mi"}},
+        }
+    ],
+}
 
 
 def component(found: Match, _: JsonObject) -> Shaped:
@@ -179,4 +208,9 @@ def _parameters(values: Iterable[Any]) -> Any:
 
 _IRRELEVANT = frozenset(("args", "command", "env", "image", "source", "workingDir", "subPath", "mountPath"))
 
-SHAPES = {"PodTemplate": pod_template, "Component": component, "WorkflowTemplate": workflow_template}
+SHAPES = {
+    "PodTemplate": pod_template,
+    "Component": component,
+    "RaySubmitter": ray_submitter,
+    "WorkflowTemplate": workflow_template,
+}

@@ -100,6 +100,8 @@ def _templates(
 ) -> Iterator[Match]:
     """Yield the templates at one path. An error is added to `errors` and ends the path."""
     try:
+        if template.unless and value_at(content, template.unless, ()).value:
+            return
         for match in in_time(matches(content, template.template), expired):
             if match.value is None and template.or_else:
                 match = value_at(content, template.or_else, match.keys)
@@ -132,13 +134,15 @@ def _pod_set(
     claims = _claims(content, template, match.keys) if template.claims else ()
     return PodSet(
         kind,
-        match.path,
+        shaped.path or match.path,
         template.annotations or shaped.annotations_path,
         shaped.spec_path,
         role,
         None if kind.is_per_node else replicas,
         claims,
-        shaped.caveat or kind.caveat or next((why for at, why in kind.caveats if _is_set(content, at, ())), ""),
+        shaped.caveat
+        or kind.caveat
+        or next((why for at, why in kind.caveats if _is_set(content, at, match.keys[: at.count("*")])), ""),
         template,
         _made(content, kind, shaped, names.namespace),
         PodNames(names.namespace, names.base, names.generate_name, role, pattern),

@@ -11,7 +11,7 @@ from typing import Literal
 from webhook.documents.documents import JsonObject
 from webhook.documents.object_path import count_at
 
-Shape = Literal["PodTemplate", "Component", "WorkflowTemplate"]
+Shape = Literal["PodTemplate", "Component", "RaySubmitter", "WorkflowTemplate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,9 @@ class PodTemplatePath:
     name of the item that the last `*` stands for (`unnamed` and its index if it has no name). `or_else` is the path of
     the template that takes the place of an absent one. An object without an `is_optional` template is valid. `claims`
     is the path of its volumeClaimTemplates. `annotations` is the path of the annotations of templates without
-    metadata. `suspended` is the path of the field that leaves the template without pods while it is set. `shape` is the
-    type at the path: a PodTemplateSpec, a component of an InferenceService or a template of an Argo Workflow.
+    metadata. `suspended` is the path of the field that leaves the template without pods while it is set; with the field
+    at `unless`, the template is not read. `shape` is the type at the path: a PodTemplateSpec, a component of an
+    InferenceService, the submitter of a RayJob or a template of an Argo Workflow.
     """
 
     template: str
@@ -57,6 +58,7 @@ class PodTemplatePath:
     indexed_name: str = ""
     annotations: str = ""
     suspended: str = ""
+    unless: str = ""
     shape: Shape = "PodTemplate"
 
 
@@ -71,7 +73,8 @@ class WorkloadKind:
     keeps the object from creating pods while it is set. `gang` are the paths of the number of pods that must run
     together, the first one that is set counts, else it is all pods; None: each pod is useful by itself. `group_size` is
     the path of the number of pods of each of its groups, which run together. `queue` is the path of the queue of its
-    pods, and `default_queue` the value there of an object that names none.
+    pods, and `default_queue` the value there of an object that names none. `passed_on` are the paths of the changes of
+    pod templates that are in another object, with their annotations.
     """
 
     group: str
@@ -89,6 +92,7 @@ class WorkloadKind:
     group_size: str = ""
     queue: str = ""
     default_queue: str = ""
+    passed_on: tuple[str, ...] = ()
 
 
 STATEFUL_SET_LABELS = (("statefulset.kubernetes.io/pod-name", "{pod}"), ("apps.kubernetes.io/pod-index", "{0}"))

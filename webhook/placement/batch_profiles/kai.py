@@ -40,6 +40,8 @@ _HIGHEST_DENSITY = 9.0
 _RESOURCE_TYPE = 10
 _NAMES = {NVIDIA_GPU: "GPUs", CPU: "CPU cores", MEMORY: "memory"}
 _LARGEST = {NVIDIA_GPU: "GPU", CPU: "CPU", MEMORY: "memory"}
+# Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/api/common_info/pod_errors.go, NewFitErrorInsufficientResource
+_MIG = "nvidia.com/mig-"
 _NOT_ENOUGH = "node(s) didn't have enough resources: {}"
 
 
@@ -135,6 +137,8 @@ def _reason(reason: str) -> str:
         resource = reason.removeprefix(OVERUSED)
     if reason == ERR_REASON_TOO_MANY_PODS:
         resource = "pods"
+    if resource is not None and resource.startswith(_MIG):
+        return f"node(s) didn't have enough of mig profile: {resource}"
     return reason if resource is None else _NOT_ENOUGH.format(_NAMES.get(resource, resource))
 
 

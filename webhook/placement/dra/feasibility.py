@@ -53,8 +53,13 @@ class DeviceFeasibility(NamedTuple):
 
 def resource_claim(use: PodResourceClaim, devices: Devices) -> ResourceClaim | None:
     """Return the claim or claim template that a pod uses; None if it does not exist or is not known."""
-    known = devices.templates if use.is_template else devices.claims
-    return (known or {}).get((use.namespace, use.name))
+    templates = devices.planned_templates if devices.templates is None else devices.templates
+    return (templates if use.is_template else devices.claims or {}).get((use.namespace, use.name))
+
+
+def lacks_template(use: PodResourceClaim, devices: Devices) -> bool:
+    """Return whether it is not known if the claim template that a pod uses exists."""
+    return use.is_template and devices.templates is None and resource_claim(use, devices) is None
 
 
 def device_feasibility(pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> DeviceFeasibility:
@@ -145,7 +150,7 @@ def _is_known(pod: PodInfo, nodes: Snapshot) -> bool:
     devices = nodes.devices
     if any(is_left_out(use, nodes) for use in pod.device_claims):
         return False
-    if devices.claims is None or any(use.is_template and devices.templates is None for use in pod.device_claims):
+    if devices.claims is None or any(lacks_template(use, devices) for use in pod.device_claims):
         return False
     return len(set(pod.device_claims)) == len(pod.device_claims) or all(use.is_template for use in pod.device_claims)
 

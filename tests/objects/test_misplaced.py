@@ -1,0 +1,118 @@
+"""Annotations in places of an object from which its pods do not get them."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.admission import TYPE, make_request, policy_with
+from tests.support.objects.workload_objects import TEMPLATE, jobset, workload
+from webhook.admission.verdict import Denied
+from webhook.objects.admission import admit_request
+
+Object = dict[str, Any]
+
+
+def warnings_of(content: Object) -> tuple[str, ...]:
+    """Return the warnings for the user who creates `content`."""
+    group = content["apiVersion"].rpartition("/")[0]
+    request = make_request(content, kind=content["kind"], group=group, resource="")
+    verdict = admit_request(request, policy_with(), None)
+    assert not isinstance(verdict, Denied)
+    return verdict.warnings
+
+
+ANNOTATED = {"annotations": {TYPE: "training"}}
+OF_JOB = "spec.replicatedJobs[0].template"
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "remedy"),
+    [
+        pytest.param(
+            workload("batch/v1", "CronJob", {"jobTemplate": {"metadata": ANNOTATED, "spec": {"template": TEMPLATE}}}),
+            "spec.jobTemplate.metadata.annotations",
+            "its pods read spec.jobTemplate.spec.template.metadata.annotations",
+            id="a CronJob",
+        ),
+        pytest.param(
+            workload(
+                "jobset.x-k8s.io/v1alpha2",
+                "JobSet",
+                {
+                    "replicatedJobs": [
+                        {"name": "w", "template": {"metadata": ANNOTATED, "spec": {"template": TEMPLATE}}}
+                    ]
+                },
+            ),
+            f"{OF_JOB}.metadata.annotations",
+            f"its pods read {OF_JOB}.spec.template.metadata.annotations",
+            id="a JobSet",
+        ),
+        pytest.param(
+            workload("apps/v1", "Deployment", {**ANNOTATED, "template": TEMPLATE}),
+            "spec.annotations",
+            "its pods read spec.template.metadata.annotations",
+            id="a Deployment",
+        ),
+        pytest.param(
+            workload("trainer.kubeflow.org/v1alpha1", "TrainJob", ANNOTATED),
+            "spec.annotations",
+            "the pods of a TrainJob come from the runtime",
+            id="a TrainJob",
+        ),
+        pytest.param(
+            workload(
+                "trainer.kubeflow.org/v1alpha1",
+                "TrainingRuntime",
+                {"template": {"metadata": ANNOTATED, "spec": jobset()["spec"]}},
+            ),
+            "spec.template.metadata.annotations",
+            f"its pods read spec.template.{OF_JOB}.spec.template.metadata.annotations",
+            id="a TrainingRuntime",
+        ),
+    ],
+)
+def test_annotations_above_the_pod_template_are_warned_of(content: Object, place: str, remedy: str) -> None:
+    (warning,) = warnings_of(content)
+
+    assert warning.startswith(f"{TYPE} has no effect at {place}: {remedy}")
+
+
+def train_job(**spec: Any) -> Object:
+    return workload("trainer.kubeflow.org/v1alpha1", "TrainJob", {"runtimeRef": {"name": "torch"}, **spec})
+
+
+def patched_by(template: Object, **of_job: Any) -> Object:
+    """Return the spec of a TrainJob that patches the pods of its runtime with `template`."""
+    replicated = {"name": "node", "template": {**of_job, "spec": {"template": template}}}
+    return {"runtimePatches": [{"trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [replicated]}}}}]}
+
+
+def test_values_in_overrides_and_patches_of_a_train_job_are_checked() -> None:
+    mistyped = {"metadata": {"annotations": {TYPE: "trainning"}}}
+    in_patch = "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template"
+    spec = {"podTemplateOverrides": [mistyped], **patched_by(mistyped)}
+
+    of_override, of_patch = warnings_of(train_job(**spec))
+
+    expected = f'metadata.annotations[{TYPE}]: Unsupported value: "trainning"'
+    assert of_override.startswith(f"spec.podTemplateOverrides[0].{expected}")
+    assert of_patch.startswith(f"{in_patch}.{expected}")
+
+
+def test_an_override_of_a_train_job_has_an_effect() -> None:
+    right = {"metadata": ANNOTATED}
+
+    assert warnings_of(train_job(podTemplateOverrides=[right])) == ()
+    assert warnings_of(train_job(**patched_by(right))) == ()
+
+
+def test_an_annotation_on_the_job_of_a_patch_is_warned_of() -> None:
+    (warning,) = warnings_of(train_job(**patched_by({"spec": {}}, metadata=ANNOTATED)))
+
+    assert f"{OF_JOB}.metadata.annotations: its pods read " in warning
+
+
+@pytest.mark.parametrize("overrides", ["x", [1], [{"metadata": "x"}], [{"metadata": {"annotations": {TYPE: 1}}}]])
+def test_malformed_overrides_are_left_to_their_controller(overrides: Any) -> None:
+    assert warnings_of(train_job(podTemplateOverrides=overrides)) == ()
