@@ -39,8 +39,8 @@ def playing_cert_manager(client: Client, seconds: float) -> Iterator[None]:
             yield
         finally:
             player.join()
-    if failures:
-        raise failures[0]
+            if failures:
+                raise failures[0]
 
 
 def _fulfil(client: Client, seconds: float) -> None:

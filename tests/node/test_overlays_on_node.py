@@ -51,15 +51,15 @@ def installed(name: str, installation: Installation) -> Iterator[None]:
     (installation.shell.folder / "ca.crt").write_bytes(installation.node.ca.read_bytes())
     began = Stopwatch()
     with playing(name, installation):
-        installation.shell.run_block(overlay.page, overlay.heading)
-    installation.wait_for_rollout(began, *overlay.deployments)
-    try:
-        yield
-    finally:
-        # It also leaves the node to the next test if this one fails.
-        installation.shell.run_block(DEPLOY_PAGE, "Removal", replaced={REMOVED: f"deploy/overlays/{name}"})
-        if name == "crd":
-            installation.shell("kubectl delete -k deploy/crd")
+        try:
+            installation.shell.run_block(overlay.page, overlay.heading)
+            installation.wait_for_rollout(began, *overlay.deployments)
+            yield
+        finally:
+            # It also leaves the node to the next test if this one fails.
+            installation.shell.run_block(DEPLOY_PAGE, "Removal", replaced={REMOVED: f"deploy/overlays/{name}"})
+            if name == "crd":
+                installation.shell("kubectl delete -k deploy/crd")
     installation.wait_removed()
 
 
