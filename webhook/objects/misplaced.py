@@ -18,15 +18,12 @@ from webhook.policy.policy import Policy
 
 # More changes of templates are not read: an object can have a hundred thousand.
 _MOST = 64
-_IN_METADATA = "metadata.annotations"
+_IN_METADATA = ("metadata", "annotations")
 
 
-def keys_of(content: Mapping[str, Any], policy: Policy) -> set[str]:
-    """Return the keys of the policy that an object, or what pods have in common, has."""
-    return _keys_in(field(content, "metadata", "annotations"), policy)
-
-
-def _keys_in(annotations: Any, policy: Policy) -> set[str]:
+def keys_of(content: Any, policy: Policy, *path: str) -> set[str]:
+    """Return the keys of the policy at `path` of an object, or of what pods have in common; in its metadata without."""
+    annotations = field(content, *(path or _IN_METADATA))
     return {key for key in policy.keys if key in annotations} if isinstance(annotations, Mapping) else set()
 
 
@@ -42,18 +39,23 @@ def misplaced(content: JsonObject, pods: Iterable[PodSet], policy: Policy, note:
         own -= known
         place = place or each.annotations_path
         higher |= _too_high(content, each.path, known, f"its pods read {each.annotations_path}", policy)
-    passed = [*_passed_on(content, policy)]
-    for path, annotations in passed:
-        known = _keys_in(annotations, policy)
+    # Only an object without pod templates changes those of another one.
+    kind = None if place else kind_of(content, policy.kinds)
+    templates = kind.passed_on if kind else ()
+    passed = [*_passed_on(content, templates)] if templates else []
+    for path, changes in passed:
+        known = keys_of(changes, policy)
         own -= known
-        higher |= _too_high(content, path, known, f"its pods read {path}.{_IN_METADATA}", policy)
-    kind = kind_of(content, policy.kinds)
-    for template in kind.passed_on if kind else ():
+        higher |= _too_high(content, path, known, f"its pods read {path}.metadata.annotations", policy)
+    for template in templates:
         higher = _too_high(content, template.partition(f".{STAR}")[0], set(), remedy, policy) | higher
     if own:
         itself = f"on the {content['kind']} itself: {f'its pods read {place}' if place else remedy}"
         higher = {"": _no_effect(own, itself, policy), **higher}
-    return [*higher.values(), *(text for found in passed for text in _faults(*found, content, policy))]
+    warnings = [*higher.values()]
+    for path, changes in passed:
+        warnings += _faults(path, field(changes, *_IN_METADATA), content, policy)
+    return warnings
 
 
 def _too_high(content: JsonObject, path: str, known: set[str], remedy: str, policy: Policy) -> dict[str, str]:
@@ -62,12 +64,17 @@ def _too_high(content: JsonObject, path: str, known: set[str], remedy: str, poli
     value: Any = content
     place = ""
     for step in segments(path)[:-1]:
-        value = value[int(step)] if isinstance(value, list) else field(value, step)
-        place = f"{place}[{step}]" if step.isdecimal() else f"{place}.{step}".removeprefix(".")
-        for inner in ("annotations", _IN_METADATA):
-            annotations = field(value, *inner.split(".")) if isinstance(value, Mapping) else None
-            if keys := _keys_in(annotations, policy) - known:
-                found[f"{place}.{inner}"] = _no_effect(keys, f"at {place}.{inner}: {remedy}", policy)
+        if isinstance(value, list):
+            value, place = value[int(step)], f"{place}[{step}]"
+        else:
+            value, place = value.get(step), f"{place}.{step}" if place else step
+        if value is None:
+            break
+        if isinstance(value, Mapping) and ("metadata" in value or "annotations" in value):
+            for inner in (("annotations",), _IN_METADATA):
+                if keys := keys_of(value, policy, *inner) - known:
+                    where = ".".join((place, *inner))
+                    found[where] = _no_effect(keys, f"at {where}: {remedy}", policy)
     return found
 
 
@@ -76,16 +83,15 @@ def _no_effect(keys: set[str], where: str, policy: Policy) -> str:
     return f"{listed} {verb} no effect {where}"
 
 
-def _passed_on(content: JsonObject, policy: Policy) -> Iterator[tuple[str, Any]]:
-    """Yield the paths of the templates by which the object changes pods that are not in it, and their annotations."""
-    kind = kind_of(content, policy.kinds)
-    for template in kind.passed_on if kind else ():
+def _passed_on(content: JsonObject, templates: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the paths of the `templates` by which the object changes pods of another one, and these changes."""
+    for template in templates:
         try:
             found = [each for each in islice(matches(content, template), _MOST) if isinstance(each.value, Mapping)]
         except InvalidInput:
             # Its own controller or the API server says so.
             continue
-        yield from ((each.path, field(each.value, "metadata", "annotations")) for each in found)
+        yield from ((each.path, each.value) for each in found)
 
 
 def _faults(path: str, annotations: Any, content: JsonObject, policy: Policy) -> Iterator[str]:
