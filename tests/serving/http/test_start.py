@@ -166,7 +166,7 @@ def test_the_budget_of_each_cache_is_shown(tmp_path: Path) -> None:
     start = 'placement_webhook_cache_budget_bytes{cache="'
     lines = [line.removeprefix(start) for line in metrics.render().decode().splitlines() if line.startswith(start)]
     mib = {name: float(value) / 1024**2 for name, _, value in (line.partition('"} ') for line in lines)}
-    budgets = {"decisions": 11.25, "renderings": 0.75, "large_decisions": 6, "placements": 13}
+    budgets = {"decisions": 11.25, "renderings": 0.75, "large_decisions": 6, "placements": 9.75}
     assert mib == pytest.approx(budgets, rel=1e-6)
 
 
