@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from certs.pki import issue_ca, issue_server
-from tests.controlplane.client import Client, Object
+from tests.controlplane.client import ApiError, Client, Object
 from tests.controlplane.polling import wait_for
 from tests.node.installation import CONFIGURATION, NAMESPACE
 from tests.support.on_cluster.kinds import serving_kinds
@@ -71,7 +71,10 @@ def _fulfil(client: Client, seconds: float) -> None:
 
 
 def _certificate(client: Client) -> Object | None:
-    found = client.list("Certificate", NAMESPACE, api_version=_VERSION)
+    try:
+        found = client.list("Certificate", NAMESPACE, api_version=_VERSION)
+    except ApiError:  # 429: the API server still opens the storage of a new kind
+        return None
     configured = client.list(_WEBHOOKS[0], api_version=_WEBHOOKS[1])
     named = [each for each in found if each["metadata"]["name"] == _CERTIFICATE]
     is_configured = any(each["metadata"]["name"] == CONFIGURATION for each in configured)
