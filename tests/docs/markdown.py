@@ -65,7 +65,9 @@ def blocks(document: Path, *languages: str) -> list[Block]:
 def blocks_under(document: Path, heading: str, *languages: str) -> list[Block]:
     """Return the code blocks between this heading and the next one, of `languages` only if given."""
     lines = document.read_text().splitlines()
-    headings = [number for number, line in enumerate(lines, start=1) if re.match(r"#+ ", line)]
+    # Comments in code blocks look like headings.
+    code = {block.line + index for block in blocks(document) for index in range(len(block.lines))}
+    headings = [number for number, line in enumerate(lines, start=1) if re.match(r"#+ ", line) and number not in code]
     (begin,) = [number for number in headings if lines[number - 1].lstrip("#").strip() == heading]
     end = min((number for number in headings if number > begin), default=len(lines) + 1)
     return [block for block in blocks(document, *languages) if begin < block.line < end]
