@@ -110,7 +110,8 @@ def test_the_console_shows_the_node(installation: Installation) -> None:
         installation.shell.run_block("docs/console.md", "In a cluster")
         installation.wait_for_rollout(Stopwatch(), "placement-webhook-console")
         forward = installation.shell.block("docs/console.md", "In a cluster", 1)
-        ask = "for _ in $(seq 50); do curl -sf 127.0.0.1:8090/state && break || sleep 0.2; done"
+        retries = "--retry 20 --retry-delay 1 --retry-connrefused"
+        ask = f"curl --silent --fail {retries} '127.0.0.1:8090/api/node?name={NODE_NAME}'"
         shown = installation.shell(f"{forward.strip()} >/dev/null & trap 'kill %1' EXIT; {ask}").stdout
-        assert NODE_NAME in json.dumps(json.loads(shown))
+        assert json.loads(shown)["name"] == NODE_NAME
         installation.shell("kubectl delete -k deploy/overlays/console")
