@@ -112,6 +112,6 @@ def test_the_console_shows_the_node(installation: Installation) -> None:
         forward = installation.shell.block("docs/console.md", "In a cluster", 1)
         retries = "--retry 20 --retry-delay 1 --retry-connrefused"
         ask = f"curl --silent --fail {retries} '127.0.0.1:8090/api/node?name={NODE_NAME}'"
-        shown = installation.shell(f"{forward.strip()} >/dev/null & trap 'kill %1' EXIT; {ask}").stdout
+        shown = installation.shell(f'{forward.strip()} >/dev/null 2>&1 & trap "kill $!" EXIT; {ask}').stdout
         assert json.loads(shown)["name"] == NODE_NAME
         installation.shell("kubectl delete -k deploy/overlays/console")
