@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LIFETIME = dt.timedelta(days=1)
@@ -52,7 +52,7 @@ def issue(folder: Path, now: dt.datetime) -> Credentials:
     for name, (certificate, key) in {"server": server, "admin": admin, "webhook-client": webhook_client}.items():
         (folder / f"{name}.crt").write_bytes(certificate)
         (folder / f"{name}.key").write_bytes(key)
-    (folder / "service-account.key").write_bytes(_pem(ec.generate_private_key(ec.SECP256R1())))
+    (folder / "service-account.key").write_bytes(key_pem(ec.generate_private_key(ec.SECP256R1())))
     return Credentials(
         ca=folder / "ca.crt",
         server_certificate=folder / "server.crt",
@@ -89,7 +89,7 @@ class _Authority:
         if alternatives:
             builder = builder.add_extension(alternatives, critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
-        return certificate.public_bytes(serialization.Encoding.PEM), _pem(key)
+        return certificate.public_bytes(serialization.Encoding.PEM), key_pem(key)
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
         """Return the common parts of all certificates; Python 3.13 and later reject those without key identifiers."""
@@ -107,7 +107,8 @@ class _Authority:
         )
 
 
-def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def key_pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
+    """Return a private key, not encrypted."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tests.controlplane.configuration import kubeconfig_of
+from tests.controlplane.credentials import key_pem
 
 _LIFETIME = dt.timedelta(days=30)
 
@@ -69,7 +70,7 @@ def issue(folder: Path, server: str, node: str, addresses: tuple[str, ...], now:
         content = kubeconfig_of(authority.certificate, made.certificate(name), made.key(name), server)
         made.kubeconfig(name).write_text(json.dumps(content))
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    made.key(SERVICE_ACCOUNT).write_bytes(_pem(key))
+    made.key(SERVICE_ACCOUNT).write_bytes(key_pem(key))
     return made
 
 
@@ -83,7 +84,7 @@ class _Authority:
         signed = self._builder(self._name, self._key).add_extension(constraints, critical=True)
         self.certificate = made.certificate("ca")
         self.certificate.write_bytes(_certificate_pem(signed.sign(self._key, hashes.SHA256())))
-        made.key("ca").write_bytes(_pem(self._key))
+        made.key("ca").write_bytes(key_pem(self._key))
 
     def issue(self, file: str, name: str, group: str = "", servers: tuple[str, ...] = ()) -> None:
         """Write a certificate and its key: a server's if it has `servers`, else a client's."""
@@ -97,7 +98,7 @@ class _Authority:
             builder = builder.add_extension(x509.SubjectAlternativeName(map(_general_name, servers)), critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
         self._made.certificate(file).write_bytes(_certificate_pem(certificate))
-        self._made.key(file).write_bytes(_pem(key))
+        self._made.key(file).write_bytes(key_pem(key))
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
         return (
@@ -120,9 +121,3 @@ def _general_name(name: str) -> x509.GeneralName:
 
 def _certificate_pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
-    )

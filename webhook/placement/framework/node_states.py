@@ -139,10 +139,6 @@ def _card_labels(resource: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((resource, *cards)))
 
 
-def _kinds_of(node: Node, keys: Iterable[str]) -> Iterator[tuple[str, str]]:
-    return ((key, node.labels[key]) for key in keys if key in node.labels)
-
-
 def _labelled(node: Node, cards: Iterable[str]) -> int:
     """Return the number of devices that GPU Feature Discovery states for the first of `cards`; 0 without a label."""
     for card in cards:
