@@ -31,8 +31,8 @@ def configuration(port: int, folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def extending(cluster: Cluster, folder: Path, port: int, nodes: int) -> Iterator[None]:
-    """Run the webhook with the extender; it sees so many nodes."""
+def extending(cluster: Cluster, folder: Path, port: int, nodes: int) -> Iterator[int]:
+    """Run the webhook with the extender, which sees so many nodes; yield its admin port."""
     certificate(folder)
     admin_port = free_port()
     flags = {
@@ -49,7 +49,7 @@ def extending(cluster: Cluster, folder: Path, port: int, nodes: int) -> Iterator
     try:
         await_port(admin_port, "the webhook")
         wait_for(lambda: sees(admin_port, nodes), f"{nodes} nodes in the view")
-        yield
+        yield admin_port
     finally:
         process.terminate()
         process.wait()
@@ -83,14 +83,16 @@ def test_nodes_made_again_have_all_of_their_cards(cluster: Cluster, tmp_path: Pa
     """The last pod, on a node of the same name, is gone: it attracts no pod to the new one."""
     gpu_nodes(cluster, "gpu-1", "gpu-2")
     port = free_port()
-    with extending(cluster, tmp_path, port, nodes=2):
+    with extending(cluster, tmp_path, port, nodes=2) as admin_port:
         cluster.control_plane.start_scheduler(configuration(port, tmp_path))
         last = cluster.create(pod("last", 2).node_selector("kubernetes.io/hostname", "gpu-2")).object
         assert cluster.wait_bound(last) == "gpu-2"
         cluster.delete_pod(last)
         for name in ("gpu-1", "gpu-2"):
             cluster.client.delete("Node", name)
+        wait_for(lambda: sees(admin_port, 0), "no node in the view")
         gpu_nodes(cluster, "gpu-1", "gpu-2")
+        wait_for(lambda: sees(admin_port, 2), "the new nodes in the view")
 
         assert cluster.wait_bound(cluster.create(pod("first", 2)).object) == "gpu-1"
 

@@ -304,7 +304,12 @@ def test_a_stopping_listener_sends_the_answer_that_is_decided() -> None:
 
 @pytest.mark.parametrize("kind", [b"quick", b"slow"])
 @pytest.mark.parametrize("stage", [Stage.IDLE, Stage.READING])
-def test_a_stopping_listener_answers_the_request_that_has_arrived_in_part(stage: Stage, kind: bytes) -> None:
+def test_a_stopping_listener_answers_the_request_that_has_arrived_in_part(
+    stage: Stage, kind: bytes, request: pytest.FixtureRequest
+) -> None:
+    if stage == Stage.IDLE:
+        request.getfixturevalue("patient")
+
     async def story(site: Site) -> None:
         reader, writer = await site.connect()
         whole = post(kind + b", later")
@@ -346,6 +351,7 @@ def test_a_stopping_listener_waits_for_the_first_request_of_a_connection_just_op
     with_listener(story)
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("arrived", [20, -5])
 def test_a_stopping_listener_answers_the_first_request_that_has_arrived_in_part(arrived: int) -> None:
     async def story(site: Site) -> None:
