@@ -161,13 +161,17 @@ class Installation:
 
     def metric(self, line: str) -> float:
         """Return the sum over the replicas of a metric with these labels."""
+        return sum(self.metrics(line))
+
+    def metrics(self, line: str) -> list[float]:
+        """Return a metric of each replica with these labels."""
         found: list[float] = []
         for replica in self.replicas():
             path = f"/api/v1/namespaces/{NAMESPACE}/pods/{replica}:8080/proxy/metrics"
             text = self.shell(f"kubectl get --raw {path}").stdout
             found += [float(each.rpartition(" ")[2]) for each in text.splitlines() if each.startswith(line)]
         assert found, f"no metric {line}"
-        return sum(found)
+        return found
 
     def assert_works(self, outcome: str = "Patched") -> None:
         """A GPU pod is injected, bound where it was predicted, and runs; one that fits nowhere is warned of.

@@ -45,6 +45,7 @@ class Node:
         self._held = held
         self._cgroup = f"placement-webhook-{folder.name}"
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._cards: dict[str, int] = {}
         self._credentials = NodeCredentials(folder / "credentials")
         self._namespaces: Namespaces | None = None
 
@@ -105,6 +106,8 @@ class Node:
         with self.network():
             client = self.client()
             self._wait("a node that is ready", lambda: is_ready(client), "kubelet")
+        for resource, count in self._cards.items():
+            self.add_cards(resource, count)
 
     def switch_off(self) -> None:
         """End all at once, as a power cut does. The disk stays."""
@@ -173,7 +176,8 @@ class Node:
         archive.unlink()
 
     def add_cards(self, resource: str, count: int) -> None:
-        """Register cards with the kubelet, and return when the node has them."""
+        """Register cards with the kubelet, also after a power cut, and return when the node has them."""
+        self._cards[resource] = count
         self.start("device-plugin", resource, str(count), log=f"device-plugin-{resource.replace('/', '-')}")
         with self.network():
             client = self.client()
