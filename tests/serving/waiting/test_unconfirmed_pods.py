@@ -17,6 +17,10 @@ _ADDRESSES = ("10.0.0.1", "10.0.0.2")
 _ASKED = WaitingPod.of(make_pod("p").requests(cpu="1").obj())
 
 
+def _no_time(_: int, __: AssumedPods[int]) -> None:
+    """Place no pod again."""
+
+
 class _Pods:
     """Confirmed and unconfirmed pods on two or three nodes."""
 
@@ -50,7 +54,7 @@ class _Pods:
         self.confirmed.follow(self.cache.snapshot())
 
     def shown(self, address: str) -> list[tuple[str, int, int]]:
-        return _said(self.unconfirmed.among(address, 0.0))
+        return _said(self.unconfirmed.among(address, 0.0, _no_time))
 
     def wanted(self, address: str) -> list[tuple[str, int, int]]:
         own = self.unconfirmed.by_address.get(address, {})
@@ -83,7 +87,7 @@ class _Pods:
     def repeat(self, number: int, address: str) -> None:
         """Admit a pod of the address once more, and deny it: its room is taken from what the address finds."""
         if number in self.unconfirmed.by_address.get(address, {}):
-            self.unconfirmed.among(address, 0.0).forget((number,))
+            self.unconfirmed.among(address, 0.0, _no_time).forget((number,))
 
 
 def _said(pods: AssumedPods[int]) -> list[tuple[str, int, int]]:
@@ -107,18 +111,18 @@ def test_what_an_address_finds_is_what_is_made_anew(data: st.DataObject) -> None
 def test_address_without_pods_finds_the_confirmed_ones_themselves() -> None:
     pods = _Pods()
     pods.put(1, "n0", _ADDRESSES[0])
-    assert pods.unconfirmed.among(_ADDRESSES[1], 0.0) is pods.confirmed
+    assert pods.unconfirmed.among(_ADDRESSES[1], 0.0, _no_time) is pods.confirmed
 
 
 def test_what_an_address_finds_stays_the_same_object_from_one_of_its_pods_to_the_next() -> None:
     """So its rankings are brought up to date, and not made anew."""
     pods = _Pods()
     pods.put(1, "n0", _ADDRESSES[0])
-    first = pods.unconfirmed.among(_ADDRESSES[0], 0.0)
+    first = pods.unconfirmed.among(_ADDRESSES[0], 0.0, _no_time)
     log = first.all_shown.log
     pods.see(1)
     pods.put(2, "n1", _ADDRESSES[0])
-    again = pods.unconfirmed.among(_ADDRESSES[0], 1.0)
+    again = pods.unconfirmed.among(_ADDRESSES[0], 1.0, _no_time)
     assert again is first
     assert again.all_shown.log is log
 
@@ -126,7 +130,7 @@ def test_what_an_address_finds_stays_the_same_object_from_one_of_its_pods_to_the
 def test_old_snapshot_of_an_address_that_does_not_ask_any_more_is_dropped() -> None:
     pods = _Pods()
     pods.put(1, "n0", _ADDRESSES[0])
-    pods.unconfirmed.among(_ADDRESSES[0], 0.0)
+    pods.unconfirmed.among(_ADDRESSES[0], 0.0, _no_time)
     old = weakref.ref(pods.confirmed.base)
     pods.see(1)
     pods.set_nodes(2)

@@ -1,15 +1,18 @@
 """Admitted pods of clients that may be no API server: only reviews of the same address find their room taken."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from webhook.placement.framework.result import Placement
-from webhook.placement.waiting.assumed_pods import MOST_SCORED_NODES, AssumedPod, AssumedPods, tied_nodes
-from webhook.placement.waiting.waiting_pods import WaitingPod
+from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
+from webhook.placement.waiting.waiting_pods import WaitingPod, assumed_pod
 
 # API servers, and those that forward for them. Each has rankings of its own.
 _MOST_VIEWS = 4
 # A view keeps the rankings of an address from one of its pods to the next, and an old snapshot in memory.
 _IDLE_SECONDS = 2.0
+
+Place = Callable[[int, AssumedPods[int]], AssumedPod | None]
+"""Places a pod beside the assumed ones; its node is empty if none has room. None: there is no time left for it."""
 
 
 class UnconfirmedPods:
@@ -28,14 +31,8 @@ class UnconfirmedPods:
 
     def put(self, number: int, address: str, pod: WaitingPod, placement: Placement) -> None:
         """Add the pod `number`, which was admitted with `placement` for the client at `address`."""
-        confirmed = self._confirmed
-        priority = confirmed.priority_of(pod.preemption)
-        running = pod.running.assumed_on(placement.node or "", priority)
-        is_sampled = placement.feasible > MOST_SCORED_NODES
         self._address_of[number] = address
-        self.by_address.setdefault(address, {})[number] = AssumedPod(
-            running, priority, tied_nodes(placement, confirmed.base), is_sampled
-        )
+        self.by_address.setdefault(address, {})[number] = assumed_pod(pod, placement, self._confirmed)
         if address in self._views:
             self._views[address].changed.add(number)
 
@@ -52,8 +49,11 @@ class UnconfirmedPods:
             self._views[address].changed.add(number)
         return pod
 
-    def among(self, address: str, now_seconds: float) -> AssumedPods[int]:
-        """Return the pods that the reviews of `address` find; the next call for it changes them in place."""
+    def among(self, address: str, now_seconds: float, place: Place) -> AssumedPods[int]:
+        """Return the pods that the reviews of `address` find; the next call for it changes them in place.
+
+        Its pods whose node has no room for them any more, as another pod was bound there, are placed by `place`.
+        """
         own = self.by_address.get(address, {})
         view = self._views.pop(address, None)
         if view is None:
@@ -66,6 +66,7 @@ class UnconfirmedPods:
         self._views[address] = view
         view.used_seconds = now_seconds
         view.follow(self._confirmed, own)
+        view.place_again(own, place)
         return view.pods
 
     def drop_idle(self, now_seconds: float) -> None:
@@ -85,12 +86,14 @@ class _View:
         self.pods: AssumedPods[int] = AssumedPods(confirmed.base)
         self.changed = {*confirmed.by_key, *own}
         self.used_seconds = 0.0
+        # Nodes whose pods may have no room.
+        self._touched: set[str] = set()
         # An admission can take the room of a pod that it repeats from the view.
         self.pods.followers[""] = self.changed
 
     def follow(self, confirmed: AssumedPods[int], own: Mapping[int, AssumedPod]) -> None:
         """Take over the state of `confirmed` and of the pods of the address, `own`."""
-        pods, base = self.pods, confirmed.base
+        pods, base, before = self.pods, confirmed.base, self.pods.base
         if base.rows is not pods.base.rows:
             self.changed.update(own)
         gone, new = [], {}
@@ -106,3 +109,25 @@ class _View:
         for number, pod in new.items():
             pods.assume(number, pod)
         self.changed.clear()
+        self._touched.update(each.pod.node_name for each in new.values())
+        if base is not before:
+            self._touched.update(pods.by_key[number].pod.node_name for number in pods.without_room_since(before))
+
+    def place_again(self, own: dict[int, AssumedPod], place: Place) -> None:
+        """Place the last of the pods of the address, `own`, on each node that has no room for all of its pods."""
+        while self._touched:
+            node = self._touched.pop()
+            here = [number for number in self.pods.keys_on(node) if number in own]
+            here.sort(key=lambda number: (-own[number].priority, number))
+            while here and not self.pods.has_room(node):
+                number = here.pop()
+                room = own[number]
+                self.pods.forget((number,))
+                placed = place(number, self.pods)
+                if placed is None:
+                    self.pods.assume(number, room)
+                    self._touched.add(node)
+                    return
+                own[number] = placed
+                if placed.pod.node_name:
+                    self.pods.assume(number, placed)

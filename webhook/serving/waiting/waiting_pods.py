@@ -104,7 +104,9 @@ class WaitingPods:
             self._placing.place(self._queues.ready, _SLICE_SECONDS)
         if self._admitted.are_verified:
             return self._assumed
-        return self.unconfirmed.among(address, self._monotonic_seconds())
+        now_seconds = self._monotonic_seconds()
+        place = self._placing.place_unconfirmed(now_seconds + _SLICE_SECONDS)
+        return self.unconfirmed.among(address, now_seconds, place)
 
     def settle(self, snapshot: Snapshot) -> None:
         """Place pods in the background, so that admissions need not wait for it."""
