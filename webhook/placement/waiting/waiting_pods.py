@@ -166,11 +166,11 @@ def assume(key: K, pod: WaitingPod, placement: Placement, assumed: AssumedPods[K
     These have a lower priority and are on that node: they come later.
     """
     assert placement.node is not None  # noqa: S101 - Feasible
-    priority = assumed.priority_of(pod.preemption)
-    displaced = assumed.after_on_node(placement.node, priority)
+    made = assumed_pod(pod, placement, assumed)
+    displaced = assumed.after_on_node(placement.node, made.priority)
     if displaced:
         assumed.forget(displaced)
-    assumed.assume(key, assumed_pod(pod, placement, assumed))
+    assumed.assume(key, made)
     return displaced
 
 

@@ -9,7 +9,6 @@ from webhook.placement.scorer import Scorer
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.waiting.waiting_pods import assumed_pod, place_and_assume, predict_placement
 from webhook.serving.waiting.placing_queue import PlacingQueue, PlacingQueues, QueueOrder
-from webhook.serving.waiting.unconfirmed_pods import Place
 from webhook.serving.waiting.waiting_entries import Entries, Entry, PodKind, ReadPods
 from webhook.serving.work_budget import ends_after
 
@@ -166,17 +165,12 @@ class Placing:
             if self._place_unless_equal(number, without_room) and self._monotonic_seconds() >= ends_seconds:
                 return
 
-    def place_unconfirmed(self, ends_seconds: float) -> Place:
-        """Return the function that places unconfirmed pods until `ends_seconds`."""
-
-        def place(number: int, assumed: AssumedPods[int]) -> AssumedPod | None:
-            pod = self.read_pods.read(self._entries[number])
-            if pod is None or self._monotonic_seconds() >= ends_seconds:
-                return None
-            placement = predict_placement(self._scorer, pod.signature, assumed, str(number), self._ends_pod())
-            return assumed_pod(pod, placement, assumed)
-
-        return place
+    def place_unconfirmed(self, number: int, assumed: AssumedPods[int]) -> AssumedPod:
+        """Return an unconfirmed pod beside those that are `assumed`; its node is empty if none has room."""
+        pod = self.read_pods.read(self._entries[number])
+        assert pod is not None  # noqa: S101 - it is known from its admission
+        placement = predict_placement(self._scorer, pod.signature, assumed, str(number), self._ends_pod())
+        return assumed_pod(pod, placement, assumed)
 
     def _ends_pod(self) -> Callable[[], bool]:
         return ends_after(_POD_SECONDS, self._monotonic_seconds, self._cpu_seconds)

@@ -10,21 +10,21 @@ from webhook.placement.waiting.waiting_pods import WaitingPod, assumed_pod
 _MOST_VIEWS = 4
 # A view keeps the rankings of an address from one of its pods to the next, and an old snapshot in memory.
 _IDLE_SECONDS = 2.0
-
-Place = Callable[[int, AssumedPods[int]], AssumedPod | None]
-"""Places a pod beside the assumed ones; its node is empty if none has room. None: there is no time left for it."""
+# Placing a pod takes about half a millisecond, and a review waits for it.
+_MOST_PLACED_AGAIN = 8
 
 
 class UnconfirmedPods:
     """Pods by number, each with the room that it has for the reviews of its address alone. Not thread-safe.
 
     So a client that makes reviews up changes no verdict but its own, and the burst of an API server whose pods have not
-    been seen yet is predicted like any other. `confirmed` are the pods that have room for all.
+    been seen yet is predicted like any other. `confirmed` are the pods that have room for all. `place` returns the pod
+    of a number on a node beside the pods that are assumed; its node is empty if none has room.
     """
 
-    def __init__(self, confirmed: AssumedPods[int]) -> None:
+    def __init__(self, confirmed: AssumedPods[int], place: Callable[[int, AssumedPods[int]], AssumedPod]) -> None:
         self.by_address: dict[str, dict[int, AssumedPod]] = {}
-        self._confirmed = confirmed
+        self._confirmed, self._place = confirmed, place
         self._address_of: dict[int, str] = {}
         # Of the addresses that have asked last, the last one at the end.
         self._views: dict[str, _View] = {}
@@ -49,10 +49,10 @@ class UnconfirmedPods:
             self._views[address].changed.add(number)
         return pod
 
-    def among(self, address: str, now_seconds: float, place: Place) -> AssumedPods[int]:
+    def among(self, address: str, now_seconds: float) -> AssumedPods[int]:
         """Return the pods that the reviews of `address` find; the next call for it changes them in place.
 
-        Its pods whose node has no room for them any more, as another pod was bound there, are placed by `place`.
+        Pods of it whose node has no room any more, because another pod was bound there, are placed again.
         """
         own = self.by_address.get(address, {})
         view = self._views.pop(address, None)
@@ -66,7 +66,8 @@ class UnconfirmedPods:
         self._views[address] = view
         view.used_seconds = now_seconds
         view.follow(self._confirmed, own)
-        view.place_again(own, place)
+        if view.touched:
+            view.place_again(own, self._place)
         return view.pods
 
     def drop_idle(self, now_seconds: float) -> None:
@@ -87,7 +88,7 @@ class _View:
         self.changed = {*confirmed.by_key, *own}
         self.used_seconds = 0.0
         # Nodes whose pods may have no room.
-        self._touched: set[str] = set()
+        self.touched: set[str] = set()
         # An admission can take the room of a pod that it repeats from the view.
         self.pods.followers[""] = self.changed
 
@@ -109,25 +110,27 @@ class _View:
         for number, pod in new.items():
             pods.assume(number, pod)
         self.changed.clear()
-        self._touched.update(each.pod.node_name for each in new.values())
+        self.touched.update(each.pod.node_name for each in new.values())
         if base is not before:
-            self._touched.update(pods.by_key[number].pod.node_name for number in pods.without_room_since(before))
+            self.touched.update(pods.by_key[number].pod.node_name for number in pods.without_room_since(before))
 
-    def place_again(self, own: dict[int, AssumedPod], place: Place) -> None:
-        """Place the last of the pods of the address, `own`, on each node that has no room for all of its pods."""
-        while self._touched:
-            node = self._touched.pop()
+    def place_again(self, own: dict[int, AssumedPod], place: Callable[[int, AssumedPods[int]], AssumedPod]) -> None:
+        """Place pods of the address, `own`, again where a node has no room for all: a few for each review."""
+        for _ in range(_MOST_PLACED_AGAIN):
+            number = self._without_room(own)
+            if number is None:
+                return
+            self.pods.forget((number,))
+            placed = own[number] = place(number, self.pods)
+            if placed.pod.node_name:
+                self.pods.assume(number, placed)
+
+    def _without_room(self, own: Mapping[int, AssumedPod]) -> int | None:
+        """Return the last of the pods of the address on a node without room for all of its pods; None if all have."""
+        while self.touched:
+            node = next(iter(self.touched))
             here = [number for number in self.pods.keys_on(node) if number in own]
-            here.sort(key=lambda number: (-own[number].priority, number))
-            while here and not self.pods.has_room(node):
-                number = here.pop()
-                room = own[number]
-                self.pods.forget((number,))
-                placed = place(number, self.pods)
-                if placed is None:
-                    self.pods.assume(number, room)
-                    self._touched.add(node)
-                    return
-                own[number] = placed
-                if placed.pod.node_name:
-                    self.pods.assume(number, placed)
+            if here and not self.pods.has_room(node):
+                return min(here, key=lambda number: (own[number].priority, -number))
+            self.touched.discard(node)
+        return None

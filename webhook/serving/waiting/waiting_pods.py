@@ -79,7 +79,7 @@ class WaitingPods:
         self._queues = self._placing.queues
         self._retry_at_seconds = self._abandon_at_seconds = 0.0
         self._assumed = self._placing.assumed
-        self.unconfirmed = UnconfirmedPods(self._assumed)
+        self.unconfirmed = UnconfirmedPods(self._assumed, self._placing.place_unconfirmed)
         # The pods that lose their place with the next change of `_assumed`.
         self._gone: list[int] = []
 
@@ -104,9 +104,7 @@ class WaitingPods:
             self._placing.place(self._queues.ready, _SLICE_SECONDS)
         if self._admitted.are_verified:
             return self._assumed
-        now_seconds = self._monotonic_seconds()
-        place = self._placing.place_unconfirmed(now_seconds + _SLICE_SECONDS)
-        return self.unconfirmed.among(address, now_seconds, place)
+        return self.unconfirmed.among(address, self._monotonic_seconds())
 
     def settle(self, snapshot: Snapshot) -> None:
         """Place pods in the background, so that admissions need not wait for it."""
@@ -122,7 +120,6 @@ class WaitingPods:
             return
         # The API server calls again if another webhook changed the pod.
         self._drop((self._admitted.take_same(identity, address),))
-        self._forget_gone()
         pod, placement = candidate.pod, candidate.placement
         priority = self._assumed.priority_of(pod.preemption)
         if not self._admitted.has_place(identity.namespace, address) or not self._has_place(identity.namespace):
