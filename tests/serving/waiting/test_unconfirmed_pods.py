@@ -13,6 +13,7 @@ from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.waiting.waiting_pods import WaitingPod
 from webhook.serving.waiting.unconfirmed_pods import UnconfirmedPods
 
+_FOUR_CPUS = {"cpu": "4", "memory": "8Gi", "pods": 110}
 _ADDRESSES = ("10.0.0.1", "10.0.0.2")
 _ASKED = WaitingPod.of(make_pod("p").requests(cpu="1").obj())
 
@@ -24,15 +25,25 @@ class _Pods:
         self.cache = ClusterCache()
         self.set_nodes(3)
         self.confirmed: AssumedPods[int] = AssumedPods(self.cache.snapshot())
-        self.unconfirmed = UnconfirmedPods(self.confirmed)
+        self.unconfirmed = UnconfirmedPods(self.confirmed, self.place)
         self.last = 0
+
+    def place(self, _: int, assumed: AssumedPods[int]) -> AssumedPod:
+        free = (node for node in sorted(assumed.base.rows) if assumed.has_room(node, _ASKED.running))
+        return AssumedPod(_ASKED.running.assumed_on(next(free, ""), 0), 0)
+
+    def full_nodes(self, address: str) -> set[str]:
+        """The nodes that an unconfirmed pod of the address is on, although they do not have room for all pods."""
+        found = self.unconfirmed.among(address, 0.0)
+        nodes = {each.pod.node_name for each in self.unconfirmed.by_address.get(address, {}).values()}
+        return {node for node in nodes & found.base.rows.keys() if not found.has_room(node)}
 
     def next_number(self) -> int:
         self.last += 1
         return self.last
 
     def set_nodes(self, count: int) -> None:
-        self.cache.replace("Node", [make_node_object(f"n{number}") for number in range(count)])
+        self.cache.replace("Node", [make_node_object(f"n{number}", capacity=_FOUR_CPUS) for number in range(count)])
 
     def confirm(self, number: int, node: str) -> None:
         if number not in self.confirmed.by_key and node in self.confirmed.base.rows:
@@ -72,7 +83,7 @@ class _Pods:
                 self.set_nodes(step - 2)
                 self.follow()
             case 6:
-                running = make_pod(f"running-{number}").node_name(node).obj()
+                running = make_pod(f"running-{number}").requests(cpu="2").node_name(node).obj()
                 self.cache.apply("Pod", "DELETED" if number % 2 else "ADDED", running)
                 self.follow()
             case 7:
@@ -102,6 +113,7 @@ def test_what_an_address_finds_is_what_is_made_anew(data: st.DataObject) -> None
             assert pods.shown(address) == pods.wanted(address)
     for address in _ADDRESSES:
         assert pods.shown(address) == pods.wanted(address)
+        assert pods.full_nodes(address) == set()
 
 
 def test_address_without_pods_finds_the_confirmed_ones_themselves() -> None:

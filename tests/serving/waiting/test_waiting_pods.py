@@ -238,6 +238,22 @@ def test_an_unconfirmed_pod_whose_node_was_taken_gets_another_one() -> None:
     assert cluster.gpus() == [4, 4]
 
 
+def test_an_unconfirmed_pod_whose_node_was_taken_leaves_no_room_that_it_needs() -> None:
+    cluster = Cluster(are_verified=False)
+    cluster.admit(pod("p"), API_SERVER)
+    cluster.bind(pod("other"), f"n{cluster.gpus(API_SERVER).index(4)}")
+    assert cluster.gpus(API_SERVER) == [4, 4]
+    assert cluster.admit(pod("q"), API_SERVER) == "Waiting"
+
+
+def test_an_unconfirmed_pod_without_a_node_left_waits() -> None:
+    cluster = Cluster(are_verified=False)
+    cluster.admit(pod("p"), API_SERVER)
+    for number in range(2):
+        cluster.bind(pod(f"other-{number}"), f"n{number}")
+    assert cluster.gpus(API_SERVER) == [4, 4]
+
+
 def test_addresses_find_what_the_others_have_once_it_is_seen() -> None:
     cluster = Cluster(nodes=3, are_verified=False)
     addresses = [f"10.0.0.{number}" for number in range(6)]

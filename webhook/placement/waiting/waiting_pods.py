@@ -166,14 +166,20 @@ def assume(key: K, pod: WaitingPod, placement: Placement, assumed: AssumedPods[K
     These have a lower priority and are on that node: they come later.
     """
     assert placement.node is not None  # noqa: S101 - Feasible
-    priority = assumed.priority_of(pod.preemption)
-    displaced = assumed.after_on_node(placement.node, priority)
+    made = assumed_pod(pod, placement, assumed)
+    displaced = assumed.after_on_node(placement.node, made.priority)
     if displaced:
         assumed.forget(displaced)
-    running = pod.running.assumed_on(placement.node, priority)
-    is_sampled = placement.feasible > MOST_SCORED_NODES
-    assumed.assume(key, AssumedPod(running, priority, tied_nodes(placement, assumed.base), is_sampled))
+    assumed.assume(key, made)
     return displaced
+
+
+def assumed_pod(pod: WaitingPod, placement: Placement, assumed: AssumedPods[Any]) -> AssumedPod:
+    """Return `pod` on the node of `placement`, which is on the nodes of `assumed`; on no node if it has none."""
+    priority = assumed.priority_of(pod.preemption)
+    running = pod.running.assumed_on(placement.node or "", priority)
+    is_sampled = placement.feasible > MOST_SCORED_NODES
+    return AssumedPod(running, priority, tied_nodes(placement, assumed.base), is_sampled)
 
 
 class PlacedPods(NamedTuple):

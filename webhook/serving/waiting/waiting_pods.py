@@ -79,7 +79,7 @@ class WaitingPods:
         self._queues = self._placing.queues
         self._retry_at_seconds = self._abandon_at_seconds = 0.0
         self._assumed = self._placing.assumed
-        self.unconfirmed = UnconfirmedPods(self._assumed)
+        self.unconfirmed = UnconfirmedPods(self._assumed, self._placing.place_unconfirmed)
         # The pods that lose their place with the next change of `_assumed`.
         self._gone: list[int] = []
 
@@ -120,7 +120,6 @@ class WaitingPods:
             return
         # The API server calls again if another webhook changed the pod.
         self._drop((self._admitted.take_same(identity, address),))
-        self._forget_gone()
         pod, placement = candidate.pod, candidate.placement
         priority = self._assumed.priority_of(pod.preemption)
         if not self._admitted.has_place(identity.namespace, address) or not self._has_place(identity.namespace):
