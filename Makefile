@@ -50,7 +50,7 @@ golden: $(STAMP) ## rewrite the expected results of the golden cases from the cu
 differential: $(STAMP) ## compare 2,000 random pods with the real kube-scheduler (make test: 200)
 	DIFFERENTIAL_PODS=2000 $(BIN)/python -m pytest tests/differential
 
-OLDER_RELEASES := 1.33 1.34 1.35 1.36
+OLDER_RELEASES := 1.35 1.36
 
 differential-releases: $(STAMP) ## compare 350 random pods with the kube-scheduler of each older release, built if need be
 	@for release in $(OLDER_RELEASES); do \

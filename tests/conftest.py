@@ -98,8 +98,8 @@ def control_plane_programs(pytestconfig: pytest.Config) -> Programs:
 def control_plane(control_plane_programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """The control plane of this run, with its scheduler running."""
     folder = tmp_path_factory.mktemp("control-plane")
-    # Beta, and off by default, in 1.34 and 1.35.
-    is_beta = pinned_minor() in (34, 35)
+    # Beta, and off by default, in 1.35.
+    is_beta = pinned_minor() == 35
     features = ("MutatingAdmissionPolicy",) if is_beta else ()
     served = ("admissionregistration.k8s.io/v1beta1",) if is_beta else ()
     with ControlPlane(control_plane_programs, folder, features=features, served=served) as running:

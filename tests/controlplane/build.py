@@ -19,7 +19,7 @@ _KUBERNETES = r"^\s*k8s\.io/kubernetes (v\S+)$"
 
 
 def module_file(environ: Mapping[str, str]) -> Path:
-    """Return the go.mod of the release that CONTROL_PLANE_RELEASE names, such as "1.34"; the newest one if unset.
+    """Return the go.mod of the release that CONTROL_PLANE_RELEASE names, such as "1.36"; the newest one if unset.
 
     Raises:
         BuildFailed: there is no module file of that release.

@@ -56,7 +56,7 @@ _ADMISSION_POLICIES = (
     "ValidatingAdmissionPolicyBinding",
     "ValidatingAdmissionPolicy",
 )
-# 1.34 and 1.35 have mutating ones in the second version only, 1.33 has none.
+# 1.35 has mutating ones in the second version only.
 _ADMISSION_VERSIONS = (ADMISSION, "admissionregistration.k8s.io/v1beta1")
 # More objects of a namespace are deleted by one request, which lists them.
 _MOST_BY_NAME = 20

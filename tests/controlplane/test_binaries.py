@@ -63,7 +63,7 @@ def test_a_build_is_done_once(tmp_path: Path) -> None:
     assert (tmp_path / "runs").read_text() == runs
 
 
-@pytest.mark.parametrize("release", ["1.33", "1.34", "1.35"])
+@pytest.mark.parametrize("release", ["1.35", "1.36"])
 def test_an_older_release_is_built_beside_the_pinned_one_and_of_its_own_module(tmp_path: Path, release: str) -> None:
     put_go(tmp_path, f'[ "$1" = build ] && echo "$GOFLAGS" >> {tmp_path}/flags', WRITE_OUTPUT)
     pinned = find_or_build(environment(tmp_path), ignore)
@@ -75,7 +75,7 @@ def test_an_older_release_is_built_beside_the_pinned_one_and_of_its_own_module(t
 
 
 def test_each_module_file_is_of_the_release_in_its_name() -> None:
-    releases = {f"1.{minor}": minor for minor in (33, 34, 35, 36)}
+    releases = {f"1.{minor}": minor for minor in (35, 36)}
     found = {release: pinned_minor({"CONTROL_PLANE_RELEASE": release}) for release in releases}
 
     assert found == releases
@@ -84,9 +84,9 @@ def test_each_module_file_is_of_the_release_in_its_name() -> None:
 
 def test_a_release_without_a_module_file_is_an_error_that_names_those_with_one() -> None:
     with pytest.raises(BuildFailed) as refused:
-        module_file({"CONTROL_PLANE_RELEASE": "1.32"})
-    supported = "supported values: 1.33, 1.34, 1.35, 1.36, 1.37"
-    assert str(refused.value) == f"CONTROL_PLANE_RELEASE: Unsupported value: '1.32': {supported}"
+        module_file({"CONTROL_PLANE_RELEASE": "1.34"})
+    supported = "supported values: 1.35, 1.36, 1.37"
+    assert str(refused.value) == f"CONTROL_PLANE_RELEASE: Unsupported value: '1.34': {supported}"
 
 
 @pytest.mark.parametrize(

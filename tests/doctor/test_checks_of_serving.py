@@ -468,7 +468,7 @@ def test_rights_that_are_missing_are_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "severity"), [("v1.29.3", ERROR), ("v1.30.1", INFO), ("v1.38.0", INFO), ("v1.33.5+k3s1", None)]
+    ("version", "severity"), [("v1.29.3", ERROR), ("v1.30.1", INFO), ("v1.38.0", INFO), ("v1.35.5+k3s1", None)]
 )
 def test_a_release_that_is_not_supported_or_modelled_is_found(version: str, severity: Severity | None) -> None:
     findings = found(make_installation(release=Release.of(version, "version")), "release")

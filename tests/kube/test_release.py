@@ -9,11 +9,11 @@ from webhook.kube.release import NEWEST, OLDEST, Change, Release, is_server_vers
 @pytest.mark.parametrize(
     ("version", "minor"),
     [
-        ("1.34", 34),
-        ("v1.34", 34),
-        ("v1.34.3", 34),
-        ("v1.34.3-eks-1234abc", 34),
-        ("v1.33.5+k3s1", 33),
+        ("1.36", 36),
+        ("v1.36", 36),
+        ("v1.36.3", 36),
+        ("v1.36.3-eks-1234abc", 36),
+        ("v1.35.5+k3s1", 35),
         ("v1.35.1-gke.100", 35),
         ("v1.36.0-rc.1", 36),
         ("v1.37.0", 37),
@@ -30,14 +30,14 @@ def test_a_version_gives_its_release(version: str, minor: int) -> None:
     [
         ("", '""'),
         ("latest", '"latest"'),
-        ("34", '"34"'),
+        ("36", '"36"'),
         ("2.0", '"2.0"'),
         ("v1.", '"v1."'),
-        ("v1.34.3 ", '"v1.34.3 "'),
-        ("1.34\n", r'"1.34\n"'),
+        ("v1.36.3 ", '"v1.36.3 "'),
+        ("1.36\n", r'"1.36\n"'),
         ("1.٣٤", '"1.٣٤"'),
         ("v1." + "9" * 5, '"v1.99999"'),
-        (1.34, "1.34"),
+        (1.36, "1.36"),
         (None, "null"),
     ],
 )
@@ -46,7 +46,7 @@ def test_anything_else_is_one_error_that_names_what_is_valid(version: object, sh
         Release.of(version, "--release")
 
     (error,) = refused.value.errors
-    valid = "must be a version of Kubernetes, such as 1.34 or v1.34.3; 1.33 to 1.37 are modelled"
+    valid = "must be a version of Kubernetes, such as 1.36 or v1.36.3; 1.35 to 1.37 are modelled"
     assert str(error) == f"--release: Invalid value: {shown}; {valid}"
 
 
@@ -66,10 +66,10 @@ def test_an_older_release_has_no_change_and_a_newer_one_all() -> None:
     [
         ("v1.37.2", ""),
         ("v1.36.2", "release v1.36.2: plugins and messages are those of kube-scheduler 1.36"),
-        ("v1.34.3", "release v1.34.3: plugins and messages are those of kube-scheduler 1.34"),
+        ("v1.36.3", "release v1.36.3: plugins and messages are those of kube-scheduler 1.36"),
         (
             "v1.30.1",
-            "release v1.30.1: plugins and messages are those of kube-scheduler 1.33, the oldest that is modelled",
+            "release v1.30.1: plugins and messages are those of kube-scheduler 1.35, the oldest that is modelled",
         ),
         (
             "v1.38.0",
@@ -84,18 +84,18 @@ def test_the_note_says_which_release_is_used(version: str, note: str) -> None:
 def test_the_version_is_read_from_what_kubectl_prints() -> None:
     printed = {
         "clientVersion": {"major": "1", "minor": "37", "gitVersion": "v1.37.2"},
-        "serverVersion": {"major": "1", "minor": "33+", "gitVersion": "v1.33.5+k3s1"},
+        "serverVersion": {"major": "1", "minor": "35+", "gitVersion": "v1.35.5+k3s1"},
     }
 
     assert is_server_version(printed)
-    assert read_server_version(printed) == Release(33, "v1.33.5+k3s1")
+    assert read_server_version(printed) == Release(35, "v1.35.5+k3s1")
 
 
 @pytest.mark.parametrize(
     "content",
     [
         pytest.param({"clientVersion": {"gitVersion": "v1.37.2"}}, id="without a server"),
-        pytest.param({"kind": "Pod", "serverVersion": {"gitVersion": "v1.33.1"}}, id="an object of another kind"),
+        pytest.param({"kind": "Pod", "serverVersion": {"gitVersion": "v1.35.1"}}, id="an object of another kind"),
     ],
 )
 def test_other_objects_state_no_release(content: dict[str, object]) -> None:

@@ -10,7 +10,7 @@ from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput, invalid
 
 # The oldest and the newest release 1.N that are modelled.
-OLDEST, NEWEST = 33, 37
+OLDEST, NEWEST = 35, 37
 
 _VERSION = re.compile(r"v?1\.(?P<minor>\d{1,3})(?:\.\d{1,6})?(?:[-+][\w.+-]{1,100})?", re.ASCII)
 _PLUGINS = "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
@@ -29,40 +29,6 @@ class _Facts(NamedTuple):
 class Change(_Facts, Enum):
     """A change of the rules or words of kube-scheduler; a feature gate counts once it is enabled by default."""
 
-    TAINT_IS_NOT_NAMED = _Facts(
-        34,
-        "The message is `node(s) had untolerated taint(s)`; before, it names the first taint of each node: "
-        "`node(s) had untolerated taint {key: value}`.",
-        f"{_PLUGINS}/tainttoleration/taint_toleration.go, Filter",
-    )
-    CLAIM_IN_USE_IS_EXPLAINED = _Facts(
-        34,
-        "The message about a ReadWriteOncePod claim in use begins with `node(s) unavailable due to`; before, "
-        "it is `node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode`.",
-        f"{_PLUGINS}/volumerestrictions/volume_restrictions.go",
-    )
-    NAMESPACES_MATCH_WITHOUT_LABELS = _Facts(
-        34,
-        "A `namespaceSelector` of a pod's own terms that requires no label, such as a single `NotIn`, selects "
-        "every namespace.",
-        f"{_PLUGINS}/interpodaffinity/plugin.go, mergeAffinityTermNamespacesIfNotEmpty",
-    )
-    POD_LEVEL_RESOURCES = _Facts(
-        34,
-        "Pod-level resources (`spec.resources`) count; before, the API server drops them.",
-        f"{_GATES}, PodLevelResources",
-    )
-    DYNAMIC_RESOURCES = _Facts(
-        35,
-        "A pod with claims for devices is evaluated; before, it is `Unknown`: 1.33 ignores claims unless a gate is "
-        "set, and 1.34 also allocates devices of incomplete pools.",
-        f"{_GATES}, DynamicResourceAllocation; k8s.io/dynamic-resource-allocation/structured/internal/stable",
-    )
-    ALTERNATIVE_DEVICES_SCORE = _Facts(
-        35,
-        "`DynamicResources` scores nodes by the alternatives that their devices satisfy.",
-        f"{_PLUGINS}/dynamicresources/dynamicresources.go, Score",
-    )
     ALLOCATED_CLAIMS_SCORE = _Facts(
         36,
         "A pod with allocated and unallocated claims is scored; in 1.35, kube-scheduler fails: `Unknown`.",
@@ -104,8 +70,8 @@ class Change(_Facts, Enum):
     )
     NAMESPACES_MATCH_BY_LABELS = _Facts(
         37,
-        "A `namespaceSelector` of a pod's own terms that requires no label selects namespaces by their labels, as "
-        "in 1.33.",
+        "A `namespaceSelector` of a pod's own terms that requires no label, such as a single `NotIn`, selects "
+        "namespaces by their labels; before, every namespace.",
         f"{_PLUGINS}/interpodaffinity/plugin.go, mergeAffinityTermNamespacesIfNotEmpty",
     )
     IMAGE_VOLUMES_COUNT = _Facts(
@@ -165,14 +131,14 @@ class Release:
 
     @classmethod
     def of(cls, version: Any, path: str) -> "Release":
-        """Return the release of `version`, such as `1.34`, `v1.34.3-eks-1234` or `v1.33.5+k3s1`.
+        """Return the release of `version`, such as `1.36`, `v1.36.3-eks-1234` or `v1.35.5+k3s1`.
 
         Raises:
             InvalidInput: it is no version of Kubernetes; `path` is the place of the error.
         """
         found = _VERSION.fullmatch(version) if isinstance(version, str) else None
         if found is None:
-            valid = f"must be a version of Kubernetes, such as 1.34 or v1.34.3; 1.{OLDEST} to 1.{NEWEST} are modelled"
+            valid = f"must be a version of Kubernetes, such as 1.36 or v1.36.3; 1.{OLDEST} to 1.{NEWEST} are modelled"
             raise InvalidInput([invalid(path, version, valid)])
         return cls(int(found["minor"]), version)
 

@@ -83,13 +83,9 @@ def unmodelled_plugins(
 def _are_devices_decided(info: PodInfo, snapshot: Snapshot, expired: Expired) -> bool:
     """Return whether it is known which nodes have the devices of the pod.
 
-    No object shows whether the gate DynamicResourceAllocation of 1.33 is set, and 1.34 allocates by other rules. 1.35
-    fails to score a pod that has claims with devices and claims without.
+    1.35 fails to score a pod that has claims with devices and claims without.
     """
-    release = snapshot.release
-    if not release.has(Change.DYNAMIC_RESOURCES):
-        return False
-    if release.has(Change.ALTERNATIVE_DEVICES_SCORE) and not release.has(Change.ALLOCATED_CLAIMS_SCORE):
+    if not snapshot.release.has(Change.ALLOCATED_CLAIMS_SCORE):
         claims = [resource_claim(use, snapshot.devices) for use in info.device_claims]
         if len({claim.allocation is None for claim in claims if claim is not None}) > 1:
             return False

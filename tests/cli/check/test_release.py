@@ -10,15 +10,19 @@ from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import fake_api
 
-_NODE = make_node_object("a", taints=["gpu=H20:NoSchedule"])
-_NAMED = "0/1 nodes are available: 1 node(s) had untolerated taint {gpu: H20}."
-_NOT_NAMED = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
+_CARD = "deviceclass.resource.kubernetes.io/gpu"
+_NODE = make_node_object("a")
+# Since 1.36, a DeviceClass can back the resource.
+_POD = as_list(make_pod("p").container("c", **{_CARD: "1"}))
+_OF_1_35 = f"0/1 nodes are available: 1 Insufficient {_CARD}."
+_OF_1_36 = "1/1 nodes are available. Whether one of them will do depends on DynamicResources, which is not modelled."
+_OF_FILE = f"{_OF_1_36.removesuffix('.')}: add deviceclasses, resourceclaims, resourceslices to the cluster file."
 _PRINTED_BY_KUBECTL = {
     "clientVersion": {"gitVersion": "v1.37.2"},
     "kustomizeVersion": "v5.7.1",
-    "serverVersion": {"major": "1", "minor": "33+", "gitVersion": "v1.33.5+k3s1"},
+    "serverVersion": {"major": "1", "minor": "35+", "gitVersion": "v1.35.5+k3s1"},
 }
-_NOTE = "release v1.33.5+k3s1: plugins and messages are those of kube-scheduler 1.33\n"
+_NOTE = "release v1.35.5+k3s1: plugins and messages are those of kube-scheduler 1.35\n"
 
 
 def write(path: Path, *texts: str) -> Path:
@@ -34,75 +38,57 @@ def write(path: Path, *texts: str) -> Path:
         pytest.param([as_list(_NODE, _PRINTED_BY_KUBECTL)], id="an item of the list"),
         pytest.param([json.dumps(json.loads(as_list(_NODE)) | _PRINTED_BY_KUBECTL)], id="a key of the list"),
         pytest.param(
-            [as_list(_NODE), "---", "serverVersion:", "  gitVersion: v1.33.5+k3s1", "  minor: '33'"], id="YAML"
+            [as_list(_NODE), "---", "serverVersion:", "  gitVersion: v1.35.5+k3s1", "  minor: '35'"], id="YAML"
         ),
     ],
 )
 def test_a_cluster_file_can_state_the_release(run: Run, tmp_path: Path, texts: list[str]) -> None:
     cluster = write(tmp_path / "cluster.json", *texts)
 
-    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(make_pod("p")))
+    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=_POD)
 
-    assert (lines(outcome.output)[0]["message"], outcome.errors) == (_NAMED, _NOTE)
+    assert (lines(outcome.output)[0]["message"], outcome.errors) == (_OF_1_35, _NOTE)
 
 
 def test_a_cluster_file_without_a_release_is_of_the_newest(run: Run, tmp_path: Path) -> None:
     cluster = write(tmp_path / "cluster.json", as_list(_NODE))
 
-    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=as_list(make_pod("p")))
+    outcome = run("check", "-f", "-", "--cluster", cluster, "-o", "json", stdin=_POD)
 
-    assert (lines(outcome.output)[0]["message"], outcome.errors) == (_NOT_NAMED, "")
+    assert (lines(outcome.output)[0]["message"], outcome.errors) == (_OF_FILE, "")
 
 
 @pytest.mark.parametrize(
     ("release", "message", "note"),
     [
-        ("1.34", _NOT_NAMED, "release 1.34: plugins and messages are those of kube-scheduler 1.34\n"),
-        ("v1.37.2", _NOT_NAMED, ""),
+        ("1.36", _OF_FILE, "release 1.36: plugins and messages are those of kube-scheduler 1.36\n"),
+        ("v1.37.2", _OF_FILE, ""),
         (
             "1.30",
-            _NAMED,
-            "release 1.30: plugins and messages are those of kube-scheduler 1.33, the oldest that is modelled\n",
+            _OF_1_35,
+            "release 1.30: plugins and messages are those of kube-scheduler 1.35, the oldest that is modelled\n",
         ),
     ],
 )
 def test_the_option_overrides_the_file(run: Run, tmp_path: Path, release: str, message: str, note: str) -> None:
     cluster = write(tmp_path / "cluster.json", as_list(_NODE, _PRINTED_BY_KUBECTL))
 
-    outcome = run(
-        *("check", "-f", "-", "--cluster", cluster, "--release", release, "-o", "json"), stdin=as_list(make_pod("p"))
-    )
+    outcome = run(*("check", "-f", "-", "--cluster", cluster, "--release", release, "-o", "json"), stdin=_POD)
 
     assert (lines(outcome.output)[0]["message"], outcome.errors) == (message, note)
 
 
-@pytest.mark.parametrize(
-    ("release", "fits"), [("1.33", 4), ("1.34", 2)], ids=["the API server drops them", "they count"]
-)
-def test_further_pods_have_the_pod_level_resources_of_the_release(
-    run: Run, tmp_path: Path, release: str, fits: int
-) -> None:
-    cluster = write(tmp_path / "cluster.json", as_list(make_node_object("a", capacity={"cpu": 4})))
-    pod = make_pod("p").requests(cpu=1).pod_resources(cpu=2)
-
-    outcome = run(
-        *("capacity", "-f", "-", "--cluster", cluster, "--release", release, "-o", "json"), stdin=as_list(pod)
-    )
-
-    assert lines(outcome.output)[0]["fits"] == fits
-
-
-_VALID = "must be a version of Kubernetes, such as 1.34 or v1.34.3; 1.33 to 1.37 are modelled"
+_VALID = "must be a version of Kubernetes, such as 1.36 or v1.36.3; 1.35 to 1.37 are modelled"
 
 
 def test_a_wrong_option_is_one_error(run: Run, tmp_path: Path) -> None:
-    outcome = run("check", "-f", "-", "--cluster", "missing", "--release", "newest", stdin=as_list(make_pod("p")))
+    outcome = run("check", "-f", "-", "--cluster", "missing", "--release", "newest", stdin=_POD)
 
     assert (outcome.code, outcome.errors) == (2, f'Error: --release: Invalid value: "newest"; {_VALID}\n')
 
 
 def test_mutate_takes_a_release_for_a_cluster_only(run: Run) -> None:
-    outcome = run("mutate", "-f", "-", "--release", "1.34", stdin=as_list(make_pod("p")))
+    outcome = run("mutate", "-f", "-", "--release", "1.36", stdin=_POD)
 
     remedy = "--release is that of a cluster: name one with --cluster, --kubeconfig or --context."
     assert (outcome.code, outcome.output, outcome.errors.splitlines()[-1]) == (2, "", f"Error: {remedy}")
@@ -122,8 +108,8 @@ def test_mutate_takes_a_release_for_a_cluster_only(run: Run) -> None:
             id="not an object",
         ),
         pytest.param(
-            [{"serverVersion": {"gitVersion": each}} for each in ("v1.33.1", "v1.34.1")],
-            'items[2]: serverVersion.gitVersion: Duplicate value: "v1.34.1"; a cluster has one release',
+            [{"serverVersion": {"gitVersion": each}} for each in ("v1.35.1", "v1.36.1")],
+            'items[2]: serverVersion.gitVersion: Duplicate value: "v1.36.1"; a cluster has one release',
             id="two of them",
         ),
     ],
@@ -133,7 +119,7 @@ def test_a_wrong_release_in_a_file_is_one_error(
 ) -> None:
     cluster = write(tmp_path / "cluster.json", as_list(_NODE, *versions))
 
-    outcome = run("check", "-f", "-", "--cluster", cluster, stdin=as_list(make_pod("p")))
+    outcome = run("check", "-f", "-", "--cluster", cluster, stdin=_POD)
 
     assert (outcome.code, outcome.errors) == (2, f"Error: {cluster}: {error}\n")
 
@@ -149,15 +135,13 @@ def test_the_release_of_a_live_cluster_is_used_and_written_by_snapshot(run: Run,
             "/api/v1/namespaces": listing(),
             "/api/v1/nodes": listing(_NODE),
             "/api/v1/pods": listing(),
-            "/version": {"major": "1", "minor": "33+", "gitVersion": "v1.33.5+k3s1"},
+            "/version": {"major": "1", "minor": "35+", "gitVersion": "v1.35.5+k3s1"},
         }
-        of_live = run("check", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=as_list(make_pod("p")))
+        of_live = run("check", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=_POD)
         run("snapshot", "--kubeconfig", kubeconfig, "-o", tmp_path / "cluster.json")
-    of_file = run(
-        *("check", "-f", "-", "--cluster", tmp_path / "cluster.json", "-o", "json"), stdin=as_list(make_pod("p"))
-    )
+    of_file = run(*("check", "-f", "-", "--cluster", tmp_path / "cluster.json", "-o", "json"), stdin=_POD)
 
-    assert [lines(each.output)[0]["message"] for each in (of_live, of_file)] == [_NAMED, _NAMED]
+    assert [lines(each.output)[0]["message"] for each in (of_live, of_file)] == [_OF_1_35, _OF_1_35]
     assert _NOTE in of_live.errors
     assert of_file.errors == _NOTE
 
@@ -166,9 +150,7 @@ def test_a_release_that_cannot_be_read_is_reported_and_the_newest_is_used(run: R
     with fake_api() as api:
         api.objects = {f"/api/v1/{plural}": listing() for plural in ("namespaces", "pods")}
         api.objects["/api/v1/nodes"] = listing(_NODE)
-        outcome = run(
-            *("check", "-f", "-", "--kubeconfig", api.kubeconfig(tmp_path), "-o", "json"), stdin=as_list(make_pod("p"))
-        )
+        outcome = run(*("check", "-f", "-", "--kubeconfig", api.kubeconfig(tmp_path), "-o", "json"), stdin=_POD)
 
-    assert lines(outcome.output)[0]["message"] == _NOT_NAMED
+    assert lines(outcome.output)[0]["message"] == _OF_1_36
     assert "not known: the release of the cluster: GET /version: 404 there is none" in outcome.errors.splitlines()

@@ -55,7 +55,7 @@ def test_volcano_names_the_node_selector_before_the_taint() -> None:
 
 
 @pytest.mark.parametrize("profile", [VOLCANO, KAI], ids=lambda profile: str(profile.name))
-def test_a_selector_that_requires_no_label_selects_every_namespace_as_in_1_34_to_1_36(profile: Profile) -> None:
+def test_a_selector_that_requires_no_label_selects_every_namespace_before_1_37(profile: Profile) -> None:
     """Volcano 1.15.1 and KAI 0.12.0 are linked with these releases, whatever the release of the cluster is."""
     term = {
         "labelSelector": {"matchLabels": {"app": "db"}},

@@ -212,7 +212,7 @@ def export(ctx: click.Context, policies: tuple[Path, ...], release: str, strict:
     \b
     Examples:
       placement-webhook policy export --policy policy.yaml | kubectl apply -f -
-      placement-webhook policy export --release 1.34
+      placement-webhook policy export --release 1.35
     """
     found = exported_of(read_policies(policies), int(release.removeprefix("1.")))
     for each in found.left_out:

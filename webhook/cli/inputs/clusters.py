@@ -65,7 +65,7 @@ release_option = click.option(
     "--release",
     callback=lambda _, __, value: None if value is None else Release.of(value, "--release"),
     metavar="VERSION",
-    help=f"The release of the cluster's kube-scheduler, such as 1.34; 1.{OLDEST} to 1.{NEWEST} are modelled. Default: "
+    help=f"The release of the cluster's kube-scheduler, such as 1.36; 1.{OLDEST} to 1.{NEWEST} are modelled. Default: "
     "that of the API server or of the file; if neither is known, the newest.",
 )
 

@@ -15,7 +15,6 @@ from webhook.documents.field import FieldError, InvalidInput, prefixed_errors
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.placement.capacity.counting import Count, count_each, count_together
 from webhook.placement.capacity.simulation import FurtherPods, OnPlaced
-from webhook.placement.replicas.replicas import as_stored
 from webhook.placement.scorer import PodSignature
 
 # The most pods with claims of their own that are counted.
@@ -177,7 +176,7 @@ class Counts:
 
     def _stored(self, workload: Workload, pod: JsonObject) -> Pod:
         """Return `pod`, as it is created, as the API server stores it."""
-        return as_stored(self.admissions.created(workload, pod, self.snapshot), self.snapshot)
+        return self.admissions.created(workload, pod, self.snapshot)
 
     def _before(self, pods: Sequence[FurtherPods], snapshot: Snapshot) -> tuple[Snapshot, Reserved]:
         """Return `snapshot` with the pending pods that come before one of `pods`, and these pending pods."""

@@ -37,7 +37,7 @@ from webhook.placement.reasons.missing_kinds import missing_kinds
 from webhook.placement.reasons.pod_group_start import as_grouped
 from webhook.placement.replicas.emptied_nodes import nodes_without_pods
 from webhook.placement.replicas.replica_prediction import ReplicaPrediction, predict_replicas
-from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas, as_stored
+from webhook.placement.replicas.replicas import MOST_REPLICAS, Replicas
 from webhook.placement.scheduler import NOT_MODELLED, Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.waiting_pods import WaitingPod, predict_placement
@@ -162,7 +162,7 @@ class Checks:
         schedulers = self.admissions.schedulers(policy)
         with prefixed_errors(workload.document.place):
             first = next(self._pods(workload, pods))
-            check_storable(as_stored(first, assumed.base))
+            check_storable(first)
             assumed, reserved = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
             check_admitted(first, assumed.base)

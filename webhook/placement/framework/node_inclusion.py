@@ -1,14 +1,12 @@
 """Node affinity and taint checks that several plugins share."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import any_matches
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint, any_tolerates
+from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, any_tolerates
 from webhook.placement.pod.pod_info import PodInfo
 
 _HARD = (NO_SCHEDULE, NO_EXECUTE)
@@ -41,28 +39,3 @@ def untolerated(pod: PodInfo, nodes: Snapshot) -> Mask:
         taint for taint in nodes.taints.distinct if taint.effect in _HARD and not any_tolerates(pod.tolerations, taint)
     )
     return np.array(rejected, dtype=np.bool_).take(nodes.taints.class_of)
-
-
-def first_untolerated(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator[tuple[Taint, Mask]]:
-    """Yield each key and value of a taint that is the first of a node that `pod` does not tolerate, with those nodes.
-
-    Raises:
-        DeadlineNearError: `expired()` holds.
-
-    Source: k8s.io/component-helpers/scheduling/corev1/helpers.go, FindMatchingUntoleratedTaint
-    """
-    hard = {
-        taint for taint in nodes.taints.distinct if taint.effect in _HARD and not any_tolerates(pod.tolerations, taint)
-    }
-    places: dict[tuple[str, str], int] = {}
-    named: list[Taint] = []
-    place_of_class = []
-    for taints in nodes.taints.classes:
-        first = next((taint for taint in taints if taint in hard), None)
-        if first is not None and (first.key, first.value) not in places:
-            places[first.key, first.value] = len(named)
-            named.append(first)
-        place_of_class.append(-1 if first is None else places[first.key, first.value])
-    place_of = np.array(place_of_class, dtype=np.intp).take(nodes.taints.class_of)
-    for place, taint in enumerate(in_time(named, expired)):
-        yield taint, place_of == place

@@ -7,7 +7,6 @@ import numpy as np
 from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
-from webhook.kube.release import Change
 from webhook.placement.dra.feasibility import device_feasibility, is_left_out, resource_claim
 from webhook.placement.framework.interface import Failure, PreFilterResult, default_normalize
 from webhook.placement.pod.pod_info import PodInfo, PodResourceClaim
@@ -36,7 +35,7 @@ class DynamicResources:
 
     def pre_filter(self, pod: PodInfo, nodes: Snapshot) -> PreFilterResult:
         """Reject all nodes if a claim of `pod` cannot be used, or a request names a DeviceClass that does not exist."""
-        for use in pod.device_claims if nodes.release.has(Change.DYNAMIC_RESOURCES) else ():
+        for use in pod.device_claims:
             claim = resource_claim(use, nodes.devices)
             if reason := _claim_rejection(use, claim, nodes):
                 return PreFilterResult(reason=reason, is_transient=True)
@@ -46,7 +45,7 @@ class DynamicResources:
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes that lack requested devices, or that cannot access the devices allocated to a claim."""
-        if not (pod.device_claims or pod.by_container) or not nodes.release.has(Change.DYNAMIC_RESOURCES):
+        if not (pod.device_claims or pod.by_container):
             return ()
         if pod.stored in nodes.devices.extended_claims and not nodes.is_without_pods:
             # kube-scheduler deletes the claim of an earlier attempt, and then tries again.
@@ -59,10 +58,8 @@ class DynamicResources:
             Failure(ERR_REASON_NOT_AVAILABLE, fit.unavailable),
         )
 
-    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
+    def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """Return a higher score the earlier in their lists of alternatives the claims are satisfied."""
-        if not nodes.release.has(Change.ALTERNATIVE_DEVICES_SCORE):
-            return None
         if not pod.device_claims:
             return np.zeros(len(rows), dtype=np.int64)
         return default_normalize(device_feasibility(pod, nodes, expired).preferred[rows])

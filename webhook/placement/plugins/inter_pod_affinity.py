@@ -215,7 +215,7 @@ class InterPodAffinity:
         """Return the namespaces (None: all) and the label selector of the pods that `term` selects.
 
         A namespace that is not known is selected by its name only. kube-scheduler adds the selected namespaces to the
-        named ones, then, from 1.34 to 1.36, matches the selector against a namespace without labels. So a selector that
+        named ones, then, up to 1.36, matches the selector against a namespace without labels. So a selector that
         requires no label, such as a single NotIn, selects all namespaces.
 
         Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/plugin.go,
@@ -225,8 +225,7 @@ class InterPodAffinity:
         if chooses is None:
             return term.namespaces, term.selector
         release = self._linked or nodes.release
-        is_broken = release.has(Change.NAMESPACES_MATCH_WITHOUT_LABELS)
-        is_broken &= not release.has(Change.NAMESPACES_MATCH_BY_LABELS)
+        is_broken = not release.has(Change.NAMESPACES_MATCH_BY_LABELS)
         if not chooses or (is_broken and selector_matches(chooses, {})):
             return None, term.selector
         known = in_time(nodes.namespaces.items(), expired)

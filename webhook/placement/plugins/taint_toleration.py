@@ -7,13 +7,11 @@ import numpy as np
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.pod.taints import PREFER_NO_SCHEDULE, any_tolerates
-from webhook.kube.release import Change
 from webhook.placement.framework.interface import MAX_NODE_SCORE, Failure, Scope, default_normalize
-from webhook.placement.framework.node_inclusion import first_untolerated, untolerated
+from webhook.placement.framework.node_inclusion import untolerated
 from webhook.placement.pod.pod_info import PodInfo
 
 ERR_REASON = "node(s) had untolerated taint(s)"
-ERR_REASON_NAMING = "node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
 
 
 class TaintToleration:
@@ -27,13 +25,9 @@ class TaintToleration:
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
         """Yield the nodes with a NoSchedule or NoExecute taint that `pod` does not tolerate."""
-        if nodes.release.has(Change.TAINT_IS_NOT_NAMED):
-            rejected = untolerated(pod, nodes)
-            if rejected.any():
-                yield Failure(ERR_REASON, rejected)
-            return
-        for taint, rejected in first_untolerated(pod, nodes, expired):
-            yield Failure(ERR_REASON_NAMING.format(taint=taint), rejected)
+        rejected = untolerated(pod, nodes)
+        if rejected.any():
+            yield Failure(ERR_REASON, rejected)
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column:
         """Return a higher score for fewer PreferNoSchedule taints that `pod` does not tolerate."""

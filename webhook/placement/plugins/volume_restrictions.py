@@ -6,7 +6,6 @@ import numpy as np
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
-from webhook.kube.release import Change
 from webhook.placement.framework.interface import Failure, PreFilterResult
 from webhook.placement.framework.volume_claims import VolumePlugin, is_missing, not_found
 from webhook.placement.pod.pod_info import PodInfo
@@ -14,9 +13,6 @@ from webhook.placement.pod.pod_info import PodInfo
 ERR_REASON_DISK_CONFLICT = "node(s) had no available disk"
 ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT = (
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
-)
-ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT_OF_1_33 = (
-    "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
 )
 _READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
@@ -45,11 +41,7 @@ class VolumeRestrictions(VolumePlugin):
         )
         if not self._is_in_use(pod, nodes):
             return (Failure(ERR_REASON_DISK_CONFLICT, taken),)
-        is_explained = nodes.release.has(Change.CLAIM_IN_USE_IS_EXPLAINED)
-        conflict = (
-            ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT if is_explained else ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT_OF_1_33
-        )
-        return (Failure(ERR_REASON_DISK_CONFLICT, taken), Failure(conflict, ~taken))
+        return (Failure(ERR_REASON_DISK_CONFLICT, taken), Failure(ERR_REASON_READ_WRITE_ONCE_POD_CONFLICT, ~taken))
 
     def is_relevant(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> bool:
         """Return whether `pod` has such a disk, or its ReadWriteOncePod claim is in use."""

@@ -130,8 +130,6 @@ class PodInfo(NamedTuple):
         has_devices = bool(self.by_container) and release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES)
         is_backed = has_devices and devices.back_any(self.requests)
         requests, of_containers = self.requests, self.container_requests
-        if of_containers is not None and not release.has(Change.POD_LEVEL_RESOURCES):
-            requests, of_containers = of_containers, None
         shares = self.shares
         if shares:
             shares = tuple([name for name in shares if not snapshot.allocatable(name).any() and not devices.back(name)])

@@ -8,12 +8,14 @@ import numpy as np
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Rows, Snapshot
 from webhook.kube.pod.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, any_tolerates, is_temporary
+from webhook.kube.release import NEWEST, OLDEST
 from webhook.placement.framework.node_states import tolerating_states, with_healthy_devices
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.unmodelled import unknown_resources
 
 UNLISTED = "the policy does not list the scheduler of the pod, so its rules are not known"
 SHARED = "a scheduler extender such as HAMi decides on the shares of cards that the pod requests"
+_OLDER = f"the rules of release 1.{{minor}} are not known, only those of 1.{OLDEST} to 1.{NEWEST}"
 _CORDONED = "cordoned, not ready or not well"
 _MOST_KEYS = 3
 
@@ -107,6 +109,8 @@ def deny_exemption(info: PodInfo, nodes: Snapshot, temporary: Collection[str], f
     `nodes` are without pods, and `feasible_on` returns which of them can take a pod. `temporary` are the keys of taints
     that pass, beside those of Kubernetes.
     """
+    if nodes.release.minor < OLDEST:
+        return _OLDER.format(minor=nodes.release.minor)
     restored = Restored.of(info, nodes, temporary)
     if restored is not None:
         rows = np.flatnonzero(feasible_on(restored.info, restored.nodes))

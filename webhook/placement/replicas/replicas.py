@@ -119,7 +119,7 @@ def place_replicas(
     stopped, is_complete = None, True
     for pod in islice(pods, max(1, min(asked, limit))):
         if read is None or pod != pod_read:
-            pod_read, read = pod, (PodSignature.of(pod), RunningPod.of(as_stored(pod, snapshot)))
+            pod_read, read = pod, (PodSignature.of(pod), RunningPod.of(pod))
         signature, running = read
         if not cluster.is_known_for(signature):
             break
@@ -135,14 +135,6 @@ def place_replicas(
     placed = min(nodes.total(), asked)
     is_complete = is_complete and (stopped is not None or placed >= asked)
     return Replicas(asked, placed, dict(nodes), first, stopped, is_complete, cluster.snapshot, read and read[0])
-
-
-def as_stored(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
-    """Return `pod` without the pod-level resources that an API server of an older release drops."""
-    spec = pod.get("spec")
-    if snapshot.release.has(Change.POD_LEVEL_RESOURCES) or not isinstance(spec, dict) or "resources" not in spec:
-        return pod
-    return {**pod, "spec": {name: value for name, value in spec.items() if name != "resources"}}
 
 
 def with_chosen_volumes(snapshot: Snapshot, pod: PodInfo, node: str) -> tuple[Snapshot, frozenset[str]]:
