@@ -70,6 +70,8 @@ def test_check_names_what_adds_to_the_pod(asked: Any) -> None:
     text = asked("check", pod("kata", "1"), KATA, DEFAULTS, options=()).output
 
     assert "\n  the API server adds to it by LimitRange limits, RuntimeClass kata\n" in text
+    (line,) = lines(asked("check", pod("kata", "1"), KATA, DEFAULTS).output)
+    assert line["added"] == ["LimitRange limits", "RuntimeClass kata"]
 
 
 @pytest.mark.parametrize("is_template", [False, True])
@@ -78,7 +80,9 @@ def test_class_that_is_not_known_makes_the_verdict_unknown(asked: Any, is_templa
     outcome = asked("check", written)
 
     (line,) = lines(outcome.output)
-    message = "the RuntimeClass kata is not known: add runtimeclasses to the cluster file"
+    message = (
+        "the RuntimeClass kata is not known: add runtimeclasses to the cluster file, or grant list and watch of them"
+    )
     assert (outcome.code, line["verdict"], line["message"]) == (3, "Unknown", message)
     (counted,) = lines(asked("capacity", written).output)
     assert counted["endedEarly"] == message

@@ -74,7 +74,8 @@ def completed(pod: JsonObject, snapshot: Snapshot, expired: Expired = never) -> 
             raise _refused(pod, str(error)) from error
     if snapshot.runtime_classes.are_known and not snapshot.left_out.has(RUNTIME_CLASS_KIND, "", name):
         raise _refused(pod, f'pod rejected: RuntimeClass "{name}" not found')
-    return Completed(pod, sources, f"the RuntimeClass {name} is not known: add runtimeclasses to the cluster file")
+    remedy = "add runtimeclasses to the cluster file, or grant list and watch of them"
+    return Completed(pod, sources, f"the RuntimeClass {name} is not known: {remedy}")
 
 
 def check_admitted(pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> None:
