@@ -297,7 +297,7 @@ def _cells(outcome: Outcome) -> list[str]:
     as_equals = f" ({100 * outcome.best_share_of_equals:.1f} % as equals)"
     return [
         verdicts,
-        f"{100 * outcome.true_share:.1f} %",
+        f"{100 * outcome.true_share:.1f} % ({100 * outcome.true_share_of_equals:.1f} % as equals)",
         f"{100 * outcome.best_share:.1f} % of {outcome.bound}{as_equals}",
         f"{outcome.best_nodes / max(outcome.bound, 1):.1f}",
         str(outcome.on_node),

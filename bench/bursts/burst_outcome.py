@@ -47,6 +47,10 @@ class Outcome:
     on_node: int = 0
     bindings: dict[str, list[tuple[str, frozenset[str]]]] = field(default_factory=dict)
     """The node of each of these pods, and its best set, by the template of the pod."""
+    predicted: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    """The verdicts other than Unknown by the template of the pod, and whether they are Feasible."""
+    became: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    """The same pods by template, and whether they were bound."""
     failures: list[str] = field(default_factory=list)
     """The pods whose verdict did not come true, or that are not in the best set, a line each."""
 
@@ -58,16 +62,21 @@ class Outcome:
         )
 
     @property
+    def true_share_of_equals(self) -> float:
+        """The same share, where of pods of one template as many are Feasible as were bound.
+
+        Equal pods that are admitted at the same time can come into the queue in another order, which changes nothing.
+        """
+        return (self.predicted & self.became).total() / max(self.predicted.total(), 1)
+
+    @property
     def best_share(self) -> float:
         """The share of the bound pods whose node is in the best set of their prediction."""
         return self.on_best / max(self.bound, 1)
 
     @property
     def best_share_of_equals(self) -> float:
-        """The same share, with pods of one template matched with each other's best sets, each once.
-
-        Equal pods that are admitted at the same time can come into the queue in another order, which changes nothing.
-        """
+        """The same share, with pods of one template matched with each other's best sets, each once."""
         return sum(map(_matched, self.bindings.values())) / max(self.bound, 1)
 
     def add(self, name: str, template: str, prediction: Prediction | None, node: str | None) -> None:
@@ -78,6 +87,8 @@ class Outcome:
         self.by_verdict[prediction.verdict] += 1
         if prediction.verdict == "Unknown":
             return
+        self.predicted[template, prediction.verdict == "Feasible"] += 1
+        self.became[template, node is not None] += 1
         if not prediction.comes_true(node):
             self.failures.append(f"{name}: on {node}, but {prediction.verdict}: {prediction.message}")
             return

@@ -5,7 +5,7 @@ import datetime as dt
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -37,11 +37,18 @@ class ControlPlane:
 
     Nodes are Node objects and nothing runs on them. There is no kubelet and, of the controllers, only those of
     Deployments, ReplicaSets and Jobs, once a test asks for them. The feature gates `features` are on, and the versions
-    of API groups in `served`, such as `scheduling.k8s.io/v1beta1`, are served.
+    of API groups in `served`, such as `scheduling.k8s.io/v1beta1`, are served. The admission `plugins` run beside those
+    that are on by default.
     """
 
     def __init__(
-        self, programs: Mapping[str, Path], folder: Path, *, features: Iterable[str] = (), served: Iterable[str] = ()
+        self,
+        programs: Mapping[str, Path],
+        folder: Path,
+        *,
+        features: Iterable[str] = (),
+        served: Iterable[str] = (),
+        plugins: Sequence[str] = (),
     ) -> None:
         self.folder = folder
         self.audit_log = folder / "audit.log"
@@ -50,6 +57,7 @@ class ControlPlane:
         self._programs = programs
         self._gates = [f"--feature-gates={feature}=true" for feature in features]
         self._served = [f"--runtime-config={version}=true" for version in served]
+        self._plugins = [f"--enable-admission-plugins={','.join(plugins)}"] if plugins else []
         self._ports = {name: HeldPort() for name in ("etcd-peer", *programs)}
         self._processes: dict[str, Process] = {}
         self._scheduler_is_changed = False
@@ -251,6 +259,7 @@ class ControlPlane:
             f"--audit-log-path={self.audit_log}",
             *self._gates,
             *self._served,
+            *self._plugins,
             *self._serving("kube-apiserver"),
         )
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.admission import TYPE, USAGE, make_request, policy_with
-from tests.support.objects.api_server import Object, limit_range, runtime_class
+from tests.support.objects.api_server import Object, limit_range, namespace, runtime_class
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.workloads import APP, SAMPLES
 from tests.support.views import made_anew
@@ -70,3 +70,14 @@ def test_pods_that_the_api_server_refuses_are_a_warning(spec: Object, cluster: O
     assert verdict == "Unknown"
     assert warning.startswith('spec.template: the API server refuses such a pod: pods "')
     assert warning.endswith(f"is forbidden: {words}")
+
+
+def test_plugin_that_the_api_server_may_run_is_named_if_it_decides() -> None:
+    key = "scheduler.alpha.kubernetes.io/node-selector"
+    words = f"Feasible as written, Infeasible if the API server runs PodNodeSelector (annotation {key} of the namespace"
+
+    warnings, verdict, operations = told({}, namespace("team-a", **{key: "rack=r1"}))
+
+    assert (verdict, warnings) == ("Unknown", [f"placement check: Unknown: {words} team-a)"])
+    assert operations == told({})[2]
+    assert told({}, namespace("team-a", **{key: f"{USAGE}=training"}))[:2] == ([], "Feasible")

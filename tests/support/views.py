@@ -117,6 +117,7 @@ SAID: Mapping[str, Callable[[Snapshot], Any]] = {
     "pending": lambda snapshot: dict(snapshot.pending),
     "assumed": lambda snapshot: snapshot.assumed,
     "is_without_pods": lambda snapshot: snapshot.is_without_pods,
+    "plugins": lambda snapshot: sorted(snapshot.plugins),
     "allocatable_columns": lambda snapshot: {each: snapshot.allocatable(each).tolist() for each in _RESOURCES},
     "_zeros": lambda snapshot: snapshot.requested("none").tolist(),
 }

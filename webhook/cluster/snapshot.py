@@ -97,7 +97,8 @@ class ClusterObjects:
     `limit_ranges` are those of each namespace. `left_out` are objects of known kinds that are not in it. `release` is
     that of the API server, taken for that of kube-scheduler. `nominated` are the pending pods with a nominated node;
     they do not use resources yet. `pending` are the pods that are not bound, in the order of their arrival.
-    `is_without_pods`: the nodes are shown without pods.
+    `is_without_pods`: the nodes are shown without pods. `plugins` are the optional admission plugins that the API
+    server is taken to run.
     """
 
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)
@@ -119,6 +120,7 @@ class ClusterObjects:
     nominated: NominatedPods = NO_NOMINATED_PODS
     pending: Mapping[PodKey, PendingPod] = field(default_factory=dict)
     is_without_pods: bool = False
+    plugins: frozenset[str] = frozenset()
 
 
 _NOT_OF_NODES = tuple(each.name for each in fields(ClusterObjects))

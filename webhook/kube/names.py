@@ -35,6 +35,16 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 KUEUE_GATES = "kueue.x-k8s.io/"
 # The annotations with which a pod of KAI requests a share of a card: a fraction, or memory of the card in MiB.
 KAI_SHARES = ("gpu-fraction", "gpu-memory")
+KAI_TOPOLOGY = "kai.scheduler/topology-required-placement"
+# The annotations by which Kueue and KAI keep the pods of a group within a domain.
+REQUIRED_TOPOLOGIES = frozenset(
+    (
+        "kueue.x-k8s.io/podset-required-topology",
+        "kueue.x-k8s.io/podset-slice-required-topology",
+        "kueue.x-k8s.io/podset-slice-required-topology-constraints",
+        KAI_TOPOLOGY,
+    )
+)
 # The annotation with the number of cards that such a pod shares.
 KAI_SHARE_DEVICES = "gpu-fraction-num-devices"
 DEFAULT_NAMESPACE = "default"

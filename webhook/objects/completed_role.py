@@ -26,7 +26,7 @@ def completed_role(pods: PodSet, result: Mutated, workload: WorkloadAdmission, d
     try:
         written = as_created(pods.pod, request.namespace)
         found = completed(written, cluster.snapshot, workload.expired)
-        role = replace(role, unknown=found.unknown)
+        role = replace(role, unknown=found.unknown, doubts=found.doubts)
         if found.pod is not written:
             content = PodContent.of(request.with_object(found.pod), defaults)
             created = evaluate(content, workload.policy.with_invalid_annotations("warn"), workload.expired)

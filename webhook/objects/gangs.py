@@ -63,6 +63,8 @@ class Role:
     """Why the API server refuses such a pod; empty if it does not."""
     unknown: str = ""
     """What the API server adds that is not known; empty if nothing."""
+    doubts: tuple[str, ...] = ()
+    """The optional plugins of the API server that would change the pods if they ran."""
 
 
 @dataclass(frozen=True, slots=True)

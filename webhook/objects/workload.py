@@ -25,8 +25,8 @@ from webhook.kube.workloads.pod_template_path import WorkloadKind
 from webhook.kube.workloads.workload_kinds import PATCHED_TEMPLATES
 from webhook.mutation.mutate import RuleOutcome
 from webhook.mutation.workload.annotations import stray_keys
-from webhook.objects.advice import advise
 from webhook.objects.completed_role import completed_role, refusal_warning
+from webhook.objects.doubts import advise_in_doubt
 from webhook.objects.gangs import Role, WorkloadAdmission, queues_of
 from webhook.objects.misplaced import keys_of, misplaced
 from webhook.objects.per_node import per_node_errors
@@ -83,7 +83,7 @@ def admit_workload(
         return Advised(findings.workload_type, tuple(dict.fromkeys(warnings)))
     rules, operations = _patch(workload, findings, warnings)
     of_cluster = [*_of_cluster(findings.roles, workload)]
-    advice = advise(findings.roles, workload)
+    advice = advise_in_doubt(findings.roles, workload, defaults)
     placement = advice.placement if advice is not None else None
     if placement is not None and placement.suggestions:
         of_cluster = [*about_one_product(of_cluster, placement.suggestions[0])]

@@ -78,7 +78,10 @@ def test_pods_that_contradict_their_class_are_refused(spec: Object, words: str) 
 def test_class_is_unknown_while_the_classes_are() -> None:
     found = of(view(), runtimeClassName="kata")
 
-    assert found.unknown == "the RuntimeClass kata is not known: add runtimeclasses to the cluster file"
+    assert (
+        found.unknown
+        == "the RuntimeClass kata is not known: add runtimeclasses to the cluster file, or grant list and watch of them"
+    )
     check_admitted(found.pod, view())
 
 

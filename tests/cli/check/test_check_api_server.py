@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.objects.api_server import Object, limit_range, runtime_class
+from tests.support.objects.api_server import Object, limit_range, namespace, runtime_class
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import Outcome, Run
@@ -70,6 +70,8 @@ def test_check_names_what_adds_to_the_pod(asked: Any) -> None:
     text = asked("check", pod("kata", "1"), KATA, DEFAULTS, options=()).output
 
     assert "\n  the API server adds to it by LimitRange limits, RuntimeClass kata\n" in text
+    (line,) = lines(asked("check", pod("kata", "1"), KATA, DEFAULTS).output)
+    assert line["added"] == ["LimitRange limits", "RuntimeClass kata"]
 
 
 @pytest.mark.parametrize("is_template", [False, True])
@@ -78,7 +80,9 @@ def test_class_that_is_not_known_makes_the_verdict_unknown(asked: Any, is_templa
     outcome = asked("check", written)
 
     (line,) = lines(outcome.output)
-    message = "the RuntimeClass kata is not known: add runtimeclasses to the cluster file"
+    message = (
+        "the RuntimeClass kata is not known: add runtimeclasses to the cluster file, or grant list and watch of them"
+    )
     assert (outcome.code, line["verdict"], line["message"]) == (3, "Unknown", message)
     (counted,) = lines(asked("capacity", written).output)
     assert counted["endedEarly"] == message
@@ -111,3 +115,62 @@ def test_default_limit_below_a_request_is_invalid(asked: Any) -> None:
     words = 'resources.requests: Invalid value: "5": must be less than or equal to cpu limit of 3'
 
     assert f"spec.containers[0].{words}" in asked("check", pod("", "5"), DEFAULTS).errors
+
+
+CARD = "example.com/card"
+CARDS = make_node_object("cards", taints=[f"{CARD}=yes:NoSchedule"], capacity={"cpu": "4", CARD: 2})
+CARD_CONTAINER = {"name": "c", "image": "i", "resources": {"limits": {CARD: 1}}}
+CARD_POD = make_pod("p").label("app", "web").spec(containers=[CARD_CONTAINER])
+SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
+READ = f"PodNodeSelector (annotation {SELECTOR} of the namespace default)"
+
+
+@pytest.mark.parametrize("is_template", [False, True])
+@pytest.mark.parametrize(
+    ("manifest", "cluster", "message", "counts"),
+    [
+        (
+            pod("", "1"),
+            (namespace("default", **{SELECTOR: "rack=r1"}),),
+            f"Feasible as written, Infeasible if the API server runs {READ}",
+            f"8 fit as written, 0 fit if the API server runs {READ}",
+        ),
+        (
+            pod("", "1"),
+            (namespace("default", **{SELECTOR: "rack"}),),
+            f"Feasible as written, Invalid if the API server runs {READ}",
+            f"8 fit as written, 0 fit if the API server runs {READ}",
+        ),
+        (
+            CARD_POD,
+            (CARDS,),
+            (
+                "Infeasible as written, Feasible if the API server runs ExtendedResourceToleration: "
+                "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient example.com/card."
+            ),
+            "0 fit as written, 2 fit if the API server runs ExtendedResourceToleration",
+        ),
+    ],
+)
+def test_plugin_that_may_run_makes_the_verdict_unknown_if_it_decides(
+    asked: Any, manifest: PodBuilder, cluster: tuple[Object, ...], message: str, counts: str, is_template: bool
+) -> None:
+    written = deployment(manifest) if is_template else manifest
+    (line,) = lines(asked("check", written, *cluster).output)
+    assert (line["verdict"], line["message"]) == ("Unknown", message)
+    (counted,) = lines(asked("capacity", written, *cluster).output)
+    assert counted["endedEarly"] == counts
+
+
+@pytest.mark.parametrize(
+    ("manifest", "selector", "verdict", "fits"),
+    [(pod("", "1"), "rack=r0", "Feasible", 8), (pod("", "5"), "rack=r1", "Infeasible", 0)],
+)
+def test_plugin_that_may_run_and_decides_nothing_is_not_named(
+    asked: Any, manifest: PodBuilder, selector: str, verdict: str, fits: int
+) -> None:
+    known = namespace("default", **{SELECTOR: selector})
+    (line,) = lines(asked("check", manifest, known).output)
+    assert (line["verdict"], "API server" in line["message"]) == (verdict, False)
+    (counted,) = lines(asked("capacity", manifest, known).output)
+    assert counted["fits"] == fits

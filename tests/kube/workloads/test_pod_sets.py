@@ -671,3 +671,10 @@ def test_a_suspended_group_of_a_ray_cluster_has_no_pods() -> None:
     head, busy, idle = sets_of(workload("ray.io/v1", "RayCluster", spec))
 
     assert [(each.role, each.replicas) for each in (head, busy, idle)] == [("head", 1), ("gpu", 4), ("idle", 0)]
+
+
+def test_a_topology_that_kai_requires_of_the_owner_leaves_the_placement_unknown() -> None:
+    content = jobset()
+    content["metadata"]["annotations"] = {"kai.scheduler/topology-required-placement": "rack"}
+
+    assert all(each.caveat.startswith("KAI keeps its pods within a domain") for each in sets_of(content))

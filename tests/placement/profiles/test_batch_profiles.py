@@ -337,3 +337,23 @@ def test_kai_names_a_mig_profile_that_is_short() -> None:
     placement = Scheduler(KAI).place(make_pod().requests(**{mig: 2}).obj(), made_anew([*nodes, running]))
 
     assert f": 2 node(s) didn't have enough of mig profile: {mig}." in placement.message
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "kueue.x-k8s.io/podset-required-topology",
+        "kueue.x-k8s.io/podset-slice-required-topology",
+        "kai.scheduler/topology-required-placement",
+    ],
+)
+def test_topology_that_another_component_requires_leaves_a_pod_that_fits_unknown(key: str) -> None:
+    view = made_anew([make_node_object("a", capacity={"cpu": "2"})])
+    fitting, other = (make_pod().requests(cpu=amount).annotate(key, "rack").obj() for amount in (1, 3))
+    preferred = make_pod().requests(cpu=1).annotate("kueue.x-k8s.io/podset-preferred-topology", "rack").obj()
+
+    for profile in (KAI, VOLCANO):
+        placement = Scheduler(profile).place(fitting, view)
+        assert (placement.verdict, key in placement.message) == ("Unknown", True)
+        assert Scheduler(profile).place(other, view).verdict == "Infeasible"
+        assert Scheduler(profile).place(preferred, view).verdict == "Feasible"

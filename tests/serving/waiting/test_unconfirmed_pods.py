@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from collections.abc import Mapping
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
 from webhook.placement.waiting.waiting_pods import WaitingPod
 from webhook.serving.waiting.unconfirmed_pods import UnconfirmedPods
 
-_FOUR_CPUS = {"cpu": "4", "memory": "8Gi", "pods": 110}
+_FOUR_CPUS: Mapping[str, str] = {"cpu": "4", "memory": "8Gi", "pods": "110"}
 _ADDRESSES = ("10.0.0.1", "10.0.0.2")
 _ASKED = WaitingPod.of(make_pod("p").requests(cpu="1").obj())
 

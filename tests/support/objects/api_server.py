@@ -18,3 +18,7 @@ def runtime_class(name: str, **fields: Any) -> Object:
 def limit_range(*items: Object, name: str = "limits", namespace: str = "default") -> Object:
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": {"limits": [*items]}}
+
+
+def namespace(name: str, **annotations: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}

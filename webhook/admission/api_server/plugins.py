@@ -6,11 +6,12 @@ RuntimeClass change a pod before any webhook sees it.
 Source: k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go, AllOrderedPlugins
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from webhook.admission.api_server.limit_ranger import limit_violations, with_default_resources
+from webhook.admission.api_server.optional_plugins import OptionalPlugin, changing_plugins
 from webhook.admission.api_server.priority import priority_fault
 from webhook.admission.api_server.runtime_class import overhead_fault, with_runtime_class
 from webhook.cluster.objects.runtime_class import RuntimeClass
@@ -28,12 +29,13 @@ class Completed:
     """A pod as the API server hands it to webhooks.
 
     `sources` are the objects that add to it, such as `RuntimeClass kata`; `unknown` is why not all is known that the
-    API server adds, empty if it is.
+    API server adds, empty if it is. `doubts` are the optional plugins that would change it if they ran.
     """
 
     pod: JsonObject
     sources: tuple[str, ...] = ()
     unknown: str = ""
+    doubts: tuple[str, ...] = ()
 
 
 def completed(pod: JsonObject, snapshot: Snapshot, expired: Expired = never) -> Completed:
@@ -55,19 +57,25 @@ def completed(pod: JsonObject, snapshot: Snapshot, expired: Expired = never) -> 
         # The types of what is read here.
         PodSignature.of(pod, expired)
         pod = with_default_resources(pod, ranges)
+    changing = changing_plugins(pod, namespace, snapshot)
+    running = [each for each in changing if each.runs(snapshot)]
+    doubts = () if snapshot.plugins else tuple([each.name for each in changing if each not in running])
+    pod = _changed(pod, running, snapshot)
+    sources += tuple([each.name for each in running])
     if fault := priority_fault(pod, snapshot):
         raise _refused(pod, fault)
     if not name:
-        return Completed(pod, sources, unknown)
+        return Completed(pod, sources, unknown, doubts)
     found = snapshot.runtime_classes.by_name.get(name)
     if found is not None:
         try:
-            return Completed(with_runtime_class(pod, found), (*sources, f"RuntimeClass {name}"), unknown)
+            return Completed(with_runtime_class(pod, found), (*sources, f"RuntimeClass {name}"), unknown, doubts)
         except ValueError as error:
             raise _refused(pod, str(error)) from error
     if snapshot.runtime_classes.are_known and not snapshot.left_out.has(RUNTIME_CLASS_KIND, "", name):
         raise _refused(pod, f'pod rejected: RuntimeClass "{name}" not found')
-    return Completed(pod, sources, f"the RuntimeClass {name} is not known: add runtimeclasses to the cluster file")
+    remedy = "add runtimeclasses to the cluster file, or grant list and watch of them"
+    return Completed(pod, sources, f"the RuntimeClass {name} is not known: {remedy}")
 
 
 def check_admitted(pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired = never) -> None:
@@ -85,6 +93,15 @@ def check_admitted(pod: Mapping[str, Any], snapshot: Snapshot, expired: Expired 
         return
     if fault := overhead_fault(pod, runtime_class):
         raise _refused(pod, fault)
+
+
+def _changed(pod: JsonObject, plugins: Sequence[OptionalPlugin], snapshot: Snapshot) -> JsonObject:
+    for each in plugins:
+        try:
+            pod = each.change(pod, snapshot, snapshot.namespace_annotations(_namespace(pod)))
+        except ValueError as error:
+            raise _refused(pod, str(error)) from error
+    return pod
 
 
 def _class_of(pod: Mapping[str, Any], snapshot: Snapshot) -> RuntimeClass | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from webhook.admission.api_server.optional_plugins import alternatives, in_doubt
 from webhook.admission.api_server.plugins import check_admitted
 from webhook.cli.inputs.pending import NOTHING_RESERVED, PendingQueue, Reserved
 from webhook.cli.inputs.workloads import Workload, with_claims_of_pods
@@ -13,6 +14,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import FieldError, InvalidInput, prefixed_errors
 from webhook.kube.pod.pod_validation import check_storable
+from webhook.kube.workloads.pod_set import PodSet
 from webhook.placement.capacity.counting import Count, count_each, count_together
 from webhook.placement.capacity.simulation import FurtherPods, OnPlaced
 from webhook.placement.scorer import PodSignature
@@ -156,6 +158,30 @@ class Counts:
         self.admissions.note(workload, self.snapshot)
         if reason := refusal or workload.note or of_server.unknown:
             return _Template(workload, message=reason, is_refused=bool(refusal))
+        template = self._further(workload, pods)
+        return _Template(workload, message=doubt) if (doubt := self._doubt(template, of_server.doubts)) else template
+
+    def _doubt(self, template: _Template, doubts: Sequence[str]) -> str:
+        """Return why it is not known how many of the pods fit if the API server may run the plugins `doubts`."""
+        for names, snapshot in alternatives(doubts, self.snapshot):
+            other = replace(self, pending=replace(self.pending, assumed=self.pending.assumed.on(snapshot)))
+            fits, fits_there = self.fits_of(template), other.fits_of(template)
+            if fits != fits_there:
+                namespace = template.workload.name.partition("/")[0]
+                return in_doubt(f"{fits} fit", f"{fits_there} fit", names, namespace)
+        return ""
+
+    def fits_of(self, template: _Template) -> int:
+        """Return how many of the pods fit by themselves; none if the API server refuses them."""
+        workload, pods = template.workload, template.workload.pods
+        try:
+            further = self._further(workload, pods).pods if pods else None
+        except InvalidInput:
+            return 0
+        return count_each(further, self.snapshot, self.until, self.progress_of(workload.name)).fits if further else 0
+
+    def _further(self, workload: Workload, pods: PodSet) -> _Template:
+        """Return the further pods of `workload`, whose document is completed."""
         first = self._stored(workload, workload.document.content)
         schedulers = self.admissions.schedulers(workload.policy)
         scheduler = schedulers.scheduler_of(first)

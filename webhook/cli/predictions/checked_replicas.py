@@ -105,6 +105,8 @@ class Answer:
         line |= {"verdict": self.verdict, "qosClass": self.qos_class, **self.workload.policy_json}
         if self.reserved:
             line |= {"reserved": self.reserved.to_json()}
+        if self.completed_by:
+            line |= {"added": [*self.completed_by]}
         if not self.workload.owner:
             return line
         pods, found = self.workload.pods, self.replicas

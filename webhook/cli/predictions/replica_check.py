@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from webhook.admission.api_server.optional_plugins import alternatives, doubtful
 from webhook.admission.api_server.plugins import check_admitted
 from webhook.backends.registry import backend_of, batch_names_of, starts_whole
 from webhook.cli.inputs.pending import Pending, PendingQueue
@@ -12,6 +13,7 @@ from webhook.cli.inputs.workloads import Workload, with_claims_of
 from webhook.cli.predictions.admission import Admissions, with_completed_pod
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cluster.pods.pending_pods import PodKey
+from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput, prefixed_errors
 from webhook.kube.deadline import never
@@ -155,13 +157,26 @@ class Checks:
         if unknown := workload.note or of_server.unknown:
             return Answer(workload, Placement.unknown(unknown)), assumed
         answer, assumed = self._placed(workload, pods, with_claims)
+        answer = self._in_doubt(answer, pods, with_claims, of_server.doubts)
         return replace(answer, bypass=bypass, completed_by=of_server.sources), assumed
+
+    def _in_doubt(self, answer: Answer, pods: PodSet, assumed: Pending, doubts: Sequence[str]) -> Answer:
+        """Return the answer, Unknown if another verdict follows from plugins that the API server may run."""
+        for names, snapshot in alternatives(doubts, assumed.base):
+            try:
+                other: str = self._placed(answer.workload, pods, assumed.on(snapshot))[0].placement.verdict
+            except InvalidInput:
+                other = "Invalid"
+            if other != answer.placement.verdict:
+                namespace = pods.names.namespace or DEFAULT_NAMESPACE
+                return replace(answer, placement=doubtful(answer.placement, other, names, namespace))
+        return answer
 
     def _placed(self, workload: Workload, pods: PodSet, assumed: Pending) -> tuple[Answer, Pending]:
         policy, asked = workload.policy, 1 if pods.replicas is None else pods.replicas
         schedulers = self.admissions.schedulers(policy)
         with prefixed_errors(workload.document.place):
-            first = next(self._pods(workload, pods))
+            first = next(self._pods(workload, pods, assumed.base))
             check_storable(first)
             assumed, reserved = self.pending.before(first, assumed)
             scheduler, signature = schedulers.scheduler_of(first), PodSignature.of(first)
@@ -171,7 +186,7 @@ class Checks:
                 unknown = schedulers.place(first, assumed.base)
                 found = Replicas(asked, 0, {}, unknown, unknown, is_complete=False, snapshot=assumed.base)
                 return Answer(workload, unknown, found, reserved=reserved, first=first), assumed
-            among = predict_replicas(scheduler, assumed, self._pods(workload, pods), asked)
+            among = predict_replicas(scheduler, assumed, self._pods(workload, pods, assumed.base), asked)
         found = among.found
         then = found.snapshot if found.stopped else among.before
         waiting = WaitingPod.of(first)
@@ -210,13 +225,13 @@ class Checks:
         without_pods = nodes_without_pods(scheduler, signature, then) if placement.verdict == "Waiting" else ()
         return replace(answer, without_pods=without_pods), among.assumed
 
-    def _pods(self, workload: Workload, pods: PodSet) -> Iterator[JsonObject]:
+    def _pods(self, workload: Workload, pods: PodSet, snapshot: Snapshot) -> Iterator[JsonObject]:
         """Yield the pods of a template as they are created; at least one."""
         read, created = None, workload.document.content
         for index in range(max(1, pods.replicas or 1)):
             pod = pods.pod_at(index)
             if pod != read:
-                read, created = pod, self.admissions.created(workload, pod, self.pending.assumed.base)
+                read, created = pod, self.admissions.created(workload, pod, snapshot)
             yield created
 
 

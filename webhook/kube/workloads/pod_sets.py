@@ -8,11 +8,14 @@ from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid, required
 from webhook.documents.object_path import Key, Match, count_at, matches, object_at, value_at
 from webhook.kube.deadline import Expired, in_time, never
+from webhook.kube.names import KAI_TOPOLOGY
 from webhook.kube.workloads.pod_set import Dimension, PodNames, PodSet
 from webhook.kube.workloads.pod_set_shapes import SHAPES, Shaped
 from webhook.kube.workloads.pod_template_path import Count, PodTemplatePath, WorkloadKind, group_of
 from webhook.kube.workloads.workload_kinds import Kinds
 
+# KAI reads it from the owner of the pods. Other schedulers ignore it.
+_OF_KAI = (f"metadata.annotations[{KAI_TOPOLOGY}]", f"KAI keeps its pods within a domain: {KAI_TOPOLOGY}")
 _KEPT = ("labels", "annotations")
 
 
@@ -142,7 +145,7 @@ def _pod_set(
         claims,
         shaped.caveat
         or kind.caveat
-        or next((why for at, why in kind.caveats if _is_set(content, at, match.keys[: at.count("*")])), ""),
+        or next((why for at, why in (*kind.caveats, _OF_KAI) if _is_set(content, at, match.keys[: at.count("*")])), ""),
         template,
         _made(content, kind, shaped, names.namespace),
         PodNames(names.namespace, names.base, names.generate_name, role, pattern),

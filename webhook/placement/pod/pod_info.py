@@ -7,7 +7,14 @@ from webhook.cluster.index.images import normalized_image_name
 from webhook.cluster.index.node_selector import Term, WeightedTerm, read_node_affinity
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field
-from webhook.kube.names import DEFAULT_NAMESPACE, KAI_SHARES, KUEUE_GATES, KUEUE_QUEUE, VOLCANO_GROUP
+from webhook.kube.names import (
+    DEFAULT_NAMESPACE,
+    KAI_SHARES,
+    KUEUE_GATES,
+    KUEUE_QUEUE,
+    REQUIRED_TOPOLOGIES,
+    VOLCANO_GROUP,
+)
 from webhook.kube.pod.amounts import Amounts, is_schedulable_resource, read_milli, whole_units
 from webhook.kube.pod.card_names import may_be_share
 from webhook.kube.pod.ports import HostPort, read_host_ports
@@ -50,7 +57,7 @@ class PodInfo(NamedTuple):
     `is_gated`: it has a scheduling gate of another owner than Kueue. `is_held`: it has one of Kueue, which waits for
     quota and says nothing about nodes. `is_queued`: it names a queue of Kueue. `needs_declared_features`: not every
     node has the features that it needs. `shares` are the requested shares of cards that a scheduler extender counts, if
-    no node offers them.
+    no node offers them. `topologies` are the annotations by which a queue keeps a group of pods within a domain.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -79,6 +86,7 @@ class PodInfo(NamedTuple):
     is_held: bool = False
     needs_declared_features: bool = False
     shares: tuple[str, ...] = ()
+    topologies: tuple[str, ...] = ()
     overhead: tuple[tuple[str, int], ...] = ()
 
     @classmethod
@@ -118,6 +126,7 @@ class PodInfo(NamedTuple):
             nomination=Nomination.of(pod, metadata, spec),
             has_group=bool(field(metadata.raw, "annotations", VOLCANO_GROUP)),
             shares_card=any(field(metadata.raw, "annotations", key) for key in KAI_SHARES),
+            topologies=_topologies(metadata),
             is_queued=any(of_kueue) or bool(field(metadata.raw, "labels", KUEUE_QUEUE)),
             is_held=any(of_kueue),
             needs_declared_features=_needs_declared_features(spec),
@@ -150,6 +159,11 @@ class PodInfo(NamedTuple):
 def has_volumes(pod: PodInfo) -> bool:
     """Return whether `pod` has volumes that nodes can lack, or have in use."""
     return bool(pod.volumes.claims or pod.volumes.disks or pod.volumes.attached_inline)
+
+
+def _topologies(metadata: Reader) -> tuple[str, ...]:
+    annotations = metadata.raw.get("annotations")
+    return tuple(sorted(REQUIRED_TOPOLOGIES & annotations.keys())) if isinstance(annotations, Mapping) else ()
 
 
 def _needs_declared_features(spec: Reader) -> bool:

@@ -146,6 +146,7 @@ class Profile:
         unmodelled_steps = [each for each in self.unmodelled_steps if each.applies_to(info)]
         if info.shares and all(each.scores_only for each in unmodelled_steps):
             required |= {EXTENDER}
+        required |= {*info.topologies}
         return (
             required | {each.name for each in unmodelled_steps if not each.scores_only},
             preferred | {each.name for each in unmodelled_steps if each.scores_only},
