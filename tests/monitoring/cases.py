@@ -78,7 +78,7 @@ def _lifetime(instance: str, days_before: int, days_left: int) -> dict[str, str]
 def _predictions(wrong: int, right: int) -> dict[str, str]:
     metric = "placement_webhook_predictions_total"
     return {
-        f'{metric}{{result="foretold_feasible_but_pending"}}': f"0+{wrong}{_ENOUGH}",
+        f'{metric}{{result="predicted_feasible_but_pending"}}': f"0+{wrong}{_ENOUGH}",
         f'{metric}{{result="same_node"}}': f"0+{right}{_ENOUGH}",
     }
 
@@ -161,7 +161,7 @@ CASES: Mapping[str, Case] = {
     ),
     "PlacementWebhookViewFaults": _counted("feed_faults_total", 'instance="a"'),
     "PlacementWebhookWrongPredictions": Case(_predictions(2, 8), _predictions(1, 19), at="100m"),
-    "PlacementWebhookInfeasiblePodsBound": _counted("predictions_total", 'result="foretold_infeasible_but_bound"'),
+    "PlacementWebhookInfeasiblePodsBound": _counted("predictions_total", 'result="predicted_infeasible_but_bound"'),
     "PlacementWebhookCardsFragmented": Case(
         _fragmented(0.6, 40), _fragmented(0.4, 40), at="90m", labels={"pool": "training", "product": "NVIDIA-H20"}
     ),

@@ -111,7 +111,7 @@ def test_series_that_alerts_count_exist_from_the_start() -> None:
         "http_refused_requests": {"code": "503"},
         "patch_proofs": {"result": "failed"},
         "policy_reloads": {"result": "rejected"},
-        "predictions": {"result": "foretold_infeasible_but_bound"},
+        "predictions": {"result": "predicted_infeasible_but_bound"},
         "rule_edits": {"rule": "Spread"},
     }.items():
         assert metrics.registry.get_sample_value(f"placement_webhook_{name}_total", labels) == 0, name

@@ -29,9 +29,9 @@ PredictionResult = Literal[
     "same_node",
     "in_best_set",
     "feasible_elsewhere",
-    "foretold_infeasible_but_bound",
-    "foretold_waiting_but_bound",
-    "foretold_feasible_but_pending",
+    "predicted_infeasible_but_bound",
+    "predicted_waiting_but_bound",
+    "predicted_feasible_but_pending",
 ]
 EXTENDER_VERBS = ("filter", "prioritize")
 EXTENDER_RESULTS = ("scored", "neutral", "failed")

@@ -202,8 +202,8 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
                     (
                         "share",
                         (
-                            f'sum(increase(placement_webhook_predictions_total{{{_JOB},result=~"foretold_.*"}}[1h])) / '
-                            f"sum(increase(placement_webhook_predictions_total{{{_JOB}}}[1h]))"
+                            f'sum(increase(placement_webhook_predictions_total{{{_JOB},result=~"predicted_.*"}}[1h]))'
+                            f" / sum(increase(placement_webhook_predictions_total{{{_JOB}}}[1h]))"
                         ),
                     ),
                 ),

@@ -55,5 +55,5 @@ def test_pod_that_stays_pending_is_counted() -> None:
     for seconds[0] in (1_800_000_030.0, 1_800_000_061.0, 1_800_000_090.0):
         recorder.follow(replace(CLUSTER.snapshot, pending={pod.key: pod}))
 
-    name = 'placement_webhook_predictions_total{result="foretold_feasible_but_pending"} 1.0'
+    name = 'placement_webhook_predictions_total{result="predicted_feasible_but_pending"} 1.0'
     assert name in metrics.render().decode()

@@ -85,9 +85,9 @@ class Scored(dict[str, Any]):
         pytest.param("4", "large-1", "same_node", id="same node"),
         pytest.param("4", "large-2", "in_best_set", id="another node with the best score"),
         pytest.param("4", "medium", "feasible_elsewhere", id="a lower score"),
-        pytest.param("4", "small", "foretold_infeasible_but_bound", id="a node that was held not to do"),
+        pytest.param("4", "small", "predicted_infeasible_but_bound", id="a node that was held not to do"),
         pytest.param("4", "added-since", None, id="a node that was not there"),
-        pytest.param("900", "large-1", "foretold_infeasible_but_bound", id="no node was held to do"),
+        pytest.param("900", "large-1", "predicted_infeasible_but_bound", id="no node was held to do"),
     ],
 )
 def test_binding_is_compared_with_the_prediction(cpu: str, node: str, result: str | None) -> None:
@@ -226,7 +226,7 @@ class TestPodsPredictedToWait:
 
     def test_bound_at_once(self) -> None:
         predictions = waiting_prediction()
-        assert compare(predictions, bound(WAITING, "large-1"), after_seconds=3) == "foretold_waiting_but_bound"
+        assert compare(predictions, bound(WAITING, "large-1"), after_seconds=3) == "predicted_waiting_but_bound"
         assert compare(predictions, bound(WAITING, "large-1")) is None
 
     def test_bound_later(self) -> None:
@@ -252,7 +252,7 @@ class TestPodsPredictedToWait:
     def test_pod_that_the_scheduler_has_not_looked_at_yet_can_still_prove_it_wrong(self) -> None:
         predictions = waiting_prediction()
         assert [*predictions.follow(pending(WAITING), NOW_SECONDS + 1)] == []
-        assert compare(predictions, bound(WAITING, "large-1"), after_seconds=2) == "foretold_waiting_but_bound"
+        assert compare(predictions, bound(WAITING, "large-1"), after_seconds=2) == "predicted_waiting_but_bound"
 
     def test_pods_that_stay_as_they_are_cost_little(self) -> None:
         predictions = waiting_prediction()
@@ -274,7 +274,7 @@ class TestPodsPredictedFeasible:
         predictions = Predictions()
         remember(predictions, pod())
         assert [*predictions.follow(pending(pod()), NOW_SECONDS + 59)] == []
-        assert [*predictions.follow(pending(pod()), NOW_SECONDS + 65)] == ["foretold_feasible_but_pending"]
+        assert [*predictions.follow(pending(pod()), NOW_SECONDS + 65)] == ["predicted_feasible_but_pending"]
         assert [*predictions.follow(pending(pod()), NOW_SECONDS + 130)] == []
         assert compare(predictions, bound(pod(), "large-1"), after_seconds=200) == "same_node"
 
@@ -283,7 +283,7 @@ class TestPodsPredictedFeasible:
         for _ in range(3):
             remember(predictions, pod())
         two = pending(pod(), "worker-a") | pending(pod(), "worker-b")
-        assert [*predictions.follow(two, NOW_SECONDS + 61)] == ["foretold_feasible_but_pending"] * 2
+        assert [*predictions.follow(two, NOW_SECONDS + 61)] == ["predicted_feasible_but_pending"] * 2
 
     def test_infeasible_pod_may_stay_pending(self) -> None:
         predictions = Predictions()
@@ -307,7 +307,7 @@ class TestPodsWithATokenVolume:
         second = bound(with_token(pod("4"), "bbbbb"), "large-1", "worker-2", NOW_SECONDS + 60)
         assert compare(predictions, second) == "same_node"
         first = bound(with_token(pod("900"), "aaaaa"), "large-1", "worker-1")
-        assert compare(predictions, first) == "foretold_infeasible_but_bound"
+        assert compare(predictions, first) == "predicted_infeasible_but_bound"
 
     def test_second_call_replaces_the_prediction(self) -> None:
         predictions = Predictions()
@@ -326,7 +326,7 @@ def test_replicas_of_one_controller_are_matched_in_order() -> None:
     for cpu in ("900", "4"):
         remember(predictions, pod(cpu))
     assert len(predictions) == 2
-    assert compare(predictions, bound(pod(), "large-1", "worker-1")) == "foretold_infeasible_but_bound"
+    assert compare(predictions, bound(pod(), "large-1", "worker-1")) == "predicted_infeasible_but_bound"
     assert compare(predictions, bound(pod(), "large-1", "worker-2")) == "same_node"
 
 
@@ -337,7 +337,7 @@ def test_reinvocation_replaces_the_last_prediction_of_the_controller() -> None:
     remember(predictions, pod("4"), reinvoked=True)
     assert compare(predictions, bound(pod(), "large-1")) == "same_node"
     earlier = bound(pod(), "large-1", created_seconds=NOW_SECONDS - 60)
-    assert compare(predictions, earlier) == "foretold_infeasible_but_bound"
+    assert compare(predictions, earlier) == "predicted_infeasible_but_bound"
 
 
 @pytest.mark.parametrize(("seconds", "result"), [(-6, None), (-5, "same_node"), (5, "same_node"), (6, None)])

@@ -155,7 +155,7 @@ class Predictions:
         self._forget(number)
         if prediction.predicted.verdict == "Waiting":
             is_at_once = now_seconds - prediction.at_seconds <= _AT_ONCE_SECONDS
-            return "foretold_waiting_but_bound" if is_at_once else None
+            return "predicted_waiting_but_bound" if is_at_once else None
         return _result(prediction.predicted, pod.node)
 
     def follow(self, pending: Mapping[PodKey, PendingPod], now_seconds: float) -> Iterator[PredictionResult]:
@@ -183,7 +183,7 @@ class Predictions:
             found = self._find(pod.identity, _seconds(pod.created), due)
             if found is not None:
                 due.discard(found)
-                yield "foretold_feasible_but_pending"
+                yield "predicted_feasible_but_pending"
 
     def _find(self, identity: PodIdentity, created_seconds: float | None, among: set[int] | None = None) -> int | None:
         """Return the prediction for a stored pod, one of `among` if that is given; None if there is none."""
@@ -266,7 +266,7 @@ class PredictionRecorder:
 
 def _result(predicted: _Predicted, node: str) -> PredictionResult | None:
     if predicted.verdict == "Infeasible":
-        return "foretold_infeasible_but_bound"
+        return "predicted_infeasible_but_bound"
     if predicted.node == node:
         return "same_node"
     row = predicted.rows.get(node)
@@ -275,7 +275,7 @@ def _result(predicted: _Predicted, node: str) -> PredictionResult | None:
     if _has(predicted.best, row):
         return "in_best_set"
     is_feasible = predicted.is_beside_others or _has(predicted.feasible, row)
-    return "feasible_elsewhere" if is_feasible else "foretold_infeasible_but_bound"
+    return "feasible_elsewhere" if is_feasible else "predicted_infeasible_but_bound"
 
 
 def _older(numbers: Mapping[int, float], seconds: float) -> list[int]:
