@@ -14,6 +14,8 @@ from webhook.kube.names import (
     KUEUE_QUEUE,
     REQUIRED_TOPOLOGIES,
     VOLCANO_GROUP,
+    VOLCANO_SOFT,
+    VOLCANO_TOPOLOGY,
 )
 from webhook.kube.pod.amounts import Amounts, is_schedulable_resource, read_milli, whole_units
 from webhook.kube.pod.card_names import may_be_share
@@ -162,8 +164,14 @@ def has_volumes(pod: PodInfo) -> bool:
 
 
 def _topologies(metadata: Reader) -> tuple[str, ...]:
+    """Return the annotations that require a topology.
+
+    Source: volcano.sh/volcano/pkg/controllers/podgroup/pg_controller_handler.go, parseNetworkTopologyFromPod
+    """
     annotations = metadata.raw.get("annotations")
-    return tuple(sorted(REQUIRED_TOPOLOGIES & annotations.keys())) if isinstance(annotations, Mapping) else ()
+    found = sorted(REQUIRED_TOPOLOGIES & annotations.keys()) if isinstance(annotations, Mapping) else []
+    is_soft = found and str(field(metadata.raw, "annotations", VOLCANO_TOPOLOGY)).lower() == VOLCANO_SOFT
+    return tuple(each for each in found if not (is_soft and each.startswith("volcano.sh/")))
 
 
 def _needs_declared_features(spec: Reader) -> bool:
