@@ -20,7 +20,7 @@ from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod, object_starts_whole, within_cluster
+from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod, within_cluster
 from webhook.objects.own_pods import (
     CANNOT_START,
     KEEPS_ALL,
@@ -94,8 +94,7 @@ class Checks:
             roles.append((None if chosen is None else (chosen, PodSignature.of(first)), replicas))
         verdicts = {each.verdict for each, *_ in counted}
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(replicas.asked for _, replicas, _ in counted)
-        is_whole = object_starts_whole(kind, wholes, scheduler, policy)
-        gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, is_whole)
+        gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes)
         if gang is None:
             return answers
         is_open = "Waiting" in verdicts and "Infeasible" not in verdicts

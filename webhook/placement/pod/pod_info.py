@@ -169,9 +169,11 @@ def _topologies(metadata: Reader) -> tuple[str, ...]:
     Source: volcano.sh/volcano/pkg/controllers/podgroup/pg_controller_handler.go, parseNetworkTopologyFromPod
     """
     annotations = metadata.raw.get("annotations")
-    found = sorted(REQUIRED_TOPOLOGIES & annotations.keys()) if isinstance(annotations, Mapping) else []
-    is_soft = found and str(field(metadata.raw, "annotations", VOLCANO_TOPOLOGY)).lower() == VOLCANO_SOFT
-    return tuple(each for each in found if not (is_soft and each.startswith("volcano.sh/")))
+    found = REQUIRED_TOPOLOGIES & annotations.keys() if isinstance(annotations, Mapping) else ()
+    if not found:
+        return ()
+    is_soft = str(field(metadata.raw, "annotations", VOLCANO_TOPOLOGY)).lower() == VOLCANO_SOFT
+    return tuple(each for each in sorted(found) if not (is_soft and each.startswith("volcano.sh/")))
 
 
 def _needs_declared_features(spec: Reader) -> bool:
