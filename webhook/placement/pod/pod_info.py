@@ -90,6 +90,7 @@ class PodInfo(NamedTuple):
     shares: tuple[str, ...] = ()
     topologies: tuple[str, ...] = ()
     overhead: tuple[tuple[str, int], ...] = ()
+    runtime_class: str = ""
 
     @classmethod
     def of(cls, pod: Reader, like: "PodInfo | None" = None) -> "PodInfo":
@@ -133,6 +134,7 @@ class PodInfo(NamedTuple):
             is_held=any(of_kueue),
             needs_declared_features=_needs_declared_features(spec),
             overhead=_pairs(whole_units(read_milli(spec, "overhead"))) if spec.raw.get("overhead") else (),
+            runtime_class=spec.text("runtimeClassName") if "runtimeClassName" in spec.raw else "",
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
