@@ -55,6 +55,16 @@ def test_check_reads_the_cluster_and_names_the_kinds_that_are_not_served(run: Ru
     assert [line for line in said if not line.startswith("not known: ")] == []
 
 
+def test_check_names_the_right_that_is_missing_where_only_kinds_are(run: Run, kubeconfig: Path) -> None:
+    pod = make_pod("p").spec(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "d"}}])
+    outcome = run("check", "-f", "-", "--kubeconfig", kubeconfig, "-o", "json", stdin=as_list(pod))
+
+    (answer,) = lines(outcome.output)
+    kinds = "persistentvolumeclaims, persistentvolumes, storageclasses"
+    assert answer["verdict"] == "Unknown"
+    assert answer["message"].endswith(f", which is not modelled: grant list and watch of {kinds}.")
+
+
 def test_check_names_objects_that_cannot_be_read(run: Run, api: FakeConfigurationApi, kubeconfig: Path) -> None:
     api.objects[REQUIRED["Node"]]["items"].append(make_node_object("bad", capacity={"cpu": "many"}))
 

@@ -324,3 +324,48 @@ def test_templates_of_one_object_share_the_nodes_of_an_empty_cluster(free: int) 
 
     assert never.startswith("placement check: Infeasible: no more than 8 of the 9 pods that must run together")
     assert [each.startswith("placement check: Waiting: ") for each in fits[:1]] == ([True] if free < 6 else [])
+
+
+RAY_CLUSTER, RAY_JOB = (next(each for each in SAMPLES if each.kind == kind) for kind in ("RayCluster", "RayJob"))
+
+
+def ray(sample: Sample, *groups: Object) -> Object:
+    """Return an object of KubeRay with a head without cards, and `groups` of pods with one card each."""
+    content = job(sample, 1)
+    spec = next((content["spec"][key] for key in content["spec"] if key.startswith("rayCluster")), content["spec"])
+    (group,) = spec["workerGroupSpecs"]
+    head = make_pod("").annotate(TYPE, "training").label("app", APP["app"]).template()
+    spec["headGroupSpec"] = {"template": head}
+    spec["workerGroupSpecs"] = [group | {"groupName": f"w{index}", **each} for index, each in enumerate(groups)]
+    return content
+
+
+@pytest.mark.parametrize("sample", [RAY_CLUSTER, RAY_JOB], ids=["RayCluster", "RayJob"])
+@pytest.mark.parametrize(
+    ("groups", "size"),
+    [
+        pytest.param([{"replicas": 9, "minReplicas": 3}], 4, id="the least number of a group"),
+        pytest.param([{"replicas": 9}], 10, id="all of a group without one"),
+        pytest.param([{"replicas": 3, "minReplicas": 1, "numOfHosts": 4}], 5, id="hosts of a replica"),
+        pytest.param([{"replicas": 2}, {"replicas": 8, "minReplicas": 1}, {"replicas": 0}], 4, id="several groups"),
+    ],
+)
+def test_kai_starts_a_ray_cluster_from_the_least_number_of_each_group(
+    sample: Sample, groups: list[Object], size: int
+) -> None:
+    placement = advised(ray(sample, *groups), view(cards=16, free=1), KAI).placement
+    other = advised(ray(sample, *groups), view(cards=16, free=1)).placement
+
+    assert placement is not None
+    assert placement.gang is not None
+    assert (placement.gang.size, placement.verdict) == (size, "Waiting")
+    assert other is not None
+    assert other.gang is None
+
+
+def test_ray_cluster_whose_gang_is_larger_than_the_cluster_is_infeasible_with_kai() -> None:
+    never = advised(ray(RAY_CLUSTER, {"replicas": 9}), view(cards=8, free=8), KAI)
+    starts = advised(ray(RAY_CLUSTER, {"replicas": 9, "minReplicas": 8}), view(cards=8, free=8), KAI)
+
+    assert "no more than 9 of the 10 pods that must run together would fit" in warnings(never)[0]
+    assert [each for each in warnings(starts) if "Infeasible" in each or "deadlock" in each] == []

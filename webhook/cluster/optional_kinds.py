@@ -85,7 +85,7 @@ BATCH_KINDS: Mapping[str, OptionalKind] = {
     f"Queue.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "queues", VolcanoQueue.of, "volcano"),
     f"PodGroup.{_VOLCANO}": OptionalKind(f"{_VOLCANO}/v1beta1", "podgroups", PodGroup.of_volcano, "volcano"),
     f"Queue.{_KAI}": OptionalKind(f"{_KAI}/v2", "queues", KaiQueue.of, "kai"),
-    f"PodGroup.{_KAI}": OptionalKind(f"{_KAI}/v2alpha2", "podgroups", PodGroup.of, "kai"),
+    f"PodGroup.{_KAI}": OptionalKind(f"{_KAI}/v2alpha2", "podgroups", PodGroup.of_kai, "kai"),
     f"LocalQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "localqueues", LocalQueue.of, "kueue"),
     f"ClusterQueue.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "clusterqueues", ClusterQueue.of, "kueue"),
     f"ResourceFlavor.{_KUEUE}": OptionalKind(f"{_KUEUE}/v1beta1", "resourceflavors", ResourceFlavor.of, "kueue"),

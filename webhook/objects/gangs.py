@@ -113,13 +113,17 @@ def gang_of_object(
     requests: Sequence[GangRequest | None],
     pods: int,
     scheduler: str,
-    is_whole: bool,
+    policy: Policy,
+    wholes: Sequence[bool],
 ) -> GangRequest | None:
     """Return the gang of an object of `kind` with so many `pods`, whose templates ask for `requests`.
 
-    Without an annotation it is as large as the object states, if it states that its pods run together. `is_whole`: each
-    of its pods starts with the others or not at all.
+    Without an annotation it is as large as the object states, if it states that its pods run together. `wholes` are,
+    for a pod of each template, whether it starts with the others or not at all. KAI makes a gang of the pods of some
+    kinds by itself.
     """
+    is_grouped = (kind.group, kind.kind) in backend_of(policy.spec, scheduler).gang_owners
+    is_whole = is_grouped or all(wholes)
     annotated = [each for each in requests if each is not None]
     name = _name(content)
     if annotated:
@@ -128,7 +132,7 @@ def gang_of_object(
         found = largest._replace(name=name, starts_whole=is_whole)
     else:
         try:
-            size = gang_size(content, kind, pods) or 1
+            size = gang_size(content, kind, pods, is_grouped=is_grouped) or 1
         except InvalidInput:
             return None
         found = GangRequest(name, size, scheduler, is_whole)
@@ -140,14 +144,6 @@ def _name(content: JsonObject) -> str:
     return name if isinstance(name, str) else ""
 
 
-def object_starts_whole(kind: WorkloadKind, pods: Sequence[bool], scheduler: str, policy: Policy) -> bool:
-    """Return whether the pods of an object of `kind` start together or not at all.
-
-    `pods` are the same for a pod of each template. KAI makes a gang of the pods of some kinds by itself.
-    """
-    return all(pods) or (kind.group, kind.kind) in backend_of(policy.spec, scheduler).gang_owners
-
-
 def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot) -> GangRequest | None:
     """Return the gang of an object whose templates are `roles`, with what `base` knows of its PodGroup.
 
@@ -155,9 +151,9 @@ def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Sna
     """
     injections, content, kind = [each.result.injection for each in roles], workload.content, workload.kind
     pods, scheduler = sum(each.pods.replicas or 0 for each in roles), injections[0].references.scheduler
-    is_whole = object_starts_whole(kind, [each.starts_whole for each in injections], scheduler, workload.policy)
+    wholes = [each.starts_whole for each in injections]
     asked = [each.gang and grouped(each.gang, each.references.batch, workload.namespace, base) for each in injections]
-    gang = gang_of_object(content, kind, asked, pods, scheduler, is_whole)
+    gang = gang_of_object(content, kind, asked, pods, scheduler, workload.policy, wholes)
     if gang is None or (kind.group, kind.kind) not in QUEUED_WHOLE or not field(content, "metadata", "labels", QUEUE):
         return gang
     return gang._replace(ends_after=pods_ready_timeout(base))
@@ -178,7 +174,7 @@ def queues_of(
     names = [each for each in references.batch if each.backend != "kueue" or not queue]
     if found == _VOLCANO_JOB:
         names = [_in_volcano_job(each, content) if each.backend == "volcano" else each for each in names]
-    elif kind.gang is not None and found in backend_of(workload.policy.spec, references.scheduler).gang_owners:
+    elif not kind.group_size and found in backend_of(workload.policy.spec, references.scheduler).gang_owners:
         names = [each._replace(starts_whole=True) for each in names]
     if queue:
         names.append(BatchNames("kueue", str(queue), "", has_owner=False, starts_whole=True))

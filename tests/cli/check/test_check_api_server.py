@@ -74,6 +74,19 @@ def test_check_names_what_adds_to_the_pod(asked: Any) -> None:
     assert line["added"] == ["LimitRange limits", "RuntimeClass kata"]
 
 
+def test_a_suggestion_names_the_class_that_selects_nodes(asked: Any) -> None:
+    manifest = pod("gvisor").node_selector("pool", "x")
+    of_class, own = (
+        lines(asked("check", each, GVISOR).output)[0]["suggestions"]
+        for each in (pod("gvisor"), pod().node_selector("rack", "r1"))
+    )
+
+    assert of_class == ["2 nodes would fit without the nodeSelector rack=r1 of RuntimeClass gvisor (they have r0)"]
+    assert own == ["2 nodes would fit without the nodeSelector rack=r1 (they have r0)"]
+    (both,) = lines(asked("check", manifest, GVISOR).output)[0]["suggestions"]
+    assert "without the nodeSelector pool=x (they have none) and the nodeSelector rack=r1 of RuntimeClass" in both
+
+
 @pytest.mark.parametrize("is_template", [False, True])
 def test_class_that_is_not_known_makes_the_verdict_unknown(asked: Any, is_template: bool) -> None:
     written = deployment(pod("kata")) if is_template else pod("kata")

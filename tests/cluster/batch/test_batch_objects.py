@@ -27,7 +27,8 @@ def test_volcano_queue_has_its_state_and_amounts() -> None:
 
 
 def test_volcano_group_has_its_queue_and_phase() -> None:
-    assert PodGroup.of_volcano(volcano_group("g", queue="q")) == PodGroup("default", "g", 2, "q", "Inqueue")
+    found = PodGroup.of_volcano(volcano_group("g", queue="q"))
+    assert found == PodGroup("default", "g", 2, "q", "Inqueue", topology_plugin="network-topology-aware")
 
 
 def test_limit_below_zero_of_a_kai_queue_is_none() -> None:

@@ -345,6 +345,8 @@ def test_kai_names_a_mig_profile_that_is_short() -> None:
         "kueue.x-k8s.io/podset-required-topology",
         "kueue.x-k8s.io/podset-slice-required-topology",
         "kai.scheduler/topology-required-placement",
+        "volcano.sh/network-topology-mode",
+        "volcano.sh/network-topology-highest-tier",
     ],
 )
 def test_topology_that_another_component_requires_leaves_a_pod_that_fits_unknown(key: str) -> None:
@@ -357,3 +359,14 @@ def test_topology_that_another_component_requires_leaves_a_pod_that_fits_unknown
         assert (placement.verdict, key in placement.message) == ("Unknown", True)
         assert Scheduler(profile).place(other, view).verdict == "Infeasible"
         assert Scheduler(profile).place(preferred, view).verdict == "Feasible"
+
+
+def test_a_soft_network_topology_of_volcano_excludes_nothing() -> None:
+    view = made_anew([make_node_object("a", capacity={"cpu": "2"})])
+    mode, tier = "volcano.sh/network-topology-mode", "volcano.sh/network-topology-highest-tier"
+    verdicts = {
+        value: Scheduler(VOLCANO).place(make_pod().annotate(mode, value).annotate(tier, "1").obj(), view).verdict
+        for value in ("soft", "Soft", "hard", "other")
+    }
+
+    assert verdicts == {"soft": "Feasible", "Soft": "Feasible", "hard": "Unknown", "other": "Unknown"}

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
-from tests.support.objects.batch_objects import pod_group
+from tests.support.objects.batch_objects import kai_group, pod_group, volcano_group
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.views import made_anew
-from webhook.admission.pipeline import ClusterView
+from webhook.admission.pipeline import ClusterView, scheduler_for
 from webhook.admission.verdict import Verdict
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import Scheduler
@@ -94,3 +94,27 @@ def test_group_that_runs_in_one_domain_is_not_known_to_fit() -> None:
     assert (within.verdict, within.unmodelled) == ("Unknown", ("TopologyPlacementGenerator",))
     assert within.message == "1/1 nodes are available. PodGroup g runs in one domain of rack, which is not modelled."
     assert without_room.verdict == "Infeasible"
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "spec", "plugin"),
+    [
+        ("volcano", {"networkTopology": {"highestTierAllowed": 1}}, "network-topology-aware"),
+        ("volcano", {"networkTopology": {"mode": "hard"}}, "network-topology-aware"),
+        ("volcano", {"networkTopology": {"mode": "soft"}}, ""),
+        ("kai-scheduler", {"topologyConstraint": {"topology": "t", "requiredTopologyLevel": "rack"}}, "topology"),
+        ("kai-scheduler", {"topologyConstraint": {"topology": "t", "preferredTopologyLevel": "rack"}}, ""),
+    ],
+)
+def test_group_of_a_batch_scheduler_with_a_required_topology_is_not_known_to_fit(
+    scheduler: str, spec: dict[str, Any], plugin: str
+) -> None:
+    policy = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}, "schedulerName": scheduler}})
+    node = make_node_object("n", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 4})
+    made = volcano_group("g") if scheduler == "volcano" else kai_group("g")
+    view = made_anew([node, {**made, "spec": {**made["spec"], **spec}}])
+    placement = admit_pod(OF_TWO.obj(), policy, ClusterView(view, scheduler_for(policy))).placement
+
+    assert placement is not None
+    found = (placement.verdict, "which is not modelled" in placement.message, plugin in placement.unmodelled)
+    assert found == (("Unknown", True, True) if plugin else ("Feasible", False, False))

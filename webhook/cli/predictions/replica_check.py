@@ -20,7 +20,7 @@ from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_validation import check_storable
 from webhook.kube.workloads.pod_set import PodSet
-from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod, object_starts_whole, within_cluster
+from webhook.objects.gangs import fit_of_object, gang_of_object, gang_of_pod, within_cluster
 from webhook.objects.own_pods import (
     CANNOT_START,
     KEEPS_ALL,
@@ -51,14 +51,15 @@ class Checks:
 
     pending: PendingQueue
     admissions: Admissions
-    lists_kinds: bool = False
-    """Whether the cluster is a file, to which the user can add kinds that are missing."""
+    remedy: str = ""
+    """How the user lets the view have `{kinds}` that are missing; empty if the user cannot."""
 
     @classmethod
     def of(cls, session: Session) -> "Checks":
         """Return the checks of a command."""
         admissions = Admissions(session.with_policy, session.schedulers, remedy="leave --as-written out")
-        return cls(session.queue(session.snapshot), admissions, session.cluster is not None)
+        remedy = "grant list and watch of {kinds}" if session.is_live else "add {kinds} to the cluster file"
+        return cls(session.queue(session.snapshot), admissions, remedy)
 
     def answers(self, workloads: Iterable[Workload]) -> list[Answer]:
         """Return the answers for `workloads`; templates of one object are placed one after the other."""
@@ -94,8 +95,7 @@ class Checks:
             roles.append((None if chosen is None else (chosen, PodSignature.of(first)), replicas))
         verdicts = {each.verdict for each, *_ in counted}
         scheduler, pods = schedulers.name_for(counted[0][2]), sum(replicas.asked for _, replicas, _ in counted)
-        is_whole = object_starts_whole(kind, wholes, scheduler, policy)
-        gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, is_whole)
+        gang = gang_of_object(workload.source.content, kind, requests, pods, scheduler, policy, wholes)
         if gang is None:
             return answers
         is_open = "Waiting" in verdicts and "Infeasible" not in verdicts
@@ -214,8 +214,9 @@ class Checks:
         if pod_group := group_named(names, signature.info.inter_pod.namespace, assumed.base):
             size = asked_gang.size if asked_gang else 0
             placement = as_grouped(placement, pod_group, signature.info, size, assumed.base)
-        if self.lists_kinds and placement.verdict == "Unknown" and placement.feasible:
-            placement = _with_missing_kinds(placement, missing_kinds(signature.info.normalized_for(then), then))
+        if self.remedy and placement.verdict == "Unknown" and placement.feasible:
+            missing = missing_kinds(signature.info.normalized_for(then), then)
+            placement = _with_missing_kinds(placement, missing, self.remedy)
         reasons = explain_in_detail(scheduler.profile, signature.info.normalized_for(then), then)
         answer = Answer(workload, placement, found, reasons, reserved=reserved, gang=request, first=first)
         if placement.waiting_before:
@@ -235,10 +236,10 @@ class Checks:
             yield created
 
 
-def _with_missing_kinds(placement: Placement, kinds: Sequence[str]) -> Placement:
+def _with_missing_kinds(placement: Placement, kinds: Sequence[str], remedy: str) -> Placement:
     if not kinds:
         return placement
-    named = f"{NOT_MODELLED}: add {', '.join(kinds)} to the cluster file."
+    named = f"{NOT_MODELLED}: {remedy.format(kinds=', '.join(kinds))}."
     return replace(placement, message=placement.message.replace(f"{NOT_MODELLED}.", named))
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from webhook.cluster.batch import fields
 from webhook.documents.documents import field
+from webhook.kube.names import VOLCANO_SOFT
 from webhook.kube.pod.amounts import CPU, MEMORY, NVIDIA_GPU, Amounts
 
 
@@ -13,9 +14,9 @@ class PodGroup(NamedTuple):
     """A PodGroup of any scheduler. `members` is the number of pods from which it starts; 0 if it has none.
 
     `queue` is that of Volcano or KAI. `phase`, of Volcano alone, is Pending until it admits the group to its queue: the
-    phases of other schedulers change as often, and decide nothing. The rest is of kube-scheduler alone: `is_basic`: it
-    starts the pods one by one; `priority` is None until its class is looked up; and the pods run in one domain of
-    `topology_key`, unless it is empty.
+    phases of other schedulers change as often, and decide nothing. The pods run in one domain of `topology_key`, unless
+    it is empty, which `topology_plugin` of their scheduler sees to. The rest is of kube-scheduler alone: `is_basic`: it
+    starts the pods one by one; and `priority` is None until its class is looked up.
 
     Source: sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1/types.go, PodGroupSpec;
     k8s.io/api/scheduling/v1beta1/types.go, PodGroupSpec
@@ -30,6 +31,7 @@ class PodGroup(NamedTuple):
     priority: int | None = None
     priority_class: str = ""
     topology_key: str = ""
+    topology_plugin: str = "TopologyPlacementGenerator"
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "PodGroup":
@@ -60,8 +62,26 @@ class PodGroup(NamedTuple):
 
     @classmethod
     def of_volcano(cls, content: Mapping[str, Any]) -> "PodGroup":
-        """Return the facts of `content`, a raw API object, with its phase."""
-        return cls.of(content)._replace(phase=fields.text(content, "status", "phase"))
+        """Return the facts of `content`, a raw API object, with its phase.
+
+        Source: volcano.sh/apis/pkg/apis/scheduling/v1beta1/types.go, NetworkTopologySpec
+        """
+        topology = field(content, "spec", "networkTopology")
+        is_hard = isinstance(topology, Mapping) and topology.get("mode") != VOLCANO_SOFT
+        return cls.of(content)._replace(
+            phase=fields.text(content, "status", "phase"),
+            topology_key="its network topology" if is_hard else "",
+            topology_plugin="network-topology-aware",
+        )
+
+    @classmethod
+    def of_kai(cls, content: Mapping[str, Any]) -> "PodGroup":
+        """Return the facts of `content`, a raw API object, with its topology.
+
+        Source: github.com/NVIDIA/KAI-scheduler/pkg/apis/scheduling/v2alpha2/podgroup_types.go, TopologyConstraint
+        """
+        key = fields.text(content, "spec", "topologyConstraint", "requiredTopologyLevel")
+        return cls.of(content)._replace(topology_key=key, topology_plugin="topology")
 
 
 class VolcanoQueue(NamedTuple):

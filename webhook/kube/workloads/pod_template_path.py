@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from webhook.documents.documents import JsonObject
-from webhook.documents.object_path import count_at
+from webhook.documents.object_path import Key, count_at, matches
 
 Shape = Literal["PodTemplate", "Component", "RaySubmitter", "WorkflowTemplate"]
 
@@ -72,7 +72,9 @@ class WorkloadKind:
     then Unknown. `caveats` are the same for objects with a value at a path. `suspended` is the path of the field that
     keeps the object from creating pods while it is set. `gang` are the paths of the number of pods that must run
     together, the first one that is set counts, else it is all pods; None: each pod is useful by itself. `group_size` is
-    the path of the number of pods of each of its groups, which run together. `queue` is the path of the queue of its
+    the path of the number of pods of each of its groups, which run together. `worker_groups` is the path of the groups
+    of workers whose least numbers of pods, with one head, a scheduler starts together that makes gangs of the kind by
+    itself. `queue` is the path of the queue of its
     pods, and `default_queue` the value there of an object that names none. `passed_on` are the paths of the changes of
     pod templates that are in another object, with their annotations.
     """
@@ -90,6 +92,7 @@ class WorkloadKind:
     caveats: tuple[tuple[str, str], ...] = ()
     gang: tuple[str, ...] | None = None
     group_size: str = ""
+    worker_groups: str = ""
     queue: str = ""
     default_queue: str = ""
     passed_on: tuple[str, ...] = ()
@@ -103,12 +106,18 @@ def group_of(api_version: object) -> str:
     return api_version.partition("/")[0] if isinstance(api_version, str) and "/" in api_version else ""
 
 
-def gang_size(content: JsonObject, kind: WorkloadKind, pods: int) -> int | None:
+def gang_size(content: JsonObject, kind: WorkloadKind, pods: int, *, is_grouped: bool = False) -> int | None:
     """Return the size of the gang of an object with so many `pods`; None if each pod is useful by itself.
+
+    `is_grouped`: its scheduler makes a gang of the kind by itself.
 
     Raises:
         InvalidInput: a field that is read is malformed.
     """
+    if kind.worker_groups and is_grouped:
+        groups = matches(content, kind.worker_groups)
+        least = 1 + sum(_least_of_group(content, kind.worker_groups, each.keys) for each in groups)
+        return least if 1 < least <= pods else None
     if kind.group_size:
         size = count_at(content, kind.group_size, ())
         return size if size and 1 < size <= pods else None
@@ -117,3 +126,14 @@ def gang_size(content: JsonObject, kind: WorkloadKind, pods: int) -> int | None:
     stated = next((number for path in kind.gang if (number := count_at(content, path, ())) is not None), pods)
     # An object can ask for more pods than it has; it then never starts, which its own controller reports.
     return stated if 1 < stated <= pods else None
+
+
+def _least_of_group(content: JsonObject, path: str, keys: tuple[Key, ...]) -> int:
+    """Return from how many pods KAI starts a group of workers of a RayCluster.
+
+    Source: github.com/NVIDIA/KAI-scheduler/pkg/podgrouper/podgrouper/plugins/ray/ray_grouper.go, calcJobNumOfPods
+    """
+    least, all_of_it, hosts = (
+        count_at(content, f"{path}.{name}", keys) for name in ("minReplicas", "replicas", "numOfHosts")
+    )
+    return (least or all_of_it or 0) * (1 if hosts is None else hosts)

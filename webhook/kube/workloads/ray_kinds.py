@@ -37,7 +37,8 @@ def _ray(
         unless=selector,
         suspended=f"{group}.suspend",
     )
-    return WorkloadKind("ray.io", kind, resource, (head, workers, *more), note, suspended="spec.suspend")
+    templates = (head, workers, *more)
+    return WorkloadKind("ray.io", kind, resource, templates, note, suspended="spec.suspend", worker_groups=group)
 
 
 _SELECTOR = "spec.clusterSelector"

@@ -14,6 +14,8 @@ from webhook.kube.names import (
     KUEUE_QUEUE,
     REQUIRED_TOPOLOGIES,
     VOLCANO_GROUP,
+    VOLCANO_SOFT,
+    VOLCANO_TOPOLOGY,
 )
 from webhook.kube.pod.amounts import Amounts, is_schedulable_resource, read_milli, whole_units
 from webhook.kube.pod.card_names import may_be_share
@@ -88,6 +90,7 @@ class PodInfo(NamedTuple):
     shares: tuple[str, ...] = ()
     topologies: tuple[str, ...] = ()
     overhead: tuple[tuple[str, int], ...] = ()
+    runtime_class: str = ""
 
     @classmethod
     def of(cls, pod: Reader, like: "PodInfo | None" = None) -> "PodInfo":
@@ -131,6 +134,7 @@ class PodInfo(NamedTuple):
             is_held=any(of_kueue),
             needs_declared_features=_needs_declared_features(spec),
             overhead=_pairs(whole_units(read_milli(spec, "overhead"))) if spec.raw.get("overhead") else (),
+            runtime_class=spec.text("runtimeClassName") if "runtimeClassName" in spec.raw else "",
         )
 
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
@@ -162,8 +166,16 @@ def has_volumes(pod: PodInfo) -> bool:
 
 
 def _topologies(metadata: Reader) -> tuple[str, ...]:
+    """Return the annotations that require a topology.
+
+    Source: volcano.sh/volcano/pkg/controllers/podgroup/pg_controller_handler.go, parseNetworkTopologyFromPod
+    """
     annotations = metadata.raw.get("annotations")
-    return tuple(sorted(REQUIRED_TOPOLOGIES & annotations.keys())) if isinstance(annotations, Mapping) else ()
+    found = REQUIRED_TOPOLOGIES & annotations.keys() if isinstance(annotations, Mapping) else ()
+    if not found:
+        return ()
+    is_soft = str(field(metadata.raw, "annotations", VOLCANO_TOPOLOGY)).lower() == VOLCANO_SOFT
+    return tuple(each for each in sorted(found) if not (is_soft and each.startswith("volcano.sh/")))
 
 
 def _needs_declared_features(spec: Reader) -> bool:

@@ -13,7 +13,6 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.pod.pod_info import PodInfo
 
 _LONGEST_SHOWN = 63
-_TOPOLOGY = "TopologyPlacementGenerator"
 
 
 def never_starts(group: PodGroup, pod: PodInfo, size: int, snapshot: Snapshot) -> str:
@@ -54,7 +53,7 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
     if group.topology_key and placement.verdict == "Feasible":
         reason = f"PodGroup {shown} runs in one domain of {cut(group.topology_key, _LONGEST_SHOWN)}"
         message = f"{placement.message.removesuffix('.')}. {reason}, which is not modelled."
-        unmodelled = (*placement.unmodelled, _TOPOLOGY)
+        unmodelled = (*placement.unmodelled, group.topology_plugin)
         return replace(placement, verdict="Unknown", node=None, message=message, unmodelled=unmodelled)
     if group.is_basic and placement.gang is not None and placement.verdict == "Infeasible":
         exemption = f"PodGroup {shown} has the policy basic, which starts its pods one by one"

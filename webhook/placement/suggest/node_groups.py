@@ -179,8 +179,11 @@ def _key(plugin: str, reason: str) -> Change | str:
 
 def _affinity_masks(pod: PodInfo, nodes: Snapshot, expired: Expired) -> Iterator[tuple[Change, Mask]]:
     """Yield the nodes that lack each nodeSelector label, each requirement common to all terms, and the other terms."""
+    runtime_class = nodes.runtime_classes.by_name.get(pod.runtime_class)
+    added = {} if runtime_class is None else runtime_class.node_selector
     for key, value in in_time(pod.node_selector, expired):
-        yield WithoutNodeSelector(key, value), ~nodes.labels.matches(key, "In", (value,))
+        source = pod.runtime_class if added.get(key) == value else ""
+        yield WithoutNodeSelector(key, value, source), ~nodes.labels.matches(key, "In", (value,))
     if pod.required is None:
         return
     common = common_term(pod)

@@ -95,13 +95,15 @@ class WithoutTerms(Without):
 
 @dataclass(frozen=True, slots=True)
 class WithoutNodeSelector(Without):
-    """Remove this label from the nodeSelector."""
+    """Remove this label from the nodeSelector, to which `runtime_class` adds it, if that is not empty."""
 
     key: str
     value: str
+    runtime_class: str = ""
 
     def __str__(self) -> str:
-        return f"the nodeSelector {self.key}={self.value}"
+        source = f" of RuntimeClass {self.runtime_class}" if self.runtime_class else ""
+        return f"the nodeSelector {self.key}={self.value}{source}"
 
     def _changed(self, pod: PodInfo) -> PodInfo:
         return pod._replace(node_selector=tuple(each for each in pod.node_selector if each != (self.key, self.value)))
