@@ -28,7 +28,6 @@ from tests.support.objects.builders import make_pod
 from webhook.admission.verdict import Patched
 from webhook.policy.loader import parse_policy
 
-_POLL_SECONDS = 0.1
 _POLICY = """\
 apiVersion: placement.maip.mxsf.io/v1alpha1
 kind: PlacementPolicy
@@ -74,7 +73,7 @@ def following(folder: Path) -> Iterator[Server]:
     (folder / "policy").mkdir()
     file = folder / "policy" / "policy.yaml"
     file.write_bytes(_TEXTS[0])
-    with serving(folder, f"--policy={file}", f"--policy-poll-seconds={_POLL_SECONDS}") as webhook:
+    with serving(folder, f"--policy={file}") as webhook:
         yield Server(webhook, file)
 
 

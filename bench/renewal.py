@@ -26,8 +26,9 @@ from certs.pki import KeyPair, issue_ca
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import wait_for
 from tests.support.servers.service import Backend
+from webhook.runtime.settings import Settings
 
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = Settings(Path()).certificate_poll_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,7 @@ def serving(folder: Path, *flags_of_caller: str) -> Iterator[Webhook]:
     """A webhook without a view of the cluster, its certificates in `folder`, with more flags if there are any."""
     ca = issue_ca(now=datetime.now(UTC))
     write_pair(folder, issued(ca))
-    flags = (f"--certificate-poll-seconds={_POLL_SECONDS}", "--no-cluster", *flags_of_caller)
-    process, backend = start_server(folder, folder, *flags)
+    process, backend = start_server(folder, folder, "--no-cluster", *flags_of_caller)
     with ended(process, folder / "webhook.log"):
         yield Webhook(folder, ca, backend)
 

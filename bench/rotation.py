@@ -150,7 +150,7 @@ def controller_flags(installation: Installation) -> list[str]:
 def _replica(folder: Path) -> Iterator[Backend]:
     """Serve the mounted Secret; yield the ports."""
     wait_for((folder / "tls.crt").exists, "the mounted Secret")
-    process, backend = start_server(folder, folder, f"--certificate-poll-seconds={POLL_SECONDS}", "--no-cluster")
+    process, backend = start_server(folder, folder, "--no-cluster")
     with ended(process, folder / "webhook.log"):
         yield backend
 

@@ -42,7 +42,6 @@ from webhook.policy.spec.document import API_VERSION, KIND
 
 _CHANGE_SECONDS = 10.0
 _SAMPLE_SECONDS = 2.0
-_POLL_SECONDS = 0.5
 # Four clients with this pause create about 40 pods a second.
 _CLIENTS = 4
 _PAUSE_SECONDS = 0.1
@@ -318,7 +317,6 @@ def main(minutes: float, attackers: int) -> None:
         policy.write_text(_POLICIES[0])
         control_plane.start_scheduler(verbosity=4)
         flags = [f"--kubeconfig={control_plane.kubeconfig}", f"--policy={policy}"]
-        flags += [f"--policy-poll-seconds={_POLL_SECONDS}", f"--certificate-poll-seconds={_POLL_SECONDS}"]
         cluster = Cluster(control_plane)
         with (
             certificates_kept(cluster, folder) as certificates,

@@ -12,7 +12,7 @@ import orjson
 
 from bench.attackers.attacks import attack_review
 from bench.running.clusters import DOMAIN, review
-from webhook.mutation.invariants import overruled_values
+from tests.support.invariants import overruled_values
 from webhook.policy.loader import built_in_policy
 
 _POLICY = built_in_policy()

@@ -7,7 +7,7 @@ import pytest
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, policy_with
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.workloads import SAMPLES
-from webhook.admission.patch_proof import prove_pod_patch
+from tests.support.patch_checks import check_pod_patch, check_template_patch
 from webhook.admission.pipeline import ClusterView, admit
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged
@@ -15,7 +15,6 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.kube.api.json_patch import patched
 from webhook.objects.admission import admit_request
-from webhook.objects.template_proof import prove_template_patch
 from webhook.policy.policy import WITHDRAWAL
 
 GRANTED = policy_with(workloadObjects={"mutateTemplates": True})
@@ -88,10 +87,10 @@ def test_tolerations_that_are_still_due_are_not_taken_back() -> None:
 
 
 @pytest.mark.parametrize("limits", REVOKED.values(), ids=REVOKED)
-def test_the_patch_is_proven(limits: dict[str, Any]) -> None:
+def test_the_patch_gives_what_was_judged(limits: dict[str, Any]) -> None:
     policy, pod = revoked(limits), injected(TYPED.obj())
 
-    prove_pod_patch(PodContent.of(make_request(pod, namespace="lab"), {}), admitted(pod, policy).operations, policy)
+    check_pod_patch(PodContent.of(make_request(pod, namespace="lab"), {}), admitted(pod, policy).operations, policy)
 
 
 @pytest.mark.parametrize("handling", ["deny", "warn"])
@@ -131,4 +130,4 @@ def test_the_template_loses_them_when_it_is_written() -> None:
     verdict: Any = admit_request(request, policy, None)
 
     assert patched(deployment, verdict.operations)["spec"]["template"]["spec"]["tolerations"] == [OWN]
-    prove_template_patch(request, verdict.operations, policy, None)
+    check_template_patch(request, verdict.operations, policy)

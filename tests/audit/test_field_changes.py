@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from webhook.audit.field_changes import UNKNOWN, FieldChange, field_changes, field_path, values_before
+from webhook.audit.field_changes import UNKNOWN, FieldChange, field_changes, field_path
+from webhook.audit.replaced_values import values_before
 from webhook.kube.api.independent_patch import PatchError
 
 Operations = list[dict[str, Any]]

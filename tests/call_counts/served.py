@@ -42,8 +42,7 @@ class Served:
         self._live = live_view(ClientConfig(folder / "kubeconfig"), metrics, predictions, placing.waiting, policies)
         self._audit_file = folder / "audit.jsonl"
         self._audit = AuditWriter(str(self._audit_file), on_result=metrics.count_audit_record)
-        # A proof is chosen by the hash of a request, and most admissions have none.
-        settings = Settings(tls_dir=folder, replica="replica-a", prove_patches=0)
+        settings = Settings(tls_dir=folder, replica="replica-a")
         server = build_server(settings, policies, self._live, self._audit, metrics, predictions, None, placing)
         self._connection = Connection()
         self._dispatcher = server._endpoint.dispatcher

@@ -173,7 +173,7 @@ def exporting(made: Installed) -> Planted:
     """The servers are to export, and none does."""
     operations = [
         {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": value}
-        for value in ("--export-policy=on", "--export-owner=placement-webhook-exported")
+        for value in ("--export-policy=on",)
     ]
     return made.changed("Deployment", NAMESPACE, operations, "apps/v1", NAMESPACE)
 

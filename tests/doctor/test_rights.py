@@ -50,7 +50,7 @@ def of(server: Object, *others: Object) -> Cluster:
     return make_installation(objects={**objects(), Source.DEPLOYMENTS: (server, *others)})
 
 
-ALL_PARTS = ("--policy-source=crd", "--export-policy=on", "--export-owner=placement-webhook-exported")
+ALL_PARTS = ("--policy-source=crd", "--export-policy=on")
 GROUPS = {group for group, _, _, _ in granted_by(Role.SERVER)}
 
 

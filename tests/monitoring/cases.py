@@ -114,7 +114,6 @@ CASES: Mapping[str, Case] = {
     ),
     "PlacementWebhookOverloaded": _counted("http_refused_requests_total", 'code="503"'),
     "PlacementWebhookInternalErrors": _counted("admission_requests_total", 'outcome="Error",workload_type=""'),
-    "PlacementWebhookPatchProofFailed": _counted("patch_proofs_total", 'result="failed"'),
     "PlacementWebhookCertificateExpiresSoon": Case(
         _lifetime("a", 352, 13),
         # One of 30 days is renewed when ten are left.

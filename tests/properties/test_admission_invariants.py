@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.admission import DOMAIN, USAGE, admit_pod, make_request, policy_with
+from tests.support.invariants import lost_values, overruled_values
+from tests.support.patch_checks import check_pod_patch
 from tests.support.random.random_pods import CARD, EFFECTS, PRODUCTS, USAGES, pods
-from webhook.admission.patch_proof import prove_pod_patch
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Patched, Unchanged, Verdict
 from webhook.kube.pod.taints import Taint, Toleration, covers
 from webhook.kube.selectors import requirement_matches
-from webhook.mutation.invariants import lost_values, overruled_values
 from webhook.policy.policy import Policy
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -114,7 +114,7 @@ def test_operations_turn_the_original_into_the_mutated_pod(pod: dict[str, Any], 
     assert pod == original
     operations = orjson.loads(orjson.dumps(verdict.operations if isinstance(verdict, Patched) else []))
     assert jsonpatch.apply_patch(original, operations) == verdict.pod
-    prove_pod_patch(PodContent.of(make_request(pod), {}), operations, policy)
+    check_pod_patch(PodContent.of(make_request(pod), {}), operations, policy)
 
 
 @given(pods(), policies)

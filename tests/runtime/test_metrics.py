@@ -109,7 +109,6 @@ def test_series_that_alerts_count_exist_from_the_start() -> None:
         "events": {"result": "failed"},
         "feed_faults": {},
         "http_refused_requests": {"code": "503"},
-        "patch_proofs": {"result": "failed"},
         "policy_reloads": {"result": "rejected"},
         "predictions": {"result": "predicted_infeasible_but_bound"},
         "rule_edits": {"rule": "Spread"},

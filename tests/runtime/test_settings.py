@@ -86,7 +86,7 @@ def test_no_go_duration(text: str) -> None:
 
 
 def test_defaults_are_those_of_the_documents() -> None:
-    """docs/operations.md has all of them but the last, which no flag sets."""
+    """docs/operations.md has those that a flag sets."""
     assert Settings(Path("tls")) == Settings(
         tls_dir=Path("tls"),
         listen=Address("0.0.0.0", 8443),
@@ -96,7 +96,7 @@ def test_defaults_are_those_of_the_documents() -> None:
         max_connections=512,
         max_connections_per_address=256,
         read_timeout_seconds=10.0,
-        certificate_poll_seconds=5.0,
+        certificate_poll_seconds=1.0,
         shutdown_delay_seconds=0.0,
         grace_seconds=20.0,
         replica="",

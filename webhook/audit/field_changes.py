@@ -5,10 +5,11 @@ a list to which it appends are not known.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from webhook.audit.replaced_values import parts_of, value_at
 from webhook.documents.documents import JsonObject
 from webhook.kube.api.independent_patch import PatchError, independently_patched
 
@@ -20,28 +21,7 @@ _APPENDED = "-"
 _MOST_DIGITS = 6
 # Their keys are names, which can be numbers.
 _MAPS = ("labels", "annotations")
-_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-
-
-def values_before(pod: Mapping[str, Any], patch: Iterable[Mapping[str, Any]]) -> JsonObject:
-    """Return the values of `pod` that `patch` replaces or removes, by JSON pointer.
-
-    An added value has no previous one. Containers are left out: their environment does not belong in an audit record.
-    """
-    before: JsonObject = {}
-    for operation in patch:
-        path = _parts_of(operation["path"])
-        # In a pod template, the spec is further in.
-        if not path or any(outer == "spec" and inner in _CONTAINERS for outer, inner in pairwise(path)):
-            continue
-        parent = _value_at(pod, path[:-1])
-        if isinstance(parent, list) and operation["op"] == "add":
-            continue
-        value = _value_at(parent, path[-1:])
-        if value is not None:
-            before.setdefault(operation["path"], value)
-    return before
 
 
 class FieldChange(NamedTuple):
@@ -63,9 +43,9 @@ def field_changes(patch: Sequence[JsonObject], before: JsonObject) -> list[Field
     after = independently_patched(known, patch)
     changes = []
     for pointer, is_appended in _fields(patch).items():
-        parts = _parts_of(pointer)
-        old = None if is_appended else _value_at(known, parts)
-        changes.append(FieldChange(pointer, old, _value_at(after, parts), is_appended))
+        parts = parts_of(pointer)
+        old = None if is_appended else value_at(known, parts)
+        changes.append(FieldChange(pointer, old, value_at(after, parts), is_appended))
     return changes
 
 
@@ -87,7 +67,7 @@ def _known_part(patch: Sequence[JsonObject], before: JsonObject) -> JsonObject:
     added: list[str] = []
     for operation in patch:
         pointer = str(operation.get("path", ""))
-        parts = _parts_of(pointer)
+        parts = parts_of(pointer)
         if not parts or any(pointer.startswith(f"{each}/") for each in added):
             continue
         holder = _holder(known, parts)
@@ -120,7 +100,7 @@ def field_path(pointer: str) -> str:
     `[+]` is the position after the last item of a list.
     """
     text = ""
-    for part in _parts_of(pointer):
+    for part in parts_of(pointer):
         if part == _APPENDED:
             text += "[+]"
         elif _PLAIN_KEY.fullmatch(part):
@@ -128,20 +108,3 @@ def field_path(pointer: str) -> str:
         else:
             text += f"[{part}]"
     return text
-
-
-def _parts_of(pointer: str) -> list[str]:
-    """Return the keys and indices of a JSON pointer."""
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
-
-
-def _value_at(value: Any, path: Iterable[str]) -> Any:
-    """Return the value in `value` at the keys and indices of `path`; None if there is none."""
-    for part in path:
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return None
-    return value

@@ -183,7 +183,7 @@ class AuditRecord:
     duration_ms: float
     replica: str
     before: JsonObject = field(default_factory=dict)
-    """The values that the patch replaces, by JSON pointer (see webhook.audit.field_changes)."""
+    """The values that the patch replaces, by JSON pointer (see webhook.audit.replaced_values)."""
     kind: str = POD
     """The kind of the object. A line without it is of a pod."""
     qos_class: str | None = None

@@ -9,7 +9,7 @@ from webhook.cluster.cache.resources import RESOURCES
 from webhook.doctor.cluster import Cluster, Right, Role
 from webhook.doctor.workloads import containers_of, controller_of, follows_objects, has_flag, option, options, secret_of
 from webhook.documents.documents import JsonObject, field
-from webhook.kube.api.admission_policy import EXPORT_LEASE, PLURALS
+from webhook.kube.api.admission_policy import EXPORT_LEASE, EXPORT_OWNER, PLURALS
 from webhook.kube.names import KUEUE_CONFIGURATION, KUEUE_GROUP, KUEUE_NAMESPACE
 from webhook.mutation.exported.export import name_of
 from webhook.policy.spec.document import API_VERSION
@@ -32,7 +32,7 @@ def rights_of(cluster: Cluster, groups: Collection[str]) -> Iterator[Right]:
             rights += _rights(Role.POLICIES, group, "placementpolicies", "list watch")
             rights += _rights(Role.POLICIES, group, "placementpolicies/status", "patch", is_required=False)
         if option(servers, "--export-policy") in _WRITES:
-            rights += _export_rights(cluster, option(servers, "--export-owner"))
+            rights += _export_rights(cluster)
         yield from _of_account(cluster, servers, rights)
     if has_flag(controller, "--in-cluster"):
         yield from _of_account(cluster, controller, _controller_rights(cluster, controller))
@@ -60,13 +60,12 @@ def needed_rights(
         yield from optional("apps", "replicasets", "get")
 
 
-def _export_rights(cluster: Cluster, owner: str | None) -> Iterator[Right]:
+def _export_rights(cluster: Cluster) -> Iterator[Right]:
     """Yield the rights of a server that keeps the exported policy in step."""
     for plural in PLURALS.values():
         yield from _rights(Role.EXPORTED, _ADMISSION, plural, "list watch")
         yield from _rights(Role.EXPORTED, _ADMISSION, plural, "create patch delete", *map(name_of, cluster.policies))
-    if owner:
-        yield from _rights(Role.EXPORTED, "rbac.authorization.k8s.io", "clusterroles", "get", owner)
+    yield from _rights(Role.EXPORTED, "rbac.authorization.k8s.io", "clusterroles", "get", EXPORT_OWNER)
     lease = ("coordination.k8s.io", "leases", "get create patch", EXPORT_LEASE)
     yield from _rights(Role.EXPORTED, *lease, namespace=cluster.target.namespace)
 

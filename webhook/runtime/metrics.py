@@ -35,7 +35,6 @@ PredictionResult = Literal[
 ]
 EXTENDER_VERBS = ("filter", "prioritize")
 EXTENDER_RESULTS = ("scored", "neutral", "failed")
-PROOF_RESULTS = ("proven", "failed")
 RELOAD_RESULTS = ("success", "failure")
 POLICY_RESULTS = ("applied", "rejected")
 # From a patch without a check, over a check in a very large cluster, to the timeout of the API server.
@@ -89,9 +88,6 @@ class Metrics:
     admissions: AdmissionCounts = field(default_factory=AdmissionCounts)
     admission_seconds: Histogram = _durations("admission_duration_seconds", "Time from request body to response.")
     in_flight: Gauge = _gauge("admissions_in_flight", "Admission requests in progress.")
-    patch_proofs: Counter = _counter(
-        "patch_proofs", "Patches applied to their pods before the answer was sent, by result.", result=PROOF_RESULTS
-    )
     predictions: Counter = _counter(
         "predictions",
         "Predictions, by whether the pod was bound to the predicted node.",

@@ -39,7 +39,6 @@ class Settings:
     not ready. `grace_seconds` is the time that it then waits for requests in progress.
     One response in `answers_per_connection` closes its connection. The API server never closes its connections, so
     without that a replica added later would get no calls.
-    One in `prove_patches` patches is proven before its answer is sent; 0: none.
     `cluster` names the view of the cluster for the log.
     `client_ca` is the file of the CAs of the clients that may call the webhook's port; None: every client may.
     `client_names` are patterns of names; the certificate of a client must have one of them; empty: any name.
@@ -57,12 +56,11 @@ class Settings:
     max_connections_per_address: int = 256
     read_timeout_seconds: float = 10.0
     server_name: str = ""
-    certificate_poll_seconds: float = 5.0
+    certificate_poll_seconds: float = 1.0
     policy_poll_seconds: float = 1.0
     shutdown_delay_seconds: float = 0.0
     grace_seconds: float = 20.0
     answers_per_connection: int = 1000
-    prove_patches: int = 100
     replica: str = ""
     cluster: str = "none"
     extender_profile: str = "none"

@@ -31,7 +31,6 @@ from webhook.serving.decisions.admissions import Admissions, DecisionIds, Depend
 from webhook.serving.decisions.deciders import WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.group_commit import GroupCommit
-from webhook.serving.decisions.patch_proofs import PatchProofs
 from webhook.serving.decisions.pod_recorder import PodRecorder
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.extender.extender_pods import RecentlyBound
@@ -157,7 +156,6 @@ def build_server(
         predicted=recorder.record if recorder else lambda *_: None,
         among_others=partial(among_others, waiting),
         admitted=lambda request, candidate, connection: waiting.admit(request.identity, candidate, connection.address),
-        prove=PatchProofs(settings.prove_patches, metrics).prove,
         reported=events.report if events else lambda *_: None,
         pods=pods,
     )

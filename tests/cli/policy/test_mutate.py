@@ -4,6 +4,7 @@ import gc
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonpatch
 import orjson
 import pytest
@@ -17,10 +18,9 @@ from tests.support.programs.command import Run
 from webhook.admission.pipeline import ClusterView
 from webhook.admission.verdict import Patched
 from webhook.cli.output.yaml_text import to_yaml
-from webhook.documents.documents import parse
+from webhook.cli.predictions.admission import admitted_pod
+from webhook.documents.documents import Document, parse
 from webhook.kube.workloads.pod_set import pod_name
-from webhook.mutation.edits.editor import PodEditor
-from webhook.mutation.edits.edits import CHANGED, Effect, SetScheduler
 
 OTHER = make_pod("other").annotate(TYPE, "inference")
 
@@ -407,33 +407,29 @@ def test_a_policy_in_shadow_mode_is_shown_where_it_is_enforced(run: Run, tmp_pat
     assert outcome.errors.startswith("Warning: spec.mode or spec.canaryPercent: the server leaves pods alone")
 
 
-@pytest.mark.parametrize("output", ["yaml", "json", "patch", "diff"])
-def test_a_patch_that_takes_a_value_of_the_user_is_not_printed(
-    run: Run, monkeypatch: pytest.MonkeyPatch, output: str
-) -> None:
-    def remove_labels(_: SetScheduler, pod: PodEditor) -> Effect:
-        pod.remove("metadata", "labels")
-        return CHANGED
+def test_jsonpatch_makes_the_pod_that_is_printed() -> None:
+    pod = TRAINING.obj()
+    verdict = admit_pod(pod)
+    assert isinstance(verdict, Patched)
+    verdict.operations.append({"op": "remove", "path": "/spec/absent"})
 
-    monkeypatch.setattr(SetScheduler, "apply", remove_labels)
-    pod = TRAINING.label("app", "web")
-
-    outcome = run("mutate", "-f", "-", "-o", output, stdin=as_list(pod))
-
-    assert (outcome.code, outcome.output) == (1, "")
-    assert "internal error: " in outcome.errors
-    assert "the patch removes or replaces what the user wrote: /metadata/labels" in outcome.errors
+    with pytest.raises(click.ClickException, match=r"internal error: pod.yaml: .*: the patch cannot be applied"):
+        admitted_pod(Document("pod.yaml", pod), verdict)
 
 
 def test_no_view_is_kept_of_an_object(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has all claims of the cluster."""
     views: list[int] = []
 
-    def count(*_: object) -> None:
+    def count() -> None:
         gc.collect()
         views.append(sum(isinstance(each, ClusterView) for each in gc.get_objects()))
 
-    monkeypatch.setattr("webhook.cli.commands.mutate.check_patch", count)
+    def counting(document: Document, verdict: Patched) -> dict[str, Any]:
+        count()
+        return admitted_pod(document, verdict)
+
+    monkeypatch.setattr("webhook.cli.commands.mutate.admitted_pod", counting)
     template = TRAINING.obj()
     objects = [
         {

@@ -136,7 +136,7 @@ def test_a_server_answers_audits_and_stops_on_sigterm(tls_dir: Path, tmp_path: P
 
 def test_audit_files_that_are_dropped_are_logged_and_counted(tls_dir: Path, tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
-    limits = ("--audit-max-bytes", 1, "--audit-backups", 1, "--audit-keep-hours", 1, "--audit-max-total-bytes", 1)
+    limits = ("--audit-max-bytes", 1, "--audit-backups", 1, "--audit-max-total-bytes", 1)
     with serving(tls_dir, "--audit", log, *limits) as served:
         for _ in range(4):
             post(served, tls_dir, REVIEW)
@@ -335,14 +335,11 @@ def test_a_flag_for_the_view_wins_over_the_environment(
     [
         ("--audit-max-bytes", "-1", "x>=0"),
         ("--audit-backups", "0", "x>=1"),
-        ("--audit-keep-hours", "-0.5", "x>=0"),
         ("--audit-max-total-bytes", "0", "x>=1"),
         ("--max-body-bytes", "1023", "x>=1024"),
-        ("--max-in-flight-bytes", "1023", "x>=1024"),
         ("--max-connections", "0", "x>=1"),
         ("--max-connections-per-address", "0", "x>=1"),
         ("--read-timeout-seconds", "-0.5", "x>=0"),
-        ("--certificate-poll-seconds", "0.05", "0.1<=x<=3600"),
         ("--shutdown-delay-seconds", "-0.5", "x>=0"),
         ("--grace-seconds", "-0.5", "x>=0"),
     ],
@@ -398,7 +395,6 @@ def test_defaults_are_those_of_the_documents(run: Run, started: Started) -> None
         "path": "-",
         "max_bytes": 104_857_600,
         "backups": 10,
-        "keep_seconds": 86_400.0,
         "max_total_bytes": None,
         "replica": "r",
     }
@@ -409,16 +405,14 @@ def test_each_flag_sets_its_own_setting(run: Run, started: Started) -> None:
         "listen": "127.0.0.1:1",
         "admin-listen": "127.0.0.1:2",
         "max-body-bytes": 1024,
-        "max-in-flight-bytes": 1025,
         "max-connections": 2,
         "max-connections-per-address": 1,
         "read-timeout-seconds": 3,
         "server-name": "webhook.example.com",
-        "certificate-poll-seconds": 0.1,
         "shutdown-delay-seconds": 4,
         "grace-seconds": 0,
     }
-    audit = {"": "a.jsonl", "-max-bytes": 0, "-backups": 1, "-keep-hours": 1.5, "-max-total-bytes": 7}
+    audit = {"": "a.jsonl", "-max-bytes": 0, "-backups": 1, "-max-total-bytes": 7}
     flags = {f"--{name}": value for name, value in settings.items()} | {
         f"--audit{name}": value for name, value in audit.items()
     }
@@ -431,12 +425,10 @@ def test_each_flag_sets_its_own_setting(run: Run, started: Started) -> None:
         listen=Address("127.0.0.1", 1),
         admin_listen=Address("127.0.0.1", 2),
         max_body_bytes=1024,
-        max_bytes_in_flight=1025,
         max_connections=2,
         max_connections_per_address=1,
         read_timeout_seconds=3,
         server_name="webhook.example.com",
-        certificate_poll_seconds=0.1,
         shutdown_delay_seconds=4,
         grace_seconds=0,
         replica="r",
@@ -445,7 +437,6 @@ def test_each_flag_sets_its_own_setting(run: Run, started: Started) -> None:
         "path": "a.jsonl",
         "max_bytes": 0,
         "backups": 1,
-        "keep_seconds": 5400.0,
         "max_total_bytes": 7,
         "replica": "r",
     }

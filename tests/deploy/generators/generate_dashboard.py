@@ -171,12 +171,6 @@ ROWS: Sequence[tuple[str, Sequence[Panel]]] = (
                 "ops",
                 stacked=True,
             ),
-            Panel(
-                "Patch proofs",
-                (("{{result}}", _rate("patch_proofs_total", "result")),),
-                "Patches that were applied to their pods before the answer was sent.",
-                "ops",
-            ),
         ),
     ),
     (

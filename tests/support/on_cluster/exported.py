@@ -9,7 +9,7 @@ from tests.controlplane.client import Client
 from tests.support.servers.live import until
 from tests.support.servers.server import connections_gone, policies_of
 from webhook.documents.documents import JsonObject
-from webhook.kube.api.admission_policy import EXPORT_LEASE, MANAGER, PLURALS, ObjectId
+from webhook.kube.api.admission_policy import EXPORT_LEASE, EXPORT_OWNER, MANAGER, PLURALS, ObjectId
 from webhook.kube.names import MANAGED_BY_LABEL
 from webhook.mutation.exported import Exported
 from webhook.policy.loader import built_in_policy
@@ -53,7 +53,7 @@ class Replica:
         export: Export,
         *,
         name: str = "replica-a",
-        owner: str = "",
+        owner: str = EXPORT_OWNER,
         policy: PolicyOrSet | None = None,
     ) -> None:
         self.metrics = Metrics()
@@ -62,7 +62,7 @@ class Replica:
             self.policies.replace(policy)
         # The shortest times that the election takes.
         lease = LeaseOptions(namespace, EXPORT_LEASE, name, 3.0, 2.0, 1.0)
-        options = ExportOptions(lease, owner, resync_seconds=5.0)
+        options = ExportOptions(lease, owner=owner, resync_seconds=5.0)
         connect = ClientConfig(kubeconfig).connect
         self.exported = ExportedPolicy(
             connect, self.policies.in_force, lambda: True, export, options, self.metrics, self.metrics.feed_faults.inc

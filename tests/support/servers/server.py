@@ -29,7 +29,6 @@ from webhook.serving.decisions.admissions import Admissions, Answer, Dependencie
 from webhook.serving.decisions.deciders import Decider, WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.group_commit import GroupCommit
-from webhook.serving.decisions.patch_proofs import PatchProofs
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.http.bearer_token import BearerToken
 from webhook.serving.http.certificate import Certificate
@@ -77,7 +76,6 @@ class World:
     audit: Callable[[UnsealedRecord], None] | None = None
     events: EventRecorder | None = None
     extender: Extender | None = None
-    prove_patches: int = 1
     gate: asyncio.Event | None = None
     """An event that answers wait for, as they wait for their audit records."""
     others: tuple[Policy, ...] = ()
@@ -95,7 +93,6 @@ class World:
             monotonic_seconds=self.clock,
             new_decision=lambda: f"decision-{len(self.records) + 1}",
             replica="replica-a",
-            prove=PatchProofs(self.prove_patches, self.metrics, self.clock).prove,
             reported=self.events.report if self.events else lambda *_: None,
         )
         return Answering(self, Admissions(dependencies, self.metrics))

@@ -16,6 +16,7 @@ from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import cut, printable
 from webhook.kube.api.admission import pod_request
+from webhook.kube.api.independent_patch import TooDeepError, independently_patched
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.policy.exempt import request_exemption
@@ -113,11 +114,14 @@ def _of_verdict(verdict: Verdict, pod: JsonObject, policy: Policy, *, has_view: 
     if isinstance(verdict, Denied):
         placed = verdict.placement.verdict if verdict.placement is not None and has_view else ""
         return decision._replace(message=verdict.denial.message, verdict=placed)
-    scheduler, tolerations = _scheduling(pod if isinstance(verdict, Bypassed) else verdict.pod)
+    operations = verdict.operations if isinstance(verdict, Patched) else []
+    try:
+        scheduler, tolerations = _scheduling(independently_patched(pod, operations) if operations else pod)
+    except TooDeepError:
+        return decision._replace(outcome=INVALID, message="the pod is nested too deeply")
     decision = decision._replace(scheduler=scheduler, tolerations=tolerations)
     if isinstance(verdict, Bypassed):
         return decision._replace(message=verdict.reason)
-    operations = verdict.operations if isinstance(verdict, Patched) else []
     return decision._replace(
         rules={each.name: each.edits for each in verdict.rules if each.edits},
         verdict=verdict.placement.verdict if has_view else "",

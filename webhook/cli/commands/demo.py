@@ -31,6 +31,7 @@ from webhook.cluster.file import snapshot_from_documents
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document, JsonObject, parse
+from webhook.kube.api.independent_patch import independently_patched
 from webhook.kube.workloads.pod_set import pod_name
 from webhook.placement.backend_schedulers import BackendSchedulers
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -210,11 +211,7 @@ def _print_placement(console: Console, step: Step, placement: PlacementEntry, sn
 
 
 def _patched(step: Step) -> JsonObject:
-    import jsonpatch
-
-    operations = orjson.loads(base64.b64decode(step.response.get("patch", "W10=")))
-    pod: JsonObject = jsonpatch.apply_patch(step.pod, operations)
-    return pod
+    return independently_patched(step.pod, orjson.loads(base64.b64decode(step.response.get("patch", "W10="))))
 
 
 def _print_audit_log(console: Console, steps: list[Step], log: Path | None) -> None:

@@ -15,7 +15,7 @@ from webhook.cli.inputs.session import Session, with_session
 from webhook.cli.inputs.workloads import Workload, print_policy, with_claims_of
 from webhook.cli.output.terminal import echo, echo_json, echo_lines, warn
 from webhook.cli.output.yaml_text import diff_lines, print_diff, to_yaml
-from webhook.cli.predictions.admission import admit_checked_document, check_patch, print_verdict
+from webhook.cli.predictions.admission import admit_checked_document, admitted_pod, print_verdict
 from webhook.documents.field import InvalidInput
 from webhook.documents.text import printable_lines
 from webhook.kube.pod.pod_validation import check_storable
@@ -46,10 +46,10 @@ _EXIT_UNKNOWN_PODS, _EXIT_DENIED = 2, 5
 def mutate(session: Session) -> int:
     """Print pods as the webhook would admit them.
 
-    A Deployment, Job and so on stand for the first pod of each of their templates. Each patch is proven before it is
-    printed: it gives the pod that is printed, and removes nothing. The defaults of namespaces, and the policy
-    in force, are read from a cluster only if you name one with --cluster, --kubeconfig or --context, or as a plugin of
-    kubectl. Warnings go to standard error. Exit code 5: a pod would be denied.
+    A Deployment, Job and so on stand for the first pod of each of their templates. The library jsonpatch applies each
+    patch, as an API server applies it. The defaults of namespaces, and the policy in force, are read from a cluster
+    only if you name one with --cluster, --kubeconfig or --context, or as a plugin of kubectl. Warnings go to standard
+    error. Exit code 5: a pod would be denied.
 
     \b
     Examples:
@@ -76,7 +76,6 @@ def mutate(session: Session) -> int:
                 echo_json(None)
             continue
         _warn_of_rejection(workload)
-        check_patch(workload.document, workload.policy, _view(session, workload, schedulers), verdict)
         _print(workload, verdict, session.output, first=shown == 0)
         shown += 1
     for workload in workloads:
@@ -123,7 +122,7 @@ def _warn_of_shadow(workloads: Iterable[Workload]) -> None:
 
 def _print(workload: Workload, verdict: Patched | Unchanged | Bypassed, output: str, *, first: bool) -> None:
     before = workload.document.content
-    after = before if isinstance(verdict, Bypassed) else verdict.pod
+    after = admitted_pod(workload.document, verdict)
     if output == "patch":
         echo_json(verdict.operations if isinstance(verdict, Patched) else [])
     elif output == "json":

@@ -10,9 +10,8 @@ import click
 
 from webhook.admission.annotation_suggestions import Place, as_annotation_changes
 from webhook.admission.api_server.plugins import Completed, completed
-from webhook.admission.patch_proof import UnprovenPatchError, prove_pod_patch
 from webhook.admission.pipeline import ClusterView, admit, read_pod
-from webhook.admission.verdict import Bypassed, Denied, Patched, Verdict
+from webhook.admission.verdict import Bypassed, Denied, Patched, Unchanged, Verdict
 from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.inputs.workloads import Workload, print_policy
 from webhook.cli.output.terminal import echo, some, warn
@@ -21,7 +20,7 @@ from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import BETWEEN_ERRORS, InvalidInput, prefixed_errors
 from webhook.documents.text import cut
 from webhook.kube.api.admission import AdmissionRequest, pod_request
-from webhook.kube.api.independent_patch import TooDeepError
+from webhook.kube.api.independent_patch import PatchError, TooDeepError, independently_patched
 from webhook.kube.deadline import never
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.shape import check_pod
@@ -84,19 +83,20 @@ def _located(document: Document) -> Iterator[None]:
         raise InvalidInput(each.relocated(document.place, "request.object") for each in error.errors) from error
 
 
-def check_patch(document: Document, policy: Policy, cluster: ClusterView | None, verdict: Verdict) -> None:
-    """Prove the patch of `verdict` for the pod in `document`, as `serve --prove-patches` does.
+def admitted_pod(document: Document, verdict: Patched | Unchanged | Bypassed) -> JsonObject:
+    """Return the pod in `document` as `verdict` admits it. The library jsonpatch applies the patch.
 
     Raises:
-        click.ClickException: the patch is wrong, which is an internal error.
+        click.ClickException: the patch cannot be applied, which is an internal error.
     """
-    if isinstance(verdict, Patched):
-        try:
-            prove_pod_patch(read_pod(_request(document), cluster), verdict.operations, policy)
-        except (UnprovenPatchError, TooDeepError) as error:
-            reason = str(error) or "the pod is nested too deeply to be compared"
-            place = f"{document.place}: {pod_name(document.content)}"
-            raise click.ClickException(f"internal error: {place}: {reason}") from error
+    if not isinstance(verdict, Patched):
+        return document.content
+    try:
+        return independently_patched(document.content, verdict.operations)
+    except (PatchError, TooDeepError) as error:
+        reason = str(error) or "the pod is nested too deeply"
+        place = f"{document.place}: {pod_name(document.content)}"
+        raise click.ClickException(f"internal error: {place}: {reason}") from error
 
 
 def _request(document: Document) -> AdmissionRequest:

@@ -18,6 +18,8 @@ PLURALS: Mapping[str, str] = {
 
 EXPORT_LEASE = "placement-webhook-export"
 """The Lease of the replica that keeps the exported policy in step."""
+EXPORT_OWNER = "placement-webhook-exported"
+"""The ClusterRole that owns what the exported policy consists of."""
 
 MANAGER = "placement-webhook"
 """The value of the label `app.kubernetes.io/managed-by`, by which the exported objects are found."""

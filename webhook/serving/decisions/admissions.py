@@ -82,8 +82,6 @@ class Dependencies:
     """Return the view without the room that an earlier admission of the same pod reserved; called in any thread."""
     admitted: Callable[[AdmissionRequest, Candidate, Connection], None] = lambda *_: None
     """Reserve room for an allowed pod, whose review came on a connection."""
-    prove: Callable[[AdmissionRequest, int, Policy, ClusterView | None, Rendered], None] = lambda *_: None
-    """Raise an exception if the patch for a review of this size in bytes is wrong; called in any thread."""
     reported: Callable[[AdmissionRequest, Report | None, Policy], None] = lambda *_: None
     """Report a decision for an Event. It never raises."""
     pods: PodRecorder | None = None
@@ -154,7 +152,6 @@ class Admissions:
                 cluster = self._dependencies.among_others(request, cluster)
             with spans.step("evaluate"):
                 rendered = decider.decide(request, policy, cluster, work_budget)
-            self._dependencies.prove(request, len(body), policy, cluster, rendered)
             return Decision(request, policy, cluster, rendered, decider.records_predictions)
         except TimeSliceEndedError:
             raise

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from webhook.admission.verdict import Bypassed, Denied, ObjectVerdict, Patched, Unchanged, Verdict
-from webhook.audit.field_changes import values_before
 from webhook.audit.record import (
     POD,
     AuditRecord,
@@ -16,6 +15,7 @@ from webhook.audit.record import (
     RuleEntry,
     ShadowEntry,
 )
+from webhook.audit.replaced_values import values_before
 from webhook.kube.api.admission import AdmissionRequest, JsonObject
 from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy

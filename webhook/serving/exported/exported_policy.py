@@ -18,6 +18,7 @@ from webhook.cluster.cache.resources import Resource
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission_policy import (
+    EXPORT_OWNER,
     GROUP,
     PLURALS,
     ObjectId,
@@ -57,12 +58,13 @@ Export = Callable[[PolicySet, Release, JsonObject | None], Exported]
 class ExportOptions:
     """The Lease of the leader; the ClusterRole that owns the exported objects, and the webhook configuration.
 
-    When the owner is deleted, so are the objects, by the garbage collector of the cluster. Empty: none.
+    When the owner is deleted, so are the objects, by the garbage collector of the cluster. They have no owner if there
+    is no such ClusterRole.
     """
 
     lease: LeaseOptions
-    owner: str = ""
     configuration: str = ""
+    owner: str = EXPORT_OWNER
     resync_seconds: float = _RESYNC_SECONDS
 
 
@@ -194,10 +196,15 @@ class ExportedPolicy:
         self._left_out = left_out
 
     async def _owned(self, api: ApiServer, objects: Sequence[JsonObject]) -> list[JsonObject]:
-        """Return the objects with their owner, if there is to be one."""
-        if not self._options.owner or not objects:
+        """Return the objects with their owner, if it exists."""
+        if not objects:
+            return []
+        try:
+            role = await api.get(f"{_CLUSTER_ROLES}/{self._options.owner}", {})
+        except ApiServerError as error:
+            if error.code != NOT_FOUND:
+                raise
             return list(objects)
-        role = await api.get(f"{_CLUSTER_ROLES}/{self._options.owner}", {})
         owner = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",

@@ -8,7 +8,7 @@ import click
 
 from certs.registration import Target
 from webhook.audit.pods import MAX_BYTES as POD_BYTES
-from webhook.audit.writer import BACKUPS, KEEP_SECONDS, MAX_BYTES
+from webhook.audit.writer import BACKUPS, MAX_BYTES
 from webhook.cli.commands.serve.serve_outputs import EXPORT_MODES
 from webhook.cli.inputs.files import FILE, PATH, AddressType, Option, file_option, options
 from webhook.placement.profiles.profile import PROFILES
@@ -16,7 +16,6 @@ from webhook.runtime.settings import Settings
 
 _DEFAULTS = Settings(tls_dir=Path())
 _SECONDS = click.FloatRange(min=0)
-_INTERVAL = click.FloatRange(min=0.1, max=3600)
 _TRACES_PATH = "/v1/traces"
 
 
@@ -25,10 +24,9 @@ def _option(flag: str, kind: Any, text: str | None, default: Any, metavar: str |
     return click.option(flag, type=kind, default=default, show_default=True, metavar=metavar, help=text)
 
 
-def _setting(flag: str, kind: Any, text: str, metavar: str | None = None) -> Option:
+def _setting(flag: str, kind: Any, text: str) -> Option:
     """Return an option for the field of Settings with the name of the flag, with its default."""
-    default = getattr(_DEFAULTS, flag.removeprefix("--").replace("-", "_"))
-    return _option(flag, kind, text, default, metavar)
+    return _option(flag, kind, text, getattr(_DEFAULTS, flag.removeprefix("--").replace("-", "_")))
 
 
 def _check_client_names(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -91,12 +89,8 @@ _VIEW = (
 _AUDIT = (
     _option("--audit", FILE, "The audit log; - for standard output.", "-", "FILE|-"),
     _option("--audit-max-bytes", click.IntRange(min=0), "Rotate the audit file at this size; 0: never.", MAX_BYTES),
-    _option("--audit-backups", click.IntRange(min=1), "Rotated audit files to keep, regardless of age.", BACKUPS),
     _option(
-        "--audit-keep-hours",
-        click.FloatRange(min=0),
-        "Keep more files than that while they are younger than this.",
-        KEEP_SECONDS / 3600,
+        "--audit-backups", click.IntRange(min=1), "Rotated audit files to keep, besides those of the last day.", BACKUPS
     ),
     click.option(
         "--audit-max-total-bytes",
@@ -120,14 +114,6 @@ _LISTENER = (
     _setting("--listen", AddressType(), "POST /mutate over TLS."),
     _setting("--admin-listen", AddressType(), "/healthz, /readyz and /metrics, without TLS; see --admin-token-file."),
     _setting("--max-body-bytes", click.IntRange(min=1024), "Largest AdmissionReview."),
-    click.option(
-        "--max-in-flight-bytes",
-        "max_bytes_in_flight",
-        type=click.IntRange(min=1024),
-        default=_DEFAULTS.max_bytes_in_flight,
-        show_default=True,
-        help="Maximum bytes of large AdmissionReviews at one time; further ones wait, then get 503.",
-    ),
     _setting(
         "--max-connections",
         click.IntRange(min=1),
@@ -159,12 +145,6 @@ _LISTENER = (
         kind=PATH,
         help="Require the bearer token in this file on the admin port, except for /healthz and /readyz.",
     ),
-    _setting(
-        "--prove-patches",
-        click.IntRange(min=0),
-        "Apply one patch in N, at most ten a second, before the answer is sent; 500 if it is wrong. 1: all; 0: none.",
-        metavar="N",
-    ),
 )
 _SOURCES = (
     file_option(
@@ -186,12 +166,6 @@ _SOURCES = (
         "deploy/overlays/exported.",
         "off",
     ),
-    click.option(
-        "--export-owner",
-        metavar="NAME",
-        default="",
-        help="The ClusterRole that owns what --export-policy writes: it is deleted with its owner.",
-    ),
     _option(
         "--webhook-configuration",
         str,
@@ -207,16 +181,6 @@ _LIFE = (
         default="",
         help="Name by which API servers call, such as placement-webhook.NAMESPACE.svc; the server is ready only with a "
         "certificate for it.",
-    ),
-    _setting(
-        "--certificate-poll-seconds",
-        _INTERVAL,
-        "Interval between checks for changed tls.crt and tls.key; a new pair is served without a restart.",
-    ),
-    _setting(
-        "--policy-poll-seconds",
-        _INTERVAL,
-        "Interval between checks for a changed policy file, which is used without a restart; SIGHUP reads it at once.",
     ),
     _setting("--shutdown-delay-seconds", _SECONDS, "On SIGTERM, serve for this long while not ready."),
     _setting("--grace-seconds", _SECONDS, "Then wait for this long for requests in flight."),

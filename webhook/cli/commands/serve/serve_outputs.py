@@ -35,7 +35,6 @@ def audit_writer(path: str, metrics: Metrics, replica: str, options: Mapping[str
         path,
         max_bytes=options["audit_max_bytes"],
         backups=options["audit_backups"],
-        keep_seconds=options["audit_keep_hours"] * 3600,
         max_total_bytes=options["audit_max_total_bytes"],
         now=rfc3339_now,
         replica=replica,
@@ -84,7 +83,7 @@ def exported_policy(
         return None
     namespace = os.environ.get("POD_NAMESPACE") or Target().namespace
     lease = LeaseOptions(namespace, EXPORT_LEASE, replica)
-    options = ExportOptions(lease, given["export_owner"], webhook_configuration)
+    options = ExportOptions(lease, webhook_configuration)
     fault = metrics.feed_faults.inc
     if mode == "remove":
         nothing = Exported([], [])

@@ -1,0 +1,46 @@
+"""The values that a patch replaces, for its record, and how a JSON pointer finds them."""
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any
+
+from webhook.documents.documents import JsonObject
+
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+
+
+def values_before(pod: Mapping[str, Any], patch: Iterable[Mapping[str, Any]]) -> JsonObject:
+    """Return the values of `pod` that `patch` replaces or removes, by JSON pointer.
+
+    An added value has no previous one. Containers are left out: their environment does not belong in an audit record.
+    """
+    before: JsonObject = {}
+    for operation in patch:
+        path = parts_of(operation["path"])
+        # In a pod template, the spec is further in.
+        if not path or any(outer == "spec" and inner in _CONTAINERS for outer, inner in pairwise(path)):
+            continue
+        parent = value_at(pod, path[:-1])
+        if isinstance(parent, list) and operation["op"] == "add":
+            continue
+        value = value_at(parent, path[-1:])
+        if value is not None:
+            before.setdefault(operation["path"], value)
+    return before
+
+
+def parts_of(pointer: str) -> list[str]:
+    """Return the keys and indices of a JSON pointer."""
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+
+
+def value_at(value: Any, path: Iterable[str]) -> Any:
+    """Return the value in `value` at the keys and indices of `path`; None if there is none."""
+    for part in path:
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
