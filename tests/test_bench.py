@@ -9,7 +9,9 @@ from click.testing import CliRunner
 
 from bench.__main__ import main
 from bench.running.replicas import decisions, recorded, verified
+from bench.simulation import openb
 from bench.soak import Sample, late_growth
+from tests.support.programs.command import run_here
 
 _ROWS = ("injecting: one template", "30 nodes: bursts that take room", "live view, 1,000 nodes: bursts that take room")
 
@@ -52,3 +54,32 @@ def test_a_long_soak_reads_the_rotated_logs_of_api_server_and_replicas(
     monkeypatch.setattr("bench.running.replicas.subprocess.run", lambda command, **_: command)
     files: Any = verified([file])
     assert files[-3:] == [f"{file}.2", f"{file}.1", str(file)]
+
+
+def test_lists_of_the_openb_trace_become_what_simulate_reads(tmp_path: Path) -> None:
+    nodes, pods = tmp_path / "nodes.csv", tmp_path / "pods.csv"
+    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn,64000,65536,2,P100\n")
+    pods.write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,deletion_time,scheduled_time\n"
+        "a,4000,1024,1,460,P100|T4,10,100,40\nb,1000,1024,0,0,,0,9,0\nc,1000,1024,2,1000,,5,25,\n"
+    )
+    for source, name in ((nodes, "cluster.json"), (pods, "trace.csv")):
+        (tmp_path / name).write_text(CliRunner().invoke(openb.main, [str(source)]).stdout)
+
+    assert (tmp_path / "trace.csv").read_text() == (
+        "arrival,duration,requests,annotations\n"
+        '10,60.0,cpu=4000m;memory=1024Mi;nvidia.com/gpu=1,"workload-type=training;gpu-product=P100,T4"\n'
+        "5,20.0,cpu=1000m;memory=1024Mi;nvidia.com/gpu=2,workload-type=training\n"
+    )
+    found = run_here(
+        "simulate", "--trace", tmp_path / "trace.csv", "--cluster", tmp_path / "cluster.json", "-o", "json"
+    )
+    outcome = orjson.loads(found.output)
+    assert (outcome["cards"], outcome["pods"], outcome["placed"], outcome["denied"]) == (2, 2, 2, 0)
+
+
+def test_a_list_of_the_openb_trace_without_times_fills_the_cards(tmp_path: Path) -> None:
+    pods = tmp_path / "pods.csv"
+    pods.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,4000,1024,1,460\n")
+
+    assert CliRunner().invoke(openb.main, [str(pods)]).stdout.splitlines()[1].startswith("0,,cpu=4000m;")

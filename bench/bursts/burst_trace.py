@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from bench.running.clusters import DOMAIN
+from bench.simulation.openb import node_object
 from tests.support.objects.builders import PodBuilder, make_pod
-from webhook.analysis.simulation.openb import node_object
 
 Object = dict[str, Any]
 
@@ -24,7 +24,6 @@ Object = dict[str, Any]
 MAX_NODES = 133
 
 _GPU = "nvidia.com/gpu"
-_USAGE = f"{DOMAIN}/node.usage"
 _POOLS = ("training", "training", "hybrid", "inference")
 
 trace_option = click.option(
@@ -65,7 +64,7 @@ def trace_pods(path: Path, gpus: float, seed: int) -> Iterator[Object]:
 
 def trace_node(row: Mapping[str, str], usage: str) -> Object:
     """Return the node of a row of the node list, labelled and tainted with its pool and its product."""
-    return node_object(row, _USAGE, usage)
+    return node_object(row, usage)
 
 
 def trace_pod(row: Mapping[str, str], workload_type: str) -> PodBuilder:

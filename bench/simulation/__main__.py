@@ -5,6 +5,7 @@ looked up among the best nodes of the simulation. With `--lifetime`, pods arrive
 allocated over time are compared. Nodes are every n-th node of the trace.
 """
 
+import csv
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,15 +17,18 @@ import click
 from bench.bursts.burst_trace import trace_option
 from bench.running.real_cluster import control_plane_and_folder
 from bench.simulation.following import created, followed, simulation_of
+from bench.simulation.openb import node_object, plain_trace
 from bench.simulation.real import SCHEDULERS, Life, bound, lives, start_scheduler
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from webhook.analysis.simulation.arrival import Arrival, Load
-from webhook.analysis.simulation.openb import read_nodes, read_openb_pods
+from webhook.analysis.simulation.plain_csv import read_plain_csv
 from webhook.analysis.simulation.sweep import Experiment, Run, random_choice, simulated
 from webhook.documents.documents import Document
 from webhook.policy.loader import built_in_policy
 from webhook.policy.policy_set import PolicySet
+
+_GPU = "nvidia.com/gpu"
 
 
 @click.command()
@@ -53,10 +57,11 @@ def main(
 
 def _experiment(folder: Path, pod_list: str, every: int, load: Load) -> Experiment:
     policies = PolicySet(built_in_policy())
-    name = "openb_node_list_gpu_node.csv"
-    nodes = [*read_nodes((folder / name).read_bytes(), name, policies.default.node_usage_key)][::every]
+    with (folder / "openb_node_list_gpu_node.csv").open() as file:
+        nodes = [node_object(row, "training") for row in csv.DictReader(file)][::every]
     name = f"openb_pod_list_{pod_list}.csv"
-    pods = read_openb_pods((folder / name).read_bytes(), name)
+    with (folder / name).open() as file:
+        pods = read_plain_csv(plain_trace(csv.DictReader(file)).encode(), name, _GPU.__eq__)
     if load.mode == "random":
         pods = [replace(each, duration_seconds=None) for each in pods]
     documents = tuple(Document("nodes", node) for node in nodes)

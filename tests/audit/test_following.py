@@ -16,7 +16,10 @@ from webhook.cli.output.screen import print_table
 from webhook.cli.records import audit_following
 from webhook.cli.records.audit_text import LIST_COLUMNS, list_row
 
-LINES = chain_lines([make_record(number) for number in range(5)])
+_PLACED = {2: INFEASIBLE, 3: INFEASIBLE}
+LINES = chain_lines(
+    [make_record(number, **({"placement": _PLACED[number]} if number in _PLACED else {})) for number in range(5)]
+)
 
 
 def test_whole_lines_are_read_as_they_are_added(tmp_path: Path) -> None:
@@ -77,7 +80,7 @@ def test_list_goes_on_with_the_selected_records(run: Run, tmp_path: Path, pauses
 
     pauses(added)
 
-    outcome = run("--limit", "1", "--until", "2026-05-01T08:00:04Z", "-o", "json")
+    outcome = run("--verdict", "Infeasible", "-o", "json")
 
     assert outcome.output.encode().splitlines() == [LINES[2], LINES[3]]
 

@@ -41,7 +41,6 @@ COMMANDS: list[tuple[str, int]] = [
     ("audit export audit.jsonl", 0),
     ("audit list audit.jsonl", 0),
     (f"audit show {DECISION} audit.jsonl", 0),
-    ("audit sql SELECT(1) audit.jsonl", 0),
     ("audit summary audit.jsonl", 0),
     ("audit verify audit.jsonl", 0),
     ("capacity -f pods.json --cluster cluster.json", 0),

@@ -57,18 +57,12 @@ def tls_of(pair: MadePair) -> ssl.SSLContext:
     return server_context(KeyPair(pair.files["tls.crt"].encode(), pair.files["tls.key"].encode()))
 
 
-async def answer(request: web.Request) -> web.StreamResponse:
-    """Answer with an object, or by the subprotocol `p`."""
-    if "upgrade" not in request.headers:
-        return web.json_response({"kind": "Node"})
-    socket = web.WebSocketResponse(protocols=("p",))
-    await socket.prepare(request)
-    await socket.close()
-    return socket
+async def answer(_: web.Request) -> web.StreamResponse:
+    return web.json_response({"kind": "Node"})
 
 
 def read(folder: Path, pair: MadePair, ca: str, options: Mapping[str, object] | None = None) -> None:
-    """Read an object and open a WebSocket at a server with the certificate of `pair`."""
+    """Read an object of a server with the certificate of `pair`."""
     trust = {"certificate-authority-data": base64.b64encode(ca.encode()).decode()} if ca else {}
 
     async def run() -> None:
@@ -76,7 +70,6 @@ def read(folder: Path, pair: MadePair, ca: str, options: Mapping[str, object] | 
             kubeconfig = write_kubeconfig(folder, url, cluster=trust | dict(options or {}))
             async with ClientConfig(kubeconfig).connect() as api:
                 assert await api.get("/api/v1/nodes/n", {}) == {"kind": "Node"}
-                await (await api.web_socket("/api/v1/exec", [], "p")).close()
 
     asyncio.run(run())
 

@@ -72,7 +72,7 @@ class PodFile:
 
     def _read(self) -> None:
         with self._path.open("rb") as file:
-            for _, line in _lines(file, 0, os.fstat(file.fileno()).st_size):
+            for _, line in _lines(file):
                 self._is_torn = not line.endswith(b"\n")
                 if not line.startswith(_KEY[: len(line)]):
                     detail = "holds something else than pods; give another --audit FILE, or move it away"
@@ -142,12 +142,11 @@ class PodIndex:
     def __len__(self) -> int:
         return len(self._places)
 
-    def add(self, name: str, file: BinaryIO, offset: int = 0, size_bytes: int | None = None) -> None:
-        """Add the pods in `size_bytes` of `file` from `offset` on; lines that are none become `faults`."""
+    def add(self, name: str, file: BinaryIO) -> None:
+        """Add the pods of `file`; lines that are none become `faults`."""
         self.has_old |= name.endswith(OLD_SUFFIX)
         descriptor = file.fileno()
-        end = os.fstat(descriptor).st_size if size_bytes is None else offset + size_bytes
-        for number, (start, line) in enumerate(_lines(file, offset, end), start=1):
+        for number, (start, line) in enumerate(_lines(file), start=1):
             if found := _parsed(line):
                 digest, content = found
                 if hashlib.sha256(content).hexdigest() == digest:
@@ -179,9 +178,9 @@ def _parsed(line: bytes) -> tuple[str, bytes] | None:
     return digest.decode("ascii", "replace"), line[_START : -len(_END)]
 
 
-def _lines(file: BinaryIO, offset: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines between the two positions, with their offsets, each cut at the size of the largest pod."""
-    file.seek(offset)
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that the file has now, with their offsets, each cut at the size of the largest pod."""
+    offset, end = 0, os.fstat(file.fileno()).st_size
     while offset < end and (line := file.readline(min(_MOST_LINE_BYTES, end - offset))):
         yield offset, line
         offset += len(line)

@@ -1,11 +1,11 @@
-"""Select audit records by the options of a command."""
+"""Select audit records by the options of a command, or those of a pod."""
 
 import fnmatch
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from webhook.audit.record import AuditRecord, moment
+from webhook.audit.record import AuditRecord
 from webhook.documents.field import InvalidInput, invalid
 
 
@@ -13,31 +13,18 @@ from webhook.documents.field import InvalidInput, invalid
 class Selection:
     """A filter on records. An empty field selects all."""
 
-    namespaces: tuple[str, ...] = ()
-    workload_types: tuple[str, ...] = ()
-    outcomes: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     """Names of users, with `*` and `?`."""
     verdicts: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
     """`NAME`, or `NAME@REVISION` or its beginning."""
-    pod: str = ""
-    """`NAMESPACE/NAME` or `NAME`, with `*` and `?`."""
-    since: datetime | None = None
-    until: datetime | None = None
 
     def matches(self, record: AuditRecord) -> bool:
-        """Return whether the record is selected. `since` is inclusive, `until` is exclusive."""
+        """Return whether the record is selected."""
         return (
-            (not self.namespaces or record.namespace in self.namespaces)
-            and (not self.workload_types or record.workload_type in self.workload_types)
-            and (not self.outcomes or record.outcome in self.outcomes)
-            and (not self.users or any(fnmatch.fnmatchcase(record.user or "", each) for each in self.users))
+            (not self.users or any(fnmatch.fnmatchcase(record.user or "", each) for each in self.users))
             and (not self.verdicts or (record.placement is not None and record.placement.verdict in self.verdicts))
             and (not self.policies or any(_has_policy(record, each) for each in self.policies))
-            and (not self.pod or _is_pod(record, self.pod))
-            and (self.since is None or moment(record.time) >= self.since)
-            and (self.until is None or moment(record.time) < self.until)
         )
 
 
@@ -52,15 +39,15 @@ def _has_policy(record: AuditRecord, wanted: str) -> bool:
     return found is not None and found.name == name and found.revision.startswith(revision)
 
 
-def _is_pod(record: AuditRecord, wanted: str) -> bool:
-    namespace, slash, name = wanted.rpartition("/")
-    if slash and not fnmatch.fnmatchcase(record.namespace, namespace):
+def is_of_pod(record: AuditRecord, pod: str) -> bool:
+    """Return whether the record can be of `pod`, `NAMESPACE/NAME`."""
+    namespace, _, name = pod.partition("/")
+    if record.namespace != namespace:
         return False
-    if fnmatch.fnmatchcase(record.name, name):
-        return True
     # At admission the name was not generated yet. A pod with a matching generated name may be the one.
     prefix = record.name
-    return prefix.endswith("-") and name.startswith(prefix) and bool(_GENERATED.fullmatch(name[len(prefix) :]))
+    is_generated = prefix.endswith("-") and name.startswith(prefix) and _GENERATED.fullmatch(name[len(prefix) :])
+    return name == prefix or bool(is_generated)
 
 
 _DURATION = re.compile(r"(?=.)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")

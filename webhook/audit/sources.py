@@ -1,8 +1,4 @@
-"""Open the records of audit files or of replicas, and read them together.
-
-A replica is read from a download: the log that it printed, or an archive of its audit files. An archive that was copied
-from a replica is such a download, too.
-"""
+"""Open the records of audit files or of logs that replicas printed, and read them together."""
 
 import heapq
 import sys
@@ -12,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
-from webhook.audit.archive import Archive
-from webhook.audit.head import ChainHead, parse_head
+from webhook.audit.head import ChainHead
 from webhook.audit.pods import PodIndex, pods_beside
 from webhook.audit.reading import Entry, InvalidLine, is_audit_log, read
 from webhook.audit.record import BEGINNING, FIRST, LARGEST_BYTES, AuditRecord, moment
@@ -22,64 +17,50 @@ from webhook.documents.field import FieldError, InvalidInput, invalid
 STANDARD_INPUT = "-"
 
 _MOST_LINE_BYTES = 2 * LARGEST_BYTES
-_MOST_SHOWN_BYTES = 40
 
 Lines = Iterator[Entry | InvalidLine]
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What was downloaded of one replica into the file at `path`: its printed log, or an archive of its audit files.
+    """The log that one replica printed, in the file at `path`.
 
     `problem` states why it was not read to its end; empty if it was.
     """
 
     name: str
     path: Path
-    is_archive: bool
     problem: str = ""
 
 
 class _File(NamedTuple):
     """The lines of one file.
 
-    `is_printed`: the server's log is in the same stream. `is_part`: records are missing behind it. `must_hold_records`:
-    the user named it.
+    `is_printed`: the server's log is in the same stream. `must_hold_records`: the user named it.
     """
 
     name: str
     lines: Iterable[bytes]
     is_printed: bool = False
-    is_part: bool = False
     must_hold_records: bool = False
-
-
-class _Pods(NamedTuple):
-    """A file of pods, or the part of an archive that is one."""
-
-    path: Path
-    offset: int = 0
-    size_bytes: int | None = None
 
 
 class Sources:
     """Files of records that are open for reading; a context manager that closes them.
 
-    `heads` has the chain heads that were kept beside the files, by the name of the head file; `head_faults` names the
-    head files of archives that hold something else. `unread` states what is not complete, and why. While the records
-    are read, `without_records` collects the first line of each file that has something else than records, and
-    `cut_logs` the first record of each printed log that has lost older ones.
+    `heads` has the chain heads that were kept beside the files, by the name of the head file. `unread` states what is
+    not complete, and why. While the records are read, `without_records` collects the first line of each file that has
+    something else than records, and `cut_logs` the first record of each printed log that has lost older ones.
     """
 
     def __init__(self, heads: Mapping[str, ChainHead] | None = None) -> None:
         self.heads = dict(heads or {})
-        self.head_faults: list[FieldError] = []
         self.unread: list[str] = []
         self.without_records: dict[str, InvalidLine] = {}
         self.cut_logs: dict[str, AuditRecord] = {}
         self.has_records = False
         self._files: list[_File] = []
-        self._pods: dict[str, _Pods] = {}
+        self._pods: dict[str, Path] = {}
         self._stack = ExitStack()
 
     @classmethod
@@ -107,21 +88,13 @@ class Sources:
 
     @classmethod
     def of_replicas(cls, downloads: Iterable[Download]) -> Self:
-        """Open what was downloaded of replicas."""
+        """Open the logs of replicas."""
         sources = cls()
         for download in downloads:
             stream = sources._stack.enter_context(download.path.open("rb"))
-            problem = download.problem
-            if download.is_archive:
-                archive = Archive(stream)
-                sources._add_archive(download.name, download.path, archive)
-                problem = problem or archive.problem
-            else:
-                sources._files.append(_File(download.name, _cut_lines(stream), is_printed=True))
-            if problem:
-                what = "audit files" if download.is_archive else "log"
-                sources.unread.append(f"{download.name}: not all of its {what} was read: {problem}")
-        sources._files.sort(key=lambda file: (file.is_part, not file.is_printed))
+            sources._files.append(_File(download.name, _cut_lines(stream), is_printed=True))
+            if download.problem:
+                sources.unread.append(f"{download.name}: not all of its log was read: {download.problem}")
         return sources
 
     def _add_file(self, name: str, errors: list[FieldError]) -> None:
@@ -131,27 +104,9 @@ class Sources:
         path = Path(name)
         stream = self._stack.enter_context(path.open("rb"))
         self._files.append(_File(name, stream, must_hold_records=True))
-        self._pods |= {str(each): _Pods(each) for each in pods_beside(path)}
+        self._pods |= {str(each): each for each in pods_beside(path)}
         if path.is_file() and not is_audit_log(path):
             errors.append(_no_audit_log(name))
-
-    def _add_archive(self, replica: str, path: Path, archive: Archive) -> None:
-        for member in archive.members:
-            stream = self._stack.enter_context(archive.open(member))
-            is_part = not member.is_whole and member is not archive.members[-1]
-            self._files.append(_File(f"{replica}/{member.name}", _cut_lines(stream), is_part=is_part))
-        for member in archive.pods:
-            name = f"{replica}/{member.name}"
-            self._pods[name] = _Pods(path, member.offset, member.size_bytes)
-        for file, content in archive.heads.items():
-            name = f"{replica}/{file}"
-            try:
-                if head := parse_head(content):
-                    self.heads[name] = head
-            except ValueError as error:
-                shown = content[:_MOST_SHOWN_BYTES].decode("utf-8", "replace")
-                detail = f"{error}, so records cut off at the end cannot be detected: compare with a copy"
-                self.head_faults.append(invalid(name, shown, detail))
 
     def index_pods(self) -> PodIndex | None:
         """Return the pods that are kept beside the records; None without a file of them.
@@ -162,11 +117,11 @@ class Sources:
             OSError: a file cannot be read.
         """
         index = None
-        for name, each in self._pods.items():
+        for name, path in self._pods.items():
             with suppress(FileNotFoundError):
-                file = self._stack.enter_context(each.path.open("rb"))
+                file = self._stack.enter_context(path.open("rb"))
                 index = index or PodIndex()
-                index.add(name, file, each.offset, each.size_bytes)
+                index.add(name, file)
         return index
 
     def __enter__(self) -> Self:
@@ -181,11 +136,8 @@ class Sources:
         return [file.name for file in self._files if file.is_printed]
 
     def lines(self) -> Iterator[tuple[str, Lines]]:
-        """Yield the name of each file with its lines, which form chains. Can be read once.
-
-        A file that was cut off is left out if files of the same replica follow: records are missing between them.
-        """
-        return ((file.name, self._lines_of(file)) for file in self._files if not file.is_part)
+        """Yield the name of each file with its lines, which form chains. Can be read once."""
+        return ((file.name, self._lines_of(file)) for file in self._files)
 
     def entries(self, on_invalid: Callable[[InvalidLine], None]) -> Iterator[Entry]:
         """Return the records of all files in the order of their time; lines that are not records go to `on_invalid`.

@@ -34,7 +34,6 @@ from webhook.serving.decisions.group_commit import GroupCommit
 from webhook.serving.decisions.pod_recorder import PodRecorder
 from webhook.serving.extender.extender_endpoint import Extender
 from webhook.serving.extender.extender_pods import RecentlyBound
-from webhook.serving.http.audit_archive import AuditArchive
 from webhook.serving.http.bearer_token import BearerToken
 from webhook.serving.http.certificate import Certificate
 from webhook.serving.http.endpoint import REFUSALS, MutateEndpoint
@@ -145,7 +144,7 @@ def build_server(
     throttle = _throttle(view, policies, small_scorer, metrics, profiles)
     free_cards = _free_cards(throttle, policies, metrics) if throttle else None
     readiness = _readiness(certificate, view, policies, policy_file)
-    health = _health(settings, metrics, policies, audit, free_cards, readiness)
+    health = _health(settings, metrics, policies, free_cards, readiness)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit.flush)
     dependencies = Dependencies(
@@ -177,7 +176,6 @@ def _health(
     settings: Settings,
     metrics: Metrics,
     policies: Policies,
-    audit: AuditWriter,
     free_cards: FreeCardGauges | None,
     readiness: Sequence[Callable[[], str]],
 ) -> Health:
@@ -188,7 +186,6 @@ def _health(
         policy=policies.describe,
         before_scrape=free_cards.refresh if free_cards else None,
         token=token,
-        audit=AuditArchive(audit.path),
     )
 
 

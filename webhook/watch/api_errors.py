@@ -29,8 +29,6 @@ class UnreachableError(ApiServerError):
     """The API server did not respond to a request."""
 
 
-_SWITCHING_PROTOCOLS = 101
-
 # 100 ordinary pods have about 1 MiB. Decoded, dense JSON takes twenty times as much.
 PAGE_BYTES = 3 * 1024 * 1024
 """The bytes of a page or an event; each reader may hold one."""
@@ -40,7 +38,6 @@ OBJECT_BYTES = 20 * 1024 * 1024
 """The bytes of an event, or of a page with one object."""
 
 _LONGEST_ERROR_BYTES = 16_384
-_LONGEST_TEXT = 300
 
 
 async def read_body(response: aiohttp.ClientResponse, most_bytes: int | None) -> bytes:
@@ -114,18 +111,6 @@ async def refusal(method: str, path: str, response: aiohttp.ClientResponse) -> A
     reasons = {str(field(each, "reason")) for each in causes} if isinstance(causes, list) else ()
     message = field(status, "message") or response.reason
     return ApiServerError(f"{method} {path}: {response.status} {message}", response.status, frozenset(reasons))
-
-
-async def raise_refused(response: aiohttp.ClientResponse) -> None:
-    """Raise the failure of a request to switch protocols, if it is one.
-
-    It has the message of the Status, else the text (of a kubelet or proxy), else the reason.
-    """
-    if response.status != _SWITCHING_PROTOCOLS:
-        body = await _read_error(response)
-        text = " ".join(body.decode("utf-8", "replace").split())[:_LONGEST_TEXT]
-        message = field(status_in(body), "message") or text or response.reason
-        raise ApiServerError(f"GET {response.url.path}: {response.status} {message}", response.status)
 
 
 async def _read_error(response: aiohttp.ClientResponse) -> bytes:

@@ -5,11 +5,11 @@ times as much as decoding, and lose fields that are newer than the package.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import aiohttp
 from kubernetes.aio import config
@@ -24,7 +24,6 @@ from webhook.watch.api_errors import (
     lines_of,
     message_of,
     parsed,
-    raise_refused,
     read_body,
     refusal,
 )
@@ -33,7 +32,6 @@ from webhook.watch.trust import trusting_as_go
 JsonObject = dict[str, Any]
 Query = Mapping[str, str | int]
 Body = JsonObject | list[JsonObject]
-WebSocket: TypeAlias = "aiohttp.ClientWebSocketResponse[bool]"
 
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
@@ -219,41 +217,6 @@ class ApiServer:
         async with aclosing(self.chunks(path, query, silence_seconds)) as chunks:
             async for lines in lines_of(chunks, path, gate or asyncio.Lock()):
                 yield lines
-
-    async def web_socket(self, path: str, query: Sequence[tuple[str, str]], protocol: str) -> WebSocket:
-        """Return a WebSocket at `path` that speaks this subprotocol. The caller closes it.
-
-        Raises:
-            ApiServerError: the request failed; with the words of the API server, or of the kubelet behind it.
-        """
-        rest = self._client.rest_client
-        if rest.pool_manager is None:
-            rest.pool_manager = rest._create_pool_manager()  # noqa: SLF001 - as kubernetes.aio.stream, which knows no proxy
-        try:
-            _, url, headers, *_ = await self._client.param_serialize(
-                "GET", path, query_params=list(query), auth_settings=["BearerToken"]
-            )
-            # A session of its own on the same connections: aiohttp drops the body of a refused handshake otherwise.
-            refusing = aiohttp.ClientSession(
-                connector=rest.pool_manager.connector,
-                connector_owner=False,
-                trust_env=True,
-                raise_for_status=raise_refused,
-            )
-            async with refusing, asyncio.timeout(_ANSWER_SECONDS):
-                socket: WebSocket = await refusing.ws_connect(
-                    url,
-                    headers=headers,
-                    protocols=(protocol,),
-                    proxy=rest.proxy,
-                    proxy_headers=rest.proxy_headers,
-                    server_hostname=rest.configuration.tls_server_name,
-                )
-        except aiohttp.WSServerHandshakeError as error:
-            raise ApiServerError(f"GET {path}: {error.status} {error.message}", error.status) from error
-        except (aiohttp.ClientError, TimeoutError, OSError, config.ConfigException) as error:
-            raise UnreachableError(f"the API server does not answer: {message_of(error)}") from error
-        return socket
 
     async def _request(
         self,

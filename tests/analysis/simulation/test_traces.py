@@ -1,6 +1,5 @@
 """The traces that can be read, and one line about what is wrong with a file."""
 
-import math
 from collections.abc import Callable
 
 import orjson
@@ -8,15 +7,12 @@ import pytest
 
 from webhook.analysis.simulation.api_audit import read_api_audit_log
 from webhook.analysis.simulation.arrival import Arrival, Load, filling
-from webhook.analysis.simulation.openb import read_nodes, read_openb_pods
 from webhook.analysis.simulation.plain_csv import read_plain_csv
 from webhook.documents.field import InvalidInput
 
 Read = Callable[[bytes, str], object]
 
 _HEADER = b"arrival,duration,replicas,requests,annotations\n"
-_OPENB = "name,cpu_milli,memory_mib,num_gpu,gpu_milli"
-_TIMES = "gpu_spec,creation_time,deletion_time,scheduled_time"
 
 
 def is_card(resource: str) -> bool:
@@ -46,38 +42,6 @@ def test_equal_lines_of_a_trace_share_a_pod() -> None:
 
     assert first.pod is second.pod
     assert second.duration_seconds is None
-
-
-def test_openb_pods_run_from_the_time_at_which_they_were_scheduled() -> None:
-    rows = (
-        f"{_OPENB},{_TIMES}\na,4000,1024,1,460,P100|T4,10,100,40\nb,1000,1024,0,0,,0,9,0\nc,1000,1024,2,1000,,5,25,\n"
-    )
-
-    first, second = read_openb_pods(rows.encode(), "t")
-
-    assert (first.at_seconds, first.duration_seconds, first.cards) == (10, 60, 1)
-    assert first.pod["metadata"]["annotations"] == {"workload-type": "training", "gpu-product": "P100,T4"}
-    assert (second.at_seconds, second.duration_seconds, second.cards) == (5, 20, 2)
-
-
-def test_an_openb_list_without_times_arrives_in_random_order_only() -> None:
-    (found,) = read_openb_pods(f"{_OPENB}\na,4000,1024,1,460\n".encode(), "t")
-
-    assert math.isnan(found.at_seconds)
-    with pytest.raises(InvalidInput, match="t, line 2: Required value: has no time of arrival"):
-        Load().arrivals([found], 8, 1)
-    assert [each.at_seconds for each in Load("fill").arrivals([found] * 3, 2, 1)] == [0, 1]
-
-
-def test_openb_nodes_are_in_the_training_pool_with_their_product() -> None:
-    (node,) = read_nodes(b"sn,cpu_milli,memory_mib,gpu,model\nn,64000,1024,2,P100\n", "n", "usage")
-
-    assert node["metadata"]["labels"] == {
-        "kubernetes.io/hostname": "n",
-        "usage": "training",
-        "nvidia.com/gpu.product": "P100",
-    }
-    assert [taint["value"] for taint in node["spec"]["taints"]] == ["training", "P100"]
 
 
 def event(verb: str, name: str, at: str, pod: object = None, **changes: object) -> bytes:
@@ -156,16 +120,6 @@ def test_requests_that_stored_no_pod_and_pods_with_a_node_are_no_pods_of_a_trace
             'line 3: Invalid value: "invalid start byte"; must be UTF-8',
         ),
         (plain, _HEADER + b'1,1,,"cpu=1,\n', 'line 2: Invalid value: "unexpected end of data"; must be CSV'),
-        (
-            read_openb_pods,
-            f"{_OPENB},{_TIMES}\na,1,1,1,1,,10,20,30\n".encode(),
-            'line 2, column deletion_time: Invalid value: "20"; must not',
-        ),
-        (
-            read_openb_pods,
-            f"{_OPENB}\na,1,1,one,1\n".encode(),
-            'line 2, column num_gpu: Invalid value: "one"; must be a whole number',
-        ),
         (api_audit, event("create", "a", "10", POD)[:60], "line 1: Invalid value: "),
         (
             api_audit,

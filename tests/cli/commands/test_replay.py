@@ -18,7 +18,6 @@ from tests.support.programs.cluster_files import as_list, lines
 from tests.support.programs.command import run_here
 from tests.support.programs.recorded_admissions import write_recorded
 from webhook.analysis.replay.replay import Replay
-from webhook.audit.archive import write_archive
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy import Policy
 
@@ -96,12 +95,9 @@ class TestSources:
         assert "of example.com, but audit files have values of maip.mxsf.io alone" in of_records.errors
         assert "Warning" not in of_events.errors
 
-    def test_rotated_files_and_archives_have_the_pods_of_their_log(self, folder: Path) -> None:
-        with (folder / "audit.tar").open("wb") as archive:
-            write_archive(folder / "audit.jsonl", archive)
+    def test_rotated_files_have_the_pods_of_their_log(self, folder: Path) -> None:
         (folder / "audit.jsonl").rename(folder / "audit.jsonl.3")
-        for name in ("audit.jsonl.3", "audit.tar"):
-            assert run_here("replay", "--policy", "new.yaml", name).output.startswith("6 pods of 1 source")
+        assert run_here("replay", "--policy", "new.yaml", "audit.jsonl.3").output.startswith("6 pods of 1 source")
 
     def test_records_of_standard_input_need_the_file_of_their_pods(self, folder: Path) -> None:
         records = (folder / "audit.jsonl").read_bytes()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import IO
 from xml.etree import ElementTree as ET
 
-import pyarrow.parquet as pq
 import pytest
 
 from tests.support.admission import TYPE
@@ -18,7 +17,6 @@ from tests.support.programs.command import Outcome, Run, run_here
 from tests.support.programs.recorded_admissions import write_recorded
 from tests.support.programs.traces import POOL, lines, write_experiment
 from tests.support.servers.server import review
-from webhook.audit.archive import write_archive
 from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.documents.field import InvalidInput
 
@@ -99,12 +97,6 @@ def test_policies_are_compared(run: Run, files: Path) -> None:
     }
 
 
-def test_parquet_has_what_json_has(run: Run, files: Path) -> None:
-    found = simulate(run, "--parquet", "out.parquet", "-o", "json")
-
-    assert pq.read_table("out.parquet").to_pylist() == [json.loads(line) for line in found.output.splitlines()]
-
-
 def test_the_plot_has_a_line_for_each_configuration(run: Run, files: Path) -> None:
     simulate(run, *PROFILES, "--plot", "out.svg")
 
@@ -112,30 +104,6 @@ def test_the_plot_has_a_line_for_each_configuration(run: Run, files: Path) -> No
     texts = [each.text for each in plot.iter("{http://www.w3.org/2000/svg}text")]
     assert len([*plot.iter("{http://www.w3.org/2000/svg}polyline")]) == 2
     assert any(text and text.startswith("built-in, binpack: ") for text in texts)
-
-
-def test_the_openb_lists_are_read(run: Run, files: Path) -> None:
-    Path("nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn,64000,65536,2,P100\n")
-    Path("pods.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,4000,1024,1,460\nb,4000,1024,2,1000\n")
-
-    found = run("simulate", "--trace", "pods.csv", "--cluster", "nodes.csv", "--arrivals", "fill", "-o", "json")
-
-    assert json.loads(found.output)["cards"] == 2
-    assert json.loads(found.output)["last_allocated"] in (50, 100)
-
-
-@pytest.mark.parametrize(
-    ("header", "wrong"),
-    [
-        ("arrival,requests,node.cpu_milli", 'column 3: Unsupported value: "node.cpu_milli"'),
-        ("name;cpu_milli;num_gpu", 'column 1: Unsupported value: "name;cpu_milli;num_gpu"'),
-        ("# cpu_milli of a day", 'column 1: Unsupported value: "# cpu_milli of a day"'),
-    ],
-)
-def test_a_trace_is_of_openb_by_a_column_of_that_very_name(run: Run, files: Path, header: str, wrong: str) -> None:
-    Path("trace.csv").write_text(f"{header}\n0,1,1\n")
-
-    assert f'trace.csv, line 1, {wrong}; supported values: "arrival"' in simulate(run).errors
 
 
 def test_denied_pods_are_a_warning(run: Run, files: Path) -> None:
@@ -159,7 +127,6 @@ def test_denied_pods_are_a_warning(run: Run, files: Path) -> None:
             'trace.csv, line 1, column 1: Unsupported value: "arrival"; supported values: "sn"',
         ),
         (("--plot", "missing/out.svg"), '--plot: Invalid value: "missing/out.svg"; cannot be written: No such file'),
-        (("--parquet", "missing/out"), '--parquet: Invalid value: "missing/out"; cannot be written: No such file'),
         (("--span", "day"), "Invalid value for '--span': \"day\" must be a duration such as 90s, 30m or 24h"),
     ],
 )
@@ -200,15 +167,20 @@ def recorded(files: Path) -> Path:
     return files
 
 
-def test_an_audit_file_is_a_trace_of_the_pods_that_were_admitted(run: Run, recorded: Path) -> None:
-    with (recorded / "audit.tar").open("wb") as archive:
-        write_archive(recorded / "audit.jsonl", archive)
-    for name in ("audit.jsonl", "audit.tar"):
-        done = run("simulate", "--trace", name, "--cluster", "cluster.json", "--lifetime", "1h", "-o", "json")
-        found = json.loads(done.output)
+@pytest.mark.parametrize("rotated", [1, 2])
+def test_an_audit_file_and_its_rotated_files_are_a_trace_of_the_pods_that_were_admitted(
+    run: Run, recorded: Path, rotated: int
+) -> None:
+    file = recorded / "audit.jsonl"
+    records = file.read_bytes().splitlines(keepends=True)
+    file.with_name("audit.jsonl.1").write_bytes(b"".join(records[:rotated]))
+    file.write_bytes(b"".join(records[rotated:]))
 
-        assert (found["pods"], found["placed"], found["denied"]) == (2, 2, 0)
-        assert [each["value"] for each in found["waits"] if each["by"] == "cards"] == ["1"]
+    done = run("simulate", "--trace", "audit.jsonl", "--cluster", "cluster.json", "--lifetime", "1h", "-o", "json")
+    found = json.loads(done.output)
+
+    assert (found["pods"], found["placed"], found["denied"]) == (2, 2, 0)
+    assert [each["value"] for each in found["waits"] if each["by"] == "cards"] == ["1"]
 
 
 def without_pods(folder: Path) -> None:

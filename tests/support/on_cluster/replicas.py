@@ -1,4 +1,4 @@
-"""Replicas of the webhook as pods of the real API server, whose logs and files a fake kubelet has."""
+"""Replicas of the webhook as pods of the real API server, whose logs a fake kubelet has."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,6 +1,5 @@
 """The pods of a trace, and the ways in which they arrive."""
 
-import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -59,7 +58,7 @@ class Load:
         """Return the arrivals of one run in the order of time; equal seeds give equal ones. `cards` are all there are.
 
         Raises:
-            InvalidInput: a pod lacks what this way of arrival needs: a time or a lifetime.
+            InvalidInput: a pod lacks the lifetime that this way of arrival needs.
         """
         if self.mode == "fill":
             filled = next(filling(trace, lambda each: each.cards * each.replicas, seed, [round(self.load * cards)]))
@@ -67,9 +66,6 @@ class Load:
         dice = random.Random(seed)  # noqa: S311 - a simulation
         if self.mode == "random":
             return list(self._drawn(trace, cards, dice))
-        for each in trace:
-            if math.isnan(each.at_seconds):
-                raise InvalidInput([required(each.place, "has no time of arrival; use --arrivals fill or random")])
         ordered = sorted(trace, key=lambda each: each.at_seconds)
         return [self._with_lifetime(each, dice) for each in ordered]
 

@@ -56,15 +56,6 @@ class CsvRow:
         return int(text)
 
 
-def csv_header(data: bytes, place: str) -> list[str]:
-    """Return the columns of a CSV file.
-
-    Raises:
-        InvalidInput: it is not UTF-8, or has no header.
-    """
-    return _read_header(csv.reader(_text(data, place), strict=True), place)
-
-
 def csv_rows(data: bytes, place: str, columns: Sequence[str], optional: Collection[str] = ()) -> Iterator[CsvRow]:
     """Yield the rows of a CSV file that has `columns` and can have the `optional` ones.
 

@@ -1,52 +1,41 @@
-"""`placement-webhook audit`: list, print, count, verify, export and query audit records."""
+"""`placement-webhook audit`: list, print, count, verify and export audit records."""
 
-import shutil
-import sys
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import IO, get_args
 
 import click
 
-from webhook.audit.archive import write_archive
 from webhook.audit.chain import verify as verify_files
 from webhook.audit.pods import compare_pods, note_pods
 from webhook.audit.reading import Entry
-from webhook.audit.selection import parse_moment
+from webhook.audit.selection import Selection
 from webhook.audit.sources import Sources
 from webhook.audit.summary import summarise
 from webhook.cli.inputs.files import PATH, file_option, output_choice
 from webhook.cli.output.atomic_file import check_writable, write_atomically
 from webhook.cli.output.program import SuggestingGroup
-from webhook.cli.output.screen import Column, Row, print_table, text_console
+from webhook.cli.output.screen import print_table, text_console
 from webhook.cli.output.terminal import echo, echo_json, echo_json_lines
 from webhook.cli.records import audit_text as text
-from webhook.cli.records.audit_filters import filters, selection_of
 from webhook.cli.records.audit_following import BrokenLines, follow_file
-from webhook.cli.records.audit_source import DEFAULT_FILE, Source, source_options
-from webhook.cli.records.audit_table import lines_of, query_json, query_texts, record_table, write_parquet
+from webhook.cli.records.audit_source import Source, source_options
 from webhook.documents.field import InvalidInput, invalid
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from webhook.placement.framework.result import PlacementVerdict
 
 
 @click.group(cls=SuggestingGroup)
 def audit() -> None:
     """Read the audit log: the admitted pods, the injected fields with reasons, and the predicted placement.
 
-    FILE is an audit file, an archive of `audit export`, or - for standard input. You can give rotated files and the
-    files of several replicas together; they are read in the order of time. The default is audit.jsonl in this folder
-    with its rotated files. --kubeconfig reads the records of the running replicas through the API server instead: their
-    logs, or their audit files.
+    FILE is an audit file, or - for standard input. You can give rotated files and the files of several replicas
+    together; they are read in the order of time. The default is audit.jsonl in this folder with its rotated files.
+    --kubeconfig reads the logs of the running replicas through the API server instead.
 
     \b
-    placement-webhook audit list --outcome Denied --since 1h audit.jsonl
+    placement-webhook audit list --verdict Infeasible audit.jsonl
     placement-webhook audit show 01J9Z6 audit.jsonl
     cat replica-*.jsonl | placement-webhook audit summary -
     """
@@ -56,30 +45,42 @@ _output = output_choice(["text", "json"], help="text for people, json for progra
 
 
 @audit.command("list")
-@source_options(since=False)
-@filters
-@click.option("--limit", type=click.IntRange(min=1), help="Print only this number of newest records.")
+@source_options
+@click.option("--user", "users", multiple=True, help="Of this user, with * and ? for many; may be repeated.")
+@click.option(
+    "--verdict",
+    "verdicts",
+    multiple=True,
+    type=click.Choice(get_args(PlacementVerdict), case_sensitive=False),
+    help="With this verdict of the placement check; may be repeated.",
+)
+@click.option("--policy", "policies", multiple=True, help="By this policy: NAME or NAME@REVISION; repeatable.")
 @click.option("-F", "--follow", is_flag=True, help="Go on with the records that a server adds to FILE.")
 @_output
-def list_(source: Source, limit: int | None, follow: bool, output: str, **chosen: Any) -> None:
+def list_(
+    source: Source,
+    users: tuple[str, ...],
+    verdicts: tuple[str, ...],
+    policies: tuple[str, ...],
+    follow: bool,
+    output: str,
+) -> None:
     """Print one line for each admission, the oldest first. -o json prints the records as they are in the file.
 
-    DECISION is the beginning of the decision ID, as `audit show` takes it.
+    DECISION is the beginning of the decision ID, as `audit show` takes it. For other selections, pass the records
+    through jq; docs/audit.md has examples.
 
     \b
-    placement-webhook audit list -n team-a --type training
-    placement-webhook audit list --pod 'team-a/worker-*' --since 2026-05-01T08:00:00Z
-    placement-webhook audit list --outcome Denied -o json > denied.jsonl
     placement-webhook audit list --user 'system:serviceaccount:team-a:*' --verdict Infeasible
+    placement-webhook audit list -o json | jq -c 'select(.outcome == "Denied")' | placement-webhook audit list -
     placement-webhook audit list --follow audit.jsonl
     """
-    selection = selection_of(**chosen)
+    selection = Selection(users, verdicts, policies)
     if follow:
-        follow_file(source, selection, limit, output)
-    with source.opened(selection.since) as sources:
+        follow_file(source, selection, output)
+    with source.opened() as sources:
         broken = BrokenLines()
         entries: Iterable[Entry] = (each for each in sources.entries(broken.report) if selection.matches(each.record))
-        entries = deque(entries, maxlen=limit) if limit else entries
         if output == "json":
             echo_json_lines(entry.line for entry in entries)
         else:
@@ -94,7 +95,7 @@ def list_(source: Source, limit: int | None, follow: bool, output: str, **chosen
 
 @audit.command()
 @click.argument("decision")
-@source_options(since=True)
+@source_options
 @_output
 def show(decision: str, source: Source, output: str) -> None:
     """Print the record of one admission.
@@ -132,27 +133,25 @@ def _find(decision: str, sources: Sources) -> Entry:
 
 
 @audit.command()
-@source_options(since=False)
-@filters
+@source_options
 @click.option(
     "--slowest", type=click.IntRange(min=0), default=5, show_default=True, help="Number of slowest admissions to print."
 )
 @_output
-def summary(source: Source, slowest: int, output: str, **chosen: Any) -> None:
+def summary(source: Source, slowest: int, output: str) -> None:
     """Print counts, reasons and durations of admissions.
 
     Counts by outcome, workload type, verdict, user, namespace, policy and rule, and by the reason why pods were denied,
     bypassed, or failed. The text has the ten most frequent of each.
 
     \b
-    placement-webhook audit summary --since 1d
-    placement-webhook audit summary -n team-a -o json
+    placement-webhook audit summary audit.jsonl
+    placement-webhook audit summary --kubeconfig ~/.kube/config --since 1d
+    jq -c 'select(.namespace == "team-a")' audit.jsonl | placement-webhook audit summary -
     """
-    selection = selection_of(**chosen)
     broken = BrokenLines()
-    with source.opened(selection.since) as sources:
-        entries = sources.entries(broken.report)
-        counts = summarise((entry.record for entry in entries if selection.matches(entry.record)), slowest)
+    with source.opened() as sources:
+        counts = summarise((entry.record for entry in sources.entries(broken.report)), slowest)
     broken.report_rest()
     if output == "json":
         echo_json(counts.to_json())
@@ -161,7 +160,7 @@ def summary(source: Source, slowest: int, output: str, **chosen: Any) -> None:
 
 
 @audit.command()
-@source_options(since=True)
+@source_options
 @click.option(
     "--head", "heads", multiple=True, help="Hash of a record that must exist, saved earlier; may be repeated."
 )
@@ -173,8 +172,7 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
     Each record holds its own hash and the hash of the previous record. Give all files of a replica, in any order. You
     can add the files of other replicas. A head shows that no record was cut off at the end: the one in FILE.head,
     which the server keeps beside the file, or one that you saved earlier. This command prints the head; --head
-    compares with it. With --kubeconfig, the chain of each replica is verified by itself: of one that prints its
-    records as far as its log reaches, of one that writes a file with all of its rotated files and its head.
+    compares with it. With --kubeconfig, the chain of each replica is verified by itself, as far as its log reaches.
 
     \b
     placement-webhook audit verify audit.jsonl*
@@ -195,7 +193,7 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
     verification = replace(
         verification,
         notes=[*verification.notes, *notes],
-        faults=[*sources.head_faults, *verification.faults, *faults],
+        faults=[*verification.faults, *faults],
     )
     if output == "json":
         echo_json(verification.to_json())
@@ -205,79 +203,24 @@ def verify(source: Source, heads: tuple[str, ...], partial: bool, output: str) -
         raise InvalidInput(verification.faults)
 
 
-_skip_invalid = click.option(
-    "--skip-invalid", is_flag=True, help="Leave out lines that cannot be read. Default: stop at the first."
-)
-
-
 @audit.command()
-@source_options(since=False)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["tar", "parquet"]),
-    default="tar",
-    show_default=True,
-    help="An archive of the files; or one table of all records.",
-)
-@click.option(
-    "--since", help="Leave out records before this time or age; of an archive, rotated files that end before."
-)
+@source_options
 @file_option("-o", "--output", kind=PATH, help="Write to this file, whole or not at all.")
-@_skip_invalid
-def export(source: Source, form: str, since: str | None, output: Path | None, skip_invalid: bool) -> None:
-    """Print one FILE, its rotated files, its head and its pods as a tar archive; or the records as Parquet.
+def export(source: Source, output: Path | None) -> None:
+    """Print the records of all sources in the order of time, one JSON object a line, to keep them in one file.
 
-    The server may write meanwhile. The default is audit.jsonl in this folder. `audit list --kubeconfig` runs this
-    command in the containers of replicas that write a file. Parquet has the columns of `audit sql`.
+    The other commands read that file, as do jq, DuckDB and pandas; docs/audit.md has examples.
 
     \b
-    placement-webhook audit export audit.jsonl > audit.tar
-    placement-webhook audit verify audit.tar
-    placement-webhook audit export --format parquet -o audit.parquet audit.jsonl
+    placement-webhook audit export --kubeconfig ~/.kube/config -o all-replicas.jsonl
+    placement-webhook audit export replica-*.jsonl > audit.jsonl
     """
-    if output is None and sys.stdout.isatty():
-        raise click.UsageError("the output is binary: give --output FILE, pipe it, or write it to a file.")
     check_writable(output, "--output")
-    point = parse_moment(since, datetime.now(UTC), "--since") if since else None
-    if form == "parquet":
-        with source.opened(point) as sources, record_table(lines_of(sources, point, skip_invalid)) as table:
-            _write_parquet(table, output)
-        return
-    if source.replicas is not None or len(source.files) > 1:
-        raise click.UsageError("an archive is of one FILE; --format parquet takes several, and --kubeconfig.")
-    file = Path(source.files[0] if source.files else DEFAULT_FILE)
-    write_atomically(output, "--output", lambda stream: write_archive(file, stream, point))
+    broken = BrokenLines()
 
+    def write(file: IO[bytes]) -> None:
+        file.writelines(entry.line + b"\n" for entry in sources.entries(broken.report))
 
-def _write_parquet(table: "DuckDBPyConnection", output: Path | None) -> None:
-    if output is not None:
-        write_atomically(output, "--output", lambda file: write_parquet(table, file))
-        return
-    # DuckDB writes to files alone.
-    with NamedTemporaryFile() as file:
-        write_parquet(table, file)
-        file.seek(0)
-        shutil.copyfileobj(file, sys.stdout.buffer)
-
-
-@audit.command()
-@click.argument("query")
-@source_options(since=False)
-@_skip_invalid
-@_output
-def sql(query: str, source: Source, skip_invalid: bool, output: str) -> None:
-    """Print the result of a SELECT on the table `records`, by DuckDB.
-
-    docs/audit.md has its columns and ten queries. `DESCRIBE records` prints the columns, too. -o json prints one row a
-    line. This needs the package of DuckDB: pip install 'placement-webhook[sql]'.
-
-    \b
-    placement-webhook audit sql "SELECT outcome, count(*) AS records FROM records GROUP BY ALL" audit.jsonl
-    """
-    with source.opened() as sources, record_table(lines_of(sources, None, skip_invalid)) as table:
-        if output == "json":
-            echo_json_lines(query_json(table, query))
-        else:
-            names, rows = query_texts(table, query)
-            print_table(text_console(), [Column(name) for name in names], map(Row, rows))
+    with source.opened() as sources:
+        write_atomically(output, "--output", write)
+    broken.report_rest()

@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import click
 import orjson
 from rich.console import Console
 
-from webhook.audit.selection import Selection
+from webhook.audit.selection import is_of_pod
 from webhook.cli.commands.check import print_answer
 from webhook.cli.inputs.clusters import cluster_option, live_options, read_objects, release_option
 from webhook.cli.inputs.existing_objects import (
@@ -34,7 +33,7 @@ from webhook.cli.output.terminal import echo, echo_json
 from webhook.cli.predictions.admission import Admissions, Injected, injected
 from webhook.cli.predictions.checked_replicas import Answer
 from webhook.cli.predictions.replica_check import Checks
-from webhook.cli.records.audit_source import Source, admin_token_option, token_of, webhook_namespace_option
+from webhook.cli.records.audit_source import Source, webhook_namespace_option
 from webhook.cli.records.replica_logs import NAMESPACE, ReplicaSelection
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput
@@ -86,7 +85,6 @@ class _Explained:
     file_option("--audit", multiple=True, help="Audit files with the record of the pod."),
     click.option("--no-audit", is_flag=True, help="Do not read the audit records of the running replicas."),
     webhook_namespace_option,
-    admin_token_option,
     max_nodes_option("Maximum nodes in the table of those that can take a pod."),
     output_option,
     needs_pods=False,
@@ -97,7 +95,6 @@ def explain(
     audit: tuple[str, ...],
     no_audit: bool,
     webhook_namespace: str | None,
-    admin_token_file: Path | None,
 ) -> int:
     """Print what was injected into a pod, by which rule and policy, and where the pod is or why it waits.
 
@@ -126,7 +123,7 @@ def explain(
     replicas = None
     if session.is_live and not (audit or no_audit):
         where = webhook_namespace or NAMESPACE
-        replicas = ReplicaSelection(session.source, where, token=token_of(admin_token_file))
+        replicas = ReplicaSelection(session.source, where)
     console = text_console()
     if not pods and not session.is_json:
         console.print(f"{marked(target)} has no pods now; as they would be created:")
@@ -162,12 +159,14 @@ def _explained(
 def _record(source: Source, pod: JsonObject) -> Mapping[str, Any] | None:
     """Return the last audit record of the pod; None if there is none."""
     created = field(pod, "metadata", "creationTimestamp")
-    since = datetime.fromisoformat(created) - _BEFORE if isinstance(created, str) and source.replicas else None
-    selection, last = Selection(pod=pod_name(pod)), None
+    if source.replicas is not None and isinstance(created, str):
+        since = datetime.fromisoformat(created) - _BEFORE
+        source = replace(source, replicas=replace(source.replicas, since=since))
+    name, last = pod_name(pod), None
     try:
-        with source.opened(since) as sources:
+        with source.opened() as sources:
             for entry in sources.entries(lambda _: None):
-                last = entry if selection.matches(entry.record) else last
+                last = entry if is_of_pod(entry.record, name) else last
     except (InvalidInput, click.ClickException) as error:
         if source.replicas is None:
             raise

@@ -87,9 +87,9 @@ def replay(
 ) -> int:
     """Report what another policy would decide on recorded admissions, compared with the policy in force.
 
-    SOURCE is an audit file of `serve --audit-pods` or an archive of `audit export`, an API server's audit log of the
-    level Request or RequestResponse, or objects as kubectl prints them. Without one, the pods and workload objects of
-    --cluster or of the live cluster are decided on as if they were created now. Exit code 7: see --fail-on.
+    SOURCE is an audit file of `serve --audit-pods`, an API server's audit log of the level Request or RequestResponse,
+    or objects as kubectl prints them. Without one, the pods and workload objects of --cluster or of the live cluster
+    are decided on as if they were created now. The library jsonpatch applies the patches. Exit code 7: see --fail-on.
 
     \b
     Examples:

@@ -19,10 +19,10 @@ _MOST_WARNINGS = 10
 _SECONDS_BETWEEN = 0.5
 
 
-def follow_file(source: Source, selection: Selection, limit: int | None, output: str) -> NoReturn:
+def follow_file(source: Source, selection: Selection, output: str) -> NoReturn:
     """Print the selected records of the file, then those that are added, until the user ends the command."""
     files = source.files or (DEFAULT_FILE,)
-    if source.replicas is not None or source.has_archives or len(files) > 1 or STANDARD_INPUT in files:
+    if source.replicas is not None or len(files) > 1 or STANDARD_INPUT in files:
         raise click.UsageError("--follow reads one audit file; `kubectl logs --follow` has what replicas print.")
     broken, console, is_first = BrokenLines(), text_console(), True
     with FollowedFile(Path(files[0])) as followed:
@@ -33,7 +33,6 @@ def follow_file(source: Source, selection: Selection, limit: int | None, output:
                     broken.report(each)
                 elif selection.matches(each.record):
                     found.append(each)
-            found = found[-limit:] if limit and is_first else found
             rows = [text.list_row(entry.record) for entry in found]
             if output == "json":
                 echo_json_lines(entry.line for entry in found)

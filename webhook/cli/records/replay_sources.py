@@ -15,7 +15,6 @@ from webhook.analysis.log_lines import API_GROUP, OnInvalid, is_event
 from webhook.analysis.replay.admission import Admission
 from webhook.analysis.replay.audit_logs import admissions_of_events, admissions_of_records
 from webhook.analysis.replay.cluster_objects import admissions_of_objects
-from webhook.audit.archive import Archive, is_archive
 from webhook.audit.head import SUFFIX as HEAD_SUFFIX
 from webhook.audit.pods import SUFFIXES as POD_SUFFIXES
 from webhook.audit.pods import PodIndex, pods_beside
@@ -61,7 +60,6 @@ class ReplaySources:
         self.left_out: Counter[str] = Counter()
         self.pods = PodIndex()
         self._on_invalid = on_invalid
-        self._flag = flag
         self._files: list[_File] = []
         self._indexed: set[Path] = set()
         self._stack = stack
@@ -78,7 +76,7 @@ class ReplaySources:
 
     @property
     def has_records(self) -> bool:
-        """Return whether one of them is an audit file or an archive."""
+        """Return whether one of them is an audit file."""
         return any(each.form == "records" for each in self._files)
 
     def _add(self, name: str) -> None:
@@ -86,9 +84,6 @@ class ReplaySources:
             return
         if name.endswith(POD_SUFFIXES):
             self._add_pods(Path(name))
-            return
-        if name != STANDARD_INPUT and is_archive(Path(name)):
-            self._add_archive(name)
             return
         stream = sys.stdin.buffer if name == STANDARD_INPUT else self._opened(Path(name))
         head = b""
@@ -110,17 +105,6 @@ class ReplaySources:
 
     def _opened(self, path: Path) -> BinaryIO:
         return self._stack.enter_context(path.open("rb"))
-
-    def _add_archive(self, name: str) -> None:
-        stream = self._opened(Path(name))
-        archive = Archive(stream)
-        if archive.problem:
-            raise InvalidInput([invalid(self._flag, name, archive.problem)])
-        for member in archive.pods:
-            self.pods.add(f"{name}/{member.name}", stream, member.offset, member.size_bytes)
-        for member in archive.members:
-            opened = self._stack.enter_context(archive.open(member))
-            self._files.append(_File(f"{name}/{member.name}", opened, "records"))
 
     def admissions(self, kinds: Kinds) -> Iterator[Admission]:
         """Yield the admissions of all sources, one source after the other. `kinds` create pods.

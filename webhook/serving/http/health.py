@@ -1,4 +1,4 @@
-"""The admin port: liveness, readiness, metrics, the policy in force, the audit file."""
+"""The admin port: liveness, readiness, metrics, the policy in force."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -7,7 +7,6 @@ import orjson
 from aiohttp import hdrs, web
 
 from webhook.runtime.metrics import CONTENT_TYPE, Metrics
-from webhook.serving.http.audit_archive import AuditArchive
 from webhook.serving.http.bearer_token import BearerToken
 
 _PROBES = ("/healthz", "/readyz")
@@ -17,8 +16,7 @@ class Health:
     """The server's readiness: ready while it listens and does not stop, unless `unready_reason()` returns a reason.
 
     `notes` return a problem each that does not make it unready; empty for none. `policy()` describes the policy.
-    `before_scrape()` completes the metrics. With a `token`, everything but the probes of the kubelet needs it. The
-    `audit` file is sent with a token alone.
+    `before_scrape()` completes the metrics. With a `token`, everything but the probes of the kubelet needs it.
     """
 
     def __init__(
@@ -29,9 +27,7 @@ class Health:
         policy: Callable[[], dict[str, Any]] = dict,
         before_scrape: Callable[[], Awaitable[None]] | None = None,
         token: BearerToken | None = None,
-        audit: AuditArchive | None = None,
     ) -> None:
-        self._audit = audit
         self._token = token
         self.ready = False
         self._before_scrape = before_scrape
@@ -41,9 +37,9 @@ class Health:
         self._unready_reason = unready_reason
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer `/healthz`, `/readyz`, `/metrics`, `/policy` and `/audit`."""
+        """Answer `/healthz`, `/readyz`, `/metrics` and `/policy`."""
         path = request.raw_path.partition("?")[0]
-        if path not in ("/healthz", "/readyz", "/metrics", "/policy", "/audit"):
+        if path not in ("/healthz", "/readyz", "/metrics", "/policy"):
             raise web.HTTPNotFound
         if request.method not in (hdrs.METH_GET, hdrs.METH_HEAD):
             raise web.HTTPMethodNotAllowed(request.method, [hdrs.METH_GET, hdrs.METH_HEAD])
@@ -51,10 +47,6 @@ class Health:
         if path not in _PROBES and not (self._token is None or self._token.allows(given)):
             text = "needs the header Authorization: Bearer TOKEN, with the token of --admin-token-file\n"
             raise web.HTTPUnauthorized(text=text, headers={hdrs.WWW_AUTHENTICATE: "Bearer"})
-        if path == "/audit":
-            if self._token is None or self._audit is None:
-                raise web.HTTPForbidden(text="the audit file is sent with a token alone: set --admin-token-file\n")
-            return await self._audit.send(request)
         if path == "/metrics":
             if self._before_scrape is not None:
                 await self._before_scrape()

@@ -23,8 +23,6 @@ from webhook.documents.field import InvalidInput, forbidden
 from webhook.runtime.settings import parse_go_duration
 
 _OUTPUT = click.Path(path_type=Path, dir_okay=False)
-# The package that a flag needs, and the extra that installs it.
-_EXTRAS = {"--parquet": ("pyarrow", "parquet"), "--engine ray": ("ray", "ray")}
 
 
 class _Seconds(click.ParamType[float]):
@@ -43,15 +41,14 @@ class _Seconds(click.ParamType[float]):
 @file_option(
     "--trace",
     required=True,
-    help="A pod list of the openb trace, a CSV with the columns arrival, duration, replicas, requests and annotations, "
-    "an audit log of the API server at the level Request, or an audit file of `serve --audit-pods` or its archive; - "
-    "for standard input.",
+    help="A CSV with the columns arrival, duration, replicas, requests and annotations, an audit log of the API server "
+    "at the level Request, or an audit file of `serve --audit-pods`; - for standard input.",
 )
 @file_option(
     "--cluster",
     required=True,
-    help="The output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml), or a node list of the openb trace "
-    "(.csv); - for standard input. Running pods stay; pending ones are left out.",
+    help="The output of `kubectl get nodes,pods,namespaces -A -o json` (or yaml); - for standard input. Running pods "
+    "stay; pending ones are left out.",
 )
 @file_option(
     "--policy",
@@ -82,7 +79,6 @@ class _Seconds(click.ParamType[float]):
 @click.option("--span", type=_Seconds(), default="24h", show_default=True, help="How long random pods arrive.")
 @click.option("--lifetime", type=_Seconds(), help="The mean lifetime of pods without a duration. Default: no end.")
 @output_option
-@file_option("--parquet", kind=_OUTPUT, help="Write a row for each run; needs the extra [parquet].")
 @file_option("--plot", kind=_OUTPUT, help="Write an SVG of the cards allocated over time.")
 @click.option(
     "--engine",
@@ -104,7 +100,6 @@ def simulate(
     span: float,
     lifetime: float | None,
     output: str,
-    parquet: Path | None,
     plot: Path | None,
     engine: str,
     processes: int | None,
@@ -124,9 +119,9 @@ def simulate(
       placement-webhook simulate --trace trace.csv --cluster cluster.json --arrivals fill --plot allocated.svg
     """
     check_standard_input(("--trace", trace), ("--cluster", cluster), ("--scheduler-config", scheduler_config))
-    _check_extras(parquet, engine)
-    for path, flag in ((parquet, "--parquet"), (plot, "--plot")):
-        check_writable(path, flag)
+    if engine == "ray" and find_spec("ray") is None:
+        raise InvalidInput([forbidden("--engine ray", "needs ray: pip install 'placement-webhook[ray]'")])
+    check_writable(plot, "--plot")
     way = Load(arrivals, load / 100, span, lifetime)
     experiment = read_experiment(trace, cluster, policies, profiles, scheduler_config, way)
     runs = [
@@ -137,10 +132,6 @@ def simulate(
     ]
     found = _outcomes(experiment, runs, engine, processes)
     _warn(found)
-    if parquet is not None:
-        from webhook.cli.commands.simulate.parquet import write_parquet
-
-        write_atomically(parquet, "--parquet", lambda file: write_parquet(file, found))
     if plot is not None:
         write_atomically(plot, "--plot", lambda file: file.write(svg(found).encode()))
     if output == "text":
@@ -148,14 +139,6 @@ def simulate(
         return
     for each in found:
         echo_json(asdict(each))
-
-
-def _check_extras(parquet: Path | None, engine: str) -> None:
-    """Raise InvalidInput for a flag that needs a package which is not installed."""
-    for flag, is_given in (("--parquet", parquet is not None), ("--engine ray", engine == "ray")):
-        package, extra = _EXTRAS[flag]
-        if is_given and find_spec(package) is None:
-            raise InvalidInput([forbidden(flag, f"needs {package}: pip install 'placement-webhook[{extra}]'")])
 
 
 def _outcomes(experiment: Experiment, runs: Sequence[Run], engine: str, processes: int | None) -> list[Outcome]:

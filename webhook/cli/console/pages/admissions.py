@@ -1,6 +1,6 @@
 """The page Admissions: audit records by time, one decision in detail, and where its pod was bound.
 
-The records are those of audit files or, without one, of the replicas in a live cluster.
+The records are those of audit files or, without one, of the logs of the replicas in a live cluster.
 """
 
 import heapq
@@ -123,12 +123,11 @@ class Admissions:
     @contextmanager
     def _opened(self) -> Iterator[AuditSources]:
         """Open the audit files, or the records of the replicas."""
-        since, replicas = None, None
+        replicas = None
         if not self._sources.audit:
-            since = datetime.now(UTC) - _OF_REPLICAS
-            replicas = ReplicaSelection(self._sources.session.source)
+            replicas = ReplicaSelection(self._sources.session.source, since=datetime.now(UTC) - _OF_REPLICAS)
         try:
-            with Source(self._sources.audit, replicas).opened(since) as sources:
+            with Source(self._sources.audit, replicas).opened() as sources:
                 yield sources
         except click.ClickException as error:
             raise NotFoundError(error.format_message()) from error

@@ -1,0 +1,83 @@
+"""Convert lists of the openb trace of Alibaba's production GPU cluster, as published with the FGD paper.
+
+    python -m bench.simulation.openb openb_node_list_gpu_node.csv > cluster.json
+    python -m bench.simulation.openb openb_pod_list_multigpu50.csv > trace.csv
+
+`simulate` reads both files. The trace has no pools and no workload types: all nodes are in the training pool, and all
+pods are of the workload type `training`. A fraction of a GPU is rounded up to one. Pods without a GPU are left out: the
+product taint of the nodes keeps them off. Pods of a list without times arrive at 0: use `--arrivals fill` or `random`.
+
+Source: github.com/hkust-adsl/kubernetes-scheduler-simulator, data/csv
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TextIO
+
+import click
+import orjson
+
+from bench.running.clusters import DOMAIN
+
+Object = dict[str, Any]
+Row = Mapping[str, str]
+
+USAGE = f"{DOMAIN}/node.usage"
+_GPU = "nvidia.com/gpu"
+_PRODUCT = "nvidia.com/gpu.product"
+
+
+def node_object(row: Row, pool: str) -> Object:
+    """Return the node of a row of a node list, labelled and tainted with its pool and its product."""
+    labels = {"kubernetes.io/hostname": row["sn"], USAGE: pool}
+    taints = [{"key": USAGE, "value": pool, "effect": "NoSchedule"}]
+    amounts = {"cpu": f"{row['cpu_milli']}m", "memory": f"{row['memory_mib']}Mi", "pods": "110"}
+    if int(row["gpu"]):
+        labels[_PRODUCT] = row["model"]
+        taints.append({"key": _PRODUCT, "value": row["model"], "effect": "NoSchedule"})
+        amounts[_GPU] = row["gpu"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": row["sn"], "labels": labels},
+        "spec": {"taints": taints},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+
+
+def plain_trace(rows: Iterable[Row]) -> str:
+    """Return the GPU pods of a pod list as the CSV that `simulate` reads.
+
+    A pod runs from the time at which it was scheduled; one that never was runs from its creation.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("arrival", "duration", "requests", "annotations"))
+    writer.writerows(_pod_cells(row) for row in rows if int(row["num_gpu"]))
+    return text.getvalue()
+
+
+def _pod_cells(row: Row) -> Iterator[str]:
+    arrival, end = row.get("creation_time") or "0", row.get("deletion_time")
+    yield arrival
+    yield str(float(end) - float(row.get("scheduled_time") or arrival)) if end else ""
+    yield f"cpu={row['cpu_milli']}m;memory={row['memory_mib']}Mi;{_GPU}={row['num_gpu']}"
+    products = row.get("gpu_spec", "").replace("|", ",")
+    yield "workload-type=training" + (f";gpu-product={products}" if products else "")
+
+
+@click.command()
+@click.argument("file", type=click.File(encoding="utf-8-sig"))
+def main(file: TextIO) -> None:
+    """Print a node list as a v1 List, or a pod list as a CSV of pods."""
+    rows = [*csv.DictReader(file)]
+    if "sn" in rows[0]:
+        nodes = [node_object(row, "training") for row in rows]
+        click.echo(orjson.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
+    else:
+        click.echo(plain_trace(rows), nl=False)
+
+
+if __name__ == "__main__":
+    main()
