@@ -122,10 +122,7 @@ def test_denied_pods_are_a_warning(run: Run, files: Path) -> None:
         (("--policy", "missing.yaml"), '--policy: Invalid value: "missing.yaml"; cannot be read: No such file'),
         (("--policy", "trace.csv"), "trace.csv: "),
         (("--trace", "missing.csv"), '--trace: Invalid value: "missing.csv"; cannot be read: No such file'),
-        (
-            ("--cluster", "trace.csv"),
-            'trace.csv, line 1, column 1: Unsupported value: "arrival"; supported values: "sn"',
-        ),
+        (("--cluster", "trace.csv"), 'trace.csv: Invalid value: "arrival,duration'),
         (("--plot", "missing/out.svg"), '--plot: Invalid value: "missing/out.svg"; cannot be written: No such file'),
         (("--span", "day"), "Invalid value for '--span': \"day\" must be a duration such as 90s, 30m or 24h"),
     ],

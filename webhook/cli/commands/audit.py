@@ -72,7 +72,7 @@ def list_(
 
     \b
     placement-webhook audit list --user 'system:serviceaccount:team-a:*' --verdict Infeasible
-    placement-webhook audit list -o json | jq -c 'select(.outcome == "Denied")' | placement-webhook audit list -
+    jq -c 'select(.outcome == "Denied")' audit.jsonl | placement-webhook audit list -
     placement-webhook audit list --follow audit.jsonl
     """
     selection = Selection(users, verdicts, policies)
@@ -146,7 +146,6 @@ def summary(source: Source, slowest: int, output: str) -> None:
 
     \b
     placement-webhook audit summary audit.jsonl
-    placement-webhook audit summary --kubeconfig ~/.kube/config --since 1d
     jq -c 'select(.namespace == "team-a")' audit.jsonl | placement-webhook audit summary -
     """
     broken = BrokenLines()
@@ -212,8 +211,8 @@ def export(source: Source, output: Path | None) -> None:
     The other commands read that file, as do jq, DuckDB and pandas; docs/audit.md has examples.
 
     \b
-    placement-webhook audit export --kubeconfig ~/.kube/config -o all-replicas.jsonl
-    placement-webhook audit export replica-*.jsonl > audit.jsonl
+    placement-webhook audit export replica-*.jsonl -o all.jsonl
+    placement-webhook audit export audit.jsonl | gzip > audit.jsonl.gz
     """
     check_writable(output, "--output")
     broken = BrokenLines()
