@@ -17,6 +17,7 @@ from tests.support.programs.command import run_here
 from tests.support.programs.recorded_admissions import generated_review, write_recorded
 from tests.support.servers.server import review_bytes
 from webhook.admission.missed import Scope
+from webhook.admission.recorded_pod import RecordedPod
 from webhook.analysis.replay import replay as module
 from webhook.analysis.replay.admission import Admission, admission_of
 from webhook.analysis.replay.decision import Change, Decider, Decision
@@ -129,6 +130,17 @@ def test_scheduler_rules_and_tolerations_are_changes_of_their_own() -> None:
 
 def test_the_name_and_revision_of_the_policy_are_no_change() -> None:
     assert found(TRAINING.obj(), policy_with(tests=[]), policy_with(requireType="deny")) == []
+
+
+def test_a_pod_that_is_nested_too_deeply_to_be_patched_is_invalid() -> None:
+    pod = TRAINING.obj()
+    for _ in range(400):
+        pod["status"] = {"status": pod.get("status", {})}
+    decider = Decider(PolicySet(policy_with()))
+
+    decision = decider.decide(RecordedPod(pod, None, ()), "team-a", "")
+
+    assert (decision.outcome, decision.message) == ("Invalid", "the pod is nested too deeply")
 
 
 def test_a_bypass_for_a_new_reason_or_a_warning_is_reported() -> None:
