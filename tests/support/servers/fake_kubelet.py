@@ -2,7 +2,7 @@
 
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
@@ -36,6 +36,11 @@ class Kubelet:
 
 class _Handler(BaseHTTPRequestHandler):
     kubelet: Kubelet
+
+    def handle(self) -> None:
+        # A reader can leave before the end.
+        with suppress(OSError):
+            super().handle()
 
     def do_GET(self) -> None:
         found = self.kubelet.answer(self.path)
