@@ -254,6 +254,17 @@ def test_an_unconfirmed_pod_without_a_node_left_waits() -> None:
     assert cluster.gpus(API_SERVER) == [4, 4]
 
 
+def test_a_few_pods_get_room_again_before_a_review_though_each_takes_longer_than_the_slice() -> None:
+    cluster = Cluster(nodes=8)
+    for number in range(3):
+        cluster.admit(pod(f"p-{number}"))
+    taken = [f"n{number}" for number, gpus in enumerate(cluster.gpus()) if gpus]
+    cluster.pod_seconds = 0.005
+    for node in taken:
+        cluster.bind(pod(f"other-{node}"), node)
+    assert sum(cluster.gpus()) == 2 * 3 * 4
+
+
 def test_addresses_find_what_the_others_have_once_it_is_seen() -> None:
     cluster = Cluster(nodes=3, are_verified=False)
     addresses = [f"10.0.0.{number}" for number in range(6)]
