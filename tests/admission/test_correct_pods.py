@@ -185,6 +185,21 @@ TYPED = {"node.kubernetes.io/instance-type": "p5.48xlarge"}
             "its cards were registered (0 are)",
             id="cards, and no number",
         ),
+        *(
+            pytest.param(
+                pod,
+                [node_with_cards(devices={}, labels={key: "true"})],
+                "its cards were registered (0 are)",
+                id=f"{key} alone",
+            )
+            for pod, key in (
+                (JOB, "nvidia.com/gpu.product"),
+                (JOB, "feature.node.kubernetes.io/pci-10de.present"),
+                (JOB, "cloud.google.com/gke-accelerator"),
+                (POD.gpu(8, "amd.com/gpu"), "amd.com/gpu.product"),
+                (POD.gpu(8, NPU), "huawei.com/npu.product"),
+            )
+        ),
         pytest.param(
             JOB.node_selector("zone", "a"),
             [node_with_cards("a", devices={}, labels={**PRODUCT, "zone": "a"}), node_with_cards("b")],
@@ -201,6 +216,13 @@ TYPED = {"node.kubernetes.io/instance-type": "p5.48xlarge"}
 )
 def test_device_plugin_that_registers_late_is_waited_for(pod: PodBuilder, nodes: list[Object], text: str) -> None:
     assert doubt(pod, *nodes) == f"1 node would do if {text}"
+
+
+def test_a_node_that_other_pods_fill_would_do_without_them_alone() -> None:
+    running = make_pod("running").gpu(4).node_name("a")
+
+    text = "1 node would do if its 8 cards were healthy (7 of 8 are), without the pods that run there"
+    assert doubt(JOB, node_with_cards("a", offered={GPU: 7}), running.obj()) == text
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,17 @@ def test_an_annotation_on_the_job_of_a_patch_is_warned_of() -> None:
     assert f"{OF_JOB}.metadata.annotations: its pods read " in warning
 
 
+def test_annotations_above_the_jobs_of_a_patch_are_warned_of() -> None:
+    job = {"name": "node", "template": {"metadata": ANNOTATED, "spec": {}}}
+    template = {"metadata": ANNOTATED, "spec": {"replicatedJobs": [job]}}
+    spec = {"runtimePatches": [{"trainingRuntimeSpec": {"template": template}}]}
+
+    above, of_job = warnings_of(train_job(**spec))
+
+    assert "at spec.runtimePatches[0].trainingRuntimeSpec.template.metadata.annotations: " in above
+    assert f"{OF_JOB}.metadata.annotations: " in of_job
+
+
 @pytest.mark.parametrize("overrides", ["x", [1], [{"metadata": "x"}], [{"metadata": {"annotations": {TYPE: 1}}}]])
 def test_malformed_overrides_are_left_to_their_controller(overrides: Any) -> None:
     assert warnings_of(train_job(podTemplateOverrides=overrides)) == ()

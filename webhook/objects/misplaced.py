@@ -1,6 +1,7 @@
 """Annotations of an object in places from which its pods do not get them, and the values of those that it passes on."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -47,8 +48,8 @@ def misplaced(content: JsonObject, pods: Iterable[PodSet], policy: Policy, note:
         known = keys_of(changes, policy)
         own -= known
         higher |= _too_high(content, path, known, f"its pods read {path}.metadata.annotations", policy)
-    for template in templates:
-        higher = _too_high(content, template.partition(f".{STAR}")[0], set(), remedy, policy) | higher
+    for path in _parts_of(content, templates):
+        higher = _too_high(content, path, set(), remedy, policy) | higher
     if own:
         itself = f"on the {content['kind']} itself: {f'its pods read {place}' if place else remedy}"
         higher = {"": _no_effect(own, itself, policy), **higher}
@@ -76,6 +77,17 @@ def _too_high(content: JsonObject, path: str, known: set[str], remedy: str, poli
                     where = ".".join((place, *inner))
                     found[where] = _no_effect(keys, f"at {where}: {remedy}", policy)
     return found
+
+
+def _parts_of(content: JsonObject, templates: Iterable[str]) -> Iterator[str]:
+    """Yield the longest paths to parents of the `templates` that the object has, each with one more step."""
+    for template in templates:
+        *parents, last = segments(template)
+        for count in range(len(parents), 0, -1):
+            with suppress(InvalidInput):
+                if found := [*islice(matches(content, ".".join(parents[:count])), _MOST)]:
+                    yield from (f"{each.path}.{last}" for each in found)
+                    break
 
 
 def _no_effect(keys: set[str], where: str, policy: Policy) -> str:

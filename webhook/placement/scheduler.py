@@ -255,7 +255,7 @@ class Scheduler:
                 return answer("Waiting", message=with_templates(message, fitting))
         if info.shares or not self.is_listed:
             return answer("Unknown", deny_exemption=SHARED if info.shares else UNLISTED)
-        doubt = deny_exemption(info, empty, self.temporary_taints, lambda *changed: passing(*changed).feasible)
+        doubt = deny_exemption(info, snapshot, self.temporary_taints, lambda *changed: passing(*changed).feasible)
         return answer("Infeasible", deny_exemption=doubt)
 
     def _filter(

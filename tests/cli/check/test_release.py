@@ -152,5 +152,5 @@ def test_a_release_that_cannot_be_read_is_reported_and_the_newest_is_used(run: R
         api.objects["/api/v1/nodes"] = listing(_NODE)
         outcome = run(*("check", "-f", "-", "--kubeconfig", api.kubeconfig(tmp_path), "-o", "json"), stdin=_POD)
 
-    assert lines(outcome.output)[0]["message"] == _OF_1_36
+    assert lines(outcome.output)[0]["message"].startswith(_OF_1_36.removesuffix("."))
     assert "not known: the release of the cluster: GET /version: 404 there is none" in outcome.errors.splitlines()

@@ -168,7 +168,7 @@ class Checks:
             except InvalidInput:
                 other = "Invalid"
             if other != answer.placement.verdict:
-                namespace = pods.names.namespace or DEFAULT_NAMESPACE
+                namespace = field(answer.first or {}, "metadata", "namespace") or DEFAULT_NAMESPACE
                 return replace(answer, placement=doubtful(answer.placement, other, names, namespace))
         return answer
 

@@ -28,6 +28,17 @@ _MOST_DIGITS = 6
 # A pod can request thousands of resources; each takes a pass over the nodes.
 _MOST_RESOURCES = 16
 
+# Labels that say that a node has devices before any plugin does: of NFD, by vendor, and of clouds.
+_DEVICE_LABELS = {
+    "nvidia.com/": (
+        *(f"feature.node.kubernetes.io/pci-{each}10de.present" for each in ("", "0300_", "0302_")),
+        "cloud.google.com/gke-accelerator",
+        "k8s.amazonaws.com/accelerator",
+        "karpenter.k8s.aws/instance-gpu-name",
+    ),
+    "amd.com/": tuple(f"feature.node.kubernetes.io/pci-{each}1002.present" for each in ("", "0380_", "1200_")),
+}
+
 
 class UnhealthyDevices(NamedTuple):
     """A node on which `healthy` of `total` devices of `resource` can be used."""
@@ -88,22 +99,23 @@ def healthy_amounts(nodes: Snapshot, resource: str) -> Column:
     """Return the amount of `resource` that each node offers once its devices are healthy and registered.
 
     A device plugin that has not registered yet leaves no amount. Labels of the node then state its cards (`CARD.count`,
-    `CARD.present`), or other nodes of its product or instance type offer some. With `LARGEST_AMOUNT`, the node has an
-    unknown number of cards.
+    `CARD.present`, `CARD.product`, those of NFD and clouds), or other nodes of its product or instance type offer some.
+    With `LARGEST_AMOUNT`, the node has an unknown number of cards.
     """
     lost = np.array([info.node.unhealthy.get(resource, 0) for info in nodes.nodes], dtype=np.int64)
     healthy: Column = nodes.allocatable(resource) + lost
     cards = _card_labels(resource)
     alike = _most_on_alike(nodes, healthy, (*(f"{card}.product" for card in cards), INSTANCE_TYPE_LABEL))
-    is_labelled = alike > 0
-    for card in cards:
-        for key in (f"{card}.count", f"{card}.present"):
-            is_labelled |= nodes.labels.domains(key).codes >= 0
     domain = f"{resource.partition('/')[0]}/"
+    of_cards = [f"{card}.{each}" for card in cards for each in ("present", "product")]
+    present = (*of_cards, *_DEVICE_LABELS.get(domain, ()))
+    is_labelled = alike > 0
+    for key in (*(f"{card}.count" for card in cards), *present):
+        is_labelled |= nodes.labels.domains(key).codes >= 0
     for row in np.flatnonzero(is_labelled & (healthy == 0)).tolist():
         node = nodes.nodes[row].node
         if not _has_registered(node, domain):
-            is_present = any(node.labels.get(f"{card}.present") == "true" for card in cards)
+            is_present = any(node.labels.get(key, "false") != "false" for key in present)
             healthy[row] = _labelled(node, cards) or int(alike[row]) or (LARGEST_AMOUNT if is_present else 0)
     return healthy
 

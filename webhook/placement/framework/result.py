@@ -266,5 +266,6 @@ def to_check_json(pod_name: str, placement: Placement) -> dict[str, Any]:
         "scores": {node: dict(scores) for node, scores in placement.scores.items()},
         "suggestions": list(placement.suggestions),
         "unmodelled": list(placement.unmodelled),
+        **({"notSure": placement.deny_exemption} if placement.deny_exemption else {}),
     }
     return line | ({"gang": placement.gang.to_json()} if placement.gang else {})

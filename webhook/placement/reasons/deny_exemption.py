@@ -17,6 +17,7 @@ UNLISTED = "the policy does not list the scheduler of the pod, so its rules are 
 SHARED = "a scheduler extender such as HAMi decides on the shares of cards that the pod requests"
 _OLDER = f"the rules of release 1.{{minor}} are not known, only those of 1.{OLDEST} to 1.{NEWEST}"
 _CORDONED = "cordoned, not ready or not well"
+_WITHOUT_PODS = ", without the pods that run there"
 _MOST_KEYS = 3
 
 FeasibleNodes = Callable[[PodInfo, Snapshot], Mask]
@@ -103,19 +104,22 @@ class Restored:
         return f"if {owner} {total} {cards} {'was' if total == 1 else 'were'} healthy ({healthy} of {total} are)"
 
 
-def deny_exemption(info: PodInfo, nodes: Snapshot, temporary: Collection[str], feasible_on: FeasibleNodes) -> str:
+def deny_exemption(info: PodInfo, snapshot: Snapshot, temporary: Collection[str], feasible_on: FeasibleNodes) -> str:
     """Return the reason not to deny an Infeasible pod, `info`; empty if there is none.
 
-    `nodes` are without pods, and `feasible_on` returns which of them can take a pod. `temporary` are the keys of taints
-    that pass, beside those of Kubernetes.
+    `feasible_on` returns which nodes can take a pod. `temporary` are the keys of taints that pass, beside those of
+    Kubernetes.
     """
+    nodes = snapshot.without_pods()
     if nodes.release.minor < OLDEST:
         return _OLDER.format(minor=nodes.release.minor)
     restored = Restored.of(info, nodes, temporary)
     if restored is not None:
-        rows = np.flatnonzero(feasible_on(restored.info, restored.nodes))
-        if len(rows):
-            return restored.doubt(rows)
+        as_it_is = Restored.of(info, snapshot, temporary) or restored
+        for found in (as_it_is, restored):
+            rows = np.flatnonzero(feasible_on(found.info, found.nodes))
+            if len(rows):
+                return f"{found.doubt(rows)}{_WITHOUT_PODS if found is restored else ''}"
         info, nodes = restored.info, restored.nodes
     unknown = unknown_resources(info, nodes)
     if not unknown:
