@@ -40,6 +40,17 @@ def test_answer_has_the_shape_of_the_contract() -> None:
     }
 
 
+def test_json_has_the_reason_for_which_an_infeasible_pod_is_not_denied() -> None:
+    cordoned = Snapshot.of([node("c", unschedulable=True)])
+
+    found = to_check_json("team-a/worker-0", Scheduler().place(make_pod().obj(), cordoned))
+
+    assert (found["verdict"], found["notSure"]) == (
+        "Infeasible",
+        "1 node would do that is cordoned, not ready or not well",
+    )
+
+
 def test_answer_that_was_not_worked_out_has_no_nodes() -> None:
     assert to_check_json("x/y", Placement.unknown("no cluster")) == {
         "pod": "x/y",
