@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook.documents.documents import field
 from webhook.documents.field import InvalidInput
-from webhook.documents.object_path import STAR, matches, segments
+from webhook.documents.object_path import matches, segments
 from webhook.kube.api.admission import JsonObject
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_set import PodSet
