@@ -26,6 +26,8 @@ Row = Mapping[str, str]
 USAGE = f"{DOMAIN}/node.usage"
 _GPU = "nvidia.com/gpu"
 _PRODUCT = "nvidia.com/gpu.product"
+_NODE_COLUMNS = {"sn", "cpu_milli", "memory_mib", "gpu", "model"}
+_POD_COLUMNS = {"cpu_milli", "memory_mib", "num_gpu"}
 
 
 def node_object(row: Row, pool: str) -> Object:
@@ -71,12 +73,18 @@ def _pod_cells(row: Row) -> Iterator[str]:
 @click.argument("file", type=click.File(encoding="utf-8-sig"))
 def main(file: TextIO) -> None:
     """Print a node list as a v1 List, or a pod list as a CSV of pods."""
-    rows = [*csv.DictReader(file)]
-    if "sn" in rows[0]:
-        nodes = [node_object(row, "training") for row in rows]
-        click.echo(orjson.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
-    else:
-        click.echo(plain_trace(rows), nl=False)
+    reader = csv.DictReader(file)
+    columns = {*(reader.fieldnames or ())}
+    try:
+        if columns >= _NODE_COLUMNS:
+            nodes = [node_object(row, "training") for row in reader]
+            click.echo(orjson.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
+        elif columns >= _POD_COLUMNS:
+            click.echo(plain_trace(reader), nl=False)
+        else:
+            raise click.ClickException(f"{file.name}: neither a node list nor a pod list of the openb trace")
+    except (ValueError, TypeError) as error:
+        raise click.ClickException(f"{file.name}:{reader.line_num}: {error}") from error
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ KATA = runtime_class("kata", scheduling={"nodeSelector": {"a": "b"}})
 SANDBOX = runtime_class("sandbox", overhead={"podFixed": {"cpu": "100"}})
 
 
-def told(spec: Object, *objects: Object) -> tuple[list[str], str, list[Object]]:
+def advised(spec: Object, *objects: Object) -> tuple[list[str], str, list[Object]]:
     """Return the warnings, the verdict and the patch of a Deployment whose pods have `spec`, too."""
     template = make_pod("").gpu(4).label("app", APP["app"]).annotate(TYPE, "training").spec(**spec).template()
     request = make_request(
@@ -42,15 +42,15 @@ def told(spec: Object, *objects: Object) -> tuple[list[str], str, list[Object]]:
     ],
 )
 def test_pods_are_placed_with_what_the_api_server_adds(spec: Object, added: Object, reason: str) -> None:
-    (first, *_), verdict, operations = told(spec, added)
+    (first, *_), verdict, operations = advised(spec, added)
 
     assert (verdict, first) == ("Infeasible", f"placement check: Infeasible: 0/1 nodes are unavailable: {reason}.")
     # The patch does not depend on the cluster.
-    assert operations == told(spec)[2]
+    assert operations == advised(spec)[2]
 
 
 def test_class_that_is_not_known_is_no_warning() -> None:
-    assert told({"runtimeClassName": "kata"})[:2] == ([], "Unknown")
+    assert advised({"runtimeClassName": "kata"})[:2] == ([], "Unknown")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_class_that_is_not_known_is_no_warning() -> None:
     ],
 )
 def test_pods_that_the_api_server_refuses_are_a_warning(spec: Object, cluster: Object, words: str) -> None:
-    (warning,), verdict, _ = told(spec, cluster)
+    (warning,), verdict, _ = advised(spec, cluster)
 
     assert verdict == "Unknown"
     assert warning.startswith('spec.template: the API server refuses such a pod: pods "')
@@ -76,8 +76,27 @@ def test_plugin_that_the_api_server_may_run_is_named_if_it_decides() -> None:
     key = "scheduler.alpha.kubernetes.io/node-selector"
     words = f"Feasible as written, Infeasible if the API server runs PodNodeSelector (annotation {key} of the namespace"
 
-    warnings, verdict, operations = told({}, namespace("team-a", **{key: "rack=r1"}))
+    warnings, verdict, operations = advised({}, namespace("team-a", **{key: "rack=r1"}))
 
     assert (verdict, warnings) == ("Unknown", [f"placement check: Unknown: {words} team-a)"])
-    assert operations == told({})[2]
-    assert told({}, namespace("team-a", **{key: f"{USAGE}=training"}))[:2] == ([], "Feasible")
+    assert operations == advised({})[2]
+    assert advised({}, namespace("team-a", **{key: f"{USAGE}=training"}))[:2] == ([], "Feasible")
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        "[" * 100_000,
+        '{"a":' * 40_000,
+        '[{"key": "a", "effect": "NoExecute", "tolerationSeconds": "x"}]',
+        '[{"tolerationSeconds": {}}, {"operator": []}]',
+    ],
+)
+def test_malformed_tolerations_of_a_namespace_are_a_refusal_that_is_in_doubt(annotation: str) -> None:
+    own = {"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}]}
+    key = "scheduler.alpha.kubernetes.io/defaultTolerations"
+
+    warnings, verdict, _ = advised(own, namespace("team-a", **{key: annotation}))
+
+    assert verdict in ("Unknown", "Feasible")
+    assert all("PodTolerationRestriction" in each for each in warnings)

@@ -1,4 +1,4 @@
-"""The plugins that an API server runs only if it is told to: applied where the nodes show it, in doubt elsewhere."""
+"""Admission plugins that are off by default: applied where labels of nodes show that they run, in doubt elsewhere."""
 
 import json
 from typing import Any

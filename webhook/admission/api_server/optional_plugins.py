@@ -1,4 +1,4 @@
-"""The admission plugins that an API server runs only if it is told to, for a pod that no API server has seen.
+"""Admission plugins that are off by default, for a pod that no API server has seen.
 
 No object of a cluster names them. Some platforms run one always: the labels of their nodes show it. Elsewhere a plugin
 that would change the pod is in doubt, and its pod is judged with it and without.
@@ -6,10 +6,11 @@ that would change the pod is in doubt, and its pod is judged with it and without
 Source: k8s.io/kubernetes/plugin/pkg/admission/{podnodeselector,podtolerationrestriction,extendedresourcetoleration}
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
+
+import orjson
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import JsonObject
@@ -103,17 +104,14 @@ def _restricted(pod: JsonObject, _: Snapshot, annotations: Mapping[str, str]) ->
     added, allowed = (_tolerations(annotations.get(key, "")) for key in (_DEFAULT_TOLERATIONS, _ALLOWED_TOLERATIONS))
     pod = _tolerating(pod, added)
     own = pod["spec"].get("tolerations") or ()
-    try:
-        is_allowed = not allowed or all(any(covers(wide, each) for wide in allowed) for each in own)
-    except TypeError as error:
-        raise ValueError("a tolerationSeconds is no number") from error
-    if not is_allowed:
+    if allowed and not all(_is_covered(each, allowed) for each in own):
         raise ValueError("pod tolerations (possibly merged with namespace default tolerations) conflict with its list")
     return pod
 
 
 def _tolerations(text: str) -> list[dict[str, Any]]:
-    found = json.loads(text) if text else []
+    # Deeper nesting than any toleration has is an error of this parser, not of the stack.
+    found = orjson.loads(text) if text else []
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise ValueError("the tolerations of the namespace are no list of tolerations")
     return found
@@ -136,8 +134,15 @@ def _resources(spec: Mapping[str, Any]) -> set[str]:
 
 def _tolerating(pod: JsonObject, tolerations: Sequence[Mapping[str, Any]]) -> JsonObject:
     own = pod["spec"].get("tolerations") or []
-    new = [each for each in tolerations if not any(covers(wide, each) for wide in own)]
+    new = [each for each in tolerations if not _is_covered(each, own)]
     return {**pod, "spec": {**pod["spec"], "tolerations": [*own, *new]}} if new else pod
+
+
+def _is_covered(toleration: Mapping[str, Any], by: Sequence[Mapping[str, Any]]) -> bool:
+    try:
+        return any(covers(wide, toleration) for wide in by)
+    except TypeError as error:
+        raise ValueError("a tolerationSeconds is no number") from error
 
 
 _SELECTOR, _OF_OPENSHIFT = "scheduler.alpha.kubernetes.io/node-selector", "openshift.io/node-selector"
