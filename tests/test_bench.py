@@ -83,3 +83,22 @@ def test_a_list_of_the_openb_trace_without_times_fills_the_cards(tmp_path: Path)
     pods.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,4000,1024,1,460\n")
 
     assert CliRunner().invoke(openb.main, [str(pods)]).stdout.splitlines()[1].startswith("0,,cpu=4000m;")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "neither a node list nor a pod list of the openb trace"),
+        ("a,b\n1,2\n", "neither a node list nor a pod list of the openb trace"),
+        ("cpu_milli,memory_mib,num_gpu\n1,2,x\n", "invalid literal for int() with base 10: 'x'"),
+    ],
+)
+def test_a_list_that_is_not_of_the_openb_trace_is_one_error(tmp_path: Path, text: str, error: str) -> None:
+    source = tmp_path / "list.csv"
+    source.write_text(text)
+
+    outcome = CliRunner().invoke(openb.main, [str(source)])
+
+    assert (outcome.exit_code, outcome.stdout) == (1, "")
+    assert outcome.stderr.startswith(f"Error: {source}")
+    assert outcome.stderr.endswith(f"{error}\n")
